@@ -1,0 +1,1 @@
+"""compgen makes the training examples that people lack."""

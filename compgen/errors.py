@@ -1,0 +1,25 @@
+"""Errors that are a user's to mend. The command line prints them on one screen and exits with code 2."""
+
+
+class UserError(Exception):
+    """Something the user gave cannot be used: the message says what, where, and what was expected."""
+
+
+class DataError(UserError):
+    """A data file, a split or a token is not what it should be."""
+
+
+class CheckpointError(UserError):
+    """A checkpoint is missing, cut short, of another version, or not ours."""
+
+
+class BundleError(UserError):
+    """A bundle is missing, cut short, altered, of another version, or not ours."""
+
+
+class ConfigError(UserError):
+    """A configuration names an unknown option or an impossible value."""
+
+
+class ExhaustedError(UserError):
+    """Sampling stopped because too few samples pass the filters; the message holds the counts."""
