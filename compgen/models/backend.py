@@ -1,0 +1,56 @@
+"""The decoding step run by PyTorch itself: for checkpoints, and as the truth that exports are compared with."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from compgen.models.decoding import DecodingStep
+from compgen.models.network import Network
+from compgen.runtime.sampler import Floats, Ints, Shape
+
+STEP_INPUTS = (
+    "token",
+    "hidden",
+    "cell",
+    "fed",
+    "position",
+    "half",
+    "uniform",
+    "temperature",
+    "memory",
+    "memory_tokens",
+)
+
+
+class TorchBackend:
+    """A network in evaluation mode behind the runtime's `Backend`."""
+
+    def __init__(self, network: Network, device: str = "cpu") -> None:
+        self.network = network.to(device).eval()
+        self.device = device
+        self.decoding = DecodingStep(network).to(device).eval()
+        dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
+        self.shape = Shape(network.hidden, network.output, dtype)
+
+    def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+    @torch.inference_mode()
+    def encode(self, tokens: Ints) -> tuple[Floats, Floats]:
+        memory, final = self.network.encode(self._tensor(tokens))
+        return memory.cpu().numpy(), final.cpu().numpy()
+
+    @torch.inference_mode()
+    def start(self, final: Floats) -> tuple[Floats, Floats]:
+        hidden, cell = self.network.start(self._tensor(final))
+        return hidden.cpu().numpy(), cell.cpu().numpy()
+
+    @torch.inference_mode()
+    def step(self, state: dict[str, NDArray[Any]]) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
+        rows = len(state["token"])
+        state = {"memory": np.empty((rows, 0, 0, 0)), "memory_tokens": np.empty((rows, 0, 0), dtype=np.int64)} | state
+        outputs = self.decoding(*(self._tensor(state[name]) for name in STEP_INPUTS))
+        token, log_probs, half, hidden, cell, fed = (output.cpu().numpy() for output in outputs)
+        return token, log_probs, half, hidden, cell, fed

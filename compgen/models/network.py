@@ -1,0 +1,240 @@
+"""The one network of the product: an LSTM decoder over n memories (R&R, appendix A).
+
+A generator writes a whole example `source → target` while it attends to n prototypes; a predictor writes the target
+while it attends to one memory, the source. Both are this class with another configuration, so both train, decode and
+export by the same code. `step` is the only decoding step; `forward`, under teacher forcing, goes through the same
+`read`, `attend` and `write`, and takes the LSTM over all steps at once where no input feeding forbids it.
+
+Symbols: B batch, n memories, T memory tokens, L decoder steps, V vocabulary, H hidden, F size of the output u.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from compgen.models.attention import MASKED, Attention
+from compgen.models.config import NetworkConfig
+from compgen.models.encoder import Encoder
+from compgen.models.init import init_lstm
+
+PAD = 0  # the vocabulary's first symbol; an id here, so that models need nothing of data
+
+
+class Network(nn.Module):
+    """Encoders, attention, an LSTM decoder and an output that writes words or copies them."""
+
+    def __init__(self, config: NetworkConfig, vocabulary: int) -> None:
+        super().__init__()
+        c = config
+        self.memories, self.feed, self.copying = c.memories, c.feed, c.copying
+        self.hidden, self.output, self.vocabulary = c.hidden, c.output, vocabulary
+        self.write_dropout = c.write_dropout
+        self.embedding = nn.Embedding(vocabulary, c.embedding)
+        nn.init.xavier_uniform_(self.embedding.weight)
+        encoders = min(c.memories, 1) if c.encoder_shared else c.memories
+        self.encoders = nn.ModuleList([Encoder(c.embedding, c.encoder_hidden) for _ in range(encoders)])
+        read = c.embedding + (c.output if c.feed else 0)
+        self.lstm = nn.LSTM(read, c.hidden, batch_first=True)
+        init_lstm(self.lstm)
+        # What a configuration does not use is None, which TorchScript leaves out at compile time.
+        self.attention: Attention | None = None
+        if c.memories:
+            self.attention = Attention(
+                c.memories, c.hidden + read, 2 * c.encoder_hidden, c.attention, c.positions, c.activation
+            )
+        self.bridge = nn.Linear(2 * c.encoder_hidden, 2 * c.hidden) if c.initial == "encoder" else None
+        self.combine = nn.Linear(c.hidden + c.memories * c.attention, c.output)
+        self.project = None if c.tied else nn.Linear(c.output, vocabulary)
+        self.embedding_dropout = nn.Dropout(c.embedding_dropout)
+        self.output_dropout = nn.Dropout(c.output_dropout)
+        self.feed_dropout = nn.Dropout(c.feed_dropout)
+
+    # -- memories -------------------------------------------------------------------------------------------------
+
+    @torch.jit.export
+    def encode(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode sequences apart from any decoding, so that each prototype need be encoded only once.
+
+        Args:
+            tokens: (B, T) ids, padded with 0.
+
+        Returns:
+            memory (B, n, T, 2A): keys and values of each sequence in each of the n roles it may take; and the last
+            encoder states (B, n, 2 * encoder_hidden).
+        """
+        lengths = (tokens != PAD).sum(dim=1)
+        embedded = self.embedding_dropout(self.embedding(tokens))
+        prepared: list[Tensor] = []
+        finals: list[Tensor] = []
+        attention = self.attention
+        assert attention is not None, "a network without memories encodes nothing"
+        for encoder in self.encoders:
+            states, final = encoder(embedded, lengths)
+            prepared.append(attention.prepare(states))
+            finals.append(final)
+        if len(prepared) == 1:
+            return prepared[0], finals[0].unsqueeze(1).expand(tokens.shape[0], self.memories, finals[0].shape[1])
+        own = [prepared[slot][:, slot] for slot in range(self.memories)]
+        return torch.stack(own, dim=1), torch.stack(finals, dim=1)
+
+    @torch.jit.export
+    def recall(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode n memories a row, tokens (B, n, T), each in its own role: memory (B, n, T, 2A), finals (B, n, 2D)."""
+        memories: list[Tensor] = []
+        finals: list[Tensor] = []
+        for slot in range(tokens.shape[1]):
+            # Roles differ in length (a second prototype may be a few tokens): no encoder runs over another's padding.
+            longest = int((tokens[:, slot] != PAD).sum(dim=1).max())
+            memory, final = self.encode(tokens[:, slot, :longest])
+            memories.append(F.pad(memory[:, slot], [0, 0, 0, tokens.shape[2] - longest]))
+            finals.append(final[:, slot])
+        return torch.stack(memories, dim=1), torch.stack(finals, dim=1)
+
+    @torch.jit.export
+    def start(self, final: Tensor) -> tuple[Tensor, Tensor]:
+        """First hidden and cell state (B, H) each, from last encoder states (B, n, 2D); zeros by configuration."""
+        bridge = self.bridge
+        if bridge is not None:
+            hidden, cell = torch.tanh(bridge(final.mean(dim=1))).chunk(2, dim=1)
+            return hidden, cell
+        zeros = torch.zeros((final.shape[0], self.hidden), dtype=final.dtype, device=final.device)
+        return zeros, zeros
+
+    # -- decoding -------------------------------------------------------------------------------------------------
+
+    def attend(
+        self, hidden: Tensor, read: Tensor, memory: Tensor, inside: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Combine LSTM states (B, L, H) with what they attend to: outputs u (B, L, F) and copy scores (B, n, L, T)."""
+        dropped = self.output_dropout(hidden)
+        attention = self.attention
+        if attention is not None:
+            query = attention.queries(torch.cat([hidden, read], dim=2))
+            context, scores = attention(query, memory, inside, step)
+            return self.combine(torch.cat([dropped, context], dim=2)), scores
+        return self.combine(dropped), torch.zeros((hidden.shape[0], 0, hidden.shape[1], 0), device=hidden.device)
+
+    def write(self, u: Tensor) -> Tensor:
+        """Vocabulary logits (B, L, V) of outputs u (B, L, F)."""
+        project = self.project
+        if project is not None:
+            logits: Tensor = project(u)
+            return logits
+        return torch.matmul(u, self.embedding.weight.t())
+
+    @torch.jit.export
+    def step(
+        self,
+        token: Tensor,
+        hidden: Tensor,
+        cell: Tensor,
+        fed: Tensor,
+        position: Tensor,
+        memory: Tensor,
+        memory_tokens: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """One decoding step, with every bit of state passed in and out.
+
+        Args:
+            token: (B) the token written last, at first the start symbol.
+            hidden, cell: (B, H).
+            fed: (B, F) the last output u, at first zeros.
+            position: (B) the number of this step, counted from 0, row by row.
+            memory: (B, n, T, 2A) from `recall`.
+            memory_tokens: (B, n, T).
+
+        Returns:
+            log-probabilities (B, V) with copies merged into words (appendix A.3), and the new hidden, cell and fed.
+        """
+        read = self.embedding_dropout(self.embedding(token))
+        if self.feed:
+            read = torch.cat([read, fed], dim=1)
+        gates = F.linear(read, self.lstm.weight_ih_l0, self.lstm.bias_ih_l0)
+        gates = gates + F.linear(hidden, self.lstm.weight_hh_l0, self.lstm.bias_hh_l0)
+        hidden, cell = lstm_cell(gates, cell)
+        inside = memory_tokens != PAD
+        u, scores = self.attend(hidden.unsqueeze(1), read.unsqueeze(1), memory, inside, position.unsqueeze(1))
+        logits = self.write(u)[:, 0]
+        u = self.feed_dropout(u[:, 0])
+        if not self.copying:
+            return torch.log_softmax(logits, dim=1), hidden, cell, u
+        flat = scores.reshape(token.shape[0], -1)
+        slots = torch.softmax(torch.cat([logits, flat], dim=1), dim=1)
+        words = slots[:, : self.vocabulary]
+        merged = words.scatter_add(1, memory_tokens.reshape(token.shape[0], -1), slots[:, self.vocabulary :])
+        return torch.log(merged + 1e-20), hidden, cell, u
+
+    def forward(self, inputs: Tensor, memory_tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Teacher-forced decoding of inputs (B, L) over memories (B, n, T): logits (B, L, V), copy scores (B, n, L, T)."""
+        read = self.embedding_dropout(self.embedding(inputs))
+        memory, final = read, read  # placeholders of the right type when there are no memories
+        hidden = torch.zeros((inputs.shape[0], self.hidden), dtype=read.dtype, device=read.device)
+        cell = hidden
+        if self.attention is not None:
+            memory, final = self.recall(memory_tokens)
+            hidden, cell = self.start(final)
+        inside = memory_tokens != PAD
+        step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)
+        if not self.feed:
+            states = self.lstm(read, (hidden.unsqueeze(0), cell.unsqueeze(0)))[0]
+            u, scores = self.attend(states, read, memory, inside, step)
+            return self.write(u), scores
+        outputs, all_scores = self._fed_loop(read, hidden, cell, memory, inside, step)
+        return self.write(outputs), all_scores
+
+    def _fed_loop(
+        self, embedded: Tensor, hidden: Tensor, cell: Tensor, memory: Tensor, inside: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The recurrence with input feeding. What does not depend on the state is computed for all steps before it."""
+        size = embedded.shape[2]
+        weight = self.lstm.weight_ih_l0
+        given = F.linear(embedded, weight[:, :size], self.lstm.bias_ih_l0 + self.lstm.bias_hh_l0)  # (B, L, 4H)
+        recurrent = torch.cat([weight[:, size:], self.lstm.weight_hh_l0], dim=1).t()  # (F + H, 4H)
+        fed = torch.zeros((embedded.shape[0], self.output), dtype=embedded.dtype, device=embedded.device)
+        outputs: list[Tensor] = []
+        all_scores: list[Tensor] = []
+        for t, (now, read) in enumerate(zip(given.unbind(1), embedded.unbind(1), strict=True)):
+            gates = torch.addmm(now, torch.cat([fed, hidden], dim=1), recurrent)
+            hidden, cell = lstm_cell(gates, cell)
+            read = torch.cat([read, fed], dim=1)
+            u, scores = self.attend(hidden.unsqueeze(1), read.unsqueeze(1), memory, inside, step[:, t : t + 1])
+            fed = self.feed_dropout(u[:, 0])
+            outputs.append(u)
+            all_scores.append(scores)
+        return torch.cat(outputs, dim=1), torch.cat(all_scores, dim=2)
+
+    # -- training -------------------------------------------------------------------------------------------------
+
+    def log_likelihood(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
+        """Log-probability (B, L - 1) of each token after the first, 0 at padding.
+
+        Args:
+            sequences: (B, L) ids that begin with the start symbol and end with the end symbol, padded with 0.
+            memory_tokens: (B, n, T).
+
+        A token's probability is the sum over its vocabulary slot and every memory slot that holds it. In training each
+        vocabulary slot is closed with probability `write_dropout`; a token left without any slot counts 0.
+        """
+        inputs, targets = sequences[:, :-1], sequences[:, 1:]
+        logits, scores = self(inputs, memory_tokens)
+        real = targets != PAD
+        written = logits.gather(2, targets.unsqueeze(2)).squeeze(2)  # (B, L - 1)
+        if not self.copying:
+            return (written - torch.logsumexp(logits, dim=2)) * real
+        batch, length = targets.shape
+        copies = scores.transpose(1, 2).reshape(batch, length, -1)  # (B, L - 1, n * T)
+        same = memory_tokens.reshape(batch, 1, -1) == targets.unsqueeze(2)
+        if self.training and self.write_dropout > 0:
+            closed = torch.rand_like(written) < self.write_dropout
+            written = written.masked_fill(closed, MASKED)
+            real = real & (~closed | same.any(dim=2))
+        slots = torch.cat([written.unsqueeze(2), copies.masked_fill(~same, MASKED)], dim=2)
+        total = torch.logsumexp(torch.cat([logits, copies], dim=2), dim=2)
+        return (torch.logsumexp(slots, dim=2) - total) * real
+
+
+def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """Hidden and cell state from gate sums (B, 4H) in the order input, forget, candidate, output."""
+    enter, forget, candidate, leave = gates.chunk(4, dim=1)
+    cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(candidate)
+    return torch.sigmoid(leave) * torch.tanh(cell), cell

@@ -1,0 +1,59 @@
+"""The prototype pool of a generator and its compatible set Omega, from which prototypes are drawn uniformly.
+
+Omega may hold 10^8 tuples, so it is not listed. It is a union of blocks; a block is a product of n groups of pool
+members, and a tuple's rank is turned into its place by arithmetic. Long-short recombination is one block (all firsts
+x all seconds); long-long recombination has a block for each pair of token sets that go together.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.runtime import random
+
+
+@dataclass(frozen=True)
+class PrototypePool:
+    """Training sequences that may serve as prototypes, and which of them go together.
+
+    Attributes:
+        tokens: (P, T) ids `source SEP target EOS`, padded with 0: all distinct training sequences.
+        members: pool indices, group after group.
+        starts, counts: (K, n), where in `members` the k-th group of each block begins, and its size.
+    """
+
+    tokens: NDArray[np.int32]
+    members: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @property
+    def prototypes(self) -> int:
+        """n, the number of prototypes a sample is made from."""
+        return int(self.starts.shape[1])
+
+    @property
+    def total(self) -> int:
+        """The number of tuples in Omega."""
+        return int(self.counts.prod(axis=1).sum())
+
+    @property
+    def longest(self) -> int:
+        """Tokens in the longest sequence that can serve as a prototype; 1 if none can."""
+        return int((self.tokens[self.members] != 0).sum(axis=1).max(initial=1))
+
+    def choose(self, seed: int, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Pool indices (B, n) of the prototypes of each sample address."""
+        if self.prototypes == 0:
+            return np.empty((len(samples), 0), dtype=np.int64)
+        ends = np.cumsum(self.counts.prod(axis=1))
+        rank = random.ranks(seed, samples, self.total)
+        block = np.searchsorted(ends, rank, side="right")
+        rank = rank - (ends[block] - self.counts[block].prod(axis=1))
+        chosen = np.empty((len(samples), self.prototypes), dtype=np.int64)
+        for slot in reversed(range(self.prototypes)):
+            count = self.counts[block, slot]
+            chosen[:, slot] = self.members[self.starts[block, slot] + rank % count]
+            rank = rank // count
+        return chosen

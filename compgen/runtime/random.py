@@ -1,0 +1,50 @@
+"""Addressed random numbers: Philox 4x32-10 (Salmon et al. 2011), a function of (seed, sample, purpose, step) alone.
+
+Key = the seed's low and high 32 bits. Counter = (sample low, sample high, step / 4, purpose); the word is step % 4.
+No state, so any batch, thread or machine draws the same numbers for the same sample, in any order.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+TOKENS, PROTOTYPES = 0, 1  # purposes; each has a counter space of its own
+
+_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+def philox(seed: int, counter: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Four 32-bit words (..., 4) for each counter (..., 4) of 32-bit words held in 64 bits, under a 64-bit seed."""
+    keys = [seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF]
+    c0, c1, c2, c3 = (counter[..., k] for k in range(4))
+    for _ in range(10):
+        p0, p1 = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
+        k0, k1 = np.uint64(keys[0]), np.uint64(keys[1])
+        c0, c1, c2, c3 = (p1 >> _HALF) ^ c1 ^ k0, p1 & _LOW, (p0 >> _HALF) ^ c3 ^ k1, p0 & _LOW
+        keys = [(key + weyl) & 0xFFFFFFFF for key, weyl in zip(keys, _WEYL, strict=True)]
+    return np.stack([c0, c1, c2, c3], axis=-1)
+
+
+def words(seed: int, samples: NDArray[np.int64], purpose: int, count: int) -> NDArray[np.uint64]:
+    """The first `count` 32-bit words (B, count) of each sample's stream for one purpose."""
+    blocks = -(-count // 4)
+    counter = np.empty((len(samples), blocks, 4), dtype=np.uint64)
+    address = samples.astype(np.uint64)[:, None]
+    counter[..., 0], counter[..., 1] = address & _LOW, address >> _HALF
+    counter[..., 2], counter[..., 3] = np.arange(blocks, dtype=np.uint64), purpose
+    return philox(seed, counter).reshape(len(samples), blocks * 4)[:, :count]
+
+
+def uniforms(seed: int, samples: NDArray[np.int64], steps: int) -> NDArray[np.float32]:
+    """Numbers in [0, 1) that choose tokens, (B, steps): 24 bits each, so exact in float32 and in float64."""
+    bits = words(seed, samples, TOKENS, steps) >> np.uint64(8)
+    return bits.astype(np.float32) * np.float32(2**-24)
+
+
+def ranks(seed: int, samples: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+    """One number in 0 .. total - 1 for each sample, (B), which chooses its prototypes: 53 random bits, scaled."""
+    high, low = words(seed, samples, PROTOTYPES, 2).T
+    fraction = ((high << _HALF | low) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return np.minimum((fraction * total).astype(np.int64), total - 1)
