@@ -232,6 +232,20 @@ class Network(nn.Module):
         total = torch.logsumexp(torch.cat([logits, copies], dim=2), dim=2)
         return (torch.logsumexp(slots, dim=2) - total) * real
 
+    def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
+        """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""
+        inputs, targets = sequences[:, :-1], sequences[:, 1:]
+        logits, scores = self(inputs, memory_tokens)
+        words = torch.log_softmax(logits, dim=2)
+        if self.copying:
+            batch, length = targets.shape
+            copies = scores.transpose(1, 2).reshape(batch, length, -1)
+            slots = torch.softmax(torch.cat([logits, copies], dim=2), dim=2)
+            tokens = memory_tokens.reshape(batch, 1, -1).expand(batch, length, copies.shape[2])
+            words = slots[..., : self.vocabulary].scatter_add(2, tokens, slots[..., self.vocabulary :])
+        words[..., PAD] = MASKED
+        return ((words.argmax(dim=2) == targets) | (targets == PAD)).all(dim=1)
+
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     """Hidden and cell state from gate sums (B, 4H) in the order input, forget, candidate, output."""

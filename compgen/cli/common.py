@@ -1,0 +1,49 @@
+"""What several commands share: the arguments that mean the same everywhere, and the consoles.
+
+Nothing heavy is imported here: `compgen --help` must answer at once.
+"""
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+DataArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file (.tsv, .jsonl, .parquet, .txt or .scan, each perhaps .gz), - for standard input, "
+        "or NAME/SPLIT of a known data set, e.g. scan/jump.",
+        show_default=False,
+    ),
+]
+SplitOption = Annotated[
+    str | None, typer.Option("--split", metavar="S", help="Only this split of DATA, e.g. train.", show_default=False)
+]
+OutOption = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="Where to write; the suffix chooses the format; - for standard output."
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="F",
+        help="Format of OUT: tsv, jsonl, scan or parquet. Without it, OUT's suffix decides; jsonl for -.",
+        show_default=False,
+    ),
+]
+
+
+@functools.cache
+def console() -> "Console":
+    """The console for talk: progress, warnings, notes. It is standard error; results go to standard output."""
+    from rich.console import Console
+
+    return Console(stderr=True)

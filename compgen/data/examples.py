@@ -1,0 +1,93 @@
+"""Examples and datasets: the one form in which data travels between the rooms of the program.
+
+An example is a source sequence and a target sequence of tokens. A dataset is a Polars frame of them, so that
+methods can group, join and filter a corpus instead of looping over it.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import polars as pl
+
+from compgen.errors import DataError
+
+TOKENS = pl.List(pl.String)
+SCHEMA = pl.Schema({"source": TOKENS, "target": TOKENS, "split": pl.String()})
+COLUMNS = tuple(SCHEMA)
+TRAIN = "train"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dataset:
+    """Examples with named splits.
+
+    `frame` has the columns `source: List[String]`, `target: List[String]` and `split: String`, one row an example;
+    further columns are carried along, but no file format keeps them. A sentence for a language model is an example
+    with an empty target.
+    """
+
+    frame: pl.DataFrame
+
+    def __post_init__(self) -> None:
+        """Raise DataError unless the three columns are there with their types."""
+        for column, wanted in SCHEMA.items():
+            found = self.frame.schema.get(column)
+            if found != wanted:
+                raise DataError(
+                    f"a dataset needs a column {column!r} of type {wanted}: found {found or 'no such column'}"
+                )
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[tuple[Sequence[str], Sequence[str]]], split: str = TRAIN) -> "Dataset":
+        """A dataset of (source tokens, target tokens), all in one split.
+
+        Raises:
+            TypeError: if a side is one string, which would otherwise be cut into its characters.
+        """
+        sources, targets = [], []
+        for source, target in pairs:
+            if isinstance(source, str) or isinstance(target, str):
+                raise TypeError(f"each side of a pair is a list of tokens, found ({source!r}, {target!r})")
+            sources.append(list(source))
+            targets.append(list(target))
+        columns = {"source": sources, "target": targets, "split": [split] * len(sources)}
+        return cls(pl.DataFrame(columns, schema=SCHEMA))
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """The number of examples in each split, in the order in which the splits first appear."""
+        counts = self.frame.group_by("split", maintain_order=True).len()
+        return dict(counts.iter_rows())
+
+    def split(self, name: str) -> "Dataset":
+        """The examples of one split; they keep their split's name.
+
+        Raises:
+            DataError: if the dataset has no example in that split; the message names the splits it has.
+        """
+        part = self.frame.filter(pl.col("split") == name)
+        if part.is_empty():
+            available = ", ".join(f"{split} ({count:,})" for split, count in self.splits.items()) or "none"
+            raise DataError(f"no examples in split {name!r}; available splits: {available}")
+        return Dataset(part)
+
+    def unique(self) -> "Dataset":
+        """Without the repetitions of a (source, target, split); the first of each stays, in order."""
+        return Dataset(self.frame.unique(subset=COLUMNS, keep="first", maintain_order=True))
+
+    def pairs(self) -> list[tuple[list[str], list[str]]]:
+        """All examples as Python lists of tokens, in order."""
+        return list(zip(self.frame["source"].to_list(), self.frame["target"].to_list(), strict=True))
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def __add__(self, other: "Dataset") -> "Dataset":
+        """The examples of both, ours first; a column that only one has is null for the other."""
+        return Dataset(pl.concat([self.frame, other.frame], how="diagonal"))
+
+    def __eq__(self, other: object) -> bool:
+        """The same rows in the same order: what `==` on frames, which compares cell by cell, cannot say."""
+        return isinstance(other, Dataset) and self.frame.equals(other.frame)
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,350 @@
+"""Reading and writing datasets: one function each way, for every format and for pipes.
+
+    tsv      source TAB target [TAB split]; tokens stand between blanks; no header
+    jsonl    {"source": ..., "target": ..., "split": ...}; a side is a list of tokens or a string; split is optional
+    scan     IN: source OUT: target, as the SCAN files are published; suffix .txt or .scan
+    parquet  columns source, target and perhaps split; a side is a list of tokens or a string
+
+Any of them may be compressed with gzip. Whoever gives a file that is not as it should be hears which line, what was
+found there and what was expected.
+"""
+
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
+from compgen.errors import DataError
+from compgen.files import atomic_path
+
+_SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".txt": "scan", ".scan": "scan"}
+_GZIP_MAGIC = b"\x1f\x8b"
+_PARQUET_MAGIC = b"PAR1"
+# What separates tokens, for reading as for writing: a token that holds it cannot be written between blanks.
+_BLANK = r"\s"
+_TOKEN = r"\S+"
+_TSV_LINE = "source TAB target, or source TAB target TAB split"
+_SCAN_LINE = "'IN: source tokens OUT: target tokens'"
+_STRING = r'"[^"\\\x00-\x1f]*"'
+_STRINGS = rf"\[(?:{_STRING}(?:, ?{_STRING})*)?\]"
+# Records as programs write them, with lists of tokens and no escapes: Polars may parse these, as it cannot err on them.
+_PLAIN_RECORD = rf'^\{{"source": ?{_STRINGS}, ?"target": ?{_STRINGS}(?:, ?"split": ?{_STRING})?\}}$'
+_RECORD = '{"source": ..., "target": ...}, each a list of tokens or a string, and perhaps a string "split"'
+
+
+def read_dataset(path: str | Path, format: str | None = None) -> Dataset:
+    """The dataset in a file, or on standard input if `path` is `-`.
+
+    The format is `format`, or else what the suffix says, or else (standard input and other pipes) what the first
+    line looks like. Gzip is recognised. Where a format has no splits, all examples are in `train`.
+
+    Raises:
+        DataError: if there is no such file, or it is not as the format wants it, or holds no example.
+    """
+    name = "standard input" if str(path) == "-" else str(path)
+    if format is not None:
+        _check_format(format)
+    elif not _is_pipe(path):
+        # Before reading, so that a wrong suffix is reported at once.
+        format = format_of(path)
+    content = _uncompressed(_read_bytes(path), name)
+    frame = _READERS[format or _guess(content)](content, name)
+    if frame.is_empty():
+        raise DataError(f"{name}: no examples: the file is empty")
+    return Dataset(frame)
+
+
+def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None) -> None:
+    """Write a dataset to a file, whole or not at all, or to standard output if `path` is `-`.
+
+    The format is `format`, or else what the suffix says, `jsonl` on standard output. A file name that ends in `.gz`
+    is compressed. `tsv` names the splits only if there are others than `train`.
+
+    Raises:
+        DataError: if the format cannot hold the data, e.g. a token with a blank in `tsv`, several splits in `scan`.
+        UserError: if the file cannot be written.
+    """
+    if format is None:
+        format = "jsonl" if str(path) == "-" else format_of(path)
+    _check_format(format)
+    content = _WRITERS[format](dataset, "standard output" if str(path) == "-" else str(path))
+    if str(path) == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    if Path(path).suffix == ".gz":
+        # No time stamp: the same data make the same file.
+        content = gzip.compress(content, compresslevel=6, mtime=0)
+    with atomic_path(Path(path)) as temporary:
+        temporary.write_bytes(content)
+
+
+def format_of(path: str | Path) -> str:
+    """The format that a file's suffix stands for, with or without `.gz`.
+
+    Raises:
+        DataError: for a suffix that stands for none; the message lists those that do.
+    """
+    suffixes = Path(path).suffixes
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix not in _SUFFIXES:
+        known = ", ".join(f"{end} ({format})" for end, format in _SUFFIXES.items())
+        found = f"the suffix {suffix!r}" if suffix else "no suffix"
+        raise DataError(f"{path}: found {found}, expected one that tells the format: {known}; each may end in .gz")
+    return _SUFFIXES[suffix]
+
+
+def _check_format(format: str) -> None:
+    if format not in _READERS:
+        raise DataError(f"unknown format {format!r}: known formats are {', '.join(FORMATS)}")
+
+
+def _is_pipe(path: str | Path) -> bool:
+    """Whether the data come from standard input or a named pipe, e.g. the shell's `<(...)`: these have no suffix."""
+    return str(path) == "-" or Path(path).is_fifo()
+
+
+def _read_bytes(path: str | Path) -> bytes:
+    if str(path) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _uncompressed(content: bytes, name: str) -> bytes:
+    if not (content.startswith(_GZIP_MAGIC) or (content and name.endswith(".gz"))):
+        return content
+    try:
+        return gzip.decompress(content)
+    except EOFError:
+        raise DataError(f"{name}: the compressed file is cut short: found no end of its gzip data") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{name}: found damaged data or none of gzip, expected a gzip file: {error}") from None
+
+
+def _guess(content: bytes) -> str:
+    """The format that the beginning of `content` looks like."""
+    if content.startswith(_PARQUET_MAGIC):
+        return "parquet"
+    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:3]
+    if start.startswith(b"{"):
+        return "jsonl"
+    return "scan" if start == b"IN:" else "tsv"
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # `error.object` is what was decoded, less the byte order mark that `error.start` does not count either.
+        number = error.object.count(b"\n", 0, error.start) + 1
+        found = error.object[error.start : error.start + 1].hex()
+        raise DataError(f"{name}, line {number}: found the byte 0x{found}, expected text in UTF-8") from None
+
+
+def _malformed(name: str, number: int, found: str, expected: str) -> DataError:
+    shown = found if len(found) <= 100 else f"{found[:100]}..."
+    return DataError(f"{name}, line {number}: found {shown}, expected {expected}")
+
+
+def _lines(content: bytes, name: str) -> pl.DataFrame:
+    """The lines that are not empty: columns `number`, from 1, and `line`, without line ends."""
+    text = pl.Series("line", [_decoded(content, name)])
+    # Python's splitlines() would also cut at form feeds and the like, inside tokens that JSON may hold.
+    lines = text.str.split("\n").explode().str.strip_chars_end("\r")
+    return pl.DataFrame({"line": lines}).with_row_index("number", offset=1).filter(pl.col("line") != "")
+
+
+def _first_bad(lines: pl.DataFrame, good: pl.Expr) -> tuple[int, str] | None:
+    """The number and the text of the first line that is not good, if there is one."""
+    bad = lines.filter(~good).head(1)
+    return None if bad.is_empty() else (bad["number"][0], bad["line"][0])
+
+
+def _read_tsv(content: bytes, name: str) -> pl.DataFrame:
+    lines = _lines(content, name).with_columns(fields=pl.col("line").str.split("\t"))
+    bad = _first_bad(lines, pl.col("fields").list.len().is_between(2, 3))
+    if bad:
+        number, line = bad
+        tabs = line.count("\t")
+        raise _malformed(name, number, f"{tabs} TABs in {line!r}" if tabs else f"no TAB in {line!r}", _TSV_LINE)
+    split = pl.col("fields").list.get(2, null_on_oob=True).str.strip_chars()
+    return lines.select(
+        source=pl.col("fields").list.get(0).str.extract_all(_TOKEN),
+        target=pl.col("fields").list.get(1).str.extract_all(_TOKEN),
+        split=pl.when(split == "").then(pl.lit(TRAIN)).otherwise(split.fill_null(TRAIN)),
+    )
+
+
+def _read_scan(content: bytes, name: str) -> pl.DataFrame:
+    lines = _lines(content, name).with_columns(
+        pl.col("line").str.extract(r"^\s*IN:(|\s.*?)\sOUT:(?:|\s.*)$").str.extract_all(_TOKEN).alias("source"),
+        pl.col("line").str.extract(r"^\s*IN:(?:|\s.*?)\sOUT:(|\s.*)$").str.extract_all(_TOKEN).alias("target"),
+    )
+    bad = _first_bad(lines, pl.col("source").is_not_null() & ~pl.col("target").list.contains("OUT:"))
+    if bad:
+        number, line = bad
+        raise _malformed(name, number, repr(line), _SCAN_LINE)
+    return lines.select("source", "target", split=pl.lit(TRAIN))
+
+
+def _read_jsonl(content: bytes, name: str) -> pl.DataFrame:
+    lines = _lines(content, name)
+    if lines["line"].str.contains(_PLAIN_RECORD).all():
+        # Four times as fast as the loop below, but Polars takes numbers for strings and knows no line numbers.
+        records = lines["line"].str.json_decode(pl.Struct(SCHEMA))
+        return records.struct.unnest().with_columns(pl.col("split").fill_null(TRAIN))
+    columns: dict[str, list[Any]] = {column: [] for column in COLUMNS}
+    for number, line in lines.iter_rows():
+        if not line.strip():
+            continue
+        record = _record(name, number, line)
+        for column, values in columns.items():
+            values.append(record[column])
+    return pl.DataFrame(columns, schema=SCHEMA)
+
+
+def _record(name: str, number: int, line: str) -> dict[str, Any]:
+    """One line of JSON as the three columns, tokens in lists."""
+    try:
+        record = json.loads(line)
+        if "\\u" in line:
+            # JSON can spell half of a surrogate pair, which no text in UTF-8 and so no frame can hold.
+            json.dumps(record, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise _malformed(name, number, f"{line!r}, which is no JSON in UTF-8", _RECORD) from None
+    if not isinstance(record, dict):
+        raise _malformed(name, number, f"{line!r}, not an object", _RECORD)
+    if "source" not in record or "target" not in record:
+        raise _malformed(name, number, f"the keys {', '.join(map(repr, record)) or '(none)'}", _RECORD)
+    split = record.get("split", TRAIN)
+    if not isinstance(split, str):
+        raise _malformed(name, number, f'"split": {split!r}', _RECORD)
+    sides = {column: _json_tokens(name, number, column, record[column]) for column in ("source", "target")}
+    return {**sides, "split": split}
+
+
+def _json_tokens(name: str, number: int, column: str, value: object) -> list[str]:
+    if isinstance(value, str):
+        return value.split()
+    if isinstance(value, list) and all(isinstance(token, str) for token in value):
+        return value
+    raise _malformed(name, number, f'"{column}": {value!r}', _RECORD)
+
+
+def _read_parquet(content: bytes, name: str) -> pl.DataFrame:
+    if not content:
+        return pl.DataFrame(schema=SCHEMA)
+    try:
+        frame = pl.read_parquet(io.BytesIO(content))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{name}: found damaged data or none of Parquet, expected a Parquet file: {reason}") from None
+    if "split" not in frame.columns:
+        frame = frame.with_columns(split=pl.lit(TRAIN))
+    for column in COLUMNS:
+        if column not in frame.columns:
+            found = ", ".join(map(repr, frame.columns))
+            raise DataError(f"{name}: found the columns {found}, expected 'source' and 'target', perhaps 'split'")
+    return frame.select(_parquet_column(frame[column], name) for column in COLUMNS)
+
+
+def _parquet_column(values: pl.Series, name: str) -> pl.Series:
+    """A column with its type in a dataset, if it can have it and no value is missing."""
+    if values.dtype == pl.String and SCHEMA[values.name] == TOKENS:
+        values = values.str.extract_all(_TOKEN)
+    if values.dtype == pl.List(pl.Null):
+        # What a column of empty lists is written as by programs that have no other sign of its type.
+        values = values.cast(TOKENS)
+    if values.dtype != SCHEMA[values.name]:
+        expected = "a string" if values.name == "split" else "a list of strings, or a string"
+        raise DataError(f"{name}: found column {values.name!r} of type {values.dtype}, expected {expected}")
+    missing = values.is_null()
+    if values.dtype == TOKENS:
+        missing |= values.list.eval(pl.element().is_null()).list.any().fill_null(False)
+    if missing.any():
+        row = missing.arg_true()[0] + 1
+        raise DataError(f"{name}, row {row}: found a missing value in column {values.name!r}, expected none")
+    return values
+
+
+def _check_writable(dataset: Dataset, forbidden: str, why: str) -> None:
+    """Raise DataError if a token matches the pattern `forbidden`, or is empty."""
+    for column in ("source", "target"):
+        tokens = dataset.frame[column].explode().drop_nulls()
+        bad = tokens.filter((tokens == "") | tokens.str.contains(forbidden))
+        if len(bad):
+            raise DataError(f"{why}: found the {column} token {bad[0]!r}; write jsonl or parquet instead")
+
+
+def _text(lines: pl.Series) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _joined(column: str) -> pl.Expr:
+    return pl.col(column).list.join(" ")
+
+
+def _write_tsv(dataset: Dataset, name: str) -> bytes:
+    _check_writable(dataset, _BLANK, f"{name}: tsv holds no blank in a token and no empty token")
+    fields = [_joined("source"), _joined("target")]
+    if set(dataset.splits) - {TRAIN}:
+        _check_split_names(dataset, name)
+        fields.append(pl.col("split"))
+    return _text(dataset.frame.select(pl.concat_str(fields, separator="\t")).to_series())
+
+
+def _check_split_names(dataset: Dataset, name: str) -> None:
+    for split in dataset.splits:
+        if not split or split != split.strip() or any(character in split for character in "\t\r\n"):
+            raise DataError(f"{name}: tsv cannot hold the split name {split!r}; write jsonl or parquet instead")
+
+
+def _write_scan(dataset: Dataset, name: str) -> bytes:
+    _check_writable(dataset, rf"{_BLANK}|^OUT:$", f"{name}: scan holds no blank in a token, no empty token, no 'OUT:'")
+    if len(dataset.splits) > 1:
+        raise DataError(f"{name}: scan holds one split a file: found {', '.join(dataset.splits)}; write one of them")
+    # An empty side leaves one blank, not two, so that nobody takes the second for a token.
+    sides = [
+        pl.when(pl.col(column).list.len() > 0).then(pl.lit(" ") + _joined(column)).otherwise(pl.lit(""))
+        for column in ("source", "target")
+    ]
+    return _text(dataset.frame.select(pl.concat_str(pl.lit("IN:"), sides[0], pl.lit(" OUT:"), sides[1])).to_series())
+
+
+def _write_jsonl(dataset: Dataset, _name: str) -> bytes:
+    return dataset.frame.select(COLUMNS).write_ndjson().encode()
+
+
+def _write_parquet(dataset: Dataset, _name: str) -> bytes:
+    buffer = io.BytesIO()
+    dataset.frame.select(COLUMNS).write_parquet(buffer)
+    return buffer.getvalue()
+
+
+_READERS: dict[str, Callable[[bytes, str], pl.DataFrame]] = {
+    "tsv": _read_tsv,
+    "jsonl": _read_jsonl,
+    "scan": _read_scan,
+    "parquet": _read_parquet,
+}
+_WRITERS: dict[str, Callable[[Dataset, str], bytes]] = {
+    "tsv": _write_tsv,
+    "jsonl": _write_jsonl,
+    "scan": _write_scan,
+    "parquet": _write_parquet,
+}
+FORMATS = tuple(_READERS)

@@ -1,0 +1,186 @@
+"""SCAN (Lake and Baroni 2018), made from its grammar: 20,910 navigation commands and what they mean.
+
+The grammar is smaller than the files, so nothing has to be downloaded. The splits hold the same examples as the
+published files (`simple` excepted, which is random), in the grammar's order instead of theirs.
+
+    C -> S and S | S after S | S          U -> walk | look | run | jump
+    S -> V twice | V thrice | V           D -> U left | U right | turn left | turn right
+    V -> D | U | (D's verb) opposite (D's side) | (D's verb) around (D's side)
+
+The template splits are those of Loula, Baroni and Lake (2018), "Rearranging the familiar".
+"""
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+
+import polars as pl
+
+from compgen.data.examples import SCHEMA, TRAIN, Dataset
+from compgen.errors import DataError
+
+TEST = "test"
+
+Actions = tuple[str, ...]
+_ACTIONS: dict[str, Actions] = {
+    "walk": ("I_WALK",),
+    "look": ("I_LOOK",),
+    "run": ("I_RUN",),
+    "jump": ("I_JUMP",),
+    "turn": (),
+}
+_TURNS: dict[str, Actions] = {"left": ("I_TURN_LEFT",), "right": ("I_TURN_RIGHT",)}
+_TIMES = {"twice": 2, "thrice": 3}
+_PRIMITIVE = "(?:walk|look|run|jump)"
+_SIMPLE_TRAIN = 16_728  # the size of the published training file: 80% of all commands
+
+
+def interpret(command: Sequence[str]) -> list[str]:
+    """The actions that a command stands for, e.g. `jump twice` -> `I_JUMP I_JUMP`.
+
+    Raises:
+        DataError: if the words are not a SCAN command; the message names the part that is not.
+    """
+    words = tuple(command)
+    for place, word in enumerate(words):
+        if word in ("and", "after"):
+            before, after = _phrase(words[:place], words), _phrase(words[place + 1 :], words)
+            return [*before, *after] if word == "and" else [*after, *before]
+    return list(_phrase(words, words))
+
+
+def _phrase(words: tuple[str, ...], command: tuple[str, ...]) -> Actions:
+    """The actions of S in the grammar: a verb phrase, perhaps repeated."""
+    if words and words[-1] in _TIMES:
+        return _verb(words[:-1], command) * _TIMES[words[-1]]
+    return _verb(words, command)
+
+
+def _verb(words: tuple[str, ...], command: tuple[str, ...]) -> Actions:
+    """The actions of V in the grammar; `command` is the whole, for the error message."""
+    match words:
+        case [verb] if verb in _ACTIONS and verb != "turn":
+            return _ACTIONS[verb]
+        case [verb, side] if verb in _ACTIONS and side in _TURNS:
+            return _TURNS[side] + _ACTIONS[verb]
+        case [verb, "opposite", side] if verb in _ACTIONS and side in _TURNS:
+            return _TURNS[side] * 2 + _ACTIONS[verb]
+        case [verb, "around", side] if verb in _ACTIONS and side in _TURNS:
+            return (_TURNS[side] + _ACTIONS[verb]) * 4
+    raise DataError(
+        f"not a SCAN command: {' '.join(command)!r}: found {' '.join(words)!r}, expected a verb phrase such as "
+        "'walk', 'turn left', 'jump around right' or 'look opposite left', perhaps with 'twice' or 'thrice', "
+        "at most two of them joined by 'and' or 'after'"
+    )
+
+
+def commands() -> Iterator[list[str]]:
+    """All 20,910 commands, always in the same order: single phrases, then pairs with `and`, then with `after`."""
+    phrases = [[*verb, *times] for verb in _verb_phrases() for times in ([], ["twice"], ["thrice"])]
+    for phrase in phrases:
+        yield list(phrase)
+    for joint in ("and", "after"):
+        for first in phrases:
+            for second in phrases:
+                yield [*first, joint, *second]
+
+
+def _verb_phrases() -> list[list[str]]:
+    """The 34 verb phrases, V in the grammar."""
+    bare = [[verb] for verb in _ACTIONS if verb != "turn"]
+    manners: tuple[list[str], ...] = ([], ["opposite"], ["around"])
+    return bare + [[verb, *manner, side] for manner in manners for verb in _ACTIONS for side in _TURNS]
+
+
+@functools.cache
+def _examples() -> pl.DataFrame:
+    """All commands as a frame: source, target, and `text`, the source as one string to search in."""
+    sources = list(commands())
+    frame = pl.DataFrame(
+        {"source": sources, "target": [interpret(source) for source in sources]},
+        schema={"source": SCHEMA["source"], "target": SCHEMA["target"]},
+    )
+    return frame.with_columns(pl.col("source").list.join(" ").alias("text"))
+
+
+def _dataset(train: pl.DataFrame, test: pl.DataFrame) -> Dataset:
+    parts = (train.with_columns(split=pl.lit(TRAIN)), test.with_columns(split=pl.lit(TEST)))
+    return Dataset(pl.concat(parts).select(list(SCHEMA)))
+
+
+def simple(seed: int = 0) -> Dataset:
+    """A random 80/20 split. It has the sizes of the published one, but it is ours: other commands fall into test."""
+    # Sorting by a digest, not by a generator of random numbers, gives the same split in every version of everything.
+    key = pl.Series([hashlib.sha256(f"{seed} {text}".encode()).digest() for text in _examples()["text"]])
+    frame = _examples()[key.arg_sort()]
+    return _dataset(frame[:_SIMPLE_TRAIN], frame[_SIMPLE_TRAIN:])
+
+
+def _add_primitive(phrase: str) -> Dataset:
+    """Train on `phrase` alone and on every command without it; test on it inside other commands.
+
+    As published, `phrase` is repeated until it makes up a tenth of the training rows.
+    """
+    text = pl.col("text")
+    alone, rest = _examples().filter(text == phrase), _examples().filter(text != phrase)
+    with_it = text.str.contains(phrase, literal=True)
+    others = rest.filter(~with_it)
+    return _dataset(pl.concat([alone] * (others.height // 9) + [others]), rest.filter(with_it))
+
+
+def jump() -> Dataset:
+    """`addprim_jump`: 14,670 training rows, 1,467 of them bare `jump`; 7,706 to test, all other uses of `jump`."""
+    return _add_primitive("jump")
+
+
+def turn_left() -> Dataset:
+    """`addprim_turn_left`: 21,890 training rows, 2,189 of them bare `turn left`; 1,208 to test."""
+    return _add_primitive("turn left")
+
+
+def length() -> Dataset:
+    """Train on the 16,990 commands of at most 22 actions, test on the 3,920 longer ones (24 to 48)."""
+    short = pl.col("target").list.len() <= 22
+    return _dataset(_examples().filter(short), _examples().filter(~short))
+
+
+def _template(phrase: str, verb: str = _PRIMITIVE) -> Dataset:
+    """Test on the commands with `verb` before `phrase`, train on the rest.
+
+    As published, the commands with `turn` before `phrase` are in neither: they would give the template away.
+    """
+    frame = _examples().filter(~pl.col("text").str.contains(f"turn {phrase}", literal=True))
+    held_out = pl.col("text").str.contains(f"{verb} {phrase}")
+    return _dataset(frame.filter(~held_out), frame.filter(held_out))
+
+
+def around_right() -> Dataset:
+    """`template_around_right`: 15,225 to train, 4,476 to test, all with e.g. `walk around right`."""
+    return _template("around right")
+
+
+def opposite_right() -> Dataset:
+    """`template_opposite_right`: 15,225 to train, 4,476 to test, all with e.g. `walk opposite right`."""
+    return _template("opposite right")
+
+
+def right() -> Dataset:
+    """`template_right`, "Primitive right" in the paper: 15,225 to train, 4,476 to test, e.g. `walk right`."""
+    return _template("right")
+
+
+def jump_around_right() -> Dataset:
+    """`template_jump_around_right`: 18,528 to train, 1,173 to test, all with `jump around right`."""
+    return _template("around right", verb="jump")
+
+
+SPLITS: dict[str, tuple[Callable[[], Dataset], str]] = {
+    "simple": (simple, "random 80/20, seed 0 (not the published draw)"),
+    "jump": (jump, "'jump' is trained alone, tested in combination"),
+    "turn_left": (turn_left, "'turn left' is trained alone, tested in combination"),
+    "length": (length, "train on up to 22 actions, test on more"),
+    "around_right": (around_right, "'walk around right' and its like only in test"),
+    "opposite_right": (opposite_right, "'walk opposite right' and its like only in test"),
+    "right": (right, "'walk right' and its like only in test"),
+    "jump_around_right": (jump_around_right, "'jump around right' only in test"),
+}

@@ -1,0 +1,107 @@
+"""The vocabulary: tokens as the small integers that models count in.
+
+The special symbols come first with fixed numbers, so that a model, its export and the C++ runtime agree on them
+without asking the vocabulary.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+
+from compgen.errors import DataError
+
+PAD, BOS, EOS, SEP, UNK = "<pad>", "<s>", "</s>", "→", "<unk>"
+SPECIALS = (PAD, BOS, EOS, SEP, UNK)
+PAD_ID, BOS_ID, EOS_ID, SEP_ID, UNK_ID = range(len(SPECIALS))
+
+
+class Vocabulary:
+    """An immutable, ordered set of tokens; a token's id is its place. The special symbols hold ids 0 to 4."""
+
+    __slots__ = ("_ids", "_tokens")
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        """The vocabulary whose full list of tokens, special symbols included, is `tokens`.
+
+        Raises:
+            DataError: if the list does not begin with the special symbols, or holds a token twice.
+        """
+        self._tokens = tuple(tokens)
+        if self._tokens[: len(SPECIALS)] != SPECIALS:
+            found = " ".join(map(repr, self._tokens[: len(SPECIALS)])) or "nothing"
+            raise DataError(f"a vocabulary begins with {' '.join(map(repr, SPECIALS))}: found {found}")
+        self._ids = {token: number for number, token in enumerate(self._tokens)}
+        if len(self._ids) < len(self._tokens):
+            twice = next(token for number, token in enumerate(self._tokens) if self._ids[token] != number)
+            raise DataError(f"a vocabulary holds each token once: found {twice!r} more than once")
+
+    @classmethod
+    def of(cls, token_lists: Iterable[Iterable[str]]) -> "Vocabulary":
+        """The vocabulary of all tokens in `token_lists`, sorted by code point after the special symbols.
+
+        Raises:
+            DataError: if a token of the data equals a special symbol.
+        """
+        tokens = {token for tokens in token_lists for token in tokens}
+        for special in SPECIALS:
+            if special in tokens:
+                raise _special_in_data(special)
+        return cls([*SPECIALS, *sorted(tokens)])
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """All tokens in the order of their ids, special symbols included: what `Vocabulary(...)` takes back."""
+        return self._tokens
+
+    def encode(self, tokens: Iterable[str]) -> list[int]:
+        """The ids of data tokens. Special symbols are not data: put their ids in by `BOS_ID` and its like.
+
+        Raises:
+            DataError: for a token that is not in the vocabulary, with the nearest ones that are, or is special.
+        """
+        ids = []
+        for token in tokens:
+            number = self._ids.get(token, -1)
+            if number < len(SPECIALS):
+                raise _special_in_data(token) if number >= 0 else self._unknown(token)
+            ids.append(number)
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """The tokens of `ids`, special symbols included.
+
+        Raises:
+            DataError: for an id outside the vocabulary.
+        """
+        tokens = []
+        for number in ids:
+            if not 0 <= number < len(self._tokens):
+                raise DataError(f"id {number} is outside the vocabulary, which has ids 0 to {len(self._tokens) - 1}")
+            tokens.append(self._tokens[number])
+        return tokens
+
+    def _unknown(self, token: str) -> DataError:
+        near = difflib.get_close_matches(token, self._tokens[len(SPECIALS) :])
+        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+        return DataError(f"unknown token {token!r}: not among the vocabulary's {len(self):,} tokens{hint}")
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __contains__(self, token: object) -> bool:
+        return token in self._ids
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tokens)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self._tokens == other._tokens
+
+    def __hash__(self) -> int:
+        return hash(self._tokens)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} tokens)"
+
+
+def _special_in_data(token: str) -> DataError:
+    return DataError(f"token {token!r} is a special symbol and cannot stand in data: rename it in the data")

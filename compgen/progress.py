@@ -1,0 +1,49 @@
+"""Progress of long work on standard error: a bar on a terminal, a line now and then in a pipe."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+LINE_EVERY = 15.0  # seconds between lines when there is no terminal
+
+
+class Progress:
+    """A count towards a total, with a few figures beside it. Use as a context manager."""
+
+    def __init__(self, label: str, total: int, done: int = 0, *, quiet: bool = False) -> None:
+        self.label, self.total, self.done, self.quiet = label, total, done, quiet
+        self.began, self.first, self.said = time.monotonic(), done, time.monotonic()
+        self.bar: Any = None
+        self.task: Any = None
+
+    def __enter__(self) -> "Progress":
+        if not self.quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+            self.bar = Progress(
+                *columns, TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )  # fmt: skip
+            self.bar.start()
+            self.task = self.bar.add_task(self.label, total=self.total, completed=self.done, note="")
+        return self
+
+    def update(self, done: int, note: str = "") -> None:
+        """Say how far the work is; cheap enough to call at every step."""
+        self.done = done
+        if self.bar is not None:
+            self.bar.update(self.task, completed=done, note=note)
+        elif not self.quiet and time.monotonic() - self.said >= LINE_EVERY:
+            self.said = time.monotonic()
+            spent = self.said - self.began
+            left = spent * (self.total - done) / max(1, done - self.first)
+            print(f"{self.label}: {done}/{self.total} {note} {spent:.0f} s, {left:.0f} s left", file=sys.stderr)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()

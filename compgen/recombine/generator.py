@@ -1,0 +1,163 @@
+"""Training of a generator: from a dataset to a checkpoint that can be sampled (R&R, sections 3 and 4, appendix D)."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor
+
+from compgen.data.examples import Dataset
+from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, Vocabulary
+from compgen.errors import DataError
+from compgen.models.network import Network
+from compgen.recombine.compatible import compatible
+from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build
+from compgen.training.checkpoint import Checkpoint
+from compgen.training.config import Configuration, with_memories
+from compgen.training.loop import Outcome, Rows, bucketed, pad, train
+
+
+class SamplingConfig(BaseModel):
+    """How a generator is sampled unless the caller says otherwise."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    length_bound: Literal["mean", "mean+std"] = Field(
+        "mean", description="prototypes are no longer than this statistic of those in training (mean: reference)"
+    )
+    temperature: tuple[float, float] = Field(
+        (0.4, 0.0), description="of the source half and of the target half; 0 is greedy"
+    )
+
+
+class RecombineConfig(Configuration):
+    """A generator with n prototypes: recomb0 (learned augmentation), recomb1, recomb2 and more."""
+
+    prototypes: int = Field(2, ge=0, le=8)
+    neighborhood: NeighborhoodConfig = NeighborhoodConfig()
+    sampling: SamplingConfig = SamplingConfig()
+    held_out_by: Literal["example", "row"] = Field(
+        "example",
+        description="what is held out to watch training: whole examples, or neighborhood rows (reference), whose "
+        "examples training then sees in other rows",
+    )
+    max_tokens: int | None = Field(None, ge=3, description="cut sequences to so many tokens (45 in the reference)")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _memories_are_prototypes(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return with_memories(values, values.get("prototypes", 2))
+
+
+class NeighborhoodExamples:
+    """Rows of (example, prototypes) as batches for the training loop."""
+
+    def __init__(self, sequences: Sequences, rows: NDArray[np.int32], batch: int, seed: int) -> None:
+        self.rows, self.batch, self.seed = rows.astype(np.int64), batch, seed
+        self.targets = pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences])
+        self.lengths = np.array([len(sequence) for sequence in sequences])
+
+    def plan(self, epoch: int) -> list[Rows]:
+        """Batches of rows whose examples are of like length, drawn anew for each epoch."""
+        rng = np.random.default_rng([self.seed, epoch])
+        return bucketed(self.lengths[self.rows[:, 0]], self.batch, rng)
+
+    def collate(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Whole examples (B, L) with start and end symbols; prototypes (B, n, T) with the end symbol alone."""
+        chosen = self.rows[rows]
+        sequences = self.targets[chosen[:, 0], : self.lengths[chosen[:, 0]].max() + 2]
+        longest = int(self.lengths[chosen[:, 1:]].max(initial=0)) + 1
+        memories = self.targets[chosen[:, 1:], 1 : longest + 1]
+        return torch.from_numpy(sequences), torch.from_numpy(memories)
+
+
+def as_sequences(dataset: Dataset, vocabulary: Vocabulary, max_tokens: int | None = None) -> Sequences:
+    """Distinct examples as id sequences `source SEP target`."""
+    pairs = dataset.unique().pairs()
+    return [[*vocabulary.encode(source), SEP_ID, *vocabulary.encode(target)][:max_tokens] for source, target in pairs]
+
+
+def train_generator(
+    dataset: Dataset,
+    config: RecombineConfig,
+    out: Path,
+    *,
+    seed: int = 0,
+    name: str = "",
+    resume: bool = False,
+    device: str = "cpu",
+    quiet: bool = False,
+) -> tuple[Checkpoint, Outcome]:
+    """Train a generator on all examples of `dataset` and write its checkpoint to `out`.
+
+    Raises:
+        DataError: too few examples, or none with prototypes.
+    """
+    if len(dataset) < config.prototypes + 1:
+        raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
+    vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
+    sequences = as_sequences(dataset, vocabulary, config.max_tokens)
+    rows = build(sequences, len(vocabulary), config.prototypes, config.neighborhood, seed)
+    pool = compatible(
+        sequences, len(vocabulary), rows, config.neighborhood.kind, config.sampling.length_bound
+    )
+    training, held_out = _hold_out(rows, config, seed)
+    torch.manual_seed(seed)
+    network = Network(config.network, len(vocabulary))
+    watched = NeighborhoodExamples(sequences, held_out, 256, seed)
+    outcome = train(
+        network,
+        NeighborhoodExamples(sequences, training, config.optimisation.batch, seed),
+        config.optimisation,
+        out,
+        seed=seed,
+        score=(lambda net: per_token_loss(net, watched, device)) if len(held_out) else None,
+        resume=resume,
+        device=device,
+        quiet=quiet,
+    )
+    checkpoint = Checkpoint(
+        kind="generator",
+        network=network.cpu().eval(),
+        vocabulary=vocabulary,
+        config=config.model_dump(mode="json"),
+        max_length=int((pool.tokens != 0).sum(axis=1).max()) + 1,
+        pool=pool,
+        sampling={"temperature": list(config.sampling.temperature)},
+        trained_on={
+            "data": name,
+            "examples": len(sequences),
+            "neighborhood_rows": len(rows),
+            "compatible_tuples": pool.total,
+            "seed": seed,
+            "updates": outcome.steps,
+            "seconds": round(outcome.seconds, 1),
+            "train_loss_nats_per_token": round(outcome.train_loss, 5),
+            "held_out_loss_nats_per_token": None if outcome.held_out is None else round(outcome.held_out, 5),
+        },
+    )
+    checkpoint.save(out)
+    return checkpoint, outcome
+
+
+def _hold_out(rows: NDArray[np.int32], config: RecombineConfig, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    rng = np.random.default_rng([seed, 0xDE])
+    if config.held_out_by == "row":
+        chosen = rng.random(len(rows)) < config.held_out
+    else:
+        chosen = (rng.random(int(rows[:, 0].max()) + 1) < config.held_out)[rows[:, 0]]
+    return rows[~chosen], rows[chosen]
+
+
+@torch.no_grad()
+def per_token_loss(network: Network, examples: NeighborhoodExamples, device: str, rows: int = 4096) -> float:
+    """Mean negative log-likelihood in nats a token over (at most `rows`) neighborhood rows, in evaluation mode."""
+    total, tokens = 0.0, 0
+    for batch in examples.plan(0)[: max(1, rows // examples.batch)]:
+        sequences, memories = examples.collate(batch)
+        total -= float(network.log_likelihood(sequences.to(device), memories.to(device)).sum())
+        tokens += int((sequences[:, 1:] != 0).sum())
+    return total / max(1, tokens)

@@ -1,0 +1,137 @@
+"""Training configurations, shipped as TOML under the reference's names or given as files.
+
+A file may name another as its `base` and change some of its values. `--set a.b=value` changes one more. Every key is
+checked: an unknown or impossible one is an error that names it.
+"""
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from compgen.errors import ConfigError
+from compgen.models.config import NetworkConfig
+
+
+class OptimisationConfig(BaseModel):
+    """How a network's weights are found. Adam throughout, as in the paper."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epochs: int = Field(8, ge=1)
+    steps: int | None = Field(None, ge=1, description="stop after so many updates, whatever `epochs` says")
+    batch: int = Field(32, ge=1)
+    learning_rate: float = Field(0.002, gt=0)
+    warmup: int = Field(0, ge=0, description="updates in which the rate rises from 0")
+    schedule: Literal["plateau", "linear"] = Field(
+        "plateau", description="plateau: shrink the rate when held-out loss stalls (reference); linear: fall to 5% of it"
+    )
+    patience: int = Field(4, ge=0, description="plateau: epochs without improvement before the rate shrinks")
+    tolerance: float = Field(0.0025, ge=0, description="plateau: what counts as improvement, in held-out score")
+    decay: float = Field(0.5, gt=0, lt=1, description="plateau: factor of the rate")
+    clip: float | None = Field(1.0, gt=0, description="largest gradient norm")
+    keep: Literal["best", "last"] = Field("best", description="weights kept: best held-out score, or the last")
+
+
+class Configuration(BaseModel):
+    """What every kind of training has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    network: NetworkConfig
+    optimisation: OptimisationConfig = OptimisationConfig()
+    held_out: float = Field(0.1, ge=0, lt=1, description="share of training data held out to watch training; 0 for none")
+
+
+class Seq2SeqConfig(Configuration):
+    """A predictor of targets from sources."""
+
+    p_aug: float | None = Field(
+        None, ge=0, lt=1, description="chance that an example is drawn from the augmented data; unset: their union"
+    )
+    deduplicate: bool = Field(True, description="train on distinct original pairs (reference)")
+    max_length: int | None = Field(None, ge=2, description="most tokens decoded; unset: twice the longest target seen")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_memory(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return with_memories(values, 1)
+
+
+def with_memories(values: dict[str, Any], memories: int) -> dict[str, Any]:
+    """Raw configuration values with the network's number of memories filled in."""
+    network = values.get("network")
+    return values | {"network": network | {"memories": memories}} if isinstance(network, dict) else values
+
+
+C = TypeVar("C", bound=BaseModel)
+
+
+def load_config(kind: type[C], name: str, overrides: list[str] | None = None) -> C:
+    """The configuration `name` (shipped, or a TOML file) with `a.b=value` overrides, checked as `kind`.
+
+    Raises:
+        ConfigError: no such configuration, not TOML, or a key or value that `kind` does not have.
+    """
+    values = _read(name)
+    for override in overrides or []:
+        key, separator, text = override.partition("=")
+        if not separator:
+            raise ConfigError(f"--set {override}: expected KEY=VALUE, for instance optimisation.batch=64")
+        *parents, last = key.strip().split(".")
+        table = values
+        for parent in parents:
+            table = table.setdefault(parent, {})
+            if not isinstance(table, dict):
+                raise ConfigError(f"--set {override}: {parent} is a value, not a table")
+        table[last] = _value(text.strip())
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problems = "\n".join(
+            f"  {'.'.join(str(part) for part in problem['loc']) or '(whole)'}: {problem['msg']}, "
+            f"found {problem['input']!r}"[:200]
+            for problem in error.errors()
+        )
+        raise ConfigError(f"configuration {name}:\n{problems}") from error
+
+
+def shipped() -> list[str]:
+    """Names of the configurations that come with the package."""
+    folder = resources.files("compgen") / "configs"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def _read(name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+    if name in seen:
+        raise ConfigError(f"configuration {name}: its base leads back to it: {' -> '.join([*seen, name])}")
+    path = Path(name)
+    if name in shipped():
+        text = (resources.files("compgen") / "configs" / f"{name}.toml").read_text("utf-8")
+    elif path.is_file():
+        text = path.read_text("utf-8")
+    else:
+        raise ConfigError(f"no configuration {name}: expected a TOML file or one of {', '.join(shipped())}")
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"configuration {name}: not TOML: {error}") from error
+    base = values.pop("base", None)
+    return values if base is None else _merge(_read(str(base), (*seen, name)), values)
+
+
+def _merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in change.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merge(merged[key], value) if both else value
+    return merged
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text  # a bare word is a string

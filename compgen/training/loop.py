@@ -1,0 +1,278 @@
+"""The training loop: one loop for generators and predictors, that a person can leave alone.
+
+It logs JSON lines beside the output, saves its whole state now and then and when it is interrupted, and goes on from
+there to the very weights an uninterrupted run would have reached: batches are a function of (seed, epoch), and the
+saved state holds the random numbers' state with everything else.
+"""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from compgen.errors import CheckpointError
+from compgen.files import atomic_path
+from compgen.models.network import Network
+from compgen.progress import Progress
+from compgen.training.checkpoint import read_weights_only
+from compgen.training.config import OptimisationConfig
+
+LOG_EVERY = 50  # updates
+SAVE_EVERY = 60.0  # seconds
+FLOOR = 0.05  # share of the learning rate at which a linear schedule ends
+
+Rows = NDArray[np.int64]
+
+
+class Examples(Protocol):
+    """Training data: which rows go together, and what a network makes of them."""
+
+    def plan(self, epoch: int) -> list[Rows]:
+        """The batches of an epoch, each an array of row numbers; a function of the epoch (and a seed) alone."""
+
+    def collate(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Sequences (B, L) and memories (B, n, T) of some rows, as ids padded with 0."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished training did."""
+
+    steps: int
+    seconds: float
+    train_loss: float  # nats a token, mean over the last log interval
+    held_out: float | None  # the kept weights' held-out score
+
+
+def train(
+    network: Network,
+    examples: Examples,
+    config: OptimisationConfig,
+    out: Path,
+    *,
+    seed: int,
+    score: Callable[[Network], float] | None = None,
+    resume: bool = False,
+    device: str = "cpu",
+    quiet: bool = False,
+) -> Outcome:
+    """Train `network` in place.
+
+    Loss is the sum over tokens, mean over the batch, as in the reference. `score`, if given, is called after each epoch
+    (lower is better); the plateau schedule and keeping the best weights go by it. State is kept in `OUT.partial`
+    until training is done, the log in `OUT.log.jsonl`.
+
+    Raises:
+        KeyboardInterrupt: training was interrupted (its state is saved).
+        CheckpointError: `resume` without a usable state, or one that another configuration wrote.
+    """
+    run = _Run(network.to(device), examples, config, out, seed, score, device, quiet)
+    if resume:
+        run.restore()
+    return run.go()
+
+
+class _Run:
+    """State of one training; everything that a resumed run needs is in `state`."""
+
+    def __init__(
+        self,
+        network: Network,
+        examples: Examples,
+        config: OptimisationConfig,
+        out: Path,
+        seed: int,
+        score: Callable[[Network], float] | None,
+        device: str,
+        quiet: bool,
+    ) -> None:
+        self.network, self.examples, self.config, self.score = network, examples, config, score
+        self.device, self.quiet, self.seed = device, quiet, seed
+        self.partial, self.log = out.with_name(out.name + ".partial"), out.with_name(out.name + ".log.jsonl")
+        fused = {"fused": True} if device == "cuda" else {"foreach": True}
+        self.optimiser = torch.optim.Adam(network.parameters(), lr=config.learning_rate, **fused)  # type: ignore[arg-type]
+        self.per_epoch = len(examples.plan(0))
+        self.total = config.steps or config.epochs * self.per_epoch
+        self.step = 0
+        self.factor = 1.0  # of the learning rate, by the plateau schedule
+        self.stalled = 0
+        self.best = float("inf")
+        self.best_weights: dict[str, Tensor] = {}
+        self.spent = 0.0
+
+    # -- one update -----------------------------------------------------------------------------------------------
+
+    def rate(self) -> float:
+        """The learning rate of the coming update."""
+        rate = self.config.learning_rate * self.factor
+        if self.config.warmup:
+            rate *= min(1.0, (self.step + 1) / self.config.warmup)
+        if self.config.schedule == "linear":
+            rate *= max(FLOOR, 1 - self.step / self.total)
+        return rate
+
+    def update(self, rows: Rows) -> tuple[Tensor, int]:
+        """One step of Adam; returns the summed loss (on the device, so that nothing waits for it) and its tokens."""
+        sequences, memories = self.examples.collate(rows)
+        tokens = int((sequences[:, 1:] != 0).sum())
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
+            loss = -self.network.log_likelihood(sequences.to(self.device), memories.to(self.device)).sum()
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.rate()
+        self.optimiser.zero_grad(set_to_none=True)
+        (loss / len(rows)).backward()
+        if self.config.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
+        self.optimiser.step()
+        self.step += 1
+        return loss.detach(), tokens
+
+    # -- the loop -------------------------------------------------------------------------------------------------
+
+    def go(self) -> Outcome:
+        began, saved = time.monotonic(), time.monotonic()
+        before = self.spent
+        losses: list[Tensor] = []
+        tokens, mean, mark = 0, float("nan"), time.monotonic()
+        with _interruptible() as interrupted, Progress("train", self.total, self.step, quiet=self.quiet) as progress:
+            for rows in self.batches():
+                loss, count = self.update(rows)
+                losses.append(loss)
+                tokens += count
+                if self.step % LOG_EVERY == 0 or self.step == self.total:
+                    mean = float(torch.stack(losses).sum()) / max(1, tokens)
+                    speed = tokens / (time.monotonic() - mark)
+                    self.write_log(loss=mean, tokens_per_second=speed, seconds=before + time.monotonic() - began)
+                    progress.update(self.step, f"loss {mean:.4f}, {speed:,.0f} tokens/s")
+                    losses, tokens, mark = [], 0, time.monotonic()
+                if self.step % self.per_epoch == 0 or self.step == self.total:
+                    self.end_epoch()
+                if interrupted or time.monotonic() - saved > SAVE_EVERY:
+                    self.spent = before + time.monotonic() - began
+                    self.save()
+                    saved = time.monotonic()
+                if interrupted:
+                    raise KeyboardInterrupt(f"stopped after update {self.step} of {self.total}; --resume goes on")
+        if self.config.keep == "best" and self.best_weights:
+            self.network.load_state_dict(self.best_weights)
+        self.network.eval()
+        held_out = None if self.score is None else self.best if self.config.keep == "best" else self.score(self.network)
+        return Outcome(self.step, before + time.monotonic() - began, mean, held_out)
+
+    def batches(self) -> Iterator[Rows]:
+        """The batches that are left, epoch after epoch."""
+        self.network.train()
+        while self.step < self.total:
+            epoch, position = divmod(self.step, self.per_epoch)
+            for rows in self.examples.plan(epoch)[position:]:
+                if self.step >= self.total:
+                    return
+                yield rows
+
+    def end_epoch(self) -> None:
+        """Score the weights on held-out data, and let the schedule and the choice of weights know."""
+        if self.score is None or (self.config.keep == "last" and self.config.schedule == "linear"):
+            return
+        # Scoring must not move the random numbers of training: a run that scores less often would differ.
+        state = torch.random.get_rng_state()
+        score = self.score(self.network.eval())
+        torch.random.set_rng_state(state)
+        self.network.train()
+        self.write_log(held_out=score)
+        if score < self.best - self.config.tolerance:
+            self.stalled = 0
+        else:
+            self.stalled += 1
+            if self.config.schedule == "plateau" and self.stalled >= self.config.patience:
+                self.factor, self.stalled = self.factor * self.config.decay, 0
+        if score < self.best:
+            self.best = score
+            self.best_weights = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
+
+    # -- what is written ------------------------------------------------------------------------------------------
+
+    def write_log(self, **figures: float) -> None:
+        rounded = {name: round(value, 5) for name, value in figures.items()}
+        line = {"step": self.step, "epoch": round(self.step / self.per_epoch, 3), "lr": self.rate()} | rounded
+        with self.log.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(line) + "\n")
+
+    def identity(self) -> str:
+        """What must agree between a saved state and the run that resumes it."""
+        return json.dumps([self.config.model_dump(), self.seed, self.per_epoch, self.network.vocabulary])
+
+    def save(self) -> None:
+        state = {
+            "identity": self.identity(),
+            "step": self.step,
+            "factor": self.factor,
+            "stalled": self.stalled,
+            "best": self.best,
+            "best_weights": self.best_weights,
+            "spent": self.spent,
+            "network": self.network.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "random": torch.random.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state() if self.device == "cuda" else None,
+        }
+        with atomic_path(self.partial) as temporary:
+            torch.save(state, temporary)
+
+    def restore(self) -> None:
+        state: dict[str, Any] = read_weights_only(self.partial)
+        if state.get("identity") != self.identity():
+            raise CheckpointError(f"{self.partial}: saved by a training with another configuration, data or seed")
+        self.network.load_state_dict(state["network"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.step, self.factor, self.stalled = state["step"], state["factor"], state["stalled"]
+        self.best, self.best_weights, self.spent = state["best"], state["best_weights"], state["spent"]
+        torch.random.set_rng_state(state["random"])
+        if state["random_cuda"] is not None:
+            torch.cuda.set_rng_state(state["random_cuda"])
+
+
+@contextmanager
+def _interruptible() -> Iterator[Sequence[int]]:
+    """Collect SIGINT and SIGTERM instead of breaking off in the middle of an update; a second one breaks off."""
+    got: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield got
+        return
+
+    def note(number: int, _frame: object) -> None:
+        if got:
+            raise KeyboardInterrupt
+        got.append(number)
+
+    old = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield got
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def bucketed(lengths: NDArray[np.int64], batch: int, rng: np.random.Generator) -> list[Rows]:
+    """Batches of rows of like length, in random order. Lengths are jittered so that batches differ between epochs."""
+    jitter = rng.uniform(0, max(1.0, float(lengths.std()) / 2), len(lengths))
+    order = np.argsort(lengths + jitter, kind="stable")
+    batches = np.array_split(order, max(1, round(len(order) / batch)))
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def pad(sequences: Sequence[Sequence[int]]) -> Rows:
+    """Sequences as one array (N, longest), padded with 0."""
+    table = np.zeros((len(sequences), max(map(len, sequences), default=0)), dtype=np.int64)
+    for row, sequence in enumerate(sequences):
+        table[row, : len(sequence)] = sequence
+    return table

@@ -1,0 +1,138 @@
+"""Training of a predictor of targets from sources, on original data alone or with augmented data."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from compgen.data.examples import Dataset
+from compgen.data.vocabulary import BOS_ID, EOS_ID, Vocabulary
+from compgen.errors import DataError
+from compgen.models.network import Network
+from compgen.training.checkpoint import Checkpoint
+from compgen.training.config import Seq2SeqConfig
+from compgen.training.loop import Outcome, Rows, bucketed, pad, train
+
+Pairs = list[tuple[list[int], list[int]]]
+
+
+class PairExamples:
+    """Original and augmented pairs as batches.
+
+    Without `p_aug` an epoch is their union. With it, each example of an epoch is drawn from the augmented pairs with
+    that probability, else from the originals, and an epoch holds every original once (the reference's mixture): both
+    are shuffled and cycled.
+    """
+
+    def __init__(self, original: Pairs, augmented: Pairs, p_aug: float | None, batch: int, seed: int) -> None:
+        pairs = original + augmented
+        self.original, self.augmented, self.p_aug = len(original), len(augmented), p_aug if augmented else None
+        self.batch, self.seed = batch, seed
+        self.targets = pad([[BOS_ID, *target, EOS_ID] for _, target in pairs])
+        self.sources = pad([[*source, EOS_ID] for source, _ in pairs])
+        self.source_lengths = np.array([len(source) + 1 for source, _ in pairs])
+        self.target_lengths = np.array([len(target) + 2 for _, target in pairs])
+
+    def plan(self, epoch: int) -> list[Rows]:
+        """The epoch's rows, in batches of like target length."""
+        rng = np.random.default_rng([self.seed, epoch])
+        rows = self._mixture(rng) if self.p_aug else np.arange(self.original + self.augmented)
+        return [rows[batch] for batch in bucketed(self.target_lengths[rows], self.batch, rng)]
+
+    def _mixture(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        assert self.p_aug is not None
+        drawn = round(self.original * self.p_aug / (1 - self.p_aug))
+        cycles = -(-drawn // self.augmented)
+        order = np.concatenate([rng.permutation(self.augmented) for _ in range(max(1, cycles))])[:drawn]
+        return np.concatenate([np.arange(self.original), self.original + order])
+
+    def collate(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Targets (B, L) with start and end symbols, and sources (B, 1, T)."""
+        targets = self.targets[rows, : self.target_lengths[rows].max()]
+        sources = self.sources[rows, : self.source_lengths[rows].max()]
+        return torch.from_numpy(targets), torch.from_numpy(sources[:, None])
+
+
+def train_predictor(
+    dataset: Dataset,
+    config: Seq2SeqConfig,
+    out: Path,
+    *,
+    augmented: Dataset | None = None,
+    seed: int = 0,
+    name: str = "",
+    resume: bool = False,
+    device: str = "cpu",
+    quiet: bool = False,
+) -> tuple[Checkpoint, Outcome]:
+    """Train a predictor on all examples of `dataset` (and of `augmented`) and write its checkpoint to `out`.
+
+    A share of the distinct original pairs (`held_out`) is held out to watch training; augmented pairs never are.
+
+    Raises:
+        DataError: no examples, or `p_aug` without augmented data.
+    """
+    if config.p_aug is not None and augmented is None:
+        raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
+    more = augmented if augmented is not None else Dataset.from_pairs([])
+    vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() + more.pairs() for tokens in pair)
+    original = _ids(dataset.unique() if config.deduplicate else dataset, vocabulary)
+    held = np.random.default_rng([seed, 0xDE]).random(len(original)) < config.held_out
+    training = [pair for pair, out_ in zip(original, held, strict=True) if not out_]
+    watched = [pair for pair, out_ in zip(original, held, strict=True) if out_]
+    if not training:
+        raise DataError(f"{len(dataset)} examples leave nothing to train on")
+    torch.manual_seed(seed)
+    network = Network(config.network, len(vocabulary))
+    held_out = PairExamples(watched, [], None, 256, seed) if watched else None
+    outcome = train(
+        network,
+        PairExamples(training, _ids(more, vocabulary), config.p_aug, config.optimisation.batch, seed),
+        config.optimisation,
+        out,
+        seed=seed,
+        score=(lambda net: error_rate(net, held_out, device)) if held_out is not None else None,
+        resume=resume,
+        device=device,
+        quiet=quiet,
+    )
+    longest = max(len(target) for _, target in original)
+    checkpoint = Checkpoint(
+        kind="predictor",
+        network=network.cpu().eval(),
+        vocabulary=vocabulary,
+        config=config.model_dump(mode="json"),
+        max_length=config.max_length or 2 * longest + 1,
+        trained_on={
+            "data": name,
+            "examples": len(original),
+            "augmented_examples": len(more),
+            "seed": seed,
+            "updates": outcome.steps,
+            "seconds": round(outcome.seconds, 1),
+            "train_loss_nats_per_token": round(outcome.train_loss, 5),
+            "held_out_error_rate": None if outcome.held_out is None else round(outcome.held_out, 5),
+        },
+    )
+    checkpoint.save(out)
+    return checkpoint, outcome
+
+
+def _ids(dataset: Dataset, vocabulary: Vocabulary) -> Pairs:
+    return [(vocabulary.encode(source), vocabulary.encode(target)) for source, target in dataset.pairs()]
+
+
+@torch.no_grad()
+def error_rate(network: Network, examples: PairExamples, device: str) -> float:
+    """Share of examples in which some token of the target is not the most probable one, given those before it.
+
+    This is 1 - exact match of greedy decoding: greedy decoding leaves the target exactly where the argmax does.
+    """
+    wrong = count = 0
+    for rows in examples.plan(0):
+        targets, sources = (tensor.to(device) for tensor in examples.collate(rows))
+        wrong += int((~network.predicts(targets, sources)).sum())
+        count += len(rows)
+    return wrong / max(1, count)
