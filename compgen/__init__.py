@@ -1,1 +1,40 @@
-"""compgen makes the training examples that people lack."""
+"""compgen makes the training examples that people lack.
+
+The same verbs as on the command line, in a few lines each:
+
+    import compgen
+
+    scan = compgen.load_dataset("scan/jump")
+    compgen.train_generator(scan.split("train"), "recombine_small_jump", "recomb2.pt")
+    compgen.export("recomb2.pt", "exported/mine")
+    samples = compgen.Generator.load("exported/mine").sample(400, seed=1, filters=("novel", "unique", "rare"))
+    compgen.train_predictor(scan.split("train"), "seq2seq_small", "predictor.pt", augmented=samples)
+    print(compgen.Predictor.load("predictor.pt").evaluate(scan.split("test")))
+
+Names are imported when first used, so that `import compgen` costs nothing and needs no torch.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Dataset": "compgen.data.examples",
+    "load_dataset": "compgen.api",
+    "Generator": "compgen.api",
+    "Predictor": "compgen.api",
+    "Recombination": "compgen.api",
+    "train_generator": "compgen.api",
+    "train_predictor": "compgen.api",
+    "export": "compgen.api",
+    "UserError": "compgen.errors",
+}
+
+__all__ = [*sorted(_HOMES), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'compgen' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,314 @@
+"""The four verbs in Python: train, export, sample, evaluate. What the command line does, it does by these.
+
+Nothing here imports torch until something needs it: sampling from a bundle does not.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+
+from compgen.data.catalog import load as load_dataset
+from compgen.data.examples import Dataset
+from compgen.data.vocabulary import Vocabulary
+from compgen.errors import ExhaustedError, UserError
+from compgen.runtime.filters import Counts, Filter, FilterConfig, Training
+from compgen.runtime.pool import PrototypePool
+from compgen.runtime.sampler import Backend, Draw, draws
+
+if TYPE_CHECKING:
+    from compgen.evaluation.metrics import Scores
+
+__all__ = ["Generator", "Predictor", "Recombination", "Sample", "export", "load_dataset", "train_generator", "train_predictor"]
+
+RUNTIMES = ("onnx", "torchscript", "torch")
+PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A synthesised example: which address it has, what it says, and what it was made from."""
+
+    index: int
+    source: list[str]
+    target: list[str]
+    log_prob: float
+    prototypes: tuple[int, ...]
+
+
+class Generator:
+    """A trained generator, from a bundle (no torch needed) or a checkpoint."""
+
+    def __init__(
+        self, backend: Backend, pool: PrototypePool, vocabulary: Vocabulary, max_length: int, sampling: dict[str, Any]
+    ) -> None:
+        self.backend, self.pool, self.vocabulary, self.max_length = backend, pool, vocabulary, max_length
+        first, second = sampling["temperature"]
+        self.temperature = (float(first), float(second))
+        self._training: Training | None = None
+
+    @classmethod
+    def load(
+        cls, path: str | Path, runtime: str | None = None, provider: str = "auto", threads: int = 1
+    ) -> "Generator":
+        """A generator from a bundle folder, the name of a shipped bundle, or a checkpoint (`.pt`).
+
+        Args:
+            path: where it is.
+            runtime: `onnx` (bundles; default), `torchscript` (bundles), `torch` (checkpoints; default).
+            provider: for ONNX Runtime: `auto`, `cpu` or `cuda`.
+            threads: of one backend call; `sample` runs several calls at a time.
+
+        Raises:
+            UserError: it cannot be used; the message says why.
+        """
+        backend, meta = _open(Path(path), "generator", runtime, provider, threads)
+        assert meta.pool is not None, "a generator has a pool"
+        return cls(backend, meta.pool, meta.vocabulary, meta.max_length, meta.sampling)
+
+    @property
+    def training(self) -> Training:
+        """The distinct training examples, for novelty and rarity."""
+        if self._training is None:
+            self._training = Training(self.pool.tokens)
+        return self._training
+
+    def draw(
+        self,
+        seed: int = 0,
+        start: int = 0,
+        stop: int = 1,
+        *,
+        temperature: tuple[float, float] | None = None,
+        batch: int = 256,
+        workers: int | None = None,
+    ) -> Iterator[Draw]:
+        """The raw draws of addresses start .. stop - 1, in order, as token ids."""
+        return draws(
+            self.backend,
+            self.pool,
+            seed=seed,
+            start=start,
+            stop=stop,
+            max_length=self.max_length,
+            temperature=temperature or self.temperature,
+            slots=batch,
+            workers=workers or os.cpu_count() or 1,
+        )
+
+    def stream(
+        self,
+        count: int | None = None,
+        *,
+        seed: int = 0,
+        start: int = 0,
+        draws: int | None = None,
+        filters: Sequence[str] = (),
+        novelty: str = "both",
+        rarity: float = 0.01,
+        ngram: int = 1,
+        temperature: tuple[float, float] | None = None,
+        batch: int = 256,
+        workers: int | None = None,
+        counts: Counts | None = None,
+    ) -> Iterator[Sample]:
+        """Samples as they come, in order of address.
+
+        Args:
+            count: stop after so many kept samples.
+            draws: stop after so many draws, however many were kept; addresses start .. start + draws - 1.
+            filters, novelty, rarity, ngram: see `FilterConfig`. Unfinished and malformed draws are never kept.
+            counts: filled in while the stream runs.
+
+        Raises:
+            ExhaustedError: `count` samples cannot be had: 20,000 draws in a row gave none.
+            UserError: neither `count` nor `draws` is given, or a number is impossible.
+        """
+        if count is None and draws is None:
+            raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
+        judge = Filter(FilterConfig(tuple(filters), novelty, rarity, ngram), self.training)
+        judge.counts = counts if counts is not None else judge.counts
+        counts = judge.counts
+        stop = start + draws if draws is not None else 2**62
+        source = self.draw(seed, start, stop, temperature=temperature, batch=batch, workers=workers)
+        last = 0
+
+        def patient() -> Iterator[Draw]:
+            nonlocal last
+            for draw in source:
+                if draws is None and counts.drawn - last >= PATIENCE:
+                    raise ExhaustedError(
+                        f"{PATIENCE:,} draws in a row gave no sample that passes "
+                        f"{', '.join(filters) or 'as well-formed'}: {counts}"
+                    )
+                yield draw
+
+        if count is not None and count <= 0:
+            return
+        try:
+            for draw, left, right in judge.keep(patient()):
+                last = counts.drawn
+                decode = self.vocabulary.decode
+                yield Sample(draw.index, decode(left), decode(right), draw.log_prob, draw.prototypes)
+                if counts.kept == count:
+                    return
+        finally:
+            source.close()  # type: ignore[attr-defined]
+
+    def sample(self, count: int, seed: int = 0, **options: Any) -> Dataset:
+        """`count` new examples as a dataset; options as for `stream`."""
+        samples = self.stream(count, seed=seed, **options)
+        return Dataset.from_pairs((sample.source, sample.target) for sample in samples)
+
+
+class Predictor:
+    """A trained predictor, from a bundle or a checkpoint."""
+
+    def __init__(self, backend: Backend, vocabulary: Vocabulary, max_length: int) -> None:
+        self.backend, self.vocabulary, self.max_length = backend, vocabulary, max_length
+
+    @classmethod
+    def load(
+        cls, path: str | Path, runtime: str | None = None, provider: str = "auto", threads: int | None = None
+    ) -> "Predictor":
+        """A predictor from a bundle folder or a checkpoint; arguments and errors as for `Generator.load`."""
+        backend, meta = _open(Path(path), "predictor", runtime, provider, threads or os.cpu_count() or 1)
+        return cls(backend, meta.vocabulary, meta.max_length)
+
+    def predict(self, sources: Sequence[Sequence[str]], beam: int = 1, batch: int = 256) -> list[list[str]]:
+        """The target of each source, by greedy decoding or by beam search of some width.
+
+        Raises:
+            DataError: a source token is not in the vocabulary.
+        """
+        from compgen.runtime.beam import beam as search
+        from compgen.runtime.predict import greedy
+
+        ids = [self.vocabulary.encode(source) for source in sources]
+        if beam == 1:
+            found = greedy(self.backend, ids, self.max_length, batch)
+        else:
+            found = search(self.backend, ids, beam, self.max_length)
+        return [self.vocabulary.decode(target) for target, _ in found]
+
+    def evaluate(self, dataset: Dataset, beam: int = 1) -> "Scores":
+        """Exact match and token F1 on all examples of `dataset`."""
+        from compgen.evaluation.metrics import score
+
+        pairs = dataset.pairs()
+        return score(self.predict([source for source, _ in pairs], beam), [target for _, target in pairs])
+
+
+class Recombination:
+    """The learned augmenter behind the interface that all augmenters share: `fit`, then `sample`."""
+
+    def __init__(self, config: str, out: str | Path, overrides: Sequence[str] = (), seed: int = 0) -> None:
+        self.config, self.out, self.overrides, self.seed = config, Path(out), list(overrides), seed
+        self.generator: Generator | None = None
+
+    def fit(self, dataset: Dataset) -> "Recombination":
+        """Train the generator; its checkpoint is written to `out`."""
+        train_generator(dataset, self.config, self.out, overrides=self.overrides, seed=self.seed)
+        self.generator = Generator.load(self.out)
+        return self
+
+    def sample(self, count: int, seed: int = 0, **options: Any) -> Dataset:
+        """`count` novel, unique examples; options as for `Generator.stream`.
+
+        Raises:
+            UserError: `fit` was not called.
+        """
+        if self.generator is None:
+            raise UserError("fit the augmenter to a dataset before sampling from it")
+        return self.generator.sample(count, seed, **({"filters": ("novel", "unique")} | options))
+
+
+def train_generator(
+    dataset: Dataset, config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
+) -> dict[str, Any]:
+    """Train a generator by a named configuration; returns what it was trained on and how it went.
+
+    Options (seed, resume, device, quiet, name) as in `compgen.recombine.generator.train_generator`.
+    """
+    from compgen.recombine.generator import RecombineConfig, train_generator
+    from compgen.training.config import load_config
+
+    checkpoint, _ = train_generator(
+        dataset, load_config(RecombineConfig, config, list(overrides)), Path(out), **options
+    )
+    return checkpoint.trained_on
+
+
+def train_predictor(
+    dataset: Dataset, config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
+) -> dict[str, Any]:
+    """Train a predictor by a named configuration, with `augmented=` data or without; returns how it went."""
+    from compgen.training.config import Seq2SeqConfig, load_config
+    from compgen.training.predictor import train_predictor
+
+    checkpoint, _ = train_predictor(dataset, load_config(Seq2SeqConfig, config, list(overrides)), Path(out), **options)
+    return checkpoint.trained_on
+
+
+def export(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:
+    """Export a checkpoint to a verified bundle; see `compgen.export.bundle_writer.export`."""
+    from compgen.export.bundle_writer import export
+
+    return export(Path(checkpoint), Path(out), **options)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    vocabulary: Vocabulary
+    max_length: int
+    pool: PrototypePool | None
+    sampling: dict[str, Any]
+
+
+def _open(path: Path, kind: str, runtime: str | None, provider: str, threads: int) -> tuple[Backend, _Opened]:
+    """A backend and what goes with it, from a checkpoint or a bundle of the given kind."""
+    if runtime not in (None, *RUNTIMES):
+        raise UserError(f"no runtime {runtime!r}: expected one of {', '.join(RUNTIMES)}")
+    if path.suffix == ".pt":
+        return _open_checkpoint(path, kind, runtime, threads)
+    from compgen.runtime.bundle import Bundle
+
+    bundle = Bundle.load(path)
+    _require(path, bundle.manifest.kind, kind)
+    meta = _Opened(Vocabulary(bundle.vocabulary), bundle.manifest.max_length, bundle.pool, bundle.manifest.sampling)
+    if runtime == "torch":
+        raise UserError(f"{path}: a bundle runs in onnx or torchscript; for --runtime torch give the checkpoint (.pt)")
+    if runtime == "torchscript":
+        from compgen.runtime.torchscript_backend import TorchScriptBackend
+
+        return TorchScriptBackend(bundle, threads), meta
+    from compgen.runtime.onnx_backend import OnnxBackend
+
+    return OnnxBackend(bundle, threads, provider), meta
+
+
+def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -> tuple[Backend, _Opened]:
+    if runtime not in (None, "torch"):
+        raise UserError(f"{path}: a checkpoint runs in torch; export it first for --runtime {runtime}")
+    if not path.exists():
+        raise UserError(f"{path}: no such file")
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise UserError(f"{path}: a checkpoint needs torch (pip install 'compgen[train]'); a bundle does not") from error
+    from compgen.models.backend import TorchBackend
+    from compgen.training.checkpoint import Checkpoint
+
+    torch.set_num_threads(threads)
+    checkpoint = Checkpoint.load(path)
+    _require(path, checkpoint.kind, kind)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    meta = _Opened(checkpoint.vocabulary, checkpoint.max_length, checkpoint.pool, checkpoint.sampling)
+    return TorchBackend(checkpoint.network, device), meta
+
+
+def _require(path: Path, found: str, wanted: str) -> None:
+    if found != wanted:
+        raise UserError(f"{path}: holds a {found}, expected a {wanted}")

@@ -1,0 +1,63 @@
+"""The `compgen` command: mounts the verbs, and turns errors into one clear message and an exit code."""
+
+import signal
+import sys
+from typing import Annotated, NoReturn
+
+import click
+import typer
+
+from compgen.cli import augment, data, evaluate, export, sample, train
+from compgen.errors import UserError
+
+HELP = """Make the training examples that people lack: recombine what you have, train on it, show that it generalises.
+
+A first round, on SCAN (which compgen makes itself):
+
+    compgen train recombine scan/jump -o recomb2.pt --config recombine_small_jump
+    compgen export recomb2.pt -o exported/mine
+    compgen sample exported/mine -n 400 --filter novel,unique,rare -o augmented.jsonl
+    compgen train seq2seq scan/jump --augmented augmented.jsonl -o predictor.pt
+    compgen evaluate predictor.pt scan/jump
+"""
+
+app = typer.Typer(
+    help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
+)
+app.add_typer(data.app, name="data")
+app.add_typer(train.app, name="train")
+app.command("export")(export.export)
+app.command("sample")(sample.sample)
+app.add_typer(augment.app, name="augment")
+app.command("evaluate")(evaluate.evaluate)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        from compgen import __version__
+
+        print(f"compgen {__version__}")
+        raise typer.Exit
+
+
+def run() -> NoReturn:
+    """Entry point of the command.
+
+    Exit codes: 0 done, 1 a bug (with its traceback), 2 a user's error, 130 interrupted, 141 the reader went away.
+    """
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `compgen ... | head` ends quietly, like any filter
+    try:
+        code = app(prog_name="compgen", standalone_mode=False)
+    except UserError as error:
+        print(f"compgen: {error}", file=sys.stderr)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt) as stop:
+        said = str(stop.__cause__ or stop)
+        print(f"compgen: {said or 'interrupted'}", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    sys.exit(code or 0)

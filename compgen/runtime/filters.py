@@ -1,0 +1,140 @@
+"""What a sample must be to be kept, and the counts of those that were not (R&R, section 4.1).
+
+Order matters for the counts only: a sample is counted under the first reason it falls to.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.errors import UserError
+from compgen.runtime.sampler import Draw
+
+SEP_ID, EOS_ID = 3, 2
+FILTERS = ("novel", "unique", "rare")
+
+Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FilterConfig:
+    """Which filters a sample must pass.
+
+    Attributes:
+        names: of `novel` (source and target both unseen in training, as the reference has it), `unique` (not drawn
+            before in this run), `rare` (eq. 18: holds an n-gram that is rare in training).
+        novelty: what novel means: `both` sides unseen, `source` unseen, or the `pair` unseen.
+        rarity: eq. 18's epsilon: the largest share of distinct training examples that may hold a rare n-gram.
+        ngram: length of the n-grams. With 1 only tokens that training has are possible, so rare means rare but seen;
+            with 2 or more an n-gram that training never has is rare too.
+    """
+
+    names: tuple[str, ...] = ()
+    novelty: str = "both"
+    rarity: float = 0.01
+    ngram: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise UserError for a name that is no filter."""
+        for name in self.names:
+            if name not in FILTERS:
+                raise UserError(f"no filter {name!r}: expected some of {', '.join(FILTERS)}")
+        if self.novelty not in ("both", "source", "pair"):
+            raise UserError(f"no novelty {self.novelty!r}: expected both, source or pair")
+        if not 0 < self.rarity <= 1 or self.ngram < 1:
+            raise UserError(f"rarity {self.rarity} must be in (0, 1] and ngram {self.ngram} at least 1")
+
+
+@dataclass
+class Counts:
+    """How many draws were made and what became of them."""
+
+    drawn: int = 0
+    kept: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.rejected.items() if count)
+        return f"{self.drawn:,} drawn, {self.kept:,} kept" + (f"; not kept: {reasons}" if reasons else "")
+
+
+def halves(tokens: Tokens) -> tuple[Tokens, Tokens] | None:
+    """Source and target of a sample, or None if it is not two non-empty halves around one separator."""
+    if tokens.count(SEP_ID) != 1:
+        return None
+    middle = tokens.index(SEP_ID)
+    source, target = tokens[:middle], tokens[middle + 1 :]
+    return (source, target) if source and target else None
+
+
+def ngrams(tokens: Sequence[int], n: int) -> set[Tokens]:
+    """The n-grams of a sequence."""
+    return set(zip(*(tokens[k:] for k in range(n)), strict=False))
+
+
+class Training:
+    """The distinct training examples, as a generator's pool holds them: what is known and what is rare."""
+
+    def __init__(self, pool_tokens: NDArray[np.int32]) -> None:
+        self.examples = []
+        for row in pool_tokens.tolist():
+            pair = halves(tuple(row[: row.index(EOS_ID)]))
+            if pair is not None:
+                self.examples.append(pair)
+        self.sources = {source for source, _ in self.examples}
+        self.targets = {target for _, target in self.examples}
+        self.pairs = set(self.examples)
+
+    def common(self, n: int, rarity: float) -> set[Tokens]:
+        """n-grams (of sources or targets) that more than a share `rarity` of the examples hold."""
+        count: Counter[Tokens] = Counter()
+        for source, target in self.examples:
+            count.update(ngrams(source, n) | ngrams(target, n))
+        return {ngram for ngram, held in count.items() if held > rarity * len(self.examples)}
+
+
+class Filter:
+    """Judges draws one after another; `unique` remembers what came before."""
+
+    def __init__(self, config: FilterConfig, training: Training) -> None:
+        self.config, self.training = config, training
+        self.counts = Counts()
+        self.seen: set[bytes] = set()
+        self.common = training.common(config.ngram, config.rarity) if "rare" in config.names else set()
+
+    def keep(self, draws: Iterable[Draw]) -> Iterator[tuple[Draw, Tokens, Tokens]]:
+        """The draws that pass, with their source and target; all others are counted by reason."""
+        for draw in draws:
+            self.counts.drawn += 1
+            pair = halves(draw.tokens)
+            reason = "unfinished" if not draw.finished else "malformed" if pair is None else self._reason(*pair)
+            if reason:
+                self.counts.rejected[reason] += 1
+            elif pair is not None:
+                self.counts.kept += 1
+                yield draw, *pair
+
+    def _reason(self, source: Tokens, target: Tokens) -> str:
+        names = self.config.names
+        if "novel" in names and self._known(source, target):
+            return "not novel"
+        if "rare" in names:
+            n = self.config.ngram
+            if not (ngrams(source, n) | ngrams(target, n)) - self.common:
+                return "not rare"
+        if "unique" in names:
+            key = np.array((*source, SEP_ID, *target), dtype=np.int32).tobytes()
+            if key in self.seen:
+                return "not unique"
+            self.seen.add(key)
+        return ""
+
+    def _known(self, source: Tokens, target: Tokens) -> bool:
+        if self.config.novelty == "pair":
+            return (source, target) in self.training.pairs
+        if self.config.novelty == "source":
+            return source in self.training.sources
+        return source in self.training.sources or target in self.training.targets
