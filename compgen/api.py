@@ -15,6 +15,7 @@ from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, UserError
 from compgen.runtime.filters import Counts, Filter, FilterConfig, Training
+from compgen.runtime.output import Sample
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.sampler import Backend, Draw, draws
 
@@ -25,17 +26,6 @@ __all__ = ["Generator", "Predictor", "Recombination", "Sample", "export", "load_
 
 RUNTIMES = ("onnx", "torchscript", "torch")
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A synthesised example: which address it has, what it says, and what it was made from."""
-
-    index: int
-    source: list[str]
-    target: list[str]
-    log_prob: float
-    prototypes: tuple[int, ...]
 
 
 class Generator:

@@ -23,12 +23,12 @@ def list_() -> None:
 
     from compgen.data.catalog import DATASETS, load
 
-    table = Table("data set", "examples", "what it tests", box=None, pad_edge=False)
+    table = Table("data set", "examples", "new in test", box=None, pad_edge=False)
     for column in table.columns[:2]:
         column.no_wrap = True
     for name, known in DATASETS.items():
-        for split, (_, purpose) in known.splits.items():
-            table.add_row(f"{name}/{split}", _sizes(load(f"{name}/{split}")), purpose)
+        for split, (_, novelty) in known.splits.items():
+            table.add_row(f"{name}/{split}", _sizes(load(f"{name}/{split}")), novelty)
     output = Console()
     output.print(table)
     for name, known in DATASETS.items():
@@ -90,8 +90,8 @@ def _statistics(dataset: "Dataset") -> list[tuple[str, str]]:
     """What `show` prints below the examples, as (label, value)."""
     rows = [("examples", _sizes(dataset)), ("distinct", _sizes(dataset.unique()))]
     for side in ("source", "target"):
-        lengths = dataset.frame[side].list.len()
+        lengths = dataset.frame[side].list.len().to_list()
         words = dataset.frame[side].explode().drop_nulls().n_unique()
-        rows.append((f"{side} length", f"mean {lengths.mean():.1f}, max {lengths.max()}"))
+        rows.append((f"{side} length", f"mean {sum(lengths) / len(lengths):.1f}, max {max(lengths)}"))
         rows.append((f"{side} vocabulary", f"{words:,}"))
     return rows

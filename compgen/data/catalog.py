@@ -15,7 +15,7 @@ from compgen.errors import DataError
 class Known:
     """A data set that the program can make: what it is, where it was published, and its splits.
 
-    `splits` maps a name to the function that makes the split and to one line on what it tests.
+    `splits` maps a name to the function that makes the split and to a few words on what is new in its test part.
     """
 
     description: str

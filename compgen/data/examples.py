@@ -89,5 +89,3 @@ class Dataset:
     def __eq__(self, other: object) -> bool:
         """The same rows in the same order: what `==` on frames, which compares cell by cell, cannot say."""
         return isinstance(other, Dataset) and self.frame.equals(other.frame)
-
-    __hash__ = None  # type: ignore[assignment]

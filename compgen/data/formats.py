@@ -156,16 +156,22 @@ def _decoded(content: bytes, name: str) -> str:
 
 
 def _malformed(name: str, number: int, found: str, expected: str) -> DataError:
-    shown = found if len(found) <= 100 else f"{found[:100]}..."
-    return DataError(f"{name}, line {number}: found {shown}, expected {expected}")
+    return DataError(f"{name}, line {number}: found {found}, expected {expected}")
+
+
+def _shown(value: object) -> str:
+    """The value in quotes, short enough for a message."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def _lines(content: bytes, name: str) -> pl.DataFrame:
-    """The lines that are not empty: columns `number`, from 1, and `line`, without line ends."""
-    text = pl.Series("line", [_decoded(content, name)])
-    # Python's splitlines() would also cut at form feeds and the like, inside tokens that JSON may hold.
-    lines = text.str.split("\n").explode().str.strip_chars_end("\r")
-    return pl.DataFrame({"line": lines}).with_row_index("number", offset=1).filter(pl.col("line") != "")
+    """The lines that are not blank: columns `number`, from 1, and `line`, without line ends."""
+    # splitlines() would also cut at form feeds and the like, inside tokens that JSON may hold.
+    lines = pl.Series("line", _decoded(content, name).split("\n"), dtype=pl.String).str.strip_chars_end("\r")
+    # A TAB alone is not blank: in tsv it is an example with two empty sides.
+    written = pl.col("line").str.strip_chars(" ") != ""
+    return pl.DataFrame({"line": lines}).with_row_index("number", offset=1).filter(written)
 
 
 def _first_bad(lines: pl.DataFrame, good: pl.Expr) -> tuple[int, str] | None:
@@ -180,7 +186,8 @@ def _read_tsv(content: bytes, name: str) -> pl.DataFrame:
     if bad:
         number, line = bad
         tabs = line.count("\t")
-        raise _malformed(name, number, f"{tabs} TABs in {line!r}" if tabs else f"no TAB in {line!r}", _TSV_LINE)
+        found = f"{tabs} TABs" if tabs else "no TAB"
+        raise _malformed(name, number, f"{found} in {_shown(line)}", _TSV_LINE)
     split = pl.col("fields").list.get(2, null_on_oob=True).str.strip_chars()
     return lines.select(
         source=pl.col("fields").list.get(0).str.extract_all(_TOKEN),
@@ -197,7 +204,7 @@ def _read_scan(content: bytes, name: str) -> pl.DataFrame:
     bad = _first_bad(lines, pl.col("source").is_not_null() & ~pl.col("target").list.contains("OUT:"))
     if bad:
         number, line = bad
-        raise _malformed(name, number, repr(line), _SCAN_LINE)
+        raise _malformed(name, number, _shown(line), _SCAN_LINE)
     return lines.select("source", "target", split=pl.lit(TRAIN))
 
 
@@ -225,14 +232,14 @@ def _record(name: str, number: int, line: str) -> dict[str, Any]:
             # JSON can spell half of a surrogate pair, which no text in UTF-8 and so no frame can hold.
             json.dumps(record, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        raise _malformed(name, number, f"{line!r}, which is no JSON in UTF-8", _RECORD) from None
+        raise _malformed(name, number, f"{_shown(line)}, which is no JSON in UTF-8", _RECORD) from None
     if not isinstance(record, dict):
-        raise _malformed(name, number, f"{line!r}, not an object", _RECORD)
+        raise _malformed(name, number, f"{_shown(line)}, not an object", _RECORD)
     if "source" not in record or "target" not in record:
-        raise _malformed(name, number, f"the keys {', '.join(map(repr, record)) or '(none)'}", _RECORD)
+        raise _malformed(name, number, f"the keys {', '.join(map(_shown, [*record][:9])) or '(none)'}", _RECORD)
     split = record.get("split", TRAIN)
     if not isinstance(split, str):
-        raise _malformed(name, number, f'"split": {split!r}', _RECORD)
+        raise _malformed(name, number, f'"split": {_shown(split)}', _RECORD)
     sides = {column: _json_tokens(name, number, column, record[column]) for column in ("source", "target")}
     return {**sides, "split": split}
 
@@ -242,7 +249,7 @@ def _json_tokens(name: str, number: int, column: str, value: object) -> list[str
         return value.split()
     if isinstance(value, list) and all(isinstance(token, str) for token in value):
         return value
-    raise _malformed(name, number, f'"{column}": {value!r}', _RECORD)
+    raise _malformed(name, number, f'"{column}": {_shown(value)}', _RECORD)
 
 
 def _read_parquet(content: bytes, name: str) -> pl.DataFrame:
@@ -251,14 +258,13 @@ def _read_parquet(content: bytes, name: str) -> pl.DataFrame:
     try:
         frame = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).partition("\n")[0]
         raise DataError(f"{name}: found damaged data or none of Parquet, expected a Parquet file: {reason}") from None
+    if not {"source", "target"} <= set(frame.columns):
+        found = ", ".join(map(repr, frame.columns))
+        raise DataError(f"{name}: found the columns {found}, expected 'source' and 'target', perhaps 'split'")
     if "split" not in frame.columns:
         frame = frame.with_columns(split=pl.lit(TRAIN))
-    for column in COLUMNS:
-        if column not in frame.columns:
-            found = ", ".join(map(repr, frame.columns))
-            raise DataError(f"{name}: found the columns {found}, expected 'source' and 'target', perhaps 'split'")
     return frame.select(_parquet_column(frame[column], name) for column in COLUMNS)
 
 

@@ -174,13 +174,14 @@ def jump_around_right() -> Dataset:
     return _template("around right", verb="jump")
 
 
+# Each split with what is new in its test part, in few words: `compgen data list` shows them beside the sizes.
 SPLITS: dict[str, tuple[Callable[[], Dataset], str]] = {
-    "simple": (simple, "random 80/20, seed 0 (not the published draw)"),
-    "jump": (jump, "'jump' is trained alone, tested in combination"),
-    "turn_left": (turn_left, "'turn left' is trained alone, tested in combination"),
-    "length": (length, "train on up to 22 actions, test on more"),
-    "around_right": (around_right, "'walk around right' and its like only in test"),
-    "opposite_right": (opposite_right, "'walk opposite right' and its like only in test"),
-    "right": (right, "'walk right' and its like only in test"),
-    "jump_around_right": (jump_around_right, "'jump around right' only in test"),
+    "simple": (simple, "nothing: our own random draw"),
+    "jump": (jump, "'jump' in combination"),
+    "turn_left": (turn_left, "'turn left' in combination"),
+    "length": (length, "more than 22 actions"),
+    "around_right": (around_right, "'walk around right' etc."),
+    "opposite_right": (opposite_right, "'walk opposite right' etc."),
+    "right": (right, "'walk right' etc."),
+    "jump_around_right": (jump_around_right, "'jump around right'"),
 }

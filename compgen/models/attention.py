@@ -22,6 +22,7 @@ class Attention(nn.Module):
         super().__init__()
         self.memories, self.size, self.positions = memories, size, positions
         self.tanh = activation == "tanh"
+        self.masked = MASKED  # an attribute, because TorchScript does not read a module's globals
         self.query = nn.Linear(query, memories * size)
         self.key_value = nn.Linear(memory, memories * 2 * size)
         rows = 2 * positions + 1 if positions else 0
@@ -68,7 +69,7 @@ class Attention(nn.Module):
             relative = relative.unsqueeze(1).expand(batch, memories, length, memory.shape[2])  # (B, n, L, T)
             by_row = torch.matmul(query, self.position_keys.transpose(1, 2))  # (B, n, L, 2K + 1)
             scores = scores + torch.gather(by_row, 3, relative)
-        scores = (scores / math.sqrt(self.size)).masked_fill(~inside.unsqueeze(2), MASKED)
+        scores = (scores / math.sqrt(self.size)).masked_fill(~inside.unsqueeze(2), self.masked)
         weights = torch.softmax(scores, dim=3)
         context = torch.matmul(weights, values)
         if self.positions > 0:

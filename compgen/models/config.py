@@ -42,6 +42,13 @@ class NetworkConfig(BaseModel):
         validation_alias=_letter("writedrop", "write_dropout"),
         description="probability that a target loses its vocabulary slot in training, so that it must be copied",
     )
+    token_dropout: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="probability that a token type is unknown throughout a training row: embedded as <unk> and only "
+        "to be copied; not in the paper",
+    )
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -49,4 +56,6 @@ class NetworkConfig(BaseModel):
             raise ValueError(f"tied needs output = embedding, found output {self.output}, embedding {self.embedding}")
         if self.memories == 0 and (self.copying or self.feed or self.initial == "encoder"):
             raise ValueError("memories = 0 leaves nothing to copy, attend to or start from: set copying and feed to false")
+        if self.token_dropout and not self.copying:
+            raise ValueError("token_dropout needs copying: an unknown token can only be copied")
         return self

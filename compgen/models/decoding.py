@@ -20,6 +20,7 @@ class DecodingStep(nn.Module):
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.network = network
+        self.separator, self.low = SEP, BANNED  # attributes, because TorchScript does not read a module's globals
         never = torch.zeros(network.vocabulary, dtype=torch.bool)
         never[[PAD, BOS, UNK]] = True
         first = never.clone()
@@ -53,11 +54,11 @@ class DecodingStep(nn.Module):
         """
         log_probs, hidden, cell, fed = self.network.step(token, hidden, cell, fed, position, memory, memory_tokens)
         banned = self.banned[(position == 0).to(torch.int64)]
-        allowed = torch.where(banned, torch.full_like(log_probs, BANNED), log_probs)
+        allowed = torch.where(banned, torch.full_like(log_probs, self.low), log_probs)
         warmth = temperature[half].unsqueeze(1)  # (B, 1)
         heat = torch.where(warmth > 0, warmth, torch.ones_like(warmth))
         cdf = torch.cumsum(torch.softmax(allowed / heat, dim=1), dim=1)
         edge = uniform.unsqueeze(1) * cdf[:, -1:]
         drawn = (cdf <= edge).to(torch.int64).sum(dim=1).clamp(max=log_probs.shape[1] - 1)
         chosen = torch.where(warmth[:, 0] > 0, drawn, allowed.argmax(dim=1))
-        return chosen, log_probs, torch.maximum(half, (chosen == SEP).to(torch.int64)), hidden, cell, fed
+        return chosen, log_probs, torch.maximum(half, (chosen == self.separator).to(torch.int64)), hidden, cell, fed

@@ -17,7 +17,7 @@ from compgen.models.config import NetworkConfig
 from compgen.models.encoder import Encoder
 from compgen.models.init import init_lstm
 
-PAD = 0  # the vocabulary's first symbol; an id here, so that models need nothing of data
+PAD, UNK, SPECIALS = 0, 4, 5  # ids of the vocabulary's special symbols, which come first
 
 
 class Network(nn.Module):
@@ -28,7 +28,9 @@ class Network(nn.Module):
         c = config
         self.memories, self.feed, self.copying = c.memories, c.feed, c.copying
         self.hidden, self.output, self.vocabulary = c.hidden, c.output, vocabulary
-        self.write_dropout = c.write_dropout
+        self.pad = PAD  # an attribute, because TorchScript does not read a module's globals
+        self.write_dropout, self.token_dropout = c.write_dropout, c.token_dropout
+        self.register_buffer("shown", torch.arange(vocabulary))
         self.embedding = nn.Embedding(vocabulary, c.embedding)
         nn.init.xavier_uniform_(self.embedding.weight)
         encoders = min(c.memories, 1) if c.encoder_shared else c.memories
@@ -49,6 +51,18 @@ class Network(nn.Module):
         self.output_dropout = nn.Dropout(c.output_dropout)
         self.feed_dropout = nn.Dropout(c.feed_dropout)
 
+    def treat_as_unknown(self, tokens: list[int]) -> None:
+        """Embed these tokens as the unknown one from now on: they are too rare for an embedding of their own.
+
+        Copying still tells them apart. With `token_dropout` training shows what to do with such a token.
+        """
+        self.shown[tokens] = UNK
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Embeddings (..., E) of tokens (...), under dropout."""
+        embedded: Tensor = self.embedding_dropout(self.embedding(self.shown[tokens]))
+        return embedded
+
     # -- memories -------------------------------------------------------------------------------------------------
 
     @torch.jit.export
@@ -62,8 +76,8 @@ class Network(nn.Module):
             memory (B, n, T, 2A): keys and values of each sequence in each of the n roles it may take; and the last
             encoder states (B, n, 2 * encoder_hidden).
         """
-        lengths = (tokens != PAD).sum(dim=1)
-        embedded = self.embedding_dropout(self.embedding(tokens))
+        lengths = (tokens != self.pad).sum(dim=1)
+        embedded = self.embed(tokens)
         prepared: list[Tensor] = []
         finals: list[Tensor] = []
         attention = self.attention
@@ -84,7 +98,7 @@ class Network(nn.Module):
         finals: list[Tensor] = []
         for slot in range(tokens.shape[1]):
             # Roles differ in length (a second prototype may be a few tokens): no encoder runs over another's padding.
-            longest = int((tokens[:, slot] != PAD).sum(dim=1).max())
+            longest = int((tokens[:, slot] != self.pad).sum(dim=1).max())
             memory, final = self.encode(tokens[:, slot, :longest])
             memories.append(F.pad(memory[:, slot], [0, 0, 0, tokens.shape[2] - longest]))
             finals.append(final[:, slot])
@@ -146,13 +160,13 @@ class Network(nn.Module):
         Returns:
             log-probabilities (B, V) with copies merged into words (appendix A.3), and the new hidden, cell and fed.
         """
-        read = self.embedding_dropout(self.embedding(token))
+        read = self.embed(token)
         if self.feed:
             read = torch.cat([read, fed], dim=1)
         gates = F.linear(read, self.lstm.weight_ih_l0, self.lstm.bias_ih_l0)
         gates = gates + F.linear(hidden, self.lstm.weight_hh_l0, self.lstm.bias_hh_l0)
         hidden, cell = lstm_cell(gates, cell)
-        inside = memory_tokens != PAD
+        inside = memory_tokens != self.pad
         u, scores = self.attend(hidden.unsqueeze(1), read.unsqueeze(1), memory, inside, position.unsqueeze(1))
         logits = self.write(u)[:, 0]
         u = self.feed_dropout(u[:, 0])
@@ -164,9 +178,10 @@ class Network(nn.Module):
         merged = words.scatter_add(1, memory_tokens.reshape(token.shape[0], -1), slots[:, self.vocabulary :])
         return torch.log(merged + 1e-20), hidden, cell, u
 
+    @torch.jit.unused  # training alone goes through here
     def forward(self, inputs: Tensor, memory_tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Teacher-forced decoding of inputs (B, L) over memories (B, n, T): logits (B, L, V), copy scores (B, n, L, T)."""
-        read = self.embedding_dropout(self.embedding(inputs))
+        read = self.embed(inputs)
         memory, final = read, read  # placeholders of the right type when there are no memories
         hidden = torch.zeros((inputs.shape[0], self.hidden), dtype=read.dtype, device=read.device)
         cell = hidden
@@ -213,19 +228,24 @@ class Network(nn.Module):
             memory_tokens: (B, n, T).
 
         A token's probability is the sum over its vocabulary slot and every memory slot that holds it. In training each
-        vocabulary slot is closed with probability `write_dropout`; a token left without any slot counts 0.
+        vocabulary slot is closed with probability `write_dropout`, and with probability `token_dropout` a token type
+        is unknown in a whole row; a token left without any slot counts 0.
         """
-        inputs, targets = sequences[:, :-1], sequences[:, 1:]
-        logits, scores = self(inputs, memory_tokens)
-        real = targets != PAD
+        targets = sequences[:, 1:]
+        batch, length = targets.shape
+        known = torch.ones((batch, self.vocabulary), dtype=torch.bool, device=targets.device)
+        if self.training and self.token_dropout > 0:
+            known = torch.rand(known.shape, device=targets.device) >= self.token_dropout
+            known[:, :SPECIALS] = True
+        logits, scores = self(_hide(sequences[:, :-1], known), _hide(memory_tokens, known))
         written = logits.gather(2, targets.unsqueeze(2)).squeeze(2)  # (B, L - 1)
+        real = targets != PAD
         if not self.copying:
             return (written - torch.logsumexp(logits, dim=2)) * real
-        batch, length = targets.shape
         copies = scores.transpose(1, 2).reshape(batch, length, -1)  # (B, L - 1, n * T)
         same = memory_tokens.reshape(batch, 1, -1) == targets.unsqueeze(2)
-        if self.training and self.write_dropout > 0:
-            closed = torch.rand_like(written) < self.write_dropout
+        if self.training:
+            closed = (torch.rand_like(written) < self.write_dropout) | ~known.gather(1, targets)
             written = written.masked_fill(closed, MASKED)
             real = real & (~closed | same.any(dim=2))
         slots = torch.cat([written.unsqueeze(2), copies.masked_fill(~same, MASKED)], dim=2)
@@ -245,6 +265,12 @@ class Network(nn.Module):
             words = slots[..., : self.vocabulary].scatter_add(2, tokens, slots[..., self.vocabulary :])
         words[..., PAD] = MASKED
         return ((words.argmax(dim=2) == targets) | (targets == PAD)).all(dim=1)
+
+
+def _hide(tokens: Tensor, known: Tensor) -> Tensor:
+    """Tokens (B, ...) with those that are not known (B, V) in their row replaced by the unknown token."""
+    flat = tokens.reshape(tokens.shape[0], -1)
+    return torch.where(known.gather(1, flat), flat, UNK).reshape(tokens.shape)
 
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:

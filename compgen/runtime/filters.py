@@ -6,6 +6,7 @@ Order matters for the counts only: a sample is counted under the first reason it
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,10 @@ class Counts:
     drawn: int = 0
     kept: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts, for JSON."""
+        return {"drawn": self.drawn, "kept": self.kept, "rejected": dict(self.rejected)}
 
     def __str__(self) -> str:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.rejected.items() if count)

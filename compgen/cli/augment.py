@@ -1,0 +1,43 @@
+"""`compgen augment`: data in, more data out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from compgen.cli.common import DataArgument, FormatOption, console
+from compgen.cli.sample import FiltersOption
+
+app = typer.Typer(no_args_is_help=True, help="Make more examples from those in DATA, by one of the families of methods.")
+
+
+@app.command()
+def recombine(
+    data: DataArgument,
+    out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write the new examples.")],
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many.")] = 400,
+    config: Annotated[
+        str, typer.Option("--config", metavar="C", help="A shipped configuration, or a TOML file.")
+    ] = "recombine_small",
+    split: Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to learn from.")] = "train",
+    filters: FiltersOption = "novel,unique",
+    ngram: Annotated[int, typer.Option(min=1, help="rare: length of the n-grams.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Fixes everything that is drawn.")] = 0,
+    format: FormatOption = None,
+) -> None:
+    """Train a recombination network on DATA and sample it: `train`, then `sample`, in one go.
+
+    The checkpoint stays beside OUT (OUT.pt), to be exported and sampled again.
+
+    Example: compgen augment recombine pairs.tsv -n 400 -o more.tsv
+    """
+    from compgen.api import Recombination
+    from compgen.data.catalog import load
+    from compgen.data.formats import write_dataset
+
+    checkpoint = out.with_name(out.name + ".pt")
+    augmenter = Recombination(config, checkpoint, seed=seed).fit(load(data).split(split))
+    names = tuple(name for name in filters.split(",") if name)
+    samples = augmenter.sample(count, seed, filters=names, ngram=ngram)
+    write_dataset(samples, out, format)
+    console().print(f"{len(samples):,} examples in {out}; the generator is {checkpoint}", highlight=False)

@@ -1,0 +1,84 @@
+"""`compgen evaluate`: how well predictors predict."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from compgen.cli.common import DataArgument, console
+
+if TYPE_CHECKING:
+    from compgen.data.examples import Dataset
+
+
+def evaluate(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Predictors: checkpoints (.pt) or bundles.")
+    ],
+    data: DataArgument,
+    split: Annotated[
+        str | None,
+        typer.Option("--split", metavar="S", help="The split of DATA; by default test, or the only one there is."),
+    ] = None,
+    beam: Annotated[int, typer.Option("--beam", min=1, help="Width of beam search; 1 is greedy.")] = 1,
+    predictions: Annotated[
+        Path | None,
+        typer.Option("--predictions", metavar="OUT", help="Write source and predicted target here (one MODEL)."),
+    ] = None,
+    errors: Annotated[
+        int, typer.Option("--errors", min=0, metavar="N", help="Print the first N wrong predictions.")
+    ] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines, one a model, in place of a table.")] = False,
+    runtime: Annotated[
+        str | None, typer.Option("--runtime", help="onnx or torchscript for bundles, torch for checkpoints.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N examples.")] = None,
+) -> None:
+    """Predict the targets of DATA and score them: exact match and token F1.
+
+    Example: compgen evaluate baseline.pt augmented.pt scan/jump
+    """
+    from json import dumps
+
+    from compgen.api import Predictor
+    from compgen.data.catalog import load
+    from compgen.data.examples import Dataset
+    from compgen.data.formats import write_dataset
+    from compgen.errors import UserError
+    from compgen.evaluation.metrics import SIGNATURE, score
+
+    if predictions is not None and len(models) > 1:
+        raise UserError(f"--predictions takes the predictions of one model, found {len(models)} models")
+    dataset = _choose(load(data), split)
+    pairs = dataset.pairs()[:limit]
+    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    rows = []
+    for model in models:
+        console().print(f"{model}: {len(pairs):,} examples", highlight=False)
+        predicted = Predictor.load(model, runtime).predict(sources, beam)
+        rows.append((model, score(predicted, references)))
+        wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
+        for source, reference, found in wrong[:errors]:
+            print(f"source    {' '.join(source)}\nexpected  {' '.join(reference)}\nfound     {' '.join(found)}\n")
+        if predictions is not None:
+            write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), predictions)
+    if json:
+        for model, scores in rows:
+            print(dumps({"model": model, "data": data, "beam": beam} | scores.to_dict()))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("model", "examples", "exact match", "F1", box=None, pad_edge=False)
+    for model, scores in rows:
+        table.add_row(model, f"{scores.examples:,}", f"{scores.exact_match:.4f}", f"{scores.f1:.4f}")
+    output = Console()
+    output.print(table)
+    output.print(f"data:{data}|beam:{beam}|{SIGNATURE}", highlight=False)
+
+
+def _choose(dataset: "Dataset", split: str | None) -> "Dataset":
+    names = list(dataset.splits)
+    if split is None and len(names) <= 1:
+        return dataset
+    return dataset.split(split or "test")

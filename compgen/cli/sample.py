@@ -1,0 +1,135 @@
+"""`compgen sample`: new examples from a trained generator."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from compgen.cli.common import console
+
+FiltersOption = Annotated[
+    str,
+    typer.Option(
+        "--filter",
+        metavar="F,...",
+        help="Keep only samples that are: novel (source and target unseen in training), unique (not drawn before in "
+        "this run), rare (hold a token that is rare in training).",
+    ),
+]
+
+
+def sample(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A bundle folder, the name of a shipped bundle, or a checkpoint.")
+    ],
+    count: Annotated[
+        int | None, typer.Option("-n", min=1, metavar="N", help="Stop when N samples are kept.", show_default=False)
+    ] = None,
+    out: Annotated[
+        str, typer.Option("--output", "-o", metavar="OUT", help="A .jsonl or .tsv file (perhaps .gz), or -.")
+    ] = "-",
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            "--draws", min=1, metavar="D", help="Make D draws, however many are kept.", show_default=False
+        ),
+    ] = None,
+    filters: FiltersOption = "",
+    novelty: Annotated[str, typer.Option(help="What novel means: both (sides), source, or pair.")] = "both",
+    rarity: Annotated[
+        float, typer.Option(help="rare: at most this share of the distinct training examples holds the n-gram.")
+    ] = 0.01,
+    ngram: Annotated[
+        int, typer.Option(min=1, help="rare: length of n-grams; from 2 on, n-grams that training lacks are rare too.")
+    ] = 1,
+    best: Annotated[
+        int | None,
+        typer.Option("--best", min=1, metavar="K", help="Of the kept samples, write the K most probable."),
+    ] = None,
+    temperature: Annotated[
+        str | None,
+        typer.Option(metavar="T[,T]", help="Of source and target halves; 0 is greedy. By default the generator's."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Names a stream of samples.", min=0, max=2**64 - 1)] = 0,
+    start: Annotated[int, typer.Option(help="The first address of the stream to draw.", min=0)] = 0,
+    runtime: Annotated[
+        str | None, typer.Option(help="onnx or torchscript for bundles, torch for checkpoints.", show_default=False)
+    ] = None,
+    provider: Annotated[str, typer.Option(help="Of ONNX Runtime: auto, cpu or cuda.")] = "auto",
+    batch: Annotated[int, typer.Option(min=1, help="Rows decoded at a time by each worker.")] = 256,
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads; by default one a core.")] = None,
+) -> None:
+    """Draw new examples from a generator and keep those that pass the filters.
+
+    Sample i of a seed is always the same, whatever the batch, the workers, the runtime or the machine, so a large job
+    can be split by --start and --draws. Unfinished and malformed samples are never kept.
+
+    Example: compgen sample recomb2 -n 400 --filter novel,unique,rare -o samples.jsonl
+    """
+    import json
+    import time
+
+    from compgen import __version__
+    from compgen.api import Generator
+    from compgen.errors import ExhaustedError
+    from compgen.files import atomic_path
+    from compgen.progress import Progress
+    from compgen.runtime.filters import Counts
+    from compgen.runtime.output import Sample, sample_writer
+
+    counts = Counts()
+    stopped: BaseException | None = None
+    generator = Generator.load(model, runtime, provider)
+    options: dict[str, Any] = {
+        "seed": seed,
+        "start": start,
+        "draws": draws,
+        "filters": tuple(name for name in filters.split(",") if name),
+        "novelty": novelty,
+        "rarity": rarity,
+        "ngram": ngram,
+        "temperature": _temperature(temperature) or generator.temperature,
+    }
+    stream = generator.stream(count, **options, batch=batch, workers=workers, counts=counts)
+    began = time.monotonic()
+    with sample_writer(out) as write, Progress("sample", count or draws or 0) as progress:
+        kept: list[Sample] = []
+        try:
+            for one in stream:
+                kept.append(one) if best else write(one)
+                if counts.kept % 256 == 0:
+                    done = counts.kept if count else counts.drawn
+                    progress.update(done, f"{counts.drawn / (time.monotonic() - began):,.0f} draws/s")
+        except (ExhaustedError, KeyboardInterrupt) as error:
+            if not counts.kept:
+                raise
+            stopped = error  # what was kept is written all the same
+        for one in sorted(kept, key=lambda sample: -sample.log_prob)[:best]:
+            write(one)
+    seconds = time.monotonic() - began
+    speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
+    console().print(f"{counts} ({speed})", highlight=False)
+    if out != "-":
+        record = {"compgen": __version__, "model": model, "asked": count, "best": best} | options
+        record |= {"counts": counts.to_dict(), "next": start + counts.drawn, "seconds": round(seconds, 2)}
+        with atomic_path(Path(out + ".run.json")) as temporary:
+            temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if isinstance(stopped, KeyboardInterrupt):
+        raise KeyboardInterrupt(f"interrupted; {counts.kept:,} samples written, --start {start + counts.drawn} goes on")
+    if stopped is not None:
+        raise ExhaustedError(f"{stopped}; the {counts.kept:,} samples that passed are in {out}")
+
+
+def _temperature(text: str | None) -> tuple[float, float] | None:
+    """One temperature for both halves, or two with a comma between them."""
+    from compgen.errors import UserError
+
+    if text is None:
+        return None
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) not in (1, 2) or not all(0 <= value < float("inf") for value in values):
+        raise UserError(f"--temperature {text}: expected one or two numbers from 0 on, for instance 0.4,0")
+    return values[0], values[-1]

@@ -1,0 +1,129 @@
+"""`compgen train`: from data to a checkpoint."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from compgen.cli.common import DataArgument, console
+
+if TYPE_CHECKING:
+    from compgen.data.examples import Dataset
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Train a generator (recombine) or a predictor (seq2seq). A run logs to OUT.log.jsonl, saves its state to "
+    "OUT.partial, stops cleanly on Ctrl-C, and goes on where it stopped with --resume.",
+)
+
+OutOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The checkpoint to write (.pt).")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change one value of the configuration; may be repeated."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Fixes everything that is drawn.")]
+SplitOption = Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to train on.")]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on from OUT.partial; the result is the same.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: cuda where there is one.")]
+ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads; by default all cores.")]
+
+
+@app.command()
+def recombine(
+    data: DataArgument,
+    out: OutOption,
+    config: Annotated[
+        str, typer.Option("--config", metavar="C", help="A shipped configuration, or a TOML file.")
+    ] = "recombine_small",
+    set_: SetOption = None,
+    split: SplitOption = "train",
+    seed: SeedOption = 0,
+    resume: ResumeOption = False,
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
+) -> None:
+    """Train a generator that recombines training examples (R&R: recomb0, recomb1, recomb2 and more).
+
+    Shipped configurations: recombine_small (two cores, long-short neighborhoods), recombine_small_around_right
+    (two cores, long-long), and the paper's sizes for a GPU: recombine_scan, recombine_scan_around_right, rnnlm_scan.
+
+    Example: compgen train recombine scan/jump -o recomb2.pt
+    """
+    from compgen.api import train_generator
+
+    dataset = _training_data(data, split)
+    done = train_generator(
+        dataset, config, out, set_ or [], seed=seed, name=data, resume=resume, device=_device(device, threads)
+    )
+    _finished(out, done)
+
+
+@app.command()
+def seq2seq(
+    data: DataArgument,
+    out: OutOption,
+    augmented: Annotated[
+        str | None,
+        typer.Option("--augmented", metavar="DATA", help="More examples, as `compgen sample` writes them."),
+    ] = None,
+    config: Annotated[
+        str, typer.Option("--config", metavar="C", help="A shipped configuration, or a TOML file.")
+    ] = "seq2seq_small",
+    set_: SetOption = None,
+    split: SplitOption = "train",
+    seed: SeedOption = 0,
+    resume: ResumeOption = False,
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
+) -> None:
+    """Train a predictor of targets from sources: an attentive LSTM encoder-decoder, with copying by configuration.
+
+    Augmented examples join the originals, or are drawn with probability p_aug: --set p_aug=0.2.
+
+    Example: compgen train seq2seq scan/jump --augmented samples.jsonl -o predictor.pt
+    """
+    from compgen.api import train_predictor
+    from compgen.data.catalog import load
+
+    dataset = _training_data(data, split)
+    more = load(augmented) if augmented is not None else None
+    done = train_predictor(
+        dataset,
+        config,
+        out,
+        set_ or [],
+        augmented=more,
+        seed=seed,
+        name=data,
+        resume=resume,
+        device=_device(device, threads),
+    )
+    _finished(out, done)
+
+
+def _training_data(data: str, split: str) -> "Dataset":
+    from compgen.data.catalog import load
+
+    return load(data).split(split)
+
+
+def _device(device: str, threads: int | None) -> str:
+    from compgen.errors import UserError
+
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise UserError("training needs torch: pip install 'compgen[train]'") from error
+    if threads is not None:
+        torch.set_num_threads(threads)
+    if device not in ("auto", "cpu", "cuda"):
+        raise UserError(f"no device {device!r}: expected auto, cpu or cuda")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("no CUDA device here; use --device cpu")
+    return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def _finished(out: Path, done: dict[str, Any]) -> None:
+    figures = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items() if value is not None)
+    console().print(f"{figures}", highlight=False)
+    print(out)

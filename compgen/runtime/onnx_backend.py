@@ -1,0 +1,118 @@
+"""A bundle run by ONNX Runtime, on CPU or CUDA: the fast path, with numpy on both sides.
+
+`OnnxBackend` runs the single step, for continuous batching and beam search. `OnnxLoop` runs the graph that holds the
+whole sampling loop, which a program without any of our code can run too.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.errors import BundleError, UserError
+from compgen.runtime import device
+from compgen.runtime.bundle import ENCODER, SAMPLER, START, STEP, Bundle
+from compgen.runtime.sampler import Floats, Ints, Shape
+
+Feed = dict[str, NDArray[Any]]
+
+
+class _Graph:
+    """An ONNX Runtime session that is fed no more than it asks for (a network without memories has fewer inputs)."""
+
+    def __init__(self, path: Path, threads: int, provider: str) -> None:
+        self.session = _session(path, threads, provider)
+        self.inputs = [tensor.name for tensor in self.session.get_inputs()]
+        self.outputs = [tensor.name for tensor in self.session.get_outputs()]
+
+    def __call__(self, feed: Feed) -> Any:
+        return self.session.run(self.outputs, {name: feed[name] for name in self.inputs})
+
+
+class OnnxBackend:
+    """The runtime's `Backend` over encoder, start and step graphs."""
+
+    def __init__(self, bundle: Bundle, threads: int = 1, provider: str = "auto") -> None:
+        """Open the bundle's graphs.
+
+        Args:
+            bundle: from `Bundle.load`.
+            threads: of one call; several workers may call at the same time.
+            provider: `cpu`, `cuda`, or `auto`: CUDA where it works.
+
+        Raises:
+            UserError: ONNX Runtime is missing or installed twice, or CUDA was asked for and cannot be had.
+            BundleError: ONNX Runtime refuses a graph.
+        """
+        state = bundle.manifest.shape
+        self.shape = Shape(state.hidden, state.output, state.dtype)
+        self._step = _Graph(bundle.path / STEP, threads, provider)
+        self._encoder = _Graph(bundle.path / ENCODER, threads, provider) if bundle.manifest.prototypes else None
+        # Only a network that starts from what it has read has a start graph.
+        self._start = _Graph(bundle.path / START, threads, provider) if START in bundle.manifest.files else None
+
+    @property
+    def provider(self) -> str:
+        """Where the graphs run, in ONNX Runtime's words."""
+        return str(self._step.session.get_providers()[0])
+
+    def encode(self, tokens: Ints) -> tuple[Floats, Floats]:
+        assert self._encoder is not None, "a network without memories encodes nothing"
+        memory, final = self._encoder({"tokens": tokens})
+        return memory, final
+
+    def start(self, final: Floats) -> tuple[Floats, Floats]:
+        if self._start is None:
+            hidden, cell = np.zeros((2, len(final), self.shape.hidden), dtype=self.shape.dtype)
+            return hidden, cell
+        hidden, cell = self._start({"final": final})
+        return hidden, cell
+
+    def step(self, state: Feed) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
+        token, log_probs, half, hidden, cell, fed = self._step(state)
+        return token, log_probs, half, hidden, cell, fed
+
+
+class OnnxLoop:
+    """`sampler.onnx`: encoder and sampling loop in one graph."""
+
+    def __init__(self, bundle: Bundle, threads: int = 1, provider: str = "auto") -> None:
+        """Open the graph; arguments and errors as for `OnnxBackend`."""
+        self._graph = _Graph(bundle.path / SAMPLER, threads, provider)
+
+    def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
+        """Memories (B, n, T), uniforms (L, B) and temperature (2) to tokens (L, B) and their log-probability (B)."""
+        feed = {"memory_tokens": memory_tokens, "uniforms": uniforms, "temperature": temperature}
+        tokens, log_prob = self._graph(feed)
+        return tokens, log_prob
+
+
+def _session(path: Path, threads: int, provider: str) -> Any:
+    chosen = device.choose(provider)
+    if chosen == "cpu":
+        return _open(path, threads, device.CPU)
+    try:
+        return _open(path, threads, device.CUDA)
+    except BundleError as error:
+        if provider == "auto":
+            return _open(path, threads, device.CPU)
+        raise UserError(f"CUDA was asked for and cannot be had: {error}") from error
+
+
+def _open(path: Path, threads: int, provider: str) -> Any:
+    runtime = device.onnxruntime()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4  # what goes wrong is raised below, in one line
+    providers = [provider]
+    if provider == device.CUDA:
+        # CUDA runs what it can and CPU the handful of shape computations; a missing GPU is an error, not a fallback.
+        providers.append(device.CPU)
+    try:
+        session = runtime.InferenceSession(path.read_bytes(), options, providers=providers)
+    except Exception as error:  # onnxruntime's exceptions share no base but this
+        raise BundleError(f"{path}: ONNX Runtime cannot run it: {' '.join(str(error).split())[:200]}") from error
+    if session.get_providers()[0] != provider:
+        raise BundleError(f"{path}: ONNX Runtime offers {session.get_providers()[0]}, expected {provider}")
+    return session

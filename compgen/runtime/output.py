@@ -1,0 +1,75 @@
+"""Writing samples as they come: JSON lines or tab-separated, to a file that appears whole, or to standard output."""
+
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from compgen.errors import UserError
+from compgen.files import atomic_path
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A synthesised example: which address it has, what it says, how probable it was, and what it was made from."""
+
+    index: int
+    source: list[str]
+    target: list[str]
+    log_prob: float
+    prototypes: tuple[int, ...]
+
+
+def as_json(sample: Sample) -> str:
+    """A sample as one JSON line with all its fields; data readers take the source and the target."""
+    fields = {
+        "source": sample.source,
+        "target": sample.target,
+        "index": sample.index,
+        "log_prob": round(sample.log_prob, 4),
+        "prototypes": sample.prototypes,
+    }
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def as_tsv(sample: Sample) -> str:
+    """Source and target, tokens separated by blanks."""
+    return " ".join(sample.source) + "\t" + " ".join(sample.target)
+
+
+WRITERS: dict[str, Callable[[Sample], str]] = {".jsonl": as_json, ".tsv": as_tsv}
+
+
+@contextmanager
+def sample_writer(out: str) -> Iterator[Callable[[Sample], None]]:
+    """A function that writes one sample to `out`: a path with suffix .jsonl or .tsv, perhaps .gz, or `-`.
+
+    A file appears when the block ends without an error.
+
+    Raises:
+        UserError: the suffix is none of these, or the file cannot be written.
+    """
+    if out == "-":
+        yield lambda sample: print(as_json(sample))
+        sys.stdout.flush()
+        return
+    path = Path(out)
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if suffix not in WRITERS:
+        raise UserError(f"{out}: samples are written as {', '.join(WRITERS)} (perhaps .gz), found suffix {suffix!r}")
+    line = WRITERS[suffix]
+    with atomic_path(path) as temporary, _open(temporary) as stream:
+        yield lambda sample: print(line(sample), file=stream)
+
+
+def _open(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        # Without a name and a time inside, the same samples make the same file.
+        packed = gzip.GzipFile(filename="", fileobj=path.open("wb"), mode="wb", compresslevel=6, mtime=0)
+        return io.TextIOWrapper(packed, encoding="utf-8")
+    return path.open("w", encoding="utf-8", newline="\n")
