@@ -44,6 +44,7 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
             errno.EPERM,
             errno.ENOTDIR,
             errno.EISDIR,
+            errno.EEXIST,
         }:
             raise UserError(f"{path}: cannot be written: {error.strerror}") from error
         raise

@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from compgen.data.examples import Dataset
-from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, Vocabulary
+from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.network import Network
 from compgen.recombine.compatible import compatible
-from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build
+from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Configuration, with_memories
 from compgen.training.loop import Outcome, Rows, bucketed, pad, train
@@ -43,6 +43,12 @@ class RecombineConfig(Configuration):
         "example",
         description="what is held out to watch training: whole examples, or neighborhood rows (reference), whose "
         "examples training then sees in other rows",
+    )
+    unknown_below: int = Field(
+        0,
+        ge=0,
+        description="tokens that fewer distinct examples hold are embedded as <unk>, and told apart by copying alone; "
+        "not in the paper",
     )
     max_tokens: int | None = Field(None, ge=3, description="cut sequences to so many tokens (45 in the reference)")
 
@@ -107,6 +113,10 @@ def train_generator(
     training, held_out = _hold_out(rows, config, seed)
     torch.manual_seed(seed)
     network = Network(config.network, len(vocabulary))
+    held_by = incidence(sequences, len(vocabulary)).sum(axis=0)
+    network.treat_as_unknown(
+        [token for token in range(len(SPECIALS), len(vocabulary)) if held_by[token] < config.unknown_below]
+    )
     watched = NeighborhoodExamples(sequences, held_out, 256, seed)
     outcome = train(
         network,

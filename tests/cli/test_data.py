@@ -1,0 +1,99 @@
+"""`compgen data`, as a user runs it."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from compgen.cli.data import app
+from compgen.data.catalog import names
+from compgen.data.formats import read_dataset
+from compgen.data.scan import jump
+from compgen.errors import DataError
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+
+
+def test_list_shows_every_data_set_with_its_sizes_on_one_line():
+    result = run("list")
+    assert result.exit_code == 0
+    for name in names():
+        assert any(line.startswith(name + " ") for line in result.stdout.splitlines())
+    assert any("scan/jump " in line and "train 14,670, test 7,706" in line for line in result.stdout.splitlines())
+    assert "Lake and Baroni (2018)" in " ".join(result.stdout.split())
+
+
+def test_show_prints_examples_and_statistics():
+    result = run("show", "scan/jump", "--split", "train", "-n", "2")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "jump\tI_JUMP\ttrain",
+        "jump\tI_JUMP\ttrain",
+        "",
+        "examples          train 14,670",
+        "distinct          train 13,204",
+        "source length     mean 6.6, max 9",
+        "source vocabulary 13",
+        "target length     mean 12.7, max 48",
+        "target vocabulary 6",
+    ]
+
+
+def test_show_draws_by_its_seed():
+    first, again, other = (run("show", "scan/jump", "-n", "5", "--seed", seed).stdout for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_show_reads_standard_input_and_prints_no_more_than_there_is():
+    result = run("show", "-", "-n", "5", "--seed", "0", input="jump twice\tI_JUMP I_JUMP\n")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("jump twice\tI_JUMP I_JUMP\ttrain\n\nexamples          train 1\n")
+
+
+def test_write_converts_and_reports_on_standard_error(tmp_path):
+    out = tmp_path / "jump.jsonl.gz"
+    result = run("write", "scan/jump", "-o", out)
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert "train 14,670, test 7,706" in result.stderr
+    assert read_dataset(out) == jump()
+
+
+def test_write_to_standard_output_holds_the_data_only():
+    result = run("write", "scan/jump", "--split", "test", "-o", "-", "--format", "scan")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert len(lines) == 7_706
+    assert all(line.startswith("IN: ") for line in lines)
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "scan/jmup"], "no such split of scan"),
+        (["show", "scan/jump", "--split", "dev"], "no examples in split 'dev'; available splits: train"),
+        (["write", "scan/jump", "-o", "x.csv"], "found the suffix '.csv'"),
+        (["write", "scan/jump", "-o", "x.txt"], "scan holds one split a file"),
+    ],
+)
+def test_mistakes_raise_the_users_error_and_write_nothing(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert isinstance(result.exception, DataError)
+    assert message in str(result.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["list", "show", "write"])
+def test_help_teaches_by_an_example(command):
+    assert f"Example: compgen data {command}" in run(command, "--help").stdout
+
+
+def test_the_commands_load_nothing_heavy_before_they_run():
+    check = "import sys, compgen.cli.data; sys.exit(bool({'polars', 'torch', 'numpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

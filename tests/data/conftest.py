@@ -1,0 +1,26 @@
+"""Where the published data are, for tests that compare ours with them."""
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def published() -> Callable[[str, str], list[str]]:
+    """The lines of a published SCAN file, by part (train, test) and split; skips where the files are absent."""
+    repository = Path(__file__).parents[2]
+    folder = Path(os.environ.get("COMPGEN_DATA", repository.parent / "shared" / "data")) / "scan"
+
+    def lines(part: str, split: str) -> list[str]:
+        path = folder / f"tasks_{part}_{split}.txt"
+        packed = path.with_name(f"{path.name}.gz")
+        if path.exists():
+            return path.read_text().splitlines()
+        if packed.exists():
+            return gzip.decompress(packed.read_bytes()).decode().splitlines()
+        pytest.skip(f"no published SCAN files in {folder}: set COMPGEN_DATA to the folder that holds scan/")
+
+    return lines

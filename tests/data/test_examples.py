@@ -1,0 +1,75 @@
+"""Datasets: building, splitting, joining."""
+
+import polars as pl
+import pytest
+
+from compgen.data.examples import Dataset
+from compgen.errors import DataError
+
+TRAIN = Dataset.from_pairs([(["jump", "twice"], ["J", "J"]), (["walk"], ["W"]), (["jump", "twice"], ["J", "J"])])
+TEST = Dataset.from_pairs([(["walk"], ["W"])], split="test")
+
+
+def test_pairs_come_back_as_they_were_given():
+    pairs = [(["a", "b"], ["c"]), (["a", "sentence"], [])]
+    dataset = Dataset.from_pairs(iter([(("a", "b"), ["c"]), (["a", "sentence"], ())]))
+    assert dataset.pairs() == pairs
+    assert len(dataset) == 2
+    assert dict(dataset.frame.schema) == {
+        "source": pl.List(pl.String),
+        "target": pl.List(pl.String),
+        "split": pl.String(),
+    }
+
+
+def test_a_string_is_not_a_list_of_tokens():
+    with pytest.raises(TypeError, match="list of tokens"):
+        Dataset.from_pairs([("jump", ["J"])])
+
+
+def test_no_pairs_make_an_empty_dataset_with_the_same_columns():
+    empty = Dataset.from_pairs([])
+    assert len(empty) == 0
+    assert empty.splits == {}
+    assert empty.frame.schema == TRAIN.frame.schema
+
+
+def test_splits_are_counted_in_the_order_of_appearance():
+    both = TEST + TRAIN
+    assert list(both.splits.items()) == [("test", 1), ("train", 3)]
+
+
+def test_concatenation_keeps_order_and_split_takes_apart_again():
+    both = TRAIN + TEST
+    assert both.pairs() == TRAIN.pairs() + TEST.pairs()
+    assert both.split("train") == TRAIN
+    assert both.split("test") == TEST
+    assert both.split("test") != TRAIN
+
+
+def test_concatenation_carries_a_column_that_only_one_has():
+    marked = Dataset(TEST.frame.with_columns(method=pl.lit("geca")))
+    assert (TRAIN + marked).frame["method"].to_list() == [None, None, None, "geca"]
+
+
+def test_a_missing_split_names_those_there_are():
+    with pytest.raises(DataError, match=r"no examples in split 'dev'; available splits: train \(3\), test \(1\)"):
+        (TRAIN + TEST).split("dev")
+
+
+def test_unique_drops_repetitions_within_a_split_only():
+    both = (TRAIN + TEST).unique()
+    assert both.splits == {"train": 2, "test": 1}
+    assert both.pairs() == [(["jump", "twice"], ["J", "J"]), (["walk"], ["W"]), (["walk"], ["W"])]
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (TRAIN.frame.drop("target"), "column 'target'.*no such column"),
+        (TRAIN.frame.with_columns(source=pl.lit("jump twice")), "column 'source' of type List.*found String"),
+    ],
+)
+def test_a_frame_without_the_columns_is_refused(frame, message):
+    with pytest.raises(DataError, match=message):
+        Dataset(frame)

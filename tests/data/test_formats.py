@@ -1,0 +1,296 @@
+"""Formats: what is written is read back the same, and what is malformed is named by file and line."""
+
+import gzip
+import io
+import json
+import os
+import sys
+import threading
+import types
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compgen.data.examples import Dataset
+from compgen.data.formats import FORMATS, read_dataset, write_dataset
+from compgen.errors import DataError, UserError
+
+PAIRS = [(["jump", "twice"], ["I_JUMP", "I_JUMP"]), (["walk"], ["I_WALK"])]
+SMALL = Dataset.from_pairs(PAIRS)
+BOTH = SMALL + Dataset.from_pairs([(["run"], [])], split="test")
+
+anything = st.text(st.characters(exclude_categories=["Cs"]))
+# A byte order mark at the very beginning of a file is not part of its first token; OUT: is the sign of `scan`.
+word = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters="\ufeff"), min_size=1
+).filter(lambda token: token != "OUT:")
+split_names = st.sampled_from(["train", "dev", "a split"])
+
+
+def datasets(tokens, splits):
+    example = st.tuples(st.lists(tokens, max_size=4), st.lists(tokens, max_size=4), splits)
+    columns = ("source", "target", "split")
+    return st.lists(example, min_size=1, max_size=5).map(
+        lambda rows: Dataset(pl.DataFrame(rows, schema=SMALL.frame.schema, orient="row").select(columns))
+    )
+
+
+def there_and_back(folder, dataset, name):
+    write_dataset(dataset, folder / name)
+    assert read_dataset(folder / name) == dataset
+    assert [path.name for path in folder.iterdir()] == [name]
+    (folder / name).unlink()
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.parquet", "x.parquet.gz"])
+def test_formats_with_token_lists_hold_any_tokens(tmp_path_factory, name):
+    folder = tmp_path_factory.mktemp("folder")
+
+    @settings(max_examples=50, deadline=None)
+    @given(datasets(anything, split_names))
+    def check(dataset):
+        there_and_back(folder, dataset, name)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("name", "splits"),
+    [("x.tsv", split_names), ("x.tsv.gz", split_names), ("x.txt", st.just("train")), ("x.scan.gz", st.just("train"))],
+)
+def test_text_formats_hold_tokens_without_blanks(tmp_path_factory, name, splits):
+    folder = tmp_path_factory.mktemp("folder")
+
+    @settings(max_examples=50, deadline=None)
+    @given(datasets(word, splits))
+    def check(dataset):
+        there_and_back(folder, dataset, name)
+
+    check()
+
+
+@settings(max_examples=50, deadline=None)
+@given(datasets(anything, split_names), st.booleans())
+def test_json_may_be_spelled_in_any_way(tmp_path_factory, dataset, escaped):
+    path = tmp_path_factory.getbasetemp() / "spelled.jsonl"
+    rows = dataset.frame.select("split", "target", "source").iter_rows(named=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=escaped) + "\n\n" for row in rows), encoding="utf-8")
+    assert read_dataset(path) == dataset
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "pairs"),
+    [
+        ("x.tsv", "\n  \njump  twice\t I_JUMP I_JUMP \n\nwalk\tI_WALK", PAIRS),
+        ("x.tsv", "\ufeffjump twice\tI_JUMP I_JUMP\r\nwalk\tI_WALK\ttrain\r\n", PAIRS),
+        ("x.txt", "IN: jump twice OUT: I_JUMP I_JUMP \nIN: walk OUT: I_WALK\n", PAIRS),
+        (
+            "x.jsonl",
+            '{"source": "jump twice", "target": ["I_JUMP", "I_JUMP"], "id": 3}\n{"target":"I_WALK","source":"walk"}',
+            PAIRS,
+        ),
+        ("x.jsonl", '{"source": ["a sentence"], "target": []}', [(["a sentence"], [])]),
+        ("x.tsv", "a\u00a0sentence\t\n", [(["a", "sentence"], [])]),
+        ("x.scan", "IN: a OUT:\n", [(["a"], [])]),
+        ("x.scan", "IN: OUT:b OUT: b\n", [(["OUT:b"], ["b"])]),
+    ],
+)
+def test_files_of_other_hands_are_read(tmp_path, name, content, pairs):
+    path = tmp_path / name
+    path.write_bytes(content.encode())
+    dataset = read_dataset(path)
+    assert dataset.pairs() == pairs
+    assert dataset.splits == {"train": len(pairs)}
+
+
+def test_tsv_and_scan_are_written_as_people_know_them(tmp_path):
+    write_dataset(SMALL, tmp_path / "x.tsv")
+    assert (tmp_path / "x.tsv").read_text() == "jump twice\tI_JUMP I_JUMP\nwalk\tI_WALK\n"
+    write_dataset(BOTH, tmp_path / "x.tsv")
+    assert (tmp_path / "x.tsv").read_text().splitlines()[2] == "run\t\ttest"
+    write_dataset(SMALL, tmp_path / "x.txt")
+    assert (tmp_path / "x.txt").read_text() == "IN: jump twice OUT: I_JUMP I_JUMP\nIN: walk OUT: I_WALK\n"
+
+
+def test_the_same_data_make_the_same_compressed_file_at_any_time(tmp_path, monkeypatch):
+    for name, now in (("a.tsv.gz", 1e9), ("b.tsv.gz", 2e9)):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        write_dataset(SMALL, tmp_path / name)
+    assert (tmp_path / "a.tsv.gz").read_bytes() == (tmp_path / "b.tsv.gz").read_bytes()
+
+
+def test_a_parquet_file_of_strings_is_split_at_blanks(tmp_path):
+    frame = pl.DataFrame({"source": ["jump twice", "walk"], "target": ["I_JUMP I_JUMP", "I_WALK"], "more": [1, 2]})
+    frame.write_parquet(tmp_path / "x.parquet")
+    assert read_dataset(tmp_path / "x.parquet") == SMALL
+
+
+def test_an_explicit_format_wins_over_the_suffix(tmp_path):
+    write_dataset(SMALL, tmp_path / "x.data", format="tsv")
+    assert read_dataset(tmp_path / "x.data", format="tsv") == SMALL
+    write_dataset(SMALL, tmp_path / "x.tsv", format="jsonl")
+    assert read_dataset(tmp_path / "x.tsv", format="jsonl") == SMALL
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("format", FORMATS)
+def test_pipes_are_recognised_by_what_comes_through(tmp_path, monkeypatch, format, compressed):
+    output = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(buffer=output))
+    write_dataset(SMALL, "-", format)
+    content = gzip.compress(output.getvalue()) if compressed else output.getvalue()
+
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
+    assert read_dataset("-") == SMALL
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer.start()
+    assert read_dataset(pipe) == SMALL
+    writer.join()
+
+
+def test_standard_output_is_jsonl_unless_told_otherwise(monkeypatch):
+    output = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(buffer=output))
+    write_dataset(SMALL, "-")
+    first = json.loads(output.getvalue().splitlines()[0])
+    assert first == {"source": ["jump", "twice"], "target": ["I_JUMP", "I_JUMP"], "split": "train"}
+
+
+def test_errors_on_standard_input_say_so(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(b"{}\n")))
+    with pytest.raises(DataError, match=r"standard input, line 1: found the keys \(none\)"):
+        read_dataset("-")
+
+
+GOOD = '{"source": ["a"], "target": ["b"]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.tsv", "a\tb\n\na b\n", r"x.tsv, line 3: found no TAB in 'a b', expected source TAB target"),
+        ("x.tsv", "a\tb\nc\td\te\tf\n", r"line 2: found 3 TABs in 'c\\td\\te\\tf', expected"),
+        ("x.scan", "IN: a OUT: b\nIN: a\n", r"line 2: found 'IN: a', expected 'IN: source tokens OUT: target tokens'"),
+        ("x.scan", "a OUT: b\n", "line 1: found 'a OUT: b'"),
+        ("x.scan", "IN: a OUT: b OUT: c\n", "line 1: found 'IN: a OUT: b OUT: c'"),
+        ("x.jsonl", f"{GOOD}\n\nnope\n", r"line 3: found 'nope', which is no JSON.*, expected \{\"source\""),
+        ("x.jsonl", f"{GOOD}\n[1]\n", r"line 2: found '\[1\]', not an object"),
+        ("x.jsonl", '{"input": "a", "output": "b"}', r"line 1: found the keys 'input', 'output', expected"),
+        ("x.jsonl", f'{GOOD}\n{{"source": [1], "target": ["b"]}}\n', r'line 2: found "source": \[1\]'),
+        ("x.jsonl", '{"source": "a", "target": null}', 'line 1: found "target": None'),
+        ("x.jsonl", '{"source": "a", "target": "b", "split": 3}', 'line 1: found "split": 3'),
+        ("x.jsonl", '{"source": ["\\ud800"], "target": []}', "line 1: found .* no JSON in UTF-8"),
+        ("x.jsonl", "[" * 100_000, "line 1: found .*, which is no JSON"),
+        *[(f"x.{suffix}", "", "no examples: the file is empty") for suffix in ("tsv", "jsonl", "scan", "parquet")],
+        *[(f"x.{suffix}", "\n\n", "no examples: the file is empty") for suffix in ("tsv", "jsonl", "scan")],
+        ("x.parquet", "nope", "expected a Parquet file"),
+        ("x.tsv.gz", "a\tb\n", "expected a gzip file"),
+    ],
+)
+def test_malformed_files_are_named_with_the_line(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(DataError, match=message) as caught:
+        read_dataset(path)
+    assert str(path) in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("prefix", [b"", b"\xef\xbb\xbf"])
+def test_bytes_that_are_no_utf8_are_named_with_the_line(tmp_path, prefix):
+    path = tmp_path / "x.tsv"
+    path.write_bytes(prefix + b"a\tb\nm\xfcde\tc\n")
+    with pytest.raises(DataError, match="line 2: found the byte 0xfc, expected text in UTF-8"):
+        read_dataset(path)
+
+
+@pytest.mark.parametrize("kept", [4, 15, 40])
+def test_a_compressed_file_cut_short_is_reported(tmp_path, kept):
+    path = tmp_path / "x.tsv.gz"
+    path.write_bytes(gzip.compress(b"jump twice\tI_JUMP I_JUMP\n" * 100)[:kept])
+    with pytest.raises(DataError, match="cut short"):
+        read_dataset(path)
+
+
+def test_a_damaged_compressed_file_is_reported(tmp_path):
+    path = tmp_path / "x.tsv.gz"
+    content = bytearray(gzip.compress(b"jump twice\tI_JUMP I_JUMP\n"))
+    content[-6] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="damaged"):
+        read_dataset(path)
+
+
+def test_a_parquet_file_cut_short_is_reported(tmp_path):
+    path = tmp_path / "x.parquet"
+    write_dataset(SMALL, path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"x.parquet: found damaged data or none of Parquet"):
+        read_dataset(path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"src": ["a"], "target": ["b"]}, "found the columns 'src', 'target', expected 'source' and 'target'"),
+        ({"source": [1], "target": ["b"]}, "found column 'source' of type Int64, expected a list of strings"),
+        ({"source": ["a"], "target": ["b"], "split": [1]}, "found column 'split' of type Int64, expected a string"),
+        ({"source": ["a", "b"], "target": ["b", None]}, "row 2: found a missing value in column 'target'"),
+        ({"source": [["a"], ["b", None]], "target": ["b", "c"]}, "row 2: found a missing value in column 'source'"),
+    ],
+)
+def test_parquet_columns_are_checked(tmp_path, columns, message):
+    path = tmp_path / "x.parquet"
+    pl.DataFrame(columns).write_parquet(path)
+    with pytest.raises(DataError, match=message):
+        read_dataset(path)
+
+
+def test_missing_files_folders_and_unknown_formats_are_reported(tmp_path):
+    with pytest.raises(DataError, match=r"gone.tsv: no such file"):
+        read_dataset(tmp_path / "gone.tsv")
+    (tmp_path / "folder.tsv").mkdir()
+    with pytest.raises(DataError, match=r"folder.tsv: cannot be read: Is a directory"):
+        read_dataset(tmp_path / "folder.tsv")
+    with pytest.raises(DataError, match=r"suffix '.csv', expected .*\.tsv \(tsv\).*\.parquet \(parquet\)"):
+        read_dataset(tmp_path / "x.csv")
+    with pytest.raises(DataError, match=r"found no suffix, expected"):
+        write_dataset(SMALL, tmp_path / "x.gz")
+    with pytest.raises(DataError, match="unknown format 'csv': known formats are tsv, jsonl, scan, parquet"):
+        write_dataset(SMALL, tmp_path / "x.tsv", format="csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "token", "message"),
+    [
+        ("x.tsv", "New York", "holds no blank in a token.*found the target token 'New York'; write jsonl"),
+        ("x.tsv", "", "found the target token ''"),
+        ("x.scan", "a\u2028b", "found the target token"),
+        ("x.scan", "OUT:", "found the target token 'OUT:'"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused_and_the_old_file_stays(tmp_path, name, token, message):
+    path = tmp_path / name
+    write_dataset(SMALL, path)
+    with pytest.raises(DataError, match=message):
+        write_dataset(Dataset.from_pairs([(["a"], ["b", token])]), path)
+    assert read_dataset(path) == SMALL
+
+
+def test_splits_that_a_format_cannot_hold_are_refused(tmp_path):
+    with pytest.raises(DataError, match="scan holds one split a file: found train, test"):
+        write_dataset(BOTH, tmp_path / "x.scan")
+    with pytest.raises(DataError, match=r"tsv cannot hold the split name 'a\\tb'"):
+        write_dataset(Dataset.from_pairs(PAIRS, split="a\tb"), tmp_path / "x.tsv")
+
+
+def test_a_goal_that_cannot_be_written_is_the_users_error(tmp_path):
+    (tmp_path / "x.tsv").mkdir()
+    with pytest.raises(UserError, match=r"x.tsv: cannot be written: Is a directory"):
+        write_dataset(SMALL, tmp_path / "x.tsv")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tsv"]
