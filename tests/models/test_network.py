@@ -1,0 +1,150 @@
+"""The network computes one function, whichever way it is run."""
+
+import pytest
+import torch
+
+from compgen.models.config import NetworkConfig
+from compgen.models.network import Network
+
+SMALL = {
+    "hidden": 12,
+    "encoder_hidden": 7,
+    "embedding": 6,
+    "attention": 5,
+    "positions": 3,
+    "output": 6,
+}
+
+
+def network(seed: int = 0, **changes) -> Network:
+    torch.manual_seed(seed)
+    net = Network(NetworkConfig(**(SMALL | changes)), 11).double().eval()
+    for parameter in net.parameters():  # away from zero biases, so that nothing can be left out unseen
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    return net
+
+
+def batch(rows: int = 3, memories: int = 2, length: int = 6, time: int = 5, seed: int = 1):
+    generator = torch.Generator().manual_seed(seed)
+    sequences = torch.randint(5, 11, (rows, length), generator=generator)
+    sequences[:, 0] = 1
+    sequences[0, -2:] = 0
+    tokens = torch.randint(5, 11, (rows, memories, time), generator=generator)
+    if memories:
+        tokens[1, 0, 3:] = 0
+        tokens[2, -1, 1:] = 0
+    return sequences, tokens
+
+
+VARIANTS = [
+    {},
+    {"feed": False},
+    {"copying": False},
+    {"encoder_shared": False},
+    {"memories": 1, "initial": "encoder", "tied": False, "output": 9, "feed": False, "activation": "linear"},
+    {"memories": 3, "positions": 0},
+    {"memories": 0, "feed": False, "copying": False},
+]
+
+
+@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+def test_steps_give_the_likelihood_of_teacher_forcing(changes):
+    net = network(**changes)
+    sequences, tokens = batch(memories=net.memories)
+    expected = net.log_likelihood(sequences, tokens)
+    if net.memories:
+        memory, final = net.recall(tokens)
+        hidden, cell = net.start(final)
+    else:
+        memory = torch.zeros(3, 0, 0, 0, dtype=torch.float64)
+        hidden = cell = torch.zeros(3, net.hidden, dtype=torch.float64)
+    fed = torch.zeros(3, net.output, dtype=torch.float64)
+    for t in range(sequences.shape[1] - 1):
+        position = torch.full((3,), t)
+        log_probs, hidden, cell, fed = net.step(sequences[:, t], hidden, cell, fed, position, memory, tokens)
+        torch.testing.assert_close(log_probs.exp().sum(1), torch.ones(3, dtype=torch.float64))
+        target = sequences[:, t + 1]
+        got = log_probs.gather(1, target.unsqueeze(1))[:, 0] * (target != 0)
+        torch.testing.assert_close(got, expected[:, t])
+
+
+@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+def test_a_row_does_not_see_its_batch(changes):
+    net = network(**changes)
+    sequences, tokens = batch(memories=net.memories)
+    together = net.log_likelihood(sequences, tokens)
+    for row in range(3):
+        own = tokens[row : row + 1]
+        longest = int((own != 0).sum(dim=2).max()) if net.memories else 0
+        alone = net.log_likelihood(sequences[row : row + 1], own[:, :, :longest])
+        torch.testing.assert_close(alone[0], together[row], rtol=1e-12, atol=1e-12)
+
+
+def test_likelihood_agrees_with_greedy_prediction():
+    net = network()
+    sequences, tokens = batch()
+    memory, final = net.recall(tokens)
+    hidden, cell = net.start(final)
+    fed = torch.zeros(3, net.output, dtype=torch.float64)
+    token, written = sequences[:, 0], [sequences[:, 0]]
+    for t in range(5):
+        log_probs, hidden, cell, fed = net.step(token, hidden, cell, fed, torch.full((3,), t), memory, tokens)
+        log_probs[:, 0] = -1e9
+        token = log_probs.argmax(dim=1)
+        written.append(token)
+    greedy = torch.stack(written, dim=1)
+    assert net.predicts(greedy, tokens).all()
+    greedy[1, 3] = (greedy[1, 3] - 5 + 1) % 6 + 5
+    assert net.predicts(greedy, tokens).tolist() == [True, False, True]
+
+
+def test_without_copying_words_come_from_the_vocabulary_alone():
+    net = network(copying=False)
+    sequences, tokens = batch()
+    logits, _ = net(sequences[:, :-1], tokens)
+    expected = torch.log_softmax(logits, 2).gather(2, sequences[:, 1:].unsqueeze(2))[..., 0] * (sequences[:, 1:] != 0)
+    torch.testing.assert_close(net.log_likelihood(sequences, tokens), expected)
+
+
+def test_write_dropout_makes_uncopyable_tokens_count_nothing():
+    net = network(write_dropout=0.999999).train()
+    for dropout in (net.embedding_dropout, net.output_dropout, net.feed_dropout):
+        dropout.p = 0.0
+    sequences, tokens = batch()
+    copyable = (tokens.reshape(3, 1, -1) == sequences[:, 1:].unsqueeze(2)).any(2)
+    likelihood = net.log_likelihood(sequences, tokens)
+    assert copyable.any() and not copyable.all()
+    assert (likelihood[~copyable] == 0).all()
+    assert (likelihood[copyable & (sequences[:, 1:] != 0)] < 0).all()
+
+
+def test_unknown_tokens_differ_by_copying_alone():
+    net = network()
+    net.treat_as_unknown([9, 10])
+    sequences, tokens = batch()
+    swapped = tokens.clone()
+    swapped[tokens == 9], swapped[tokens == 10] = 10, 9
+    memory, final = net.recall(tokens)
+    torch.testing.assert_close(net.recall(swapped)[0], memory)
+    state = (*net.start(final), torch.zeros(3, net.output, dtype=torch.float64), torch.zeros(3, dtype=torch.int64))
+    one, other = (net.step(sequences[:, 0], *state, memory, seen)[0] for seen in (tokens, swapped))
+    assert not torch.allclose(one[:, 9:], other[:, 9:])
+    torch.testing.assert_close(one[:, :9], other[:, :9])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"output": 5}, "tied needs output = embedding"),
+        ({"memories": 0}, "nothing to copy"),
+        ({"token_dropout": 0.1, "copying": False}, "token_dropout needs copying"),
+        ({"hiden": 3}, "hiden"),
+    ],
+)
+def test_impossible_configurations_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        NetworkConfig(**(SMALL | changes))
+
+
+def test_the_references_letters_are_accepted():
+    assert NetworkConfig(H=8, E=6, A=5, Kpos=2, output=6, pdrop=0.1).hidden == 8
