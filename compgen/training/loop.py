@@ -166,6 +166,7 @@ class _Run:
         if self.config.keep == "best" and self.best_weights:
             self.network.load_state_dict(self.best_weights)
         self.network.eval()
+        self.finish()
         held_out = None if self.score is None else self.best if self.config.keep == "best" else self.score(self.network)
         return Outcome(self.step, before + time.monotonic() - began, mean, held_out)
 
@@ -227,6 +228,10 @@ class _Run:
         }
         with atomic_path(self.partial) as temporary:
             torch.save(state, temporary)
+
+    def finish(self) -> None:
+        """Drop the saved state: the weights are about to be written for good."""
+        self.partial.unlink(missing_ok=True)
 
     def restore(self) -> None:
         state: dict[str, Any] = read_weights_only(self.partial)

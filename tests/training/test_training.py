@@ -1,0 +1,184 @@
+"""Training: a resumed run equals an uninterrupted one; checkpoints survive a round trip and refuse what is not one."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+import compgen
+from compgen.data.examples import Dataset
+from compgen.errors import CheckpointError, ConfigError, DataError
+from compgen.recombine.generator import RecombineConfig, train_generator
+from compgen.training import loop
+from compgen.training.checkpoint import Checkpoint
+from compgen.training.config import Seq2SeqConfig, load_config, shipped
+from compgen.training.predictor import PairExamples, train_predictor
+
+TINY = ["network.H=8", "network.encoder_hidden=6", "network.E=6", "network.output=6", "network.A=5"]
+SHORT = ["optimisation.steps=12", "optimisation.batch=4"]
+
+
+def toy() -> Dataset:
+    verbs, times = ["walk", "run", "look", "hop"], {"": 1, "twice": 2, "thrice": 3}
+    pairs = [([v, *([t] if t else [])], [v.upper()] * n) for v in verbs for t, n in times.items()]
+    pairs += [(["please", *source], target) for source, target in pairs]
+    return Dataset.from_pairs(pairs)
+
+
+def generator_config(*more):
+    return load_config(
+        RecombineConfig, "recombine_small", [*TINY, *SHORT, "neighborhood.cover=false", "neighborhood.delta=0.1", *more]
+    )
+
+
+def weights(checkpoint):
+    return {name: tensor.numpy() for name, tensor in checkpoint.network.state_dict().items()}
+
+
+@pytest.mark.parametrize("schedule", ["linear", "plateau"])
+def test_a_resumed_run_reaches_the_weights_of_an_uninterrupted_one(tmp_path, monkeypatch, schedule):
+    config = generator_config(f"optimisation.schedule={schedule}", "optimisation.keep=best", "held_out=0.3")
+    whole, _ = train_generator(toy(), config, tmp_path / "whole.pt", quiet=True)
+
+    update, out = loop._Run.update, tmp_path / "cut.pt"
+
+    def interrupted(run, rows):
+        if run.step == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+        return update(run, rows)
+
+    monkeypatch.setattr(loop._Run, "update", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="after update 8 of 12"):
+        train_generator(toy(), config, out, quiet=True)
+    monkeypatch.setattr(loop._Run, "update", update)
+    assert not out.exists() and out.with_name("cut.pt.partial").exists()
+    torch.rand(3)  # a new process would not have the old one's random state either
+    resumed, outcome = train_generator(toy(), config, out, resume=True, quiet=True)
+    assert outcome.steps == 12
+    assert not out.with_name("cut.pt.partial").exists()
+    for name, expected in weights(whole).items():
+        np.testing.assert_array_equal(weights(resumed)[name], expected, err_msg=name)
+
+
+def test_resuming_another_configuration_or_nothing_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(loop._Run, "finish", lambda run: None)
+    train_generator(toy(), generator_config(), tmp_path / "a.pt", quiet=True)
+    with pytest.raises(CheckpointError, match="another configuration"):
+        train_generator(
+            toy(), generator_config("optimisation.learning_rate=0.5"), tmp_path / "a.pt", resume=True, quiet=True
+        )
+    with pytest.raises(CheckpointError, match="no such file"):
+        train_generator(toy(), generator_config(), tmp_path / "b.pt", resume=True, quiet=True)
+
+
+def test_training_learns_and_logs(tmp_path):
+    config = load_config(
+        Seq2SeqConfig, "seq2seq_small", [*TINY[:-1], "optimisation.steps=150", "optimisation.batch=8", "held_out=0.0"]
+    )
+    _, outcome = train_predictor(toy(), config, tmp_path / "p.pt", quiet=True)
+    lines = [json.loads(line) for line in (tmp_path / "p.pt.log.jsonl").read_text().splitlines()]
+    losses = [line["loss"] for line in lines if "loss" in line]
+    assert losses[-1] < 0.7 * losses[0]
+    assert outcome.train_loss == pytest.approx(losses[-1], abs=1e-4)
+
+
+def test_a_checkpoint_survives_a_round_trip(tmp_path):
+    made, _ = train_generator(toy(), generator_config(), tmp_path / "g.pt", quiet=True)
+    read = Checkpoint.load(tmp_path / "g.pt")
+    assert (read.kind, read.vocabulary, read.config, read.max_length) == (
+        "generator", made.vocabulary, made.config, made.max_length,
+    )  # fmt: skip
+    for name, expected in weights(made).items():
+        np.testing.assert_array_equal(weights(read)[name], expected)
+    for name, expected in vars(made.pool).items():
+        np.testing.assert_array_equal(getattr(read.pool, name), expected)
+    samples = compgen.Generator.load(tmp_path / "g.pt").sample(3, draws=200, temperature=(1.0, 1.0))
+    assert len(samples) <= 3
+
+
+def broken(path, how):
+    content = path.read_bytes()
+    if how == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "text":
+        path.write_text("not a checkpoint")
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "foreign":
+        torch.save({"weights": {}}, path)
+    elif how == "version":
+        torch.save(torch.load(path, weights_only=True) | {"version": 99}, path)
+    elif how == "misfit":
+        saved = torch.load(path, weights_only=True)
+        saved["weights"].pop("embedding.weight")
+        torch.save(saved, path)
+    elif how == "pickle":
+        torch.save({"format": "compgen-checkpoint", "version": 1, "evil": Dataset}, path)
+    elif how == "missing":
+        path.unlink()
+
+
+@pytest.mark.parametrize("how", ["cut", "text", "empty", "foreign", "version", "misfit", "pickle", "missing"])
+def test_broken_checkpoints_are_refused_in_one_line(tmp_path, how):
+    path = tmp_path / "p.pt"
+    config = load_config(Seq2SeqConfig, "seq2seq_small", [*TINY[:-1], "optimisation.steps=1"])
+    train_predictor(toy(), config, path, quiet=True)
+    broken(path, how)
+    with pytest.raises(CheckpointError, match=r"p\.pt"):
+        Checkpoint.load(path)
+
+
+def test_mixture_draws_augmented_examples_at_their_rate():
+    original = [([5], [8])] * 90
+    augmented = [([6], [9])] * 7
+    examples = PairExamples(original, augmented, 0.25, 10, 0)
+    rows = np.concatenate(examples.plan(3))
+    assert (rows < 90).sum() == 90 and (rows >= 90).sum() == 30
+    assert np.bincount(rows[rows >= 90]).max() == 5  # 30 draws of 7, cycled
+    union = np.concatenate(PairExamples(original, augmented, None, 10, 0).plan(3))
+    assert sorted(union.tolist()) == list(range(97))
+    assert np.concatenate(examples.plan(4)).tolist() != rows.tolist()
+
+
+def test_too_little_data_is_refused(tmp_path):
+    with pytest.raises(DataError, match="too few for 2 prototypes"):
+        train_generator(Dataset.from_pairs([(["a"], ["b"])]), generator_config(), tmp_path / "g.pt")
+    config = load_config(Seq2SeqConfig, "seq2seq_small", ["p_aug=0.1"])
+    with pytest.raises(DataError, match="no augmented data was given"):
+        train_predictor(toy(), config, tmp_path / "p.pt")
+
+
+def test_every_shipped_configuration_loads():
+    assert {"recombine_scan", "seq2seq_scan", "rnnlm_scan"} <= set(shipped())
+    for name in shipped():
+        load_config(Seq2SeqConfig if name.startswith("seq2seq") else RecombineConfig, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "message"),
+    [
+        ("nowhere", [], "no configuration nowhere"),
+        ("seq2seq_small", ["optimisation.bach=3"], r"optimisation\.bach"),
+        ("seq2seq_small", ["optimisation.batch=zero"], "zero"),
+        ("seq2seq_small", ["batch"], "expected KEY=VALUE"),
+        ("seq2seq_small", ["held_out.x=1"], "held_out is a value"),
+    ],
+)
+def test_wrong_configurations_are_named(name, overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config(Seq2SeqConfig, name, overrides)
+
+
+def test_a_configuration_file_may_have_a_base(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "seq2seq_small"\n[optimisation]\nbatch = 7\n')
+    config = load_config(Seq2SeqConfig, str(path))
+    assert config.optimisation.batch == 7
+    assert config.network == load_config(Seq2SeqConfig, "seq2seq_small").network
+    path.write_text(f'base = "{path}"\n')
+    with pytest.raises(ConfigError, match="leads back"):
+        load_config(Seq2SeqConfig, str(path))
