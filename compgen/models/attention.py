@@ -47,12 +47,15 @@ class Attention(nn.Module):
             query = torch.tanh(query)
         return query.reshape(x.shape[0], x.shape[1], self.memories, self.size).transpose(1, 2)
 
-    def forward(self, query: Tensor, memory: Tensor, inside: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, query: Tensor, keys: Tensor, values: Tensor, inside: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Attend.
 
         Args:
             query: (B, n, L, A) from `queries`.
-            memory: (B, n, T, 2A), keys and values from `prepare`.
+            keys, values: (B, n, T, A), the halves of what `prepare` gives. They come apart because a slice inside the
+                decoding loop would cost its whole memory again in every backward step.
             inside: (B, n, T), true where the memory has a token.
             step: (B, L) or (1, L), the decoder step of each query.
 
@@ -60,13 +63,12 @@ class Attention(nn.Module):
             contexts (B, L, n * A) and masked scores (B, n, L, T), the copy logits of appendix A.3.
         """
         batch, memories, length = query.shape[0], query.shape[1], query.shape[2]
-        keys, values = memory[..., : self.size], memory[..., self.size :]
         scores = torch.matmul(query, keys.transpose(2, 3))
         relative = step  # overwritten below; TorchScript wants it defined on both paths
         if self.positions > 0:
-            token = torch.arange(memory.shape[2], device=step.device)
+            token = torch.arange(keys.shape[2], device=step.device)
             relative = (token - step.unsqueeze(2)).clamp(-self.positions, self.positions) + self.positions
-            relative = relative.unsqueeze(1).expand(batch, memories, length, memory.shape[2])  # (B, n, L, T)
+            relative = relative.unsqueeze(1).expand(batch, memories, length, keys.shape[2])  # (B, n, L, T)
             by_row = torch.matmul(query, self.position_keys.transpose(1, 2))  # (B, n, L, 2K + 1)
             scores = scores + torch.gather(by_row, 3, relative)
         scores = (scores / math.sqrt(self.size)).masked_fill(~inside.unsqueeze(2), self.masked)

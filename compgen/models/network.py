@@ -117,14 +117,14 @@ class Network(nn.Module):
     # -- decoding -------------------------------------------------------------------------------------------------
 
     def attend(
-        self, hidden: Tensor, read: Tensor, memory: Tensor, inside: Tensor, step: Tensor
+        self, hidden: Tensor, read: Tensor, keys: Tensor, values: Tensor, inside: Tensor, step: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Combine LSTM states (B, L, H) with what they attend to: outputs u (B, L, F) and copy scores (B, n, L, T)."""
         dropped = self.output_dropout(hidden)
         attention = self.attention
         if attention is not None:
             query = attention.queries(torch.cat([hidden, read], dim=2))
-            context, scores = attention(query, memory, inside, step)
+            context, scores = attention(query, keys, values, inside, step)
             return self.combine(torch.cat([dropped, context], dim=2)), scores
         return self.combine(dropped), torch.zeros((hidden.shape[0], 0, hidden.shape[1], 0), device=hidden.device)
 
@@ -167,7 +167,8 @@ class Network(nn.Module):
         gates = gates + F.linear(hidden, self.lstm.weight_hh_l0, self.lstm.bias_hh_l0)
         hidden, cell = lstm_cell(gates, cell)
         inside = memory_tokens != self.pad
-        u, scores = self.attend(hidden.unsqueeze(1), read.unsqueeze(1), memory, inside, position.unsqueeze(1))
+        keys, values = memory.chunk(2, dim=3)
+        u, scores = self.attend(hidden.unsqueeze(1), read.unsqueeze(1), keys, values, inside, position.unsqueeze(1))
         logits = self.write(u)[:, 0]
         u = self.feed_dropout(u[:, 0])
         if not self.copying:
@@ -189,16 +190,24 @@ class Network(nn.Module):
             memory, final = self.recall(memory_tokens)
             hidden, cell = self.start(final)
         inside = memory_tokens != PAD
+        keys, values = memory.chunk(2, dim=-1)
         step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)
         if not self.feed:
             states = self.lstm(read, (hidden.unsqueeze(0), cell.unsqueeze(0)))[0]
-            u, scores = self.attend(states, read, memory, inside, step)
+            u, scores = self.attend(states, read, keys, values, inside, step)
             return self.write(u), scores
-        outputs, all_scores = self._fed_loop(read, hidden, cell, memory, inside, step)
+        outputs, all_scores = self._fed_loop(read, hidden, cell, keys, values, inside, step)
         return self.write(outputs), all_scores
 
     def _fed_loop(
-        self, embedded: Tensor, hidden: Tensor, cell: Tensor, memory: Tensor, inside: Tensor, step: Tensor
+        self,
+        embedded: Tensor,
+        hidden: Tensor,
+        cell: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        inside: Tensor,
+        step: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """The recurrence with input feeding. What does not depend on the state is computed for all steps before it."""
         size = embedded.shape[2]
@@ -212,7 +221,8 @@ class Network(nn.Module):
             gates = torch.addmm(now, torch.cat([fed, hidden], dim=1), recurrent)
             hidden, cell = lstm_cell(gates, cell)
             read = torch.cat([read, fed], dim=1)
-            u, scores = self.attend(hidden.unsqueeze(1), read.unsqueeze(1), memory, inside, step[:, t : t + 1])
+            now_at = step[:, t : t + 1]
+            u, scores = self.attend(hidden.unsqueeze(1), read.unsqueeze(1), keys, values, inside, now_at)
             fed = self.feed_dropout(u[:, 0])
             outputs.append(u)
             all_scores.append(scores)

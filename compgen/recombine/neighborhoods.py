@@ -39,6 +39,9 @@ class NeighborhoodConfig(BaseModel):
     seconds: int = Field(3, ge=1, description="second prototypes kept for a first one")
     cover: bool = Field(True, description="long-short: second prototypes hold every token that the first lacks")
     symmetric: bool = Field(False, description="long-long: the one different token counts both ways")
+    longest: int | None = Field(
+        None, ge=3, description="leave out rows with a longer sequence in them: training costs what its length costs"
+    )
     nearest: bool = Field(True, description="long-long: keep the most similar candidates, not the first drawn")
 
 
@@ -59,11 +62,13 @@ def build(sequences: Sequences, vocabulary: int, prototypes: int, config: Neighb
     Raises:
         DataError: no example has any prototype.
     """
+    short = np.array([config.longest is None or len(sequence) <= config.longest for sequence in sequences])
     if prototypes == 0:
-        return np.arange(len(sequences), dtype=np.int32)[:, None]
+        return np.flatnonzero(short).astype(np.int32)[:, None]
     rng = np.random.default_rng([seed, 0x4E])
     find = _long_short if config.kind == "long-short" else _long_long
     rows = np.array(list(find(sequences, vocabulary, config, rng)), dtype=np.int32).reshape(-1, 3)
+    rows = rows[short[rows].all(axis=1)]
     if not len(rows):
         raise DataError(
             f"no neighborhoods: none of {len(sequences)} examples has {config.kind} prototypes with similarity above "

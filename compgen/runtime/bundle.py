@@ -16,7 +16,8 @@ from compgen.errors import BundleError
 from compgen.files import sha256
 from compgen.runtime.pool import PrototypePool
 
-FORMAT, VERSION = "compgen-bundle", 1
+FORMAT: Literal["compgen-bundle"] = "compgen-bundle"
+VERSION: Literal[1] = 1
 MANIFEST, VOCABULARY, POOL, CARD = "manifest.json", "vocabulary.json", "pool.safetensors", "README.md"
 ENCODER, START, STEP, SAMPLER, SCRIPT = "encoder.onnx", "start.onnx", "step.onnx", "sampler.onnx", "sampler.ts"
 PACKAGE = Path(__file__).parents[1]
@@ -158,8 +159,8 @@ def _manifest(folder: Path) -> Manifest:
 
 
 def _required(manifest: Manifest) -> list[str]:
-    graphs = [ENCODER, STEP, SAMPLER] if manifest.prototypes else [STEP, SAMPLER]
-    return [VOCABULARY, SCRIPT, *graphs, *([POOL] if manifest.kind == "generator" else [])]
+    always = [VOCABULARY, SCRIPT, STEP, SAMPLER, *manifest.graphs]
+    return [*always, *([ENCODER] if manifest.prototypes else []), *([POOL] if manifest.kind == "generator" else [])]
 
 
 def _check(folder: Path, name: str, entry: FileEntry) -> None:

@@ -13,18 +13,33 @@ from numpy.typing import NDArray
 from compgen.errors import BundleError, UserError
 from compgen.runtime import device
 from compgen.runtime.bundle import ENCODER, SAMPLER, START, STEP, Bundle
-from compgen.runtime.sampler import Floats, Ints, Shape
+from compgen.runtime.sampler import STATE, Floats, Ints, Shape
 
 Feed = dict[str, NDArray[Any]]
+
+# What a graph may ask for, and what it must give.
+INTERFACES = {
+    ENCODER: (("tokens",), ("memory", "final")),
+    START: (("final",), ("first_hidden", "first_cell")),
+    STEP: (
+        (*STATE, "uniform", "temperature"),
+        ("next_token", "log_probs", "next_half", "next_hidden", "next_cell", "next_fed"),
+    ),
+    SAMPLER: (("memory_tokens", "uniforms", "temperature"), ("tokens", "log_prob")),
+}
 
 
 class _Graph:
     """An ONNX Runtime session that is fed no more than it asks for (a network without memories has fewer inputs)."""
 
-    def __init__(self, path: Path, threads: int, provider: str) -> None:
-        self.session = _session(path, threads, provider)
+    def __init__(self, bundle: Bundle, name: str, threads: int, provider: str) -> None:
+        known, outputs = INTERFACES[name]
+        self.session = _session(bundle.path / name, threads, provider)
         self.inputs = [tensor.name for tensor in self.session.get_inputs()]
-        self.outputs = [tensor.name for tensor in self.session.get_outputs()]
+        self.outputs = list(outputs)
+        missing = set(outputs) - {tensor.name for tensor in self.session.get_outputs()}
+        if odd := sorted(missing | (set(self.inputs) - set(known))):
+            raise BundleError(f"{bundle.path / name}: inputs or outputs not those of a {name}: {', '.join(odd)}")
 
     def __call__(self, feed: Feed) -> Any:
         return self.session.run(self.outputs, {name: feed[name] for name in self.inputs})
@@ -47,10 +62,10 @@ class OnnxBackend:
         """
         state = bundle.manifest.shape
         self.shape = Shape(state.hidden, state.output, state.dtype)
-        self._step = _Graph(bundle.path / STEP, threads, provider)
-        self._encoder = _Graph(bundle.path / ENCODER, threads, provider) if bundle.manifest.prototypes else None
+        self._step = _Graph(bundle, STEP, threads, provider)
+        self._encoder = _Graph(bundle, ENCODER, threads, provider) if bundle.manifest.prototypes else None
         # Only a network that starts from what it has read has a start graph.
-        self._start = _Graph(bundle.path / START, threads, provider) if START in bundle.manifest.files else None
+        self._start = _Graph(bundle, START, threads, provider) if START in bundle.manifest.graphs else None
 
     @property
     def provider(self) -> str:
@@ -79,7 +94,7 @@ class OnnxLoop:
 
     def __init__(self, bundle: Bundle, threads: int = 1, provider: str = "auto") -> None:
         """Open the graph; arguments and errors as for `OnnxBackend`."""
-        self._graph = _Graph(bundle.path / SAMPLER, threads, provider)
+        self._graph = _Graph(bundle, SAMPLER, threads, provider)
 
     def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
         """Memories (B, n, T), uniforms (L, B) and temperature (2) to tokens (L, B) and their log-probability (B)."""

@@ -65,24 +65,28 @@ class Memories:
         self.width = pool.longest
         self.known = np.zeros(len(pool.tokens), dtype=bool)
         self.memory: Floats | None = None
+        self.final: Floats | None = None
         self.lock = threading.Lock()
 
-    def fetch(self, chosen: Ints) -> tuple[Floats, Ints]:
-        """Memory (B, n, T, 2A) and tokens (B, n, T) for prototypes (B, n)."""
+    def fetch(self, chosen: Ints) -> tuple[Floats, Ints, Floats]:
+        """Memory (B, n, T, 2A), tokens (B, n, T) and last encoder states (B, n, D) for prototypes (B, n)."""
         with self.lock:
             self._encode(np.unique(chosen[~self.known[chosen]]))
         assert self.memory is not None, "prototypes are encoded before they are fetched"
+        assert self.final is not None, "as are their last states"
         slots = np.arange(chosen.shape[1])
-        return self.memory[chosen, slots], self.pool.tokens[chosen, : self.width].astype(np.int64)
+        tokens = self.pool.tokens[chosen, : self.width].astype(np.int64)
+        return self.memory[chosen, slots], tokens, self.final[chosen, slots]
 
     def _encode(self, missing: Ints) -> None:
         for start in range(0, len(missing), self.block):
             rows = missing[start : start + self.block]
-            memory, _ = self.backend.encode(self.pool.tokens[rows, : self.width].astype(np.int64))
-            if self.memory is None:
+            memory, final = self.backend.encode(self.pool.tokens[rows, : self.width].astype(np.int64))
+            if self.memory is None or self.final is None:
                 # Pages of an empty array take memory only once they are written to.
                 self.memory = np.empty((len(self.known), *memory.shape[1:]), dtype=memory.dtype)
-            self.memory[rows] = memory
+                self.final = np.empty((len(self.known), *final.shape[1:]), dtype=final.dtype)
+            self.memory[rows], self.final[rows] = memory, final
             self.known[rows] = True
 
 
@@ -138,7 +142,8 @@ def run_slots(
             "log_prob": np.zeros(rows),
         }
         if pool.prototypes:
-            new["memory"], new["memory_tokens"] = memories.fetch(picked)
+            new["memory"], new["memory_tokens"], final = memories.fetch(picked)
+            new["hidden"], new["cell"] = backend.start(final)
         return new
 
     state = fresh(addresses.take(slots))

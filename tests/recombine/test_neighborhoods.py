@@ -81,7 +81,7 @@ def test_caps_hold_and_only_leave_rows_out(sequences, firsts, seconds):
         assert len(kinds) <= firsts and counts.max() <= seconds
 
 
-SCAN_LIKE = [[5, 3, 8, 8], [5, 6, 3, 8], [6, 3, 8], [7, 6, 3, 8], [7, 3, 8, 8], [7], [6], [5, 6]]
+SCAN_LIKE = [[5, 3, 8, 8, 8], [5, 6, 3, 8], [6, 3, 8], [7, 6, 3, 8], [7, 3, 8, 8], [7], [6], [5, 6]]
 
 
 def test_other_numbers_of_prototypes():
@@ -120,3 +120,13 @@ def test_scan_sizes_are_the_references(split, config, rows, examples):
     found = build(as_sequences(dataset, vocabulary), len(vocabulary), 2, NeighborhoodConfig(**config), 0)
     assert rows[0] <= len(found) <= rows[1]
     assert examples[0] <= len(np.unique(found[:, 0])) <= examples[1]
+
+
+def test_longest_leaves_out_rows_with_long_sequences():
+    config = NeighborhoodConfig(firsts=99, seconds=99, cover=False)
+    every = build(SCAN_LIKE, VOCABULARY, 2, config, 0)
+    short = build(SCAN_LIKE, VOCABULARY, 2, config.model_copy(update={"longest": 4}), 0)
+    assert {tuple(row) for row in short.tolist()} == {
+        tuple(row) for row in every.tolist() if max(len(SCAN_LIKE[i]) for i in row) <= 4
+    }
+    assert 0 < len(short) < len(every)

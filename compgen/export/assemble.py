@@ -1,0 +1,52 @@
+"""All files of a bundle but those that speak of the whole: the manifest and the model card."""
+
+import json
+from pathlib import Path
+
+from safetensors.numpy import save_file
+
+from compgen import __version__
+from compgen.errors import BundleError
+from compgen.export.onnx_graphs import write_graphs
+from compgen.export.torchscript import write_script
+from compgen.runtime.bundle import POOL, SCRIPT, VOCABULARY, Bundle, Manifest, State
+from compgen.training.checkpoint import Checkpoint
+
+HALVES = {"generator": 0, "predictor": 1}  # the half that decoding begins in
+
+
+def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
+    """Write graphs, TorchScript, vocabulary and pool of a checkpoint to `folder`, in the dtype of its weights.
+
+    Returns:
+        The bundle as it will be, with a manifest that lists no files and no parity yet.
+
+    Raises:
+        BundleError: a kind of checkpoint that cannot be exported.
+    """
+    if checkpoint.kind not in HALVES or (checkpoint.pool is None) == (checkpoint.kind == "generator"):
+        raise BundleError(f"a {checkpoint.kind} cannot be exported: expected a generator with its pool, or a predictor")
+    network = checkpoint.network.eval()
+    graphs = write_graphs(network, HALVES[checkpoint.kind], folder)
+    write_script(network, HALVES[checkpoint.kind], folder / SCRIPT)
+    vocabulary = list(checkpoint.vocabulary.tokens)
+    (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
+    if checkpoint.pool is not None:
+        save_file(vars(checkpoint.pool), folder / POOL)
+    dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
+    manifest = Manifest.model_validate(
+        {
+            "compgen": __version__,
+            "kind": checkpoint.kind,
+            "trained_on": checkpoint.trained_on,
+            "config": checkpoint.config,
+            "prototypes": network.memories,
+            "max_length": checkpoint.max_length,
+            "sampling": {"temperature": [0.0, 0.0]} | checkpoint.sampling,
+            "shape": State.model_validate({"hidden": network.hidden, "output": network.output, "dtype": dtype}),
+            "graphs": graphs,
+            "files": {},
+            "parity": [],
+        }
+    )
+    return Bundle(folder, manifest, vocabulary, checkpoint.pool)

@@ -1,0 +1,58 @@
+"""From a checkpoint to a bundle: assembled in a temporary folder, verified, described, then moved to its place."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from compgen.errors import BundleError
+from compgen.export.assemble import assemble
+from compgen.export.card import card
+from compgen.export.verify import BATCHES, SAMPLES, verify
+from compgen.files import atomic_path, sha256
+from compgen.runtime.bundle import CARD, MANIFEST, FileEntry, Manifest
+from compgen.training.checkpoint import Checkpoint
+
+
+def export(
+    checkpoint_path: Path,
+    out: Path,
+    *,
+    samples: int = SAMPLES,
+    batches: Sequence[int] = BATCHES,
+    quiet: bool = False,
+) -> Manifest:
+    """Export a checkpoint to the folder `out`, verified; a bundle already there is replaced.
+
+    Args:
+        checkpoint_path: a `.pt` file of training.
+        out: the bundle's folder.
+        samples: how many samples to verify with.
+        batches: in which batch sizes.
+        quiet: without progress.
+
+    Returns:
+        The manifest, whose `parity` says what was measured.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read.
+        BundleError: the export does not compute what the checkpoint does, or `out` is something else than a bundle.
+    """
+    _require_replaceable(out)
+    checkpoint = Checkpoint.load(checkpoint_path)
+    with atomic_path(out, directory=True) as folder:
+        bundle = assemble(checkpoint, folder)
+        parity = verify(checkpoint, bundle, samples, batches, quiet=quiet)
+        manifest = bundle.manifest.model_copy(update={"parity": parity, "files": _entries(folder)})
+        (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
+        manifest = manifest.model_copy(update={"files": _entries(folder)})
+        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", "utf-8")
+    return manifest
+
+
+def _entries(folder: Path) -> dict[str, FileEntry]:
+    return {path.name: FileEntry(sha256=sha256(path), size=path.stat().st_size) for path in sorted(folder.iterdir())}
+
+
+def _require_replaceable(out: Path) -> None:
+    """Exporting replaces a bundle, and must not delete anything else that has the name."""
+    if out.exists() and not (out / MANIFEST).is_file() and not (out.is_dir() and not any(out.iterdir())):
+        raise BundleError(f"{out}: exists and is not a bundle: choose another name")

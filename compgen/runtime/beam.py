@@ -1,0 +1,121 @@
+"""Beam search over any backend: the most probable outputs that a width of w hypotheses finds.
+
+An ended hypothesis counts when it is among the w best of its step, so a width of 1 is greedy decoding. The search of
+a row stops when no live hypothesis can overtake the best ended one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.errors import UserError
+from compgen.runtime.predict import Scored, advance, as_memories, by_length, keep, opening
+from compgen.runtime.sampler import EOS_ID, Backend, Ints
+
+NEVER = (0, 1, 4)  # padding, start and unknown are not written
+NEVER_FIRST = (*NEVER, 2, 3)  # an output begins with neither its end nor its separator
+
+
+def beam(
+    backend: Backend,
+    sources: Sequence[Sequence[int]],
+    width: int,
+    max_length: int,
+    *,
+    alpha: float = 0.0,
+    batch: int = 32,
+) -> list[Scored]:
+    """The best target found for each source of token ids; arguments as for `greedy` and `beam_over`."""
+    results: dict[int, Scored] = {}
+    for rows in by_length(sources, batch):
+        memories = as_memories([sources[row] for row in rows])
+        found = beam_over(backend, memories, width, max_length, half=1, alpha=alpha)
+        results |= dict(zip(rows, found, strict=True))
+    return [results[row] for row in range(len(sources))]
+
+
+def beam_over(
+    backend: Backend, memory_tokens: Ints, width: int, max_length: int, *, half: int = 0, alpha: float = 0.0
+) -> list[Scored]:
+    """The best output found for each row of memories (B, n, T), for instance a generator's prototypes.
+
+    Args:
+        backend: of the model.
+        memory_tokens: ids, each memory with its end symbol, padded with 0.
+        width: hypotheses kept a row.
+        max_length: most tokens to write, the end symbol included. Where nothing ends by then, the best live one counts.
+        half: 0 when the output begins with a source (generators), 1 when it is a target (predictors).
+        alpha: ranks ended hypotheses by log-probability / ((5 + length) / 6)^alpha; 0 ranks by log-probability.
+
+    Returns:
+        tokens without the end symbol, and their log-probability, not divided by anything.
+    """
+    if width < 1:
+        raise UserError(f"beam width {width}: expected 1 or more")
+    beams = [_Beam(max_length, alpha) for _ in memory_tokens]
+    running = list(beams)
+    state = opening(backend, memory_tokens, half)
+    for step in range(max_length):
+        state, log_probs = advance(backend, state)
+        allowed = log_probs.astype(np.float64)
+        allowed[:, NEVER_FIRST if step == 0 else NEVER] = -np.inf
+        parents, first = [], 0
+        for one in running:
+            rows = len(one.tokens)
+            parents.append(first + one.extend(allowed[first : first + rows], width))
+            first += rows
+        going = [place for place, one in enumerate(running) if not one.settled()]
+        if not going:
+            break
+        state = keep(state, np.concatenate([parents[place] for place in going]))
+        running = [running[place] for place in going]
+        state["token"] = np.concatenate([one.tokens[:, -1] for one in running])
+    return [one.best() for one in beams]
+
+
+@dataclass
+class _Beam:
+    """The hypotheses of one row: K live ones, and the best that has ended."""
+
+    max_length: int
+    alpha: float
+    tokens: Ints = field(default_factory=lambda: np.zeros((1, 0), dtype=np.int64))  # (K, L)
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))  # (K)
+    ended: Scored | None = None
+    ended_rank: float = -np.inf
+
+    def extend(self, log_probs: NDArray[np.float64], width: int) -> Ints:
+        """Add a token to each live hypothesis, given log-probabilities (K, V); return the parents of the new ones.
+
+        Among the best 2 * width continuations at least `width` do not end (each hypothesis can end in one way only).
+        """
+        total = self.scores[:, None] + log_probs
+        order = np.argsort(-total, axis=None, kind="stable")[: 2 * width]
+        parent, token = np.divmod(order, log_probs.shape[1])
+        score = total[parent, token]
+        for place in np.flatnonzero(token[:width] == EOS_ID).tolist():
+            self._end(int(parent[place]), float(score[place]))
+        live = np.flatnonzero((token != EOS_ID) & (score > -np.inf))[:width]
+        self.tokens = np.concatenate([self.tokens[parent[live]], token[live, None]], axis=1)
+        self.scores = score[live]
+        return np.asarray(parent[live], dtype=np.int64)
+
+    def settled(self) -> bool:
+        """Whether no live hypothesis can become better than the best ended one: a log-probability only falls."""
+        if not len(self.scores):
+            return True
+        return self.ended is not None and self.ended_rank >= self._rank(float(self.scores.max()), self.max_length)
+
+    def best(self) -> Scored:
+        """The best ended hypothesis, else the best live one."""
+        return self.ended or (self.tokens[0].tolist(), float(self.scores[0]))
+
+    def _end(self, parent: int, score: float) -> None:
+        rank = self._rank(score, self.tokens.shape[1] + 1)
+        if score > -np.inf and rank > self.ended_rank:
+            self.ended, self.ended_rank = (self.tokens[parent].tolist(), score), rank
+
+    def _rank(self, score: float, length: int) -> float:
+        return float(score / ((5 + length) / 6) ** self.alpha)

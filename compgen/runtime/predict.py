@@ -1,0 +1,100 @@
+"""Greedy decoding of given memories: what a predictor does with sources.
+
+Sources of like length share a batch, and a row leaves the batch once it has ended.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.runtime.sampler import BOS_ID, EOS_ID, Backend, Ints
+
+State = dict[str, NDArray[Any]]
+Scored = tuple[list[int], float]  # tokens without the end symbol, and the log-probability of all with it
+
+
+def greedy(backend: Backend, sources: Sequence[Sequence[int]], max_length: int, batch: int = 256) -> list[Scored]:
+    """The target that taking the most probable token at each step gives, for each source of token ids.
+
+    Args:
+        backend: of a predictor.
+        sources: ids without start or end symbol.
+        max_length: most tokens to write, the end symbol included; what is longer is cut.
+        batch: rows decoded at once.
+    """
+    results: dict[int, Scored] = {}
+    for rows in by_length(sources, batch):
+        state = opening(backend, as_memories([sources[row] for row in rows]), half=1)
+        results |= dict(zip(rows, _greedy(backend, state, max_length), strict=True))
+    return [results[row] for row in range(len(sources))]
+
+
+def by_length(sources: Sequence[Sequence[int]], batch: int) -> list[list[int]]:
+    """Indices of the sources in batches of like length."""
+    order = sorted(range(len(sources)), key=lambda row: len(sources[row]))
+    return [order[start : start + batch] for start in range(0, len(order), batch)]
+
+
+def as_memories(sources: Sequence[Sequence[int]]) -> Ints:
+    """Sources as the predictor reads them, each with its end symbol: (B, 1, T), padded with 0."""
+    tokens = np.zeros((len(sources), 1, max(map(len, sources)) + 1), dtype=np.int64)
+    for row, source in enumerate(sources):
+        tokens[row, 0, : len(source) + 1] = [*source, EOS_ID]
+    return tokens
+
+
+def opening(backend: Backend, memory_tokens: Ints, half: int) -> State:
+    """The state before the first greedy step, from memories (B, n, T); half 0 for generators, 1 for predictors."""
+    rows, memories, _ = memory_tokens.shape
+    shape = backend.shape
+    state: State = {
+        "token": np.full(rows, BOS_ID, dtype=np.int64),
+        "position": np.zeros(rows, dtype=np.int64),
+        "half": np.full(rows, half, dtype=np.int64),
+        "hidden": np.zeros((rows, shape.hidden), dtype=shape.dtype),
+        "cell": np.zeros((rows, shape.hidden), dtype=shape.dtype),
+        "fed": np.zeros((rows, shape.output), dtype=shape.dtype),
+    }
+    if memories:
+        encoded = [backend.encode(np.ascontiguousarray(memory_tokens[:, slot])) for slot in range(memories)]
+        state["memory"] = np.stack([memory[:, slot] for slot, (memory, _) in enumerate(encoded)], axis=1)
+        state["memory_tokens"] = memory_tokens
+        final = np.stack([final[:, slot] for slot, (_, final) in enumerate(encoded)], axis=1)
+        state["hidden"], state["cell"] = backend.start(final)
+    return state
+
+
+def advance(backend: Backend, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
+    """One greedy step: the new state, whose `token` is the most probable one, and log-probabilities (B, V)."""
+    dtype = backend.shape.dtype
+    inputs = state | {"uniform": np.zeros(len(state["token"]), dtype=dtype), "temperature": np.zeros(2, dtype=dtype)}
+    token, log_probs, half, hidden, cell, fed = backend.step(inputs)
+    position = state["position"] + 1
+    new = {"token": token, "half": half, "hidden": hidden, "cell": cell, "fed": fed, "position": position}
+    return state | new, log_probs
+
+
+def keep(state: State, rows: NDArray[Any]) -> State:
+    """The state of some rows, by mask or index."""
+    return {name: values[rows] for name, values in state.items()}
+
+
+def _greedy(backend: Backend, state: State, max_length: int) -> list[Scored]:
+    count = len(state["token"])
+    running = np.arange(count)
+    written = np.zeros((count, max_length), dtype=np.int64)
+    score = np.zeros(count)
+    for step in range(max_length):
+        state, log_probs = advance(backend, state)
+        token = state["token"]
+        score[running] += log_probs[np.arange(len(running)), token]
+        going = token != EOS_ID
+        written[running, step] = np.where(going, token, 0)  # 0 is never chosen, so it marks the end
+        running = running[going]
+        if not len(running):
+            break
+        if not going.all():
+            state = keep(state, going)
+    return [(row[row != 0].tolist(), float(total)) for row, total in zip(written, score, strict=True)]

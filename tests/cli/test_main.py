@@ -1,0 +1,178 @@
+"""The command as a user meets it: quick help, clear errors, exit codes, nothing half-written."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+TINY = [
+    word
+    for value in (
+        "network.H=8", "network.encoder_hidden=6", "network.E=6", "network.output=6", "network.A=5",
+        "optimisation.steps=60", "optimisation.batch=8", "neighborhood.cover=false", "neighborhood.delta=0.1",
+    )
+    for word in ("--set", value)
+]  # fmt: skip
+PAIRS = "".join(f"{verb}{suffix}\t{verb.upper()}\n" for verb in ("walk", "run", "look") for suffix in ("", " now"))
+
+
+def compgen(*words, stdin=None, **options):
+    command = [sys.executable, "-m", "compgen", *map(str, words)]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300, **options)
+
+
+def refused(done, *says):
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    for words in says:
+        assert words in done.stderr
+    return done
+
+
+@pytest.fixture(scope="session")
+def generator(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("generator")
+    (folder / "pairs.tsv").write_text(PAIRS)
+    done = compgen("train", "recombine", folder / "pairs.tsv", "-o", folder / "g.pt", *TINY)
+    assert done.returncode == 0, done.stderr
+    return folder / "g.pt"
+
+
+def test_help_is_quick_and_imports_nothing_heavy():
+    probe = (
+        "import sys, time; t = time.perf_counter()\n"
+        "from compgen.cli.main import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = [m for m in ('torch', 'onnxruntime', 'polars', 'onnx', 'numpy') if m in sys.modules]\n"
+        "print('HEAVY', heavy)"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert "HEAVY []" in done.stdout
+    for verb in ("data", "train", "export", "sample", "augment", "evaluate"):
+        assert f" {verb} " in done.stdout
+
+
+@pytest.mark.parametrize("verb", ["train", "train recombine", "train seq2seq", "export", "sample", "augment", "evaluate"])
+def test_every_verb_has_a_help_with_an_example(verb):
+    done = compgen(*verb.split(), "--help")
+    assert done.returncode == 0
+    assert "Example: compgen" in done.stdout or "Commands" in done.stdout
+
+
+def test_pairs_go_all_the_way(generator, tmp_path):
+    samples, predictor = tmp_path / "s.jsonl", tmp_path / "p.pt"
+    sampled = compgen("sample", generator, "--draws", 500, "--temperature", "1", "--filter", "unique", "-o", samples)
+    assert sampled.returncode == 0, sampled.stderr
+    assert "500 drawn" in sampled.stderr
+    lines = [json.loads(line) for line in samples.read_text().splitlines()]
+    record = json.loads((tmp_path / "s.jsonl.run.json").read_text())
+    assert record["counts"]["kept"] == len(lines) and record["next"] == 500
+    more = ["--augmented", samples] if lines else []
+    tiny = [word for word in TINY if not word.startswith("neighborhood")]
+    tiny = [word for i, word in enumerate(tiny) if not (word == "--set" and tiny[i + 1 : i + 2] in ([], ["--set"]))]
+    trained = compgen("train", "seq2seq", generator.with_name("pairs.tsv"), *more, "-o", predictor, *tiny[:6])
+    assert trained.returncode == 0, trained.stderr
+    scored = compgen(
+        "evaluate", predictor, generator.with_name("pairs.tsv"), "--json", "--errors", "0",
+        "--predictions", tmp_path / "predictions.tsv",
+    )  # fmt: skip
+    assert scored.returncode == 0, scored.stderr
+    assert json.loads(scored.stdout)["examples"] == 6
+    assert len((tmp_path / "predictions.tsv").read_text().splitlines()) == 6
+
+
+def test_a_range_of_addresses_can_be_split(generator):
+    whole = compgen("sample", generator, "--draws", 60, "--temperature", "1", "--workers", 2).stdout
+    parts = [
+        compgen("sample", generator, "--draws", n, "--start", s, "--temperature", "1", "--batch", b).stdout
+        for s, n, b in ((0, 25, 3), (25, 35, 256))
+    ]
+    fields = [
+        [[json.loads(line)[key] for key in ("index", "source", "target")] for line in text.splitlines()]
+        for text in (whole, "".join(parts))
+    ]
+    assert fields[0] == fields[1]
+    assert fields[0]
+
+
+def test_an_impossible_filter_stops_with_counts(generator, tmp_path):
+    done = refused(
+        compgen("sample", generator, "-n", 5, "--filter", "rare", "--rarity", "1e-9", "-o", tmp_path / "s.jsonl"),
+        "20,000 draws in a row",
+    )  # fmt: skip
+    assert "0 kept" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["sample", "nowhere.pt", "-n", "1"], ["nowhere.pt"]),
+        (["sample", "no-such-bundle", "-n", "1"], ["no-such-bundle"]),
+        (["train", "recombine", "nowhere.tsv", "-o", "x.pt"], ["nowhere.tsv"]),
+        (["train", "recombine", "scan/jmp", "-o", "x.pt"], ["jmp", "jump"]),
+        (["train", "seq2seq", "scan/jump", "-o", "x.pt", "--split", "dev"], ["dev", "train"]),
+        (["train", "recombine", "scan/jump", "-o", "x.pt", "--config", "nothing"], ["nothing", "recombine_small"]),
+        (["train", "recombine", "scan/jump", "-o", "x.pt", "--device", "tpu"], ["tpu", "cuda"]),
+        (["evaluate", "nowhere.pt", "scan/jump"], ["nowhere.pt"]),
+        (["sample"], ["MODEL"]),
+        (["frobnicate"], ["frobnicate"]),
+    ],
+)
+def test_mistakes_are_one_message_and_exit_code_2(words, says, tmp_path):
+    refused(compgen(*words, cwd=tmp_path), *says)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["-n", "1", "--runtime", "onnx"], "export it first"),
+        (["-n", "1", "--runtime", "vm"], "expected one of"),
+        (["-n", "1", "--temperature", "warm"], "expected one or two numbers"),
+        (["-n", "1", "--filter", "fresh"], "expected some of novel"),
+        (["-n", "1", "-o", "s.xlsx"], ".jsonl"),
+        ([], "how many"),
+    ],
+)
+def test_impossible_sampling_options(generator, options, says, tmp_path):
+    refused(compgen("sample", generator, *options, cwd=tmp_path), says)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_malformed_line_is_named(tmp_path):
+    (tmp_path / "bad.tsv").write_text("walk\tWALK\nrun\n")
+    refused(compgen("train", "recombine", tmp_path / "bad.tsv", "-o", tmp_path / "x.pt"), "bad.tsv, line 2")
+
+
+def test_a_generator_is_no_predictor(generator):
+    refused(compgen("evaluate", generator, "scan/jump"), "holds a generator, expected a predictor")
+
+
+def test_a_closed_pipe_is_quiet(generator):
+    words = [sys.executable, "-m", "compgen", "sample", str(generator), "--draws", "50000", "--temperature", "1"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=120) in (-signal.SIGPIPE, 128 + signal.SIGPIPE)
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_ctrl_c_keeps_what_was_sampled(generator, tmp_path):
+    out = tmp_path / "s.jsonl"
+    words = ["sample", generator, "--draws", 10**9, "--temperature", 1, "--workers", 1, "-o", out]
+    process = subprocess.Popen([sys.executable, "-m", "compgen", *map(str, words)], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(path.stat().st_size for path in tmp_path.iterdir()):
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "goes on" in errors and "Traceback" not in errors
+    assert len(out.read_text().splitlines()) > 0
+    assert {path.name for path in tmp_path.iterdir()} == {"s.jsonl", "s.jsonl.run.json"}
