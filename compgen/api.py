@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-
 from compgen.data.catalog import load as load_dataset
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
@@ -22,7 +21,16 @@ from compgen.runtime.sampler import Backend, Draw, draws
 if TYPE_CHECKING:
     from compgen.evaluation.metrics import Scores
 
-__all__ = ["Generator", "Predictor", "Recombination", "Sample", "export", "load_dataset", "train_generator", "train_predictor"]
+__all__ = [
+    "Generator",
+    "Predictor",
+    "Recombination",
+    "Sample",
+    "export",
+    "load_dataset",
+    "train_generator",
+    "train_predictor",
+]
 
 RUNTIMES = ("onnx", "torchscript", "torch")
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
@@ -287,7 +295,9 @@ def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -
     try:
         import torch
     except ModuleNotFoundError as error:
-        raise UserError(f"{path}: a checkpoint needs torch (pip install 'compgen[train]'); a bundle does not") from error
+        raise UserError(
+            f"{path}: a checkpoint needs torch (pip install 'compgen[train]'); a bundle does not"
+        ) from error
     from compgen.models.backend import TorchBackend
     from compgen.training.checkpoint import Checkpoint
 

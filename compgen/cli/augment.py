@@ -8,7 +8,9 @@ import typer
 from compgen.cli.common import DataArgument, FormatOption, console
 from compgen.cli.sample import FiltersOption
 
-app = typer.Typer(no_args_is_help=True, help="Make more examples from those in DATA, by one of the families of methods.")
+app = typer.Typer(
+    no_args_is_help=True, help="Make more examples from those in DATA, by one of the families of methods."
+)
 
 
 @app.command()

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Predictors: checkpoints (.pt) or bundles.")
-    ],
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Predictors: checkpoints (.pt) or bundles.")],
     data: DataArgument,
     split: Annotated[
         str | None,

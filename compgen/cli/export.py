@@ -55,8 +55,8 @@ def _table(parity: "Iterable[Parity]") -> "Table":
 
     table = Table(title="Sequences compared with PyTorch in float64", title_justify="left", box=None, pad_edge=False)
     for heading in ("runtime", "dtype"):
-        table.add_column(heading)
-    for heading in ("batch", "samples", "tokens", "differing", "by rounding", "largest distance"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("batch", "samples", "tokens", "differing", "by rounding", "distance"):
         table.add_column(heading, justify="right")
     for row in parity:
         counts = (row.batch, row.samples, row.tokens, row.differing, row.explained)

@@ -30,9 +30,7 @@ def sample(
     ] = "-",
     draws: Annotated[
         int | None,
-        typer.Option(
-            "--draws", min=1, metavar="D", help="Make D draws, however many are kept.", show_default=False
-        ),
+        typer.Option("--draws", min=1, metavar="D", help="Make D draws, however many are kept.", show_default=False),
     ] = None,
     filters: FiltersOption = "",
     novelty: Annotated[str, typer.Option(help="What novel means: both (sides), source, or pair.")] = "both",
@@ -46,6 +44,14 @@ def sample(
         int | None,
         typer.Option("--best", min=1, metavar="K", help="Of the kept samples, write the K most probable."),
     ] = None,
+    vote: Annotated[
+        bool,
+        typer.Option(
+            "--vote",
+            help="Write one target for each source, the one drawn most often, most votes first. Use with --draws, and "
+            "without the filter unique, which would leave one vote each.",
+        ),
+    ] = False,
     temperature: Annotated[
         str | None,
         typer.Option(metavar="T[,T]", help="Of source and target halves; 0 is greedy. By default the generator's."),
@@ -71,12 +77,17 @@ def sample(
 
     from compgen import __version__
     from compgen.api import Generator
-    from compgen.errors import ExhaustedError
+    from compgen.errors import ExhaustedError, UserError
     from compgen.files import atomic_path
     from compgen.progress import Progress
     from compgen.runtime.filters import Counts
     from compgen.runtime.output import Sample, sample_writer
+    from compgen.runtime.selection import elect
 
+    names = tuple(name for name in filters.split(",") if name)
+    if vote and "unique" in names:
+        raise UserError("--vote counts repeated draws, which the filter unique drops: leave unique out")
+    choose = vote or best is not None
     counts = Counts()
     stopped: BaseException | None = None
     generator = Generator.load(model, runtime, provider)
@@ -84,7 +95,7 @@ def sample(
         "seed": seed,
         "start": start,
         "draws": draws,
-        "filters": tuple(name for name in filters.split(",") if name),
+        "filters": names,
         "novelty": novelty,
         "rarity": rarity,
         "ngram": ngram,
@@ -96,7 +107,7 @@ def sample(
         kept: list[Sample] = []
         try:
             for one in stream:
-                kept.append(one) if best else write(one)
+                kept.append(one) if choose else write(one)
                 if counts.kept % 256 == 0:
                     done = counts.kept if count else counts.drawn
                     progress.update(done, f"{counts.drawn / (time.monotonic() - began):,.0f} draws/s")
@@ -104,13 +115,13 @@ def sample(
             if not counts.kept:
                 raise
             stopped = error  # what was kept is written all the same
-        for one in sorted(kept, key=lambda sample: -sample.log_prob)[:best]:
+        for one in elect(kept, best, vote):
             write(one)
     seconds = time.monotonic() - began
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
     console().print(f"{counts} ({speed})", highlight=False)
     if out != "-":
-        record = {"compgen": __version__, "model": model, "asked": count, "best": best} | options
+        record = {"compgen": __version__, "model": model, "asked": count, "best": best, "vote": vote} | options
         record |= {"counts": counts.to_dict(), "next": start + counts.drawn, "seconds": round(seconds, 2)}
         with atomic_path(Path(out + ".run.json")) as temporary:
             temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from compgen import __version__
 from compgen.errors import BundleError
@@ -32,7 +32,7 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
     vocabulary = list(checkpoint.vocabulary.tokens)
     (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
     if checkpoint.pool is not None:
-        save_file(vars(checkpoint.pool), folder / POOL)
+        (folder / POOL).write_bytes(save(vars(checkpoint.pool)))
     dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
     manifest = Manifest.model_validate(
         {

@@ -9,19 +9,19 @@ PURPOSE = {
     "predictor": "gives the target of a source",
 }
 USE = {
-    "generator": """    compgen sample {name} -n 100 --seed 1 -o samples.jsonl
+    "generator": """    compgen sample exported/{name} -n 100 --seed 1 -o samples.jsonl
 
 or in Python
 
     import compgen
-    samples = compgen.Generator.load("{name}").sample(100, seed=1)
+    samples = compgen.Generator.load("exported/{name}").sample(100, seed=1)
 """,
-    "predictor": """    compgen evaluate {name} DATA
+    "predictor": """    compgen evaluate exported/{name} DATA
 
 or in Python
 
     import compgen
-    targets = compgen.Predictor.load("{name}").predict([["some", "source"]])
+    targets = compgen.Predictor.load("exported/{name}").predict([["some", "source"]])
 """,
 }
 FILES = {

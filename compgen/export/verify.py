@@ -7,8 +7,8 @@ first difference, and must turn out to be such a draw.
 
 import copy
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -164,6 +164,7 @@ def verify(
     double = replace(checkpoint, network=copy.deepcopy(checkpoint.network).double())
     rows: list[Parity] = []
     with ExitStack() as stack:
+        stack.enter_context(_one_thread())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         truth = TorchBackend(double.network)
         progress = stack.enter_context(Progress("verify", 2 * 5 * len(batches), quiet=quiet))
@@ -180,16 +181,27 @@ def verify(
     return rows
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Torch on one thread: the work comes in small pieces, for which threads wait for one another more than they do."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _runners(work: Task, checkpoint: Checkpoint, bundle: Bundle) -> dict[str, Runner]:
     """The ways to run an export; a loop is the whole sampler behind one call."""
-    threads, dtype = torch.get_num_threads(), bundle.manifest.shape.dtype
-    script = TorchScriptBackend(bundle, threads)
+    dtype = bundle.manifest.shape.dtype
+    script = TorchScriptBackend(bundle)
     stepped: dict[str, Backend] = {
         "torch": TorchBackend(checkpoint.network),
         "torchscript": script,
-        "onnx": OnnxBackend(bundle, threads, "cpu"),
+        "onnx": OnnxBackend(bundle, provider="cpu"),
     }
-    looped: dict[str, Loop] = {"torchscript loop": script, "onnx loop": OnnxLoop(bundle, threads, "cpu")}
+    looped: dict[str, Loop] = {"torchscript loop": script, "onnx loop": OnnxLoop(bundle, provider="cpu")}
 
     def by_step(backend: Backend) -> Runner:
         return lambda count, batch: work.stepwise(backend, count, batch)

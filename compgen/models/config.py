@@ -55,7 +55,9 @@ class NetworkConfig(BaseModel):
         if self.tied and self.output != self.embedding:
             raise ValueError(f"tied needs output = embedding, found output {self.output}, embedding {self.embedding}")
         if self.memories == 0 and (self.copying or self.feed or self.initial == "encoder"):
-            raise ValueError("memories = 0 leaves nothing to copy, attend to or start from: set copying and feed to false")
+            raise ValueError(
+                "memories = 0 leaves nothing to copy, attend to or start from: set copying and feed to false"
+            )
         if self.token_dropout and not self.copying:
             raise ValueError("token_dropout needs copying: an unknown token can only be copied")
         return self

@@ -107,9 +107,7 @@ def train_generator(
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
     sequences = as_sequences(dataset, vocabulary, config.max_tokens)
     rows = build(sequences, len(vocabulary), config.prototypes, config.neighborhood, seed)
-    pool = compatible(
-        sequences, len(vocabulary), rows, config.neighborhood.kind, config.sampling.length_bound
-    )
+    pool = compatible(sequences, len(vocabulary), rows, config.neighborhood.kind, config.sampling.length_bound)
     training, held_out = _hold_out(rows, config, seed)
     torch.manual_seed(seed)
     network = Network(config.network, len(vocabulary))
@@ -153,7 +151,9 @@ def train_generator(
     return checkpoint, outcome
 
 
-def _hold_out(rows: NDArray[np.int32], config: RecombineConfig, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _hold_out(
+    rows: NDArray[np.int32], config: RecombineConfig, seed: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     rng = np.random.default_rng([seed, 0xDE])
     if config.held_out_by == "row":
         chosen = rng.random(len(rows)) < config.held_out

@@ -53,7 +53,9 @@ def incidence(sequences: Sequences, vocabulary: int) -> NDArray[np.float32]:
     return table
 
 
-def build(sequences: Sequences, vocabulary: int, prototypes: int, config: NeighborhoodConfig, seed: int) -> NDArray[np.int32]:
+def build(
+    sequences: Sequences, vocabulary: int, prototypes: int, config: NeighborhoodConfig, seed: int
+) -> NDArray[np.int32]:
     """Training rows (M, 1 + n): the index of an example, then those of its n prototypes.
 
     With n = 0 a row is the example alone. With n = 1 the first prototypes of the n = 2 neighborhood are used, as in

@@ -26,7 +26,8 @@ class OptimisationConfig(BaseModel):
     learning_rate: float = Field(0.002, gt=0)
     warmup: int = Field(0, ge=0, description="updates in which the rate rises from 0")
     schedule: Literal["plateau", "linear"] = Field(
-        "plateau", description="plateau: shrink the rate when held-out loss stalls (reference); linear: fall to 5% of it"
+        "plateau",
+        description="plateau: shrink the rate when held-out loss stalls (reference); linear: fall to 5% of it",
     )
     patience: int = Field(4, ge=0, description="plateau: epochs without improvement before the rate shrinks")
     tolerance: float = Field(0.0025, ge=0, description="plateau: what counts as improvement, in held-out score")
@@ -42,7 +43,9 @@ class Configuration(BaseModel):
 
     network: NetworkConfig
     optimisation: OptimisationConfig = OptimisationConfig()
-    held_out: float = Field(0.1, ge=0, lt=1, description="share of training data held out to watch training; 0 for none")
+    held_out: float = Field(
+        0.1, ge=0, lt=1, description="share of training data held out to watch training; 0 for none"
+    )
 
 
 class Seq2SeqConfig(Configuration):

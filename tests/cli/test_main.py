@@ -56,7 +56,9 @@ def test_help_is_quick_and_imports_nothing_heavy():
         assert f" {verb} " in done.stdout
 
 
-@pytest.mark.parametrize("verb", ["train", "train recombine", "train seq2seq", "export", "sample", "augment", "evaluate"])
+@pytest.mark.parametrize(
+    "verb", ["train", "train recombine", "train seq2seq", "export", "sample", "augment", "evaluate"]
+)
 def test_every_verb_has_a_help_with_an_example(verb):
     done = compgen(*verb.split(), "--help")
     assert done.returncode == 0

@@ -1,6 +1,7 @@
 """Tiny models with random weights: small enough to export in a fraction of a second, varied enough to break things."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from compgen.training.checkpoint import Checkpoint
 SEQUENCES = [[5, 6, 3, 8, 9], [6, 3, 9], [5, 3, 8], [7, 5, 3, 10, 8], [7, 3, 10], [5, 7, 3, 8, 10, 11]]
 VOCABULARY = Vocabulary.of([list("abcdefg")])
 Make = Callable[..., Checkpoint]
+
+torch.set_num_threads(1)  # the work is tiny, and threads would wait for one another
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +48,22 @@ def make() -> Make:
         )
 
     return checkpoint
+
+
+@pytest.fixture(scope="session")
+def exported(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """A function that makes bundles, as `make` makes checkpoints; each is made once, so tests must not change it."""
+    folder = tmp_path_factory.mktemp("exported")
+    made: dict[str, Path] = {}
+
+    def bundle(kind: str = "generator", **changes: Any) -> Path:
+        from compgen.export.bundle_writer import export
+
+        key = repr((kind, changes))
+        if key not in made:
+            checkpoint, made[key] = folder / f"{len(made)}.pt", folder / f"{kind}{len(made)}"
+            make(kind, **changes).save(checkpoint)
+            export(checkpoint, made[key], samples=20, batches=(7,), quiet=True)
+        return made[key]
+
+    return bundle

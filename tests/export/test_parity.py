@@ -1,4 +1,4 @@
-"""Exports compute what their checkpoints do, in every configuration, runtime and batch size."""
+"""Exports compute what their checkpoints do, in every configuration, runtime and batch size; and would be caught."""
 
 import copy
 from dataclasses import replace
@@ -11,6 +11,11 @@ from compgen.errors import BundleError
 from compgen.export.assemble import assemble
 from compgen.export.verify import distance, parity, task, verify
 from compgen.models.backend import TorchBackend
+from compgen.models.decoding import EOS
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.onnx_backend import OnnxLoop
+from compgen.runtime.sampler import draws
+from compgen.runtime.torchscript_backend import TorchScriptBackend
 
 BATCHES = (1, 7, 60)
 ALONE = {"memories": 0, "copying": False, "feed": False}
@@ -35,3 +40,110 @@ def test_every_runtime_draws_the_same_samples(make, kind, changes):
     assert all(row.explained == row.differing for row in rows)
     assert {row.samples for row in rows} == {6, 60}
     assert all(row.tokens > 2 * row.samples for row in rows)
+
+
+@pytest.mark.parametrize("loop", [OnnxLoop, TorchScriptBackend])
+def test_a_loop_takes_any_width_and_length_and_scores_like_the_sampler(make, exported, loop):
+    bundle = Bundle.load(exported())
+    work = task(make(), 30)
+    run = loop(bundle)
+    warmth = np.array(work.temperature, dtype=np.float32)
+    uniforms = np.ascontiguousarray(work.uniforms.T)
+    tokens, log_prob = run.sample(work.memory_tokens, uniforms, warmth)
+    expected = list(
+        draws(
+            TorchBackend(make().network),
+            bundle.pool,
+            seed=20_220,
+            start=0,
+            stop=30,
+            max_length=9,
+            temperature=work.temperature,
+        )
+    )
+    assert [work.ended(draw.tokens) for draw in expected] == work.looped(run, "float32", 30, 30)
+    np.testing.assert_allclose(log_prob, [draw.log_prob for draw in expected], rtol=1e-4)
+    for column in tokens.T.tolist():
+        ends = column.index(EOS) if EOS in column else len(column)
+        assert 0 not in column[:ends]
+        assert not any(column[ends + 1 :])
+    wider = np.pad(work.memory_tokens, [(0, 0), (0, 0), (0, 4)])
+    np.testing.assert_array_equal(run.sample(wider, uniforms, warmth)[0], tokens)
+    # A longer limit changes only rows that had not ended; the loop stops early and still gives L rows.
+    longer = np.concatenate([uniforms, np.zeros((200, 30), np.float32)])
+    more, _ = run.sample(work.memory_tokens, longer, warmth)
+    assert more.shape == (209, 30)
+    np.testing.assert_array_equal(more[:9], tokens)
+
+
+def test_an_export_of_other_weights_is_caught(make, tmp_path):
+    checkpoint = make()
+    other = replace(checkpoint, network=copy.deepcopy(checkpoint.network))
+    with torch.no_grad():
+        other.network.combine.bias += 0.2
+    with pytest.raises(BundleError, match=r"float32.*sequences differ.*rounding"):
+        verify(checkpoint, assemble(other, tmp_path), 40, (7,), quiet=True)
+
+
+@pytest.mark.parametrize("temperature", [(1.0, 1.0), (0.0, 0.0)])
+def test_distance_is_how_far_the_uniform_number_is_from_another_token(make, temperature):
+    checkpoint = make()
+    checkpoint = replace(checkpoint, network=copy.deepcopy(checkpoint.network).double())
+    truth = TorchBackend(checkpoint.network)
+    work = replace(task(checkpoint, 12), temperature=temperature)
+    # Only the prototypes come from the pool; the uniform numbers of the task are those that `distance` reads.
+    expected = work.looped(Stepwise(truth), "float64", 12, 12)
+    for row, written in enumerate(expected):
+        at = min(2, len(written) - 1)
+        for token in range(5, 12):
+            if token == written[at]:
+                continue
+            gap = distance(work, truth, row, written, (*written[:at], token))
+            assert gap > 0
+            if temperature[0]:
+                assert moved(work, truth, row, at, token, gap + 1e-6) == token
+                assert moved(work, truth, row, at, token, gap - 1e-6) != token
+
+
+def moved(work, truth, row, at, token, gap):
+    """The token drawn at a step when its uniform number moves by `gap` towards the wanted token."""
+    found = []
+    for sign in (-1, 1):
+        uniforms = work.uniforms.astype(np.float64)
+        uniforms[row, at] += sign * gap
+        changed = replace(work, uniforms=uniforms)
+        one = replace(changed, memory_tokens=work.memory_tokens[row : row + 1], uniforms=uniforms[row : row + 1])
+        found.append(one.looped(Stepwise(truth), "float64", 1, 1)[0][at])
+    return token if token in found else None
+
+
+class Stepwise:
+    """A whole loop over TorchBackend's steps, written as plainly as can be."""
+
+    def __init__(self, backend):
+        self.backend = backend
+
+    def sample(self, memory_tokens, uniforms, temperature):
+        from compgen.runtime.predict import opening
+
+        state = opening(self.backend, memory_tokens, 0)
+        tokens = np.zeros(uniforms.shape, dtype=np.int64)
+        done = np.zeros(uniforms.shape[1], dtype=bool)
+        for step, uniform in enumerate(uniforms):
+            inputs = {"uniform": uniform, "temperature": temperature}
+            token, _, half, hidden, cell, fed = self.backend.step(state | inputs)
+            tokens[step] = np.where(done, 0, token)
+            done |= token == EOS
+            state |= {"token": token, "half": half, "hidden": hidden, "cell": cell, "fed": fed}
+            state["position"] = state["position"] + 1
+        return tokens, np.zeros(uniforms.shape[1])
+
+
+def test_distance_is_infinite_for_what_no_rounding_can_do(make):
+    checkpoint = replace(make(), network=copy.deepcopy(make().network).double())
+    truth, work = TorchBackend(checkpoint.network), task(checkpoint, 1)
+    (written,) = work.stepwise(truth, 1, 1)
+    assert distance(work, truth, 0, written, (*written, 0)) == float("inf")
+    assert distance(work, truth, 0, written, written[:-1]) == float("inf")
+    assert distance(work, truth, 0, written, (EOS,)) == float("inf")
+    assert distance(work, truth, 0, written, (1, *written[1:])) == float("inf")

@@ -51,9 +51,7 @@ def test_long_short_rows_are_those_of_the_definition(sequences, cover, delta):
 @settings(max_examples=60, deadline=None)
 @given(token_lists, st.booleans())
 def test_long_long_rows_are_those_of_the_definition(sequences, symmetric):
-    config = NeighborhoodConfig(
-        kind="long-long", firsts=99, seconds=99, candidates=99, symmetric=symmetric, delta=0.3
-    )
+    config = NeighborhoodConfig(kind="long-long", firsts=99, seconds=99, candidates=99, symmetric=symmetric, delta=0.3)
 
     def near(d, other):
         difference = set(d) ^ set(other) if symmetric else set(d) - set(other)

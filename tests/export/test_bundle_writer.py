@@ -1,0 +1,83 @@
+"""What export writes: whole, verified, free of traces of the machine; and what it refuses."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import onnx
+import pytest
+import torch
+
+from compgen.cli.export import export as command
+from compgen.errors import BundleError, CheckpointError
+from compgen.export import bundle_writer
+from compgen.export.bundle_writer import export
+from compgen.runtime.bundle import Bundle
+
+
+@pytest.mark.parametrize("kind", ["generator", "predictor"])
+def test_a_bundle_holds_no_path_of_this_machine_and_no_external_data(exported, kind):
+    folder = exported(kind, initial="encoder")
+    contents = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with zipfile.ZipFile(folder / "sampler.ts") as archive:
+        contents |= {entry: archive.read(entry) for entry in archive.namelist()}
+    roots = [Path(__file__).parents[2], Path(torch.__file__).parents[1], Path.home(), folder.parent]
+    for name, content in contents.items():
+        for root in roots:
+            assert str(root).encode() not in content, f"{root} in {name}"
+        assert b"site-packages" not in content, name
+    for path in folder.glob("*.onnx"):
+        model = onnx.load(path, load_external_data=False)
+        assert not any(tensor.external_data for tensor in model.graph.initializer)
+        assert not any(node.doc_string or node.metadata_props for node in model.graph.node)
+        assert [opset.version for opset in model.opset_import if not opset.domain] == [18]
+
+
+def test_a_manifest_says_what_the_model_is(exported):
+    manifest = Bundle.load(exported()).manifest
+    assert (manifest.kind, manifest.prototypes, manifest.max_length) == ("generator", 2, 9)
+    assert manifest.sampling == {"temperature": [1.0, 0.5]}
+    assert manifest.trained_on == {"data": "made up"}
+    shapes = {tensor.name: tensor.shape for tensor in manifest.graphs["step.onnx"].inputs}
+    assert shapes["memory"] == ["B", 2, "T", 10]
+    assert shapes["hidden"] == ["B", 12]
+    assert len(manifest.parity) == 10
+    card = (exported() / "README.md").read_text()
+    assert "onnx loop | float64 | 7 | 20" in card
+    assert "compgen sample exported/" in card
+
+
+def test_a_failed_verification_writes_nothing(make, tmp_path, monkeypatch):
+    make().save(tmp_path / "model.pt")
+
+    def refuse(*_args, **_options):
+        raise BundleError("differs")
+
+    monkeypatch.setattr(bundle_writer, "verify", refuse)
+    with pytest.raises(BundleError, match="differs"):
+        export(tmp_path / "model.pt", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]
+
+
+def test_export_replaces_a_bundle_and_nothing_else(make, exported, tmp_path):
+    make().save(tmp_path / "model.pt")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    with pytest.raises(BundleError, match="not a bundle"):
+        export(tmp_path / "model.pt", mine)
+    assert (mine / "thesis.txt").exists()
+    with pytest.raises(CheckpointError, match="no such file"):
+        export(tmp_path / "none.pt", tmp_path / "out")
+    for _ in range(2):
+        export(tmp_path / "model.pt", tmp_path / "out", samples=10, batches=(5,), quiet=True)
+    assert Bundle.load(tmp_path / "out").vocabulary == Bundle.load(exported()).vocabulary
+
+
+def test_the_command_prints_parity_beside_and_the_folder_as_its_result(make, tmp_path, capsys):
+    make("predictor").save(tmp_path / "model.pt")
+    command(tmp_path / "model.pt", tmp_path / "out", samples=10)
+    printed = capsys.readouterr()
+    assert printed.out == f"{tmp_path / 'out'}\n"
+    assert "onnx loop" in printed.err
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["kind"] == "predictor"

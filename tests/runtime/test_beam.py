@@ -1,0 +1,117 @@
+"""Greedy decoding and beam search: against each other, a hand-made model, and all sequences that there are."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from compgen.errors import UserError
+from compgen.models.backend import TorchBackend
+from compgen.runtime.beam import beam, beam_over
+from compgen.runtime.predict import greedy
+from compgen.runtime.sampler import Shape
+from tests.export.conftest import make  # noqa: F401 -- fixture
+
+EOS, SEP, A, B = 2, 3, 5, 6
+SOURCES = [[5, 6, 7], [8], [9, 9, 10, 11, 5], [], [6, 5], [7, 7, 7, 7]]
+
+
+class Table:
+    """A model that is a table: tokens written so far to the probabilities of the next, over seven tokens."""
+
+    shape = Shape(1, 1, "float64")
+
+    def __init__(self, table):
+        self.table = table
+        self.written = {}
+
+    def encode(self, tokens):
+        return np.zeros((len(tokens), 1, tokens.shape[1], 2)), np.zeros((len(tokens), 1, 2))
+
+    def start(self, final):
+        """The state is a number that stands for what was written; 0 for nothing."""
+        self.written = {0.0: ()}
+        return np.zeros((len(final), 1)), np.zeros((len(final), 1))
+
+    def step(self, state):
+        hidden = state["hidden"].copy()
+        log_probs = np.full((len(hidden), 7), -1e9)
+        for row, (number, token) in enumerate(zip(hidden[:, 0], state["token"], strict=True)):
+            so_far = self.written[number] + (() if state["position"][row] == 0 else (int(token),))
+            hidden[row, 0] = float(hash(so_far))
+            self.written[hidden[row, 0]] = so_far
+            for after, probability in self.table.get(so_far, {EOS: 1.0}).items():
+                log_probs[row, after] = np.log(probability)
+        return log_probs.argmax(axis=1), log_probs, state["half"], hidden, state["cell"], state["fed"]
+
+
+# Greedy goes to A (0.6) and ends at 0.6 * 0.5 = 0.3; B (0.4) ends at 0.4 * 0.9 = 0.36.
+GARDEN_PATH = Table({(): {A: 0.6, B: 0.4}, (A,): {EOS: 0.5, A: 0.25, B: 0.25}, (B,): {EOS: 0.9, A: 0.1}} | {
+    (x, y): {EOS: 1.0} for x, y in itertools.product((A, B), repeat=2)
+})  # fmt: skip
+
+
+def test_beam_finds_what_greedy_passes_by():
+    assert greedy(GARDEN_PATH, [[5]], 4) == [([A], pytest.approx(np.log(0.3)))]
+    assert beam(GARDEN_PATH, [[5]], 1, 4) == [([A], pytest.approx(np.log(0.3)))]
+    assert beam(GARDEN_PATH, [[5]], 2, 4) == [([B], pytest.approx(np.log(0.36)))]
+
+
+def test_alpha_prefers_longer_outputs():
+    model = Table({(): {A: 0.5, B: 0.5}, (A,): {EOS: 0.9, A: 0.1}, (B,): {A: 1.0}, (A, A): {EOS: 1.0}} | {
+        (B, A): {A: 1.0}, (B, A, A): {EOS: 0.85, A: 0.15}, (B, A, A, A): {EOS: 1.0}
+    })  # fmt: skip
+    assert beam(model, [[5]], 3, 6)[0][0] == [A]
+    tokens, score = beam(model, [[5]], 3, 6, alpha=1.0)[0]
+    assert tokens == [B, A, A]
+    assert score == pytest.approx(np.log(0.5 * 0.85))
+
+
+def test_without_an_end_the_best_unfinished_hypothesis_counts():
+    assert greedy(GARDEN_PATH, [[5]], 1) == [([A], pytest.approx(np.log(0.6)))]
+    assert beam(GARDEN_PATH, [[5]], 3, 1) == [([A], pytest.approx(np.log(0.6)))]
+
+
+@pytest.mark.parametrize("changes", [{}, {"initial": "encoder", "copying": False}], ids=str)
+def test_width_one_is_greedy_and_batches_do_not_matter(make, changes):
+    backend = TorchBackend(make("predictor", **changes).network)
+    one_by_one = [greedy(backend, [source], 9)[0] for source in SOURCES]
+    assert len({tuple(tokens) for tokens, _ in one_by_one}) > 2
+    for batch in (1, 4, 6):
+        for found in (greedy(backend, SOURCES, 9, batch), beam(backend, SOURCES, 1, 9, batch=batch)):
+            assert [tokens for tokens, _ in found] == [tokens for tokens, _ in one_by_one]
+            np.testing.assert_allclose([s for _, s in found], [s for _, s in one_by_one], rtol=1e-4)
+
+
+def test_a_wide_beam_finds_the_best_of_all_sequences(make):
+    import torch
+
+    network = make("predictor").network
+    source = torch.tensor([[[5, 6, 7, EOS]]])
+    best, score = None, -np.inf
+    bodies = [body for length in (1, 2) for body in itertools.product(range(3, 12), repeat=length)]
+    for body in bodies:
+        if body[0] == SEP or 4 in body:
+            continue
+        with torch.no_grad():
+            likelihood = network.log_likelihood(torch.tensor([[1, *body, EOS]]), source).sum().item()
+        if likelihood > score:
+            best, score = list(body), likelihood
+    ((tokens, found),) = beam(TorchBackend(network), [[5, 6, 7]], 200, 3)
+    assert tokens == best
+    assert found == pytest.approx(score, rel=1e-4)
+
+
+def test_wider_is_no_worse_for_generators_too(make):
+    checkpoint = make()
+    backend = TorchBackend(checkpoint.network)
+    prototypes = checkpoint.pool.tokens[[[0, 1], [3, 2]]].astype(np.int64)
+    narrow, wide = (beam_over(backend, prototypes, width, 9) for width in (1, 8))
+    assert all(after >= before - 1e-6 for (_, before), (_, after) in zip(narrow, wide, strict=True))
+
+
+def test_a_beam_has_a_width():
+    with pytest.raises(UserError, match="beam width 0"):
+        beam(GARDEN_PATH, [[5]], 0, 4)
+    assert beam(GARDEN_PATH, [], 2, 4) == []
+    assert greedy(GARDEN_PATH, [], 4) == []

@@ -1,0 +1,154 @@
+"""Bundles: what is whole loads, and everything else is refused in one line that says what was found and expected."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from compgen.errors import BundleError
+from compgen.runtime import bundle as room
+from compgen.runtime.bundle import Bundle
+from tests.export.conftest import exported, make  # noqa: F401 -- fixtures
+
+
+@pytest.fixture
+def copied(exported, tmp_path):
+    """A bundle that a test may spoil."""
+    return shutil.copytree(exported(), tmp_path / "mine")
+
+
+def edit(folder, change):
+    path = folder / "manifest.json"
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def sign(folder, name):
+    """Make the manifest agree with a file that was changed, as an attacker would."""
+    data = (folder / name).read_bytes()
+    entry = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    edit(folder, lambda content: content["files"].update({name: entry}))
+
+
+def refuse(folder, match):
+    with pytest.raises(BundleError, match=match) as caught:
+        Bundle.load(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_whole_bundle_loads(exported, make):
+    generator = Bundle.load(exported())
+    assert generator.vocabulary == list(make().vocabulary.tokens)
+    for name, array in vars(make().pool).items():
+        np.testing.assert_array_equal(getattr(generator.pool, name), array)
+    predictor = Bundle.load(exported("predictor"))
+    assert predictor.pool is None
+    assert predictor.manifest.sampling == {"temperature": [0.0, 0.0]}
+
+
+@pytest.mark.parametrize("name", ["step.onnx", "sampler.ts", "pool.safetensors", "README.md"])
+def test_files_cut_short_altered_or_missing(copied, name):
+    data = (copied / name).read_bytes()
+    (copied / name).write_bytes(data[:-1])
+    refuse(copied, rf"{name}: .* bytes, expected .*: cut short or altered")
+    middle = len(data) // 2
+    (copied / name).write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+    refuse(copied, rf"{name}: altered: SHA-256")
+    (copied / name).unlink()
+    refuse(copied, rf"{name}: missing")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda c: c.update(version=2), "bundle version 2, this compgen reads 1"),
+        (lambda c: c.update(format="another"), "format 'another', expected 'compgen-bundle'"),
+        (lambda c: c.update(surprise=1), "surprise: Extra inputs"),
+        (lambda c: c.pop("shape"), "shape: Field required"),
+        (lambda c: c["shape"].update(dtype="float16"), "shape.dtype: .*found 'float16'"),
+        (lambda c: c["files"].pop("step.onnx"), "lists no step.onnx"),
+        (lambda c: c["files"].pop("pool.safetensors"), "lists no pool.safetensors"),
+        (lambda c: c["files"].update({"../../x": c["files"]["step.onnx"]}), "plain name"),
+        (lambda c: c["files"].update({"/etc/passwd": c["files"]["step.onnx"]}), "plain name"),
+        (lambda c: c["files"].update({"..": c["files"]["step.onnx"]}), "plain name"),
+        (lambda c: c["graphs"].update({"../x": c["graphs"]["step.onnx"]}), "lists no ../x"),
+        (lambda c: c["sampling"].update(temperature="hot"), "sampling.temperature 'hot'"),
+        (lambda c: c.update(prototypes=3), "expected 3 prototypes"),
+    ],
+)
+def test_manifests_that_are_not_ours(copied, change, match):
+    edit(copied, change)
+    refuse(copied, match)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1, 2]", "null", '"compgen-bundle"', "[" * 100_000, "\ufffd\x00"])
+def test_manifests_that_are_not_manifests(copied, text):
+    (copied / "manifest.json").write_text(text)
+    refuse(copied, r"manifest.json: (cannot be read|format None, expected)")
+
+
+def test_a_link_out_of_the_bundle_is_not_followed(copied, tmp_path):
+    (tmp_path / "outside").write_bytes((copied / "step.onnx").read_bytes())
+    (copied / "step.onnx").unlink()
+    (copied / "step.onnx").symlink_to(tmp_path / "outside")
+    refuse(copied, r"step.onnx: missing")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda pool: pool.update(tokens=pool["tokens"] + 99), "token ids outside"),
+        (lambda pool: pool.update(tokens=pool["tokens"].astype(np.int64)), "tokens is int64"),
+        (lambda pool: pool.update(members=pool["members"] - 9), "members outside"),
+        (lambda pool: pool.update(counts=pool["counts"] + 99), "groups outside"),
+        (lambda pool: pool.update(counts=pool["counts"] * 0), "groups outside"),
+        (lambda pool: pool.update(starts=pool["starts"][:, :1].copy()), "expected 2 prototypes"),
+        (lambda pool: pool.pop("starts"), "not a prototype pool"),
+    ],
+)
+def test_pools_that_would_be_read_out_of_bounds(copied, change, match):
+    pool = load_file(copied / "pool.safetensors")
+    change(pool)
+    save_file(pool, copied / "pool.safetensors")
+    sign(copied, "pool.safetensors")
+    refuse(copied, match)
+
+
+def test_signed_nonsense_is_refused_too(copied):
+    (copied / "pool.safetensors").write_bytes(b"\xff" * 64)
+    sign(copied, "pool.safetensors")
+    refuse(copied, "pool.safetensors: not a prototype pool")
+    (copied / "vocabulary.json").write_text('{"a": 1}')
+    sign(copied, "vocabulary.json")
+    refuse(copied, "vocabulary.json: expected a list of strings")
+
+
+def test_names_resolve_to_bundles_that_come_with_the_product(exported, tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "PACKAGE", tmp_path / "compgen")
+    shipped = tmp_path / "exported" / "scan"
+    shutil.copytree(exported(), shipped)
+    assert Bundle.load("scan").path == shipped
+    assert Bundle.load("some/where/scan").path == shipped
+    nearer = shutil.copytree(shipped, tmp_path / "compgen" / "exported" / "scan")
+    assert Bundle.load("scan").path == nearer
+    refuse("scam", "scam: no such bundle; those that come with compgen: scan")
+    (tmp_path / "file").write_text("x")
+    refuse(tmp_path / "file", "a file, expected a bundle's folder")
+    (tmp_path / "empty").mkdir()
+    refuse(tmp_path / "empty", "not a bundle: it has no manifest.json")
+
+
+def test_loading_imports_neither_torch_nor_onnxruntime(exported):
+    program = (
+        "import sys; from compgen.runtime.bundle import Bundle; Bundle.load(sys.argv[1]); "
+        "assert not {'torch', 'onnxruntime', 'onnx'} & set(sys.modules), 'heavy'"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program, str(exported())], check=True, env=environment)
