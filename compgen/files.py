@@ -32,7 +32,7 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
         yield temporary
         if directory and path.exists():
             shutil.rmtree(path)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except BaseException as error:
         if temporary is not None:
             remove(temporary)

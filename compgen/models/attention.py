@@ -35,14 +35,14 @@ class Attention(nn.Module):
 
     def prepare(self, states: Tensor) -> Tensor:
         """Keys and values (B, n, T, 2A) that each of the n attentions makes of encoder states (B, T, D)."""
-        prepared = self.key_value(states)
+        prepared: Tensor = self.key_value(states)
         if self.tanh:
             prepared = torch.tanh(prepared)
         return prepared.reshape(states.shape[0], states.shape[1], self.memories, 2 * self.size).transpose(1, 2)
 
     def queries(self, x: Tensor) -> Tensor:
         """Queries (B, n, L, A) from decoder features (B, L, Q)."""
-        query = self.query(x)
+        query: Tensor = self.query(x)
         if self.tanh:
             query = torch.tanh(query)
         return query.reshape(x.shape[0], x.shape[1], self.memories, self.size).transpose(1, 2)

@@ -17,6 +17,8 @@ BANNED = -1e9
 class DecodingStep(nn.Module):
     """`Network.step`, then the choice of the next token. `network` is public: its `encode` and `start` come before."""
 
+    banned: Tensor  # (2, V) tokens that may not come: at later steps, and at the first
+
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.network = network

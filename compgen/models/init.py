@@ -1,5 +1,6 @@
 """How weights start: Glorot for each gate, forget biases 1 + 1, as in the reference."""
 
+import torch
 from torch import nn
 
 
@@ -8,7 +9,7 @@ def init_lstm(lstm: nn.LSTM) -> None:
     size = lstm.hidden_size
     for name, parameter in lstm.named_parameters():
         if name.startswith("weight"):
-            for gate in parameter.data.split(size):
+            for gate in torch.split(parameter.data, size):
                 nn.init.xavier_uniform_(gate)
         else:
             nn.init.zeros_(parameter)

@@ -23,6 +23,8 @@ PAD, UNK, SPECIALS = 0, 4, 5  # ids of the vocabulary's special symbols, which c
 class Network(nn.Module):
     """Encoders, attention, an LSTM decoder and an output that writes words or copies them."""
 
+    shown: Tensor  # (V) which embedding each token has: its own, or the unknown token's
+
     def __init__(self, config: NetworkConfig, vocabulary: int) -> None:
         super().__init__()
         c = config
@@ -163,8 +165,8 @@ class Network(nn.Module):
         read = self.embed(token)
         if self.feed:
             read = torch.cat([read, fed], dim=1)
-        gates = F.linear(read, self.lstm.weight_ih_l0, self.lstm.bias_ih_l0)
-        gates = gates + F.linear(hidden, self.lstm.weight_hh_l0, self.lstm.bias_hh_l0)
+        gates = F.linear(read, self.lstm.weight_ih_l0, self.lstm.bias_ih_l0)  # type: ignore[arg-type]
+        gates = gates + F.linear(hidden, self.lstm.weight_hh_l0, self.lstm.bias_hh_l0)  # type: ignore[arg-type]
         hidden, cell = lstm_cell(gates, cell)
         inside = memory_tokens != self.pad
         keys, values = memory.chunk(2, dim=3)
@@ -181,7 +183,11 @@ class Network(nn.Module):
 
     @torch.jit.unused  # training alone goes through here
     def forward(self, inputs: Tensor, memory_tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Teacher-forced decoding of inputs (B, L) over memories (B, n, T): logits (B, L, V), copy scores (B, n, L, T)."""
+        """Teacher-forced decoding of inputs (B, L) over memories (B, n, T).
+
+        Returns:
+            logits (B, L, V) and copy scores (B, n, L, T).
+        """
         read = self.embed(inputs)
         memory, final = read, read  # placeholders of the right type when there are no memories
         hidden = torch.zeros((inputs.shape[0], self.hidden), dtype=read.dtype, device=read.device)
@@ -211,9 +217,9 @@ class Network(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """The recurrence with input feeding. What does not depend on the state is computed for all steps before it."""
         size = embedded.shape[2]
-        weight = self.lstm.weight_ih_l0
-        given = F.linear(embedded, weight[:, :size], self.lstm.bias_ih_l0 + self.lstm.bias_hh_l0)  # (B, L, 4H)
-        recurrent = torch.cat([weight[:, size:], self.lstm.weight_hh_l0], dim=1).t()  # (F + H, 4H)
+        from_input, from_hidden, input_bias, hidden_bias = self.lstm.parameters()
+        given = F.linear(embedded, from_input[:, :size], input_bias + hidden_bias)  # (B, L, 4H)
+        recurrent = torch.cat([from_input[:, size:], from_hidden], dim=1).t()  # (F + H, 4H)
         fed = torch.zeros((embedded.shape[0], self.output), dtype=embedded.dtype, device=embedded.device)
         outputs: list[Tensor] = []
         all_scores: list[Tensor] = []
@@ -248,7 +254,7 @@ class Network(nn.Module):
             known = torch.rand(known.shape, device=targets.device) >= self.token_dropout
             known[:, :SPECIALS] = True
         logits, scores = self(_hide(sequences[:, :-1], known), _hide(memory_tokens, known))
-        written = logits.gather(2, targets.unsqueeze(2)).squeeze(2)  # (B, L - 1)
+        written: Tensor = logits.gather(2, targets.unsqueeze(2)).squeeze(2)  # (B, L - 1)
         real = targets != PAD
         if not self.copying:
             return (written - torch.logsumexp(logits, dim=2)) * real
@@ -260,7 +266,8 @@ class Network(nn.Module):
             real = real & (~closed | same.any(dim=2))
         slots = torch.cat([written.unsqueeze(2), copies.masked_fill(~same, MASKED)], dim=2)
         total = torch.logsumexp(torch.cat([logits, copies], dim=2), dim=2)
-        return (torch.logsumexp(slots, dim=2) - total) * real
+        likelihood: Tensor = (torch.logsumexp(slots, dim=2) - total) * real
+        return likelihood
 
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""

@@ -47,4 +47,5 @@ def ranks(seed: int, samples: NDArray[np.int64], total: int) -> NDArray[np.int64
     """One number in 0 .. total - 1 for each sample, (B), which chooses its prototypes: 53 random bits, scaled."""
     high, low = words(seed, samples, PROTOTYPES, 2).T
     fraction = ((high << _HALF | low) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return np.minimum((fraction * total).astype(np.int64), total - 1)
+    rank: NDArray[np.int64] = np.minimum((fraction * total).astype(np.int64), total - 1)
+    return rank

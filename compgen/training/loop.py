@@ -130,7 +130,7 @@ class _Run:
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate()
         self.optimiser.zero_grad(set_to_none=True)
-        (loss / len(rows)).backward()
+        (loss / len(rows)).backward()  # type: ignore[no-untyped-call]
         if self.config.clip is not None:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
         self.optimiser.step()

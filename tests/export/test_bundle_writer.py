@@ -13,10 +13,11 @@ from compgen.errors import BundleError, CheckpointError
 from compgen.export import bundle_writer
 from compgen.export.bundle_writer import export
 from compgen.runtime.bundle import Bundle
+from tests.export.tiny import exported, make
 
 
 @pytest.mark.parametrize("kind", ["generator", "predictor"])
-def test_a_bundle_holds_no_path_of_this_machine_and_no_external_data(exported, kind):
+def test_a_bundle_holds_no_path_of_this_machine_and_no_external_data(kind):
     folder = exported(kind, initial="encoder")
     contents = {path.name: path.read_bytes() for path in folder.iterdir()}
     with zipfile.ZipFile(folder / "sampler.ts") as archive:
@@ -33,7 +34,7 @@ def test_a_bundle_holds_no_path_of_this_machine_and_no_external_data(exported, k
         assert [opset.version for opset in model.opset_import if not opset.domain] == [18]
 
 
-def test_a_manifest_says_what_the_model_is(exported):
+def test_a_manifest_says_what_the_model_is():
     manifest = Bundle.load(exported()).manifest
     assert (manifest.kind, manifest.prototypes, manifest.max_length) == ("generator", 2, 9)
     assert manifest.sampling == {"temperature": [1.0, 0.5]}
@@ -47,7 +48,7 @@ def test_a_manifest_says_what_the_model_is(exported):
     assert "compgen sample exported/" in card
 
 
-def test_a_failed_verification_writes_nothing(make, tmp_path, monkeypatch):
+def test_a_failed_verification_writes_nothing(tmp_path, monkeypatch):
     make().save(tmp_path / "model.pt")
 
     def refuse(*_args, **_options):
@@ -59,7 +60,7 @@ def test_a_failed_verification_writes_nothing(make, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]
 
 
-def test_export_replaces_a_bundle_and_nothing_else(make, exported, tmp_path):
+def test_export_replaces_a_bundle_and_nothing_else(tmp_path):
     make().save(tmp_path / "model.pt")
     mine = tmp_path / "mine"
     mine.mkdir()
@@ -74,7 +75,7 @@ def test_export_replaces_a_bundle_and_nothing_else(make, exported, tmp_path):
     assert Bundle.load(tmp_path / "out").vocabulary == Bundle.load(exported()).vocabulary
 
 
-def test_the_command_prints_parity_beside_and_the_folder_as_its_result(make, tmp_path, capsys):
+def test_the_command_prints_parity_beside_and_the_folder_as_its_result(tmp_path, capsys):
     make("predictor").save(tmp_path / "model.pt")
     command(tmp_path / "model.pt", tmp_path / "out", samples=10)
     printed = capsys.readouterr()

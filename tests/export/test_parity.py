@@ -9,13 +9,14 @@ import torch
 
 from compgen.errors import BundleError
 from compgen.export.assemble import assemble
-from compgen.export.verify import distance, parity, task, verify
+from compgen.export.verify import _judge, distance, parity, task, verify
 from compgen.models.backend import TorchBackend
 from compgen.models.decoding import EOS
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxLoop
 from compgen.runtime.sampler import draws
 from compgen.runtime.torchscript_backend import TorchScriptBackend
+from tests.export.tiny import exported, make
 
 BATCHES = (1, 7, 60)
 ALONE = {"memories": 0, "copying": False, "feed": False}
@@ -33,7 +34,7 @@ ALONE = {"memories": 0, "copying": False, "feed": False}
     ],
     ids=str,
 )
-def test_every_runtime_draws_the_same_samples(make, kind, changes):
+def test_every_runtime_draws_the_same_samples(kind, changes):
     rows = parity(make(kind, **changes), 60, BATCHES, quiet=True)
     assert len(rows) == 2 * 5 * len(BATCHES)
     assert all(row.differing == 0 for row in rows if row.dtype == "float64")
@@ -43,7 +44,7 @@ def test_every_runtime_draws_the_same_samples(make, kind, changes):
 
 
 @pytest.mark.parametrize("loop", [OnnxLoop, TorchScriptBackend])
-def test_a_loop_takes_any_width_and_length_and_scores_like_the_sampler(make, exported, loop):
+def test_a_loop_takes_any_width_and_length_and_scores_like_the_sampler(loop):
     bundle = Bundle.load(exported())
     work = task(make(), 30)
     run = loop(bundle)
@@ -76,7 +77,7 @@ def test_a_loop_takes_any_width_and_length_and_scores_like_the_sampler(make, exp
     np.testing.assert_array_equal(more[:9], tokens)
 
 
-def test_an_export_of_other_weights_is_caught(make, tmp_path):
+def test_an_export_of_other_weights_is_caught(tmp_path):
     checkpoint = make()
     other = replace(checkpoint, network=copy.deepcopy(checkpoint.network))
     with torch.no_grad():
@@ -86,7 +87,7 @@ def test_an_export_of_other_weights_is_caught(make, tmp_path):
 
 
 @pytest.mark.parametrize("temperature", [(1.0, 1.0), (0.0, 0.0)])
-def test_distance_is_how_far_the_uniform_number_is_from_another_token(make, temperature):
+def test_distance_is_how_far_the_uniform_number_is_from_another_token(temperature):
     checkpoint = make()
     checkpoint = replace(checkpoint, network=copy.deepcopy(checkpoint.network).double())
     truth = TorchBackend(checkpoint.network)
@@ -103,6 +104,22 @@ def test_distance_is_how_far_the_uniform_number_is_from_another_token(make, temp
             if temperature[0]:
                 assert moved(work, truth, row, at, token, gap + 1e-6) == token
                 assert moved(work, truth, row, at, token, gap - 1e-6) != token
+
+
+def test_a_draw_beside_an_edge_counts_as_rounding_and_another_does_not():
+    checkpoint = replace(make(), network=copy.deepcopy(make().network).double())
+    truth = TorchBackend(checkpoint.network)
+    work = replace(task(checkpoint, 1), temperature=(1.0, 1.0))
+    (written,) = work.looped(Stepwise(truth), "float64", 1, 1)
+    gaps = {token: distance(work, truth, 0, written, (token,)) for token in range(5, 12) if token != written[0]}
+    nearest = min(gaps, key=gaps.__getitem__)
+    sign = 1 if nearest > written[0] else -1
+    for left, explained in ((5e-6, 1), (5e-5, 0)):
+        uniforms = work.uniforms.astype(np.float64)
+        uniforms[0, 0] += sign * (gaps[nearest] - left)
+        judged = _judge(replace(work, uniforms=uniforms), truth, [written], [(nearest, *written[1:])])
+        assert (judged["differing"], judged["explained"]) == (1, explained)
+        assert judged["largest"] == pytest.approx(left, rel=1e-3)
 
 
 def moved(work, truth, row, at, token, gap):
@@ -139,7 +156,7 @@ class Stepwise:
         return tokens, np.zeros(uniforms.shape[1])
 
 
-def test_distance_is_infinite_for_what_no_rounding_can_do(make):
+def test_distance_is_infinite_for_what_no_rounding_can_do():
     checkpoint = replace(make(), network=copy.deepcopy(make().network).double())
     truth, work = TorchBackend(checkpoint.network), task(checkpoint, 1)
     (written,) = work.stepwise(truth, 1, 1)

@@ -10,7 +10,7 @@ from compgen.models.backend import TorchBackend
 from compgen.runtime.beam import beam, beam_over
 from compgen.runtime.predict import greedy
 from compgen.runtime.sampler import Shape
-from tests.export.conftest import make  # noqa: F401 -- fixture
+from tests.export.tiny import make
 
 EOS, SEP, A, B = 2, 3, 5, 6
 SOURCES = [[5, 6, 7], [8], [9, 9, 10, 11, 5], [], [6, 5], [7, 7, 7, 7]]
@@ -73,7 +73,7 @@ def test_without_an_end_the_best_unfinished_hypothesis_counts():
 
 
 @pytest.mark.parametrize("changes", [{}, {"initial": "encoder", "copying": False}], ids=str)
-def test_width_one_is_greedy_and_batches_do_not_matter(make, changes):
+def test_width_one_is_greedy_and_batches_do_not_matter(changes):
     backend = TorchBackend(make("predictor", **changes).network)
     one_by_one = [greedy(backend, [source], 9)[0] for source in SOURCES]
     assert len({tuple(tokens) for tokens, _ in one_by_one}) > 2
@@ -83,7 +83,7 @@ def test_width_one_is_greedy_and_batches_do_not_matter(make, changes):
             np.testing.assert_allclose([s for _, s in found], [s for _, s in one_by_one], rtol=1e-4)
 
 
-def test_a_wide_beam_finds_the_best_of_all_sequences(make):
+def test_a_wide_beam_finds_the_best_of_all_sequences():
     import torch
 
     network = make("predictor").network
@@ -102,7 +102,7 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(make):
     assert found == pytest.approx(score, rel=1e-4)
 
 
-def test_wider_is_no_worse_for_generators_too(make):
+def test_wider_is_no_worse_for_generators_too():
     checkpoint = make()
     backend = TorchBackend(checkpoint.network)
     prototypes = checkpoint.pool.tokens[[[0, 1], [3, 2]]].astype(np.int64)

@@ -14,11 +14,11 @@ from safetensors.numpy import load_file, save_file
 from compgen.errors import BundleError
 from compgen.runtime import bundle as room
 from compgen.runtime.bundle import Bundle
-from tests.export.conftest import exported, make  # noqa: F401 -- fixtures
+from tests.export.tiny import exported, make
 
 
 @pytest.fixture
-def copied(exported, tmp_path):
+def copied(tmp_path):
     """A bundle that a test may spoil."""
     return shutil.copytree(exported(), tmp_path / "mine")
 
@@ -43,7 +43,7 @@ def refuse(folder, match):
     assert "\n" not in str(caught.value)
 
 
-def test_a_whole_bundle_loads(exported, make):
+def test_a_whole_bundle_loads():
     generator = Bundle.load(exported())
     assert generator.vocabulary == list(make().vocabulary.tokens)
     for name, array in vars(make().pool).items():
@@ -130,7 +130,7 @@ def test_signed_nonsense_is_refused_too(copied):
     refuse(copied, "vocabulary.json: expected a list of strings")
 
 
-def test_names_resolve_to_bundles_that_come_with_the_product(exported, tmp_path, monkeypatch):
+def test_names_resolve_to_bundles_that_come_with_the_product(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "PACKAGE", tmp_path / "compgen")
     shipped = tmp_path / "exported" / "scan"
     shutil.copytree(exported(), shipped)
@@ -145,7 +145,7 @@ def test_names_resolve_to_bundles_that_come_with_the_product(exported, tmp_path,
     refuse(tmp_path / "empty", "not a bundle: it has no manifest.json")
 
 
-def test_loading_imports_neither_torch_nor_onnxruntime(exported):
+def test_loading_imports_neither_torch_nor_onnxruntime():
     program = (
         "import sys; from compgen.runtime.bundle import Bundle; Bundle.load(sys.argv[1]); "
         "assert not {'torch', 'onnxruntime', 'onnx'} & set(sys.modules), 'heavy'"

@@ -18,7 +18,7 @@ from compgen.runtime import device
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxBackend
 from compgen.runtime.sampler import draws
-from tests.export.conftest import exported, make  # noqa: F401 -- fixtures
+from tests.export.tiny import exported, make
 
 WITHOUT_TORCH = """
 import json, sys
@@ -39,7 +39,7 @@ print(json.dumps([draw.tokens for draw in found]))
 """
 
 
-def test_sampling_needs_no_torch_and_gives_the_samples_of_torch(make, exported):
+def test_sampling_needs_no_torch_and_gives_the_samples_of_torch():
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     ran = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH, str(exported())],
@@ -53,7 +53,7 @@ def test_sampling_needs_no_torch_and_gives_the_samples_of_torch(make, exported):
     assert json.loads(ran.stdout) == [list(draw.tokens) for draw in expected]
 
 
-def test_batches_workers_and_threads_do_not_matter(exported):
+def test_batches_workers_and_threads_do_not_matter():
     bundle = Bundle.load(exported())
     options = {"seed": 2, "start": 0, "stop": 50, "max_length": 9, "temperature": (1.0, 1.0)}
     expected = [draw.tokens for draw in draws(OnnxBackend(bundle), bundle.pool, **options)]
@@ -62,7 +62,7 @@ def test_batches_workers_and_threads_do_not_matter(exported):
         assert [draw.tokens for draw in got] == expected
 
 
-def test_a_network_without_memories_is_fed_none(exported):
+def test_a_network_without_memories_is_fed_none():
     bundle = Bundle.load(exported(memories=0, copying=False, feed=False))
     assert "encoder.onnx" not in bundle.manifest.files
     got = list(
@@ -71,7 +71,7 @@ def test_a_network_without_memories_is_fed_none(exported):
     assert len(got) == 9
 
 
-def test_providers(exported):
+def test_providers():
     bundle = Bundle.load(exported())
     assert OnnxBackend(bundle, provider="cpu").provider == "CPUExecutionProvider"
     with pytest.raises(UserError, match="no provider 'tpu': expected one of auto, cpu, cuda"):
@@ -83,8 +83,9 @@ def test_providers(exported):
         assert OnnxBackend(bundle).provider == "CPUExecutionProvider"
 
 
+@pytest.mark.filterwarnings("ignore:Specified provider")
 @pytest.mark.parametrize("provider", ["auto", "cuda"])
-def test_a_gpu_build_without_a_gpu_falls_back_only_when_it_may(exported, monkeypatch, provider):
+def test_a_gpu_build_without_a_gpu_falls_back_only_when_it_may(monkeypatch, provider):
     """A build with CUDA lists its provider even where there is none, and its sessions fall back silently."""
     import onnxruntime
 
@@ -118,7 +119,7 @@ def test_installations_that_cannot_work(monkeypatch, installed, match):
         device.onnxruntime()
 
 
-def test_graphs_that_are_something_else_are_refused(exported, tmp_path):
+def test_graphs_that_are_something_else_are_refused(tmp_path):
     folder = shutil.copytree(exported(), tmp_path / "mine")
     model = onnx.load(folder / "step.onnx")
     for node in model.graph.node:
@@ -139,7 +140,7 @@ def replace_step(folder, data):
     (folder / "manifest.json").write_text(json.dumps(content))
 
 
-def test_start_follows_the_configuration(make, exported):
+def test_start_follows_the_configuration():
     zeros = OnnxBackend(Bundle.load(exported()))
     final = np.ones((3, 2, 14), dtype=np.float32)
     hidden, cell = zeros.start(final)

@@ -1,0 +1,60 @@
+"""Tiny models with random weights: small enough to export in a fraction of a second, varied enough to break things."""
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from compgen.data.vocabulary import Vocabulary
+from compgen.export.bundle_writer import export
+from compgen.models.config import NetworkConfig
+from compgen.models.network import Network
+from compgen.recombine.compatible import compatible
+from compgen.training.checkpoint import Checkpoint
+
+SEQUENCES = [[5, 6, 3, 8, 9], [6, 3, 9], [5, 3, 8], [7, 5, 3, 10, 8], [7, 3, 10], [5, 7, 3, 8, 10, 11]]
+VOCABULARY = Vocabulary.of([list("abcdefg")])
+
+torch.set_num_threads(1)  # the work is tiny, and threads would wait for one another
+
+
+def make(kind: str = "generator", **changes: Any) -> Checkpoint:
+    """A checkpoint of a small network with everything switched on but for `changes` of its configuration."""
+    torch.manual_seed(3)
+    sizes = {"hidden": 12, "encoder_hidden": 7, "embedding": 8, "output": 8, "attention": 5, "positions": 3}
+    config = NetworkConfig(**(sizes | {"memories": 2 if kind == "generator" else 1} | changes))
+    network = Network(config, len(VOCABULARY)).eval()
+    for parameter in network.parameters():  # fresh weights are so small that every token is as good as any other
+        parameter.data += 0.4 * torch.randn_like(parameter)
+    pool = None
+    if kind == "generator":
+        rows = np.array([[0, *range(1, 1 + config.memories)]], dtype=np.int32)
+        pool = compatible(SEQUENCES, len(VOCABULARY), rows, "long-short", "mean+std")
+    return Checkpoint(
+        kind,
+        network,
+        VOCABULARY,
+        {"network": config.model_dump(mode="json")},
+        max_length=9,
+        pool=pool,
+        sampling={"temperature": [1.0, 0.5]} if kind == "generator" else {},
+        trained_on={"data": "made up"},
+    )
+
+
+@functools.cache
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="compgen-tests-")  # goes with the process
+
+
+@functools.cache
+def exported(kind: str = "generator", **changes: Any) -> Path:
+    """The bundle of `make(kind, **changes)`; each is made once, so tests must not change it."""
+    folder = Path(_folder().name)
+    name = f"{kind}-{len(list(folder.iterdir()))}"
+    make(kind, **changes).save(folder / f"{name}.pt")
+    export(folder / f"{name}.pt", folder / name, samples=20, batches=(7,), quiet=True)
+    return folder / name
