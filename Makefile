@@ -19,7 +19,7 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 bench: $(READY)
-	$(BIN)/python scripts/bench/throughput.py
+	$(BIN)/python scripts/bench/throughput.py runs/demo/recomb2.pt
 
 # constraints.txt pins every version. Torch goes first and alone: asked for by version, it can come as a CPU build.
 $(READY): pyproject.toml constraints.txt

@@ -29,6 +29,9 @@ def export(
     samples: Annotated[
         int, typer.Option("--samples", min=10, metavar="N", help="How many samples to verify the export with.")
     ] = 1000,
+    torchscript: Annotated[
+        bool, typer.Option("--torchscript/--no-torchscript", help="Keep the TorchScript file in the bundle.")
+    ] = True,
 ) -> None:
     """Export a checkpoint to ONNX and TorchScript: a bundle, which samples without torch.
 
@@ -43,14 +46,15 @@ def export(
 
     folder = out or Path("exported") / model.stem
     began = time.monotonic()
-    manifest = write(model, folder, samples=samples)
-    console().print(_table(manifest.parity))
+    manifest = write(model, folder, samples=samples, torchscript=torchscript)
+    console().print(parity_table(manifest.parity))
     size = sum(entry.size for entry in manifest.files.values())
     console().print(f"{size / 1e6:.1f} MB, verified, in {time.monotonic() - began:.0f} s", highlight=False)
     typer.echo(folder)
 
 
-def _table(parity: "Iterable[Parity]") -> "Table":
+def parity_table(parity: "Iterable[Parity]") -> "Table":
+    """A table of what was compared, for people."""
     from rich.table import Table
 
     table = Table(title="Sequences compared with PyTorch in float64", title_justify="left", box=None, pad_edge=False)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 from safetensors.numpy import save
 
 from compgen import __version__
@@ -32,7 +33,9 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
     vocabulary = list(checkpoint.vocabulary.tokens)
     (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
     if checkpoint.pool is not None:
-        (folder / POOL).write_bytes(save(vars(checkpoint.pool)))
+        smallest = np.min_scalar_type(len(vocabulary) - 1) if len(vocabulary) <= 2**16 else np.int32
+        tokens = checkpoint.pool.tokens.astype(smallest)
+        (folder / POOL).write_bytes(save(vars(checkpoint.pool) | {"tokens": tokens}))
     dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
     manifest = Manifest.model_validate(
         {

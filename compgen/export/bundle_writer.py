@@ -8,7 +8,7 @@ from compgen.export.assemble import assemble
 from compgen.export.card import card
 from compgen.export.verify import BATCHES, SAMPLES, verify
 from compgen.files import atomic_path, sha256
-from compgen.runtime.bundle import CARD, MANIFEST, FileEntry, Manifest
+from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, FileEntry, Manifest
 from compgen.training.checkpoint import Checkpoint
 
 
@@ -18,6 +18,7 @@ def export(
     *,
     samples: int = SAMPLES,
     batches: Sequence[int] = BATCHES,
+    torchscript: bool = True,
     quiet: bool = False,
 ) -> Manifest:
     """Export a checkpoint to the folder `out`, verified; a bundle already there is replaced.
@@ -27,6 +28,7 @@ def export(
         out: the bundle's folder.
         samples: how many samples to verify with.
         batches: in which batch sizes.
+        torchscript: keep the TorchScript file; it is a quarter of the bundle. It is verified either way.
         quiet: without progress.
 
     Returns:
@@ -41,6 +43,8 @@ def export(
     with atomic_path(out, directory=True) as folder:
         bundle = assemble(checkpoint, folder)
         parity = verify(checkpoint, bundle, samples, batches, quiet=quiet)
+        if not torchscript:
+            (folder / SCRIPT).unlink()
         manifest = bundle.manifest.model_copy(update={"parity": parity, "files": _entries(folder)})
         (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
         manifest = manifest.model_copy(update={"files": _entries(folder)})

@@ -159,7 +159,7 @@ def _manifest(folder: Path) -> Manifest:
 
 
 def _required(manifest: Manifest) -> list[str]:
-    always = [VOCABULARY, SCRIPT, STEP, SAMPLER, *manifest.graphs]
+    always = [VOCABULARY, STEP, SAMPLER, *manifest.graphs]
     return [*always, *([ENCODER] if manifest.prototypes else []), *([POOL] if manifest.kind == "generator" else [])]
 
 
@@ -192,8 +192,11 @@ def _pool(path: Path, prototypes: int, vocabulary: int) -> PrototypePool:
     from safetensors.numpy import load_file
 
     try:
-        pool = PrototypePool(**load_file(path))
-    except (SafetensorError, TypeError) as error:
+        arrays = load_file(path)
+        if arrays["tokens"].dtype in (np.uint8, np.uint16):  # as small as the vocabulary allows
+            arrays["tokens"] = arrays["tokens"].astype(np.int32)
+        pool = PrototypePool(**arrays)
+    except (SafetensorError, TypeError, KeyError) as error:
         raise BundleError(f"{path}: not a prototype pool: {_line(error)}") from error
     if problem := _pool_problem(pool, prototypes, vocabulary):
         raise BundleError(f"{path}: {problem}")

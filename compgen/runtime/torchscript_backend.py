@@ -35,6 +35,8 @@ class TorchScriptBackend:
         self.shape = Shape(state.hidden, state.output, state.dtype)
         self.device, self._torch = device, torch
         path = bundle.path / SCRIPT
+        if SCRIPT not in bundle.manifest.files:
+            raise BundleError(f"{bundle.path}: was exported without TorchScript; use the onnx runtime")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript as a whole; it is a legacy format
