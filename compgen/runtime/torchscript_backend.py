@@ -32,10 +32,10 @@ class TorchScriptBackend:
             raise UserError("TorchScript needs torch: pip install 'compgen[train]', or use the onnx runtime") from error
         torch.set_num_threads(threads)
         state = bundle.manifest.shape
-        self.shape = Shape(state.hidden, state.output, state.dtype)
+        self.shape = Shape(state.hidden, state.output, state.dtype, state.hide_difference)
         self.device, self._torch = device, torch
         path = bundle.path / SCRIPT
-        if SCRIPT not in bundle.manifest.files:
+        if not path.is_file():
             raise BundleError(f"{bundle.path}: was exported without TorchScript; use the onnx runtime")
         try:
             with warnings.catch_warnings():

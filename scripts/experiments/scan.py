@@ -23,7 +23,7 @@ from compgen.data.catalog import load
 from compgen.data.scan import interpret
 from compgen.errors import DataError
 
-SPLITS = ["jump", "around_right"]
+SPLITS = {"jump": "recombine_small", "around_right": "recombine_small_around_right"}  # and their configurations
 # Samples are new on both sides, and on jump hold a token that few distinct training examples hold (on around right
 # every token is frequent). None of this names the word or the phrase that is tested.
 DRAWS = ["--draws", "150000", "--vote", "--best", "1000"]
@@ -63,7 +63,8 @@ class Cell:
             generator, samples = folder / "generator.pt", folder / "samples.jsonl"
             if not generator.exists():
                 resume = ["--resume"] if generator.with_name("generator.pt.partial").exists() else []
-                call(folder, "train", "recombine", data, "-o", str(generator), *settings, *seed, *resume)
+                config = ["--config", SPLITS[self.split], *settings]
+                call(folder, "train", "recombine", data, "-o", str(generator), *config, *seed, *resume)
             row["generator_seconds"] = time.monotonic() - began
             if not samples.exists():
                 call(folder, "sample", str(generator), "-o", str(samples), *SAMPLING[self.split], *seed, check=False)
@@ -107,7 +108,7 @@ def sample_quality(path: Path) -> dict[str, float]:
 def main() -> None:
     """Run the grid, cells side by side, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", nargs="+", default=SPLITS, choices=SPLITS)
+    parser.add_argument("--splits", nargs="+", default=list(SPLITS), choices=list(SPLITS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--variant", nargs="+", default=["baseline", "recomb2"], choices=list(VARIANTS))
     parser.add_argument("--out", type=Path, default=Path("runs/scan"))
