@@ -2,9 +2,8 @@
 
 import signal
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
-import click
 import typer
 
 from compgen.cli import augment, data, evaluate, export, sample, train
@@ -20,6 +19,9 @@ A first round, on SCAN (which compgen makes itself):
     compgen train seq2seq scan/jump --augmented augmented.jsonl -o predictor.pt
     compgen evaluate predictor.pt scan/jump
 """
+
+# Typer carries its own copy of Click and exports the errors of parsing only by their subclasses.
+USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
@@ -53,10 +55,10 @@ def run() -> NoReturn:
     except UserError as error:
         print(f"compgen: {error}", file=sys.stderr)
         sys.exit(2)
-    except click.ClickException as error:
+    except USAGE_ERROR as error:
         error.show()
         sys.exit(2)
-    except (click.Abort, KeyboardInterrupt) as stop:
+    except (typer.Abort, KeyboardInterrupt) as stop:
         said = str(stop.__cause__ or stop)
         print(f"compgen: {said or 'interrupted'}", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)

@@ -46,14 +46,7 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
             "prototypes": network.memories,
             "max_length": checkpoint.max_length,
             "sampling": {"temperature": [0.0, 0.0]} | checkpoint.sampling,
-            "shape": State.model_validate(
-                {
-                    "hidden": network.hidden,
-                    "output": network.output,
-                    "dtype": dtype,
-                    "hide_difference": network.hide_difference,
-                }
-            ),
+            "shape": State.model_validate({"hidden": network.hidden, "output": network.output, "dtype": dtype}),
             "graphs": graphs,
             "files": {},
             "parity": [],

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, compose, helper, numpy_helper
 
-from compgen.models.decoding import BOS, EOS, PAD, UNK
+from compgen.models.decoding import BOS, EOS, PAD
 from compgen.models.network import Network
 from compgen.runtime.bundle import ENCODER, START, STEP
 
@@ -64,7 +64,7 @@ def sampler(models: dict[str, Any], network: Network, half: int) -> Any:
     hidden = cell = _filled(outer, np.zeros(1, dtype), rows, network.hidden)
     if network.attention is not None:
         inputs.insert(0, helper.make_tensor_value_info("memory_tokens", INT, ["B", network.memories, "T"]))
-        final = _remember(outer, models[ENCODER], network)
+        final = _remember(outer, models[ENCODER], network.memories)
         if START in models:
             hidden, cell = _start(outer, models[START], final)
     outer.op("Identity", "temperature", name="step/temperature")
@@ -101,24 +101,11 @@ def _filled(outer: _Builder, value: NDArray[Any], rows: str, size: int | None = 
     return outer.op("Expand", outer.constant(value), shape)
 
 
-def _shown(outer: _Builder) -> str:
-    """Memories with the tokens that the first lacks replaced by the unknown one (`Network.hide_difference`)."""
-    first = outer.op("Gather", "memory_tokens", outer.constant(0), axis=1)  # (B, T)
-    spread = outer.op("Unsqueeze", first, outer.constant([1, 2]))  # (B, 1, 1, T)
-    each = outer.op("Unsqueeze", "memory_tokens", outer.constant([3]))  # (B, n, T, 1)
-    same = outer.op("Cast", outer.op("Equal", each, spread), to=TensorProto.INT32)
-    held = outer.op("Cast", outer.op("ReduceMax", same, outer.constant([3]), keepdims=0), to=BOOL)
-    kept = outer.op("Or", held, outer.op("Equal", "memory_tokens", outer.constant(PAD)))
-    return outer.op("Where", kept, "memory_tokens", outer.constant(UNK))
-
-
-def _remember(outer: _Builder, encoder: Any, network: Network) -> str:
+def _remember(outer: _Builder, encoder: Any, n: int) -> str:
     """Encode all memories as B * n sequences, then keep of each the role it has; return the last states (B, n, D)."""
-    n = network.memories
-    tokens = _shown(outer) if network.hide_difference else "memory_tokens"
     length = outer.op("Shape", "memory_tokens", start=2, end=3)
     flat = outer.op("Concat", outer.constant([-1]), length, axis=0)
-    outer.op("Reshape", tokens, flat, name="encoder/tokens")
+    outer.op("Reshape", "memory_tokens", flat, name="encoder/tokens")
     outer.nodes.extend(outer.include(encoder, "encoder/"))
     # (B * n, n, ...) becomes (B, n * n, ...), of which sequence s in role s is entry s * n + s. A 0 keeps a size.
     own = outer.constant([slot * n + slot for slot in range(n)])

@@ -32,7 +32,7 @@ class TorchBackend:
         self.device = device
         self.decoding = DecodingStep(network).to(device).eval()
         dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
-        self.shape = Shape(network.hidden, network.output, dtype, network.hide_difference)
+        self.shape = Shape(network.hidden, network.output, dtype)
 
     def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
         return torch.from_numpy(array).to(self.device)

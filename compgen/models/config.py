@@ -32,11 +32,6 @@ class NetworkConfig(BaseModel):
     copying: bool = Field(True, description="joint softmax over vocabulary and memory positions (appendix A.3)")
     encoder_shared: bool = Field(True, description="one encoder for all memories (reference) or one each (paper)")
     initial: Literal["zeros", "encoder"] = Field("zeros", description="first decoder state")
-    hide_difference: bool = Field(
-        False,
-        description="tokens that further prototypes hold and the first lacks are embedded as <unk>, in training and in "
-        "sampling, so that they can only be copied; not in the paper",
-    )
     embedding_dropout: float = Field(0.5, ge=0, lt=1, validation_alias=_letter("pdrop", "embedding_dropout"))
     output_dropout: float = Field(0.7, ge=0, lt=1, validation_alias=_letter("outdrop", "output_dropout"))
     feed_dropout: float = Field(0.5, ge=0, lt=1, description="on u, before it is fed back")
@@ -65,6 +60,4 @@ class NetworkConfig(BaseModel):
             )
         if self.token_dropout and not self.copying:
             raise ValueError("token_dropout needs copying: an unknown token can only be copied")
-        if self.hide_difference and not (self.copying and self.memories > 1):
-            raise ValueError("hide_difference needs copying and two memories or more")
         return self

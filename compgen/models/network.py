@@ -29,7 +29,6 @@ class Network(nn.Module):
         super().__init__()
         c = config
         self.memories, self.feed, self.copying = c.memories, c.feed, c.copying
-        self.hide_difference, self.unknown = c.hide_difference, UNK
         self.hidden, self.output, self.vocabulary = c.hidden, c.output, vocabulary
         self.pad = PAD  # an attribute, because TorchScript does not read a module's globals
         self.write_dropout, self.token_dropout = c.write_dropout, c.token_dropout
@@ -60,16 +59,6 @@ class Network(nn.Module):
         Copying still tells them apart. With `token_dropout` training shows what to do with such a token.
         """
         self.shown[tokens] = UNK
-
-    def hide(self, tokens: Tensor, memory_tokens: Tensor) -> Tensor:
-        """Tokens (B, L) as they are shown beside memories (B, n, T): with `hide_difference`, those that some further
-        memory holds and the first lacks are unknown."""
-        if not self.hide_difference:
-            return tokens
-        same = memory_tokens.unsqueeze(3) == tokens.unsqueeze(1).unsqueeze(2)  # (B, n, T, L)
-        held = same.any(dim=2)  # (B, n, L)
-        brought = held[:, 1:].any(dim=1) & ~held[:, 0] & (tokens != self.pad)
-        return torch.where(brought, torch.full_like(tokens, self.unknown), tokens)
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Embeddings (..., E) of tokens (...), under dropout."""
@@ -107,8 +96,6 @@ class Network(nn.Module):
     @torch.jit.export
     def recall(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Encode n memories a row, tokens (B, n, T), each in its own role: memory (B, n, T, 2A), finals (B, n, 2D)."""
-        batch, n, time = tokens.shape[0], tokens.shape[1], tokens.shape[2]
-        tokens = self.hide(tokens.reshape(batch, n * time), tokens).reshape(batch, n, time)
         memories: list[Tensor] = []
         finals: list[Tensor] = []
         for slot in range(tokens.shape[1]):
@@ -175,7 +162,7 @@ class Network(nn.Module):
         Returns:
             log-probabilities (B, V) with copies merged into words (appendix A.3), and the new hidden, cell and fed.
         """
-        read = self.embed(self.hide(token.unsqueeze(1), memory_tokens)[:, 0])
+        read = self.embed(token)
         if self.feed:
             read = torch.cat([read, fed], dim=1)
         gates = F.linear(read, self.lstm.weight_ih_l0, self.lstm.bias_ih_l0)  # type: ignore[arg-type]
@@ -201,7 +188,7 @@ class Network(nn.Module):
         Returns:
             logits (B, L, V) and copy scores (B, n, L, T).
         """
-        read = self.embed(self.hide(inputs, memory_tokens))
+        read = self.embed(inputs)
         memory, final = read, read  # placeholders of the right type when there are no memories
         hidden = torch.zeros((inputs.shape[0], self.hidden), dtype=read.dtype, device=read.device)
         cell = hidden
@@ -258,8 +245,7 @@ class Network(nn.Module):
 
         A token's probability is the sum over its vocabulary slot and every memory slot that holds it. In training each
         vocabulary slot is closed with probability `write_dropout`, and with probability `token_dropout` a token type
-        is unknown in a whole row, as are tokens under `hide_difference`; unknown tokens have no vocabulary slot, and a
-        token left without any slot counts 0.
+        is unknown in a whole row; a token left without any slot counts 0.
         """
         targets = sequences[:, 1:]
         batch, length = targets.shape
@@ -275,8 +261,7 @@ class Network(nn.Module):
         copies = scores.transpose(1, 2).reshape(batch, length, -1)  # (B, L - 1, n * T)
         same = memory_tokens.reshape(batch, 1, -1) == targets.unsqueeze(2)
         if self.training:
-            brought = self.hide(targets, memory_tokens) != targets
-            closed = (torch.rand_like(written) < self.write_dropout) | ~known.gather(1, targets) | brought
+            closed = (torch.rand_like(written) < self.write_dropout) | ~known.gather(1, targets)
             written = written.masked_fill(closed, MASKED)
             real = real & (~closed | same.any(dim=2))
         slots = torch.cat([written.unsqueeze(2), copies.masked_fill(~same, MASKED)], dim=2)

@@ -50,12 +50,11 @@ class Graph(_Strict):
 
 
 class State(_Strict):
-    """What the decoder's state looks like, and what its encoder is shown."""
+    """What the decoder's state looks like."""
 
     hidden: int = Field(ge=1)
     output: int = Field(ge=1)
     dtype: Literal["float32", "float64"]
-    hide_difference: bool = Field(False, description="tokens that the first memory lacks are shown as unknown")
 
 
 class Parity(_Strict):

@@ -61,7 +61,7 @@ class OnnxBackend:
             BundleError: ONNX Runtime refuses a graph.
         """
         state = bundle.manifest.shape
-        self.shape = Shape(state.hidden, state.output, state.dtype, state.hide_difference)
+        self.shape = Shape(state.hidden, state.output, state.dtype)
         self._step = _Graph(bundle, STEP, threads, provider)
         self._encoder = _Graph(bundle, ENCODER, threads, provider) if bundle.manifest.prototypes else None
         # Only a network that starts from what it has read has a start graph.

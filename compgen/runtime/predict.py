@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.runtime.sampler import BOS_ID, EOS_ID, Backend, Ints, shown
+from compgen.runtime.sampler import BOS_ID, EOS_ID, Backend, Ints
 
 State = dict[str, NDArray[Any]]
 Scored = tuple[list[int], float]  # tokens without the end symbol, and the log-probability of all with it
@@ -58,8 +58,7 @@ def opening(backend: Backend, memory_tokens: Ints, half: int) -> State:
         "fed": np.zeros((rows, shape.output), dtype=shape.dtype),
     }
     if memories:
-        seen = shown(memory_tokens, shape)
-        encoded = [backend.encode(np.ascontiguousarray(seen[:, slot])) for slot in range(memories)]
+        encoded = [backend.encode(np.ascontiguousarray(memory_tokens[:, slot])) for slot in range(memories)]
         state["memory"] = np.stack([memory[:, slot] for slot, (memory, _) in enumerate(encoded)], axis=1)
         state["memory_tokens"] = memory_tokens
         final = np.stack([final[:, slot] for slot, (_, final) in enumerate(encoded)], axis=1)

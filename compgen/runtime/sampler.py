@@ -19,7 +19,7 @@ from compgen.runtime.pool import PrototypePool
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
-BOS_ID, EOS_ID, UNK_ID = 1, 2, 4
+BOS_ID, EOS_ID = 1, 2
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,6 @@ class Shape:
     hidden: int
     output: int
     dtype: str  # float32 or float64
-    hide_difference: bool = False  # whether tokens that the first memory lacks are shown as unknown
 
 
 class Backend(Protocol):
@@ -58,59 +57,37 @@ class Draw:
     prototypes: tuple[int, ...]  # rows of the pool
 
 
-def shown(memory_tokens: Ints, shape: Shape) -> Ints:
-    """Memories (B, n, T) as an encoder sees them: with `hide_difference`, tokens that the first lacks are unknown."""
-    if not shape.hide_difference:
-        return memory_tokens
-    first = memory_tokens[:, None, :1, :, None]  # (B, 1, 1, T, 1) against (B, n, T) spread over (B, n, 1, 1, T)
-    held = (first == memory_tokens[:, :, None, None, :]).any(axis=3)[:, :, 0]
-    return np.where(held | (memory_tokens == 0), memory_tokens, UNK_ID)
-
-
 class Memories:
-    """Encoded prototypes, each encoded when first used and then kept (two thirds of the work of a naive loop).
-
-    With `hide_difference` a prototype looks different beside different first ones; each look is encoded once.
-    """
+    """Encoded prototypes, each encoded when first used and then kept (two thirds of the work of a naive loop)."""
 
     def __init__(self, backend: Backend, pool: PrototypePool, block: int = 128) -> None:
         self.backend, self.pool, self.block = backend, pool, block
         self.width = pool.longest
-        self.places: dict[bytes, int] = {}  # where in `memory` the encoding of a shown sequence is
-        self.memory: Floats = np.empty((0,))
-        self.final: Floats = np.empty((0,))
+        self.known = np.zeros(len(pool.tokens), dtype=bool)
+        self.memory: Floats | None = None
+        self.final: Floats | None = None
         self.lock = threading.Lock()
 
     def fetch(self, chosen: Ints) -> tuple[Floats, Ints, Floats]:
         """Memory (B, n, T, 2A), tokens (B, n, T) and last encoder states (B, n, D) for prototypes (B, n)."""
-        tokens = self.pool.tokens[chosen, : self.width].astype(np.int64)
-        seen = shown(tokens, self.backend.shape)
-        flat = seen.astype(np.int32).reshape(-1, self.width)
-        keys = [row.tobytes() for row in flat]
         with self.lock:
-            new = {key: row for row, key in enumerate(keys) if key not in self.places}
-            self._encode(list(new), flat[list(new.values())].astype(np.int64))
-            places = np.array([self.places[key] for key in keys]).reshape(chosen.shape)
-            slots = np.arange(chosen.shape[1])
-            return self.memory[places, slots], tokens, self.final[places, slots]
+            self._encode(np.unique(chosen[~self.known[chosen]]))
+        assert self.memory is not None, "prototypes are encoded before they are fetched"
+        assert self.final is not None, "as are their last states"
+        slots = np.arange(chosen.shape[1])
+        tokens = self.pool.tokens[chosen, : self.width].astype(np.int64)
+        return self.memory[chosen, slots], tokens, self.final[chosen, slots]
 
-    def _encode(self, keys: list[bytes], tokens: Ints) -> None:
-        for start in range(0, len(keys), self.block):
-            part = keys[start : start + self.block]
-            memory, final = self.backend.encode(tokens[start : start + self.block])
-            end = len(self.places) + len(part)
-            self.memory, self.final = _room(self.memory, memory, end), _room(self.final, final, end)
-            self.memory[end - len(part) : end], self.final[end - len(part) : end] = memory, final
-            self.places |= {key: end - len(part) + row for row, key in enumerate(part)}
-
-
-def _room(array: Floats, like: Floats, rows: int) -> Floats:
-    """An array with room for so many rows, `array` its beginning; it grows by doubling."""
-    if rows <= len(array):
-        return array
-    grown = np.empty((max(rows, 2 * len(array)), *like.shape[1:]), dtype=like.dtype)
-    grown[: len(array)] = array.reshape(len(array), *like.shape[1:])
-    return grown
+    def _encode(self, missing: Ints) -> None:
+        for start in range(0, len(missing), self.block):
+            rows = missing[start : start + self.block]
+            memory, final = self.backend.encode(self.pool.tokens[rows, : self.width].astype(np.int64))
+            if self.memory is None or self.final is None:
+                # Pages of an empty array take memory only once they are written to.
+                self.memory = np.empty((len(self.known), *memory.shape[1:]), dtype=memory.dtype)
+                self.final = np.empty((len(self.known), *final.shape[1:]), dtype=final.dtype)
+            self.memory[rows], self.final[rows] = memory, final
+            self.known[rows] = True
 
 
 class Addresses:

@@ -26,7 +26,6 @@ ALONE = {"memories": 0, "copying": False, "feed": False}
     ("kind", "changes"),
     [
         ("generator", {}),
-        ("generator", {"hide_difference": True}),
         ("generator", {"memories": 1, "feed": False, "tied": False, "output": 6, "initial": "encoder"}),
         ("generator", {"copying": False, "encoder_shared": False, "positions": 0, "initial": "encoder"}),
         ("generator", ALONE),

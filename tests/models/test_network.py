@@ -43,7 +43,6 @@ VARIANTS = [
     {"encoder_shared": False},
     {"memories": 1, "initial": "encoder", "tied": False, "output": 9, "feed": False, "activation": "linear"},
     {"memories": 3, "positions": 0},
-    {"hide_difference": True},
     {"memories": 0, "feed": False, "copying": False},
 ]
 
@@ -139,7 +138,6 @@ def test_unknown_tokens_differ_by_copying_alone():
         ({"output": 5}, "tied needs output = embedding"),
         ({"memories": 0}, "nothing to copy"),
         ({"token_dropout": 0.1, "copying": False}, "token_dropout needs copying"),
-        ({"hide_difference": True, "memories": 1}, "hide_difference needs"),
         ({"hiden": 3}, "hiden"),
     ],
 )
@@ -150,20 +148,3 @@ def test_impossible_configurations_are_refused(changes, message):
 
 def test_the_references_letters_are_accepted():
     assert NetworkConfig(H=8, E=6, A=5, Kpos=2, output=6, pdrop=0.1).hidden == 8
-
-
-def test_hidden_differences_are_copied_but_not_known():
-    net = network(hide_difference=True)
-    memory = torch.tensor([[[5, 6, 3, 8, 2], [7, 3, 9, 2, 0]]])
-    assert net.hide(memory.reshape(1, -1), memory).tolist() == [[5, 6, 3, 8, 2, 4, 3, 4, 2, 0]]
-    assert net.hide(torch.tensor([[1, 5, 7, 10]]), memory).tolist() == [[1, 5, 4, 10]]
-    other = memory.clone()
-    other[memory == 7], other[memory == 9] = 10, 7
-    torch.testing.assert_close(net.recall(memory), net.recall(other))
-    sequences = torch.tensor([[1, 5, 7, 3, 9, 2]])
-    swapped = torch.tensor([[1, 5, 10, 3, 7, 2]])
-    net.train()
-    for dropout in (net.embedding_dropout, net.output_dropout, net.feed_dropout):
-        dropout.p = 0.0
-    net.write_dropout = 0.0
-    torch.testing.assert_close(net.log_likelihood(sequences, memory), net.log_likelihood(swapped, other))

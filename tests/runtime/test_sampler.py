@@ -29,9 +29,7 @@ def take(backend, pool, **changes):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{}, {"hide_difference": True}, {"memories": 1}, {"memories": 3}, {"memories": 0, "feed": False, "copying": False}],
-    ids=str,
+    "changes", [{}, {"memories": 1}, {"memories": 3}, {"memories": 0, "feed": False, "copying": False}], ids=str
 )
 def test_draws_do_not_depend_on_batch_workers_or_range(changes):
     backend, pool = setting(**changes)
