@@ -5,7 +5,7 @@ The same verbs as on the command line, in a few lines each:
     import compgen
 
     scan = compgen.load_dataset("scan/jump")
-    compgen.train_generator(scan.split("train"), "recombine_small_jump", "recomb2.pt")
+    compgen.train_generator(scan.split("train"), "recombine_small", "recomb2.pt")
     compgen.export("recomb2.pt", "exported/mine")
     samples = compgen.Generator.load("exported/mine").sample(400, seed=1, filters=("novel", "unique", "rare"))
     compgen.train_predictor(scan.split("train"), "seq2seq_small", "predictor.pt", augmented=samples)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from compgen.data.catalog import load as load_dataset
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
@@ -80,10 +82,22 @@ class Generator:
         stop: int = 1,
         *,
         temperature: tuple[float, float] | None = None,
+        beam: int | None = None,
         batch: int = 256,
         workers: int | None = None,
     ) -> Iterator[Draw]:
-        """The raw draws of addresses start .. stop - 1, in order, as token ids."""
+        """The raw draws of addresses start .. stop - 1, in order, as token ids.
+
+        With `beam`, the address chooses the prototypes alone, and the best output that a beam of that width finds is
+        the draw (the reference's way on SCAN jump, width 4); temperature and workers then have no part.
+
+        Raises:
+            UserError: both `beam` and `temperature` are given.
+        """
+        if beam is not None:
+            if temperature is not None:
+                raise UserError("beam search draws nothing at random: give beam or temperature, not both")
+            return self._search(seed, start, stop, beam, batch)
         return draws(
             self.backend,
             self.pool,
@@ -95,6 +109,18 @@ class Generator:
             slots=batch,
             workers=workers or os.cpu_count() or 1,
         )
+
+    def _search(self, seed: int, start: int, stop: int, width: int, batch: int) -> Iterator[Draw]:
+        from compgen.runtime.beam import beam_over
+
+        for first in range(start, stop, batch):
+            addresses = np.arange(first, min(first + batch, stop), dtype=np.int64)
+            chosen = self.pool.choose(seed, addresses)
+            tokens = self.pool.tokens[chosen, : self.pool.longest].astype(np.int64)
+            found = beam_over(self.backend, tokens, width, self.max_length)
+            for index, (output, score), prototypes in zip(addresses.tolist(), found, chosen.tolist(), strict=True):
+                finished = len(output) < self.max_length
+                yield Draw(index, tuple(output), finished, score, tuple(prototypes))
 
     def stream(
         self,
@@ -108,6 +134,7 @@ class Generator:
         rarity: float = 0.01,
         ngram: int = 1,
         temperature: tuple[float, float] | None = None,
+        beam: int | None = None,
         batch: int = 256,
         workers: int | None = None,
         counts: Counts | None = None,
@@ -118,6 +145,7 @@ class Generator:
             count: stop after so many kept samples.
             draws: stop after so many draws, however many were kept; addresses start .. start + draws - 1.
             filters, novelty, rarity, ngram: see `FilterConfig`. Unfinished and malformed draws are never kept.
+            temperature, beam, batch, workers: see `draw`.
             counts: filled in while the stream runs.
 
         Raises:
@@ -130,7 +158,7 @@ class Generator:
         judge.counts = counts if counts is not None else judge.counts
         counts = judge.counts
         stop = start + draws if draws is not None else 2**62
-        source = self.draw(seed, start, stop, temperature=temperature, batch=batch, workers=workers)
+        source = self.draw(seed, start, stop, temperature=temperature, beam=beam, batch=batch, workers=workers)
         last = 0
 
         def patient() -> Iterator[Draw]:

@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 DATA = "scan/jump"
-GENERATOR = ["--set", "optimisation.steps=1600"]
+GENERATOR = ["--set", "optimisation.steps=2000"]
 PREDICTOR = ["--set", "optimisation.steps=1500"]
-FILTERS = ["--filter", "novel,unique,rare", "-n", "2000", "--best", "1000"]
+FILTERS = ["--filter", "novel,rare", "--draws", "60000", "--vote", "--best", "1000"]
 
 
 def start(threads: int, *words: str) -> subprocess.Popen[bytes]:

@@ -13,9 +13,9 @@ HELP = """Make the training examples that people lack: recombine what you have, 
 
 A first round, on SCAN (which compgen makes itself):
 
-    compgen train recombine scan/jump -o recomb2.pt --config recombine_small_jump
+    compgen train recombine scan/jump -o recomb2.pt
     compgen export recomb2.pt -o exported/mine
-    compgen sample exported/mine -n 400 --filter novel,unique,rare -o augmented.jsonl
+    compgen sample exported/mine --draws 150000 --filter novel,rare --vote --best 1000 -o augmented.jsonl
     compgen train seq2seq scan/jump --augmented augmented.jsonl -o predictor.pt
     compgen evaluate predictor.pt scan/jump
 """

@@ -56,6 +56,10 @@ def sample(
         str | None,
         typer.Option(metavar="T[,T]", help="Of source and target halves; 0 is greedy. By default the generator's."),
     ] = None,
+    beam: Annotated[
+        int | None,
+        typer.Option(min=1, help="Decode by beam search of this width in place of drawing.", show_default=False),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Names a stream of samples.", min=0, max=2**64 - 1)] = 0,
     start: Annotated[int, typer.Option(help="The first address of the stream to draw.", min=0)] = 0,
     runtime: Annotated[
@@ -99,7 +103,8 @@ def sample(
         "novelty": novelty,
         "rarity": rarity,
         "ngram": ngram,
-        "temperature": _temperature(temperature) or generator.temperature,
+        "temperature": _temperature(temperature) or (generator.temperature if beam is None else None),
+        "beam": beam,
     }
     stream = generator.stream(count, **options, batch=batch, workers=workers, counts=counts)
     began = time.monotonic()

@@ -1,10 +1,12 @@
 """The command as a user meets it: quick help, clear errors, exit codes, nothing half-written."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +103,25 @@ def test_a_range_of_addresses_can_be_split(generator):
     assert fields[0]
 
 
+def test_beams_are_addressed_too(generator):
+    whole = compgen("sample", generator, "--draws", 12, "--beam", 2)
+    part = compgen("sample", generator, "--draws", 7, "--start", 5, "--beam", 2, "--batch", 2)
+    assert whole.returncode == part.returncode == 0, whole.stderr + part.stderr
+    late = [line for line in whole.stdout.splitlines() if json.loads(line)["index"] >= 5]
+    assert [json.loads(line)["target"] for line in part.stdout.splitlines()] == [
+        json.loads(line)["target"] for line in late
+    ]
+
+
+def test_every_configuration_that_is_spoken_of_exists():
+    from compgen.training.config import shipped
+
+    spoken = compgen("train", "recombine", "--help").stdout + compgen("train", "seq2seq", "--help").stdout
+    spoken += (Path(__file__).parents[2] / "README.md").read_text() + compgen("--help").stdout
+    names = set(re.findall(r"\b(?:recombine|seq2seq|rnnlm)_[a-z_]+[a-z]", spoken))
+    assert names and names <= set(shipped())
+
+
 def test_an_impossible_filter_stops_with_counts(generator, tmp_path):
     done = refused(
         compgen("sample", generator, "-n", 5, "--filter", "rare", "--rarity", "1e-9", "-o", tmp_path / "s.jsonl"),
@@ -135,6 +156,7 @@ def test_mistakes_are_one_message_and_exit_code_2(words, says, tmp_path):
     [
         (["-n", "1", "--runtime", "onnx"], "export it first"),
         (["-n", "1", "--runtime", "vm"], "expected one of"),
+        (["-n", "1", "--temperature", "1", "--beam", "2"], "not both"),
         (["-n", "1", "--temperature", "warm"], "expected one or two numbers"),
         (["-n", "1", "--filter", "fresh"], "expected some of novel"),
         (["-n", "1", "-o", "s.xlsx"], ".jsonl"),
