@@ -1,0 +1,68 @@
+"""The verbs in Python, as the package's docstring shows them."""
+
+import pytest
+
+import compgen
+from compgen.runtime.filters import Counts
+
+TINY = ["network.H=16", "network.encoder_hidden=8", "network.E=8", "network.output=8", "network.A=8"]
+SHORT = ["optimisation.steps=200", "optimisation.batch=8", "held_out=0.0"]
+NEAR = ["neighborhood.cover=false", "neighborhood.delta=0.1", "sampling.temperature=[1.0, 1.0]"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    pairs = [
+        ([verb, *late], [verb.upper(), *late]) for verb in ("walk", "run", "look", "hop") for late in ([], ["now"])
+    ]
+    return compgen.Dataset.from_pairs(pairs)
+
+
+@pytest.fixture(scope="module")
+def augmenter(data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("api") / "g.pt"
+    return compgen.Recombination("recombine_small", out, [*TINY, *SHORT, *NEAR]).fit(data)
+
+
+def test_an_augmenter_is_fitted_then_sampled(augmenter, data):
+    samples = augmenter.sample(3, seed=1, filters=("unique",))
+    assert len(samples) == 3
+    assert samples == augmenter.sample(3, seed=1, filters=("unique",), batch=2, workers=1)
+    assert samples != augmenter.sample(3, seed=2, filters=("unique",))
+    with pytest.raises(compgen.UserError, match="fit the augmenter"):
+        compgen.Recombination("recombine_small", augmenter.out).sample(1)
+
+
+def test_a_stream_counts_what_it_does(augmenter):
+    generator, counts = compgen.Generator.load(augmenter.out), Counts()
+    kept = list(generator.stream(draws=300, filters=("unique", "novel"), novelty="pair", counts=counts))
+    assert counts.drawn == 300 == len(kept) + counts.rejected.total()
+    assert counts.rejected["not unique"] + counts.rejected["not novel"] > 0
+    assert [one.index for one in kept] == sorted(one.index for one in kept)
+    assert list(generator.stream(count=0)) == []
+    with pytest.raises(compgen.UserError, match="how many"):
+        next(generator.stream())
+
+
+def test_a_predictor_predicts_and_is_scored(data, tmp_path):
+    steps = ["optimisation.steps=400", "optimisation.batch=8", "optimisation.learning_rate=0.01", "held_out=0.0"]
+    sizes = [*TINY[:-1], "network.A=16", "network.pdrop=0.0", "network.outdrop=0.0"]
+    compgen.train_predictor(data, "seq2seq_small", tmp_path / "p.pt", [*sizes, *steps], quiet=True)
+    predictor = compgen.Predictor.load(tmp_path / "p.pt")
+    assert predictor.evaluate(data).exact_match > 0.8
+    assert predictor.predict([["walk", "now"]], beam=3) == predictor.predict([["walk", "now"]])
+    with pytest.raises(compgen.UserError, match="unknown token 'swim'"):
+        predictor.predict([["swim"]])
+    compgen.export(tmp_path / "p.pt", tmp_path / "bundle", samples=20, batches=(8,), quiet=True)
+    shipped = compgen.Predictor.load(tmp_path / "bundle")
+    sources = [source for source, _ in data.pairs()]
+    assert shipped.predict(sources) == predictor.predict(sources)
+    with pytest.raises(compgen.UserError, match="holds a predictor, expected a generator"):
+        compgen.Generator.load(tmp_path / "bundle")
+
+
+def test_names_are_those_of_the_package():
+    for name in compgen.__all__:
+        assert getattr(compgen, name)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        compgen.nothing  # noqa: B018
