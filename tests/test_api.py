@@ -24,7 +24,7 @@ def augmenter(data, tmp_path_factory):
     return compgen.Recombination("recombine_small", out, [*TINY, *SHORT, *NEAR]).fit(data)
 
 
-def test_an_augmenter_is_fitted_then_sampled(augmenter, data):
+def test_an_augmenter_is_fitted_then_sampled(augmenter):
     samples = augmenter.sample(3, seed=1, filters=("unique",))
     assert len(samples) == 3
     assert samples == augmenter.sample(3, seed=1, filters=("unique",), batch=2, workers=1)
