@@ -21,5 +21,9 @@ class ConfigError(UserError):
     """A configuration names an unknown option or an impossible value."""
 
 
+class Interrupted(UserError):  # noqa: N818 - nothing went wrong
+    """The user stopped long work, and what was done is safe; the message says how to go on. The exit code is 130."""
+
+
 class ExhaustedError(UserError):
     """Sampling stopped because too few samples pass the filters; the message holds the counts."""

@@ -7,7 +7,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from compgen.cli import augment, data, evaluate, export, sample, train
-from compgen.errors import UserError
+from compgen.errors import Interrupted, UserError
+
+INTERRUPTED = 128 + signal.SIGINT
 
 HELP = """Make the training examples that people lack: recombine what you have, train on it, show that it generalises.
 
@@ -54,12 +56,10 @@ def run() -> NoReturn:
         code = app(prog_name="compgen", standalone_mode=False)
     except UserError as error:
         print(f"compgen: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(INTERRUPTED if isinstance(error, Interrupted) else 2)
     except USAGE_ERROR as error:
         error.show()
         sys.exit(2)
-    except (typer.Abort, KeyboardInterrupt) as stop:
-        said = str(stop.__cause__ or stop)
-        print(f"compgen: {said or 'interrupted'}", file=sys.stderr)
-        sys.exit(128 + signal.SIGINT)
+    if code == INTERRUPTED:  # Typer turns Ctrl-C into this code
+        print("compgen: interrupted", file=sys.stderr)
     sys.exit(code or 0)

@@ -81,7 +81,7 @@ def sample(
 
     from compgen import __version__
     from compgen.api import Generator
-    from compgen.errors import ExhaustedError, UserError
+    from compgen.errors import ExhaustedError, Interrupted, UserError
     from compgen.files import atomic_path
     from compgen.progress import Progress
     from compgen.runtime.filters import Counts
@@ -131,7 +131,7 @@ def sample(
         with atomic_path(Path(out + ".run.json")) as temporary:
             temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if isinstance(stopped, KeyboardInterrupt):
-        raise KeyboardInterrupt(f"interrupted; {counts.kept:,} samples written, --start {start + counts.drawn} goes on")
+        raise Interrupted(f"interrupted; {counts.kept:,} samples written, --start {start + counts.drawn} goes on")
     if stopped is not None:
         raise ExhaustedError(f"{stopped}; the {counts.kept:,} samples that passed are in {out}")
 

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from compgen.errors import CheckpointError
+from compgen.errors import CheckpointError, Interrupted
 from compgen.files import atomic_path
 from compgen.models.network import Network
 from compgen.progress import Progress
@@ -73,7 +73,7 @@ def train(
     until training is done, the log in `OUT.log.jsonl`.
 
     Raises:
-        KeyboardInterrupt: training was interrupted (its state is saved).
+        Interrupted: training was interrupted (its state is saved).
         CheckpointError: `resume` without a usable state, or one that another configuration wrote.
     """
     run = _Run(network.to(device), examples, config, out, seed, score, device, quiet)
@@ -162,7 +162,7 @@ class _Run:
                     self.save()
                     saved = time.monotonic()
                 if interrupted:
-                    raise KeyboardInterrupt(f"stopped after update {self.step} of {self.total}; --resume goes on")
+                    raise Interrupted(f"stopped after update {self.step} of {self.total}; --resume goes on")
         if self.config.keep == "best" and self.best_weights:
             self.network.load_state_dict(self.best_weights)
         self.network.eval()

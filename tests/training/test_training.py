@@ -10,7 +10,7 @@ import torch
 
 import compgen
 from compgen.data.examples import Dataset
-from compgen.errors import CheckpointError, ConfigError, DataError
+from compgen.errors import CheckpointError, ConfigError, DataError, Interrupted
 from compgen.recombine.generator import RecombineConfig, train_generator
 from compgen.training import loop
 from compgen.training.checkpoint import Checkpoint
@@ -51,7 +51,7 @@ def test_a_resumed_run_reaches_the_weights_of_an_uninterrupted_one(tmp_path, mon
         return update(run, rows)
 
     monkeypatch.setattr(loop._Run, "update", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="after update 8 of 12"):
+    with pytest.raises(Interrupted, match="after update 8 of 12"):
         train_generator(toy(), config, out, quiet=True)
     monkeypatch.setattr(loop._Run, "update", update)
     assert not out.exists() and out.with_name("cut.pt.partial").exists()
