@@ -26,11 +26,12 @@ from compgen.errors import DataError
 SPLITS = {"jump": "recombine_small", "around_right": "recombine_small_around_right"}  # and their configurations
 # Samples are new on both sides, and on jump hold a token that few distinct training examples hold (on around right
 # every token is frequent). None of this names the word or the phrase that is tested.
-DRAWS = ["--draws", "150000", "--vote", "--best", "1000"]
 SAMPLING = {
-    "jump": ["--filter", "novel,rare", *DRAWS],
-    "around_right": ["--filter", "novel", *DRAWS],
+    "jump": ["--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"],
+    "around_right": ["--filter", "novel", "--draws", "300000", "--vote", "--best", "300"],
 }
+# Few augmented examples are drawn more often than their number (p_aug), as in the paper.
+MIXTURE = {"jump": [], "around_right": ["--set", "p_aug=0.1"]}
 VARIANTS = {
     "baseline": None,
     "recomb2": [],
@@ -69,7 +70,7 @@ class Cell:
             if not samples.exists():
                 call(folder, "sample", str(generator), "-o", str(samples), *SAMPLING[self.split], *seed, check=False)
             row |= sample_quality(samples) if samples.exists() else {"samples": 0}
-            augmented = ["--augmented", str(samples)] if samples.exists() else []
+            augmented = ["--augmented", str(samples), *MIXTURE[self.split]] if samples.exists() else []
         predictor = folder / "predictor.pt"
         if not predictor.exists():
             resume = ["--resume"] if predictor.with_name("predictor.pt.partial").exists() else []
