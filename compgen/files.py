@@ -11,43 +11,56 @@ from pathlib import Path
 
 from compgen.errors import UserError
 
+UNWRITABLE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EACCES,
+    errno.EROFS,
+    errno.EPERM,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+}
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """A full disk, or a folder that is missing or cannot be written, becomes a `UserError` that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in UNWRITABLE:
+            raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+        raise
+
 
 @contextlib.contextmanager
 def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
     """Yield a temporary path on the same file system; on success it becomes `path`, on failure it vanishes.
 
     With `directory=True` the temporary path is an existing empty folder, and a folder already at `path` is replaced.
-    A full disk or a folder that cannot be written becomes a `UserError` that names the path.
+    Errors of writing are those of `writing`.
     """
     path = Path(path)
     temporary: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if directory:
-            temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-            temporary.chmod(0o755)
-        else:
-            # The goal's suffix stays last, because writers choose their format by it.
-            temporary = path.parent / f".{os.getpid()}.{path.name}"
-        yield temporary
-        if directory and path.exists():
-            shutil.rmtree(path)
-        temporary.replace(path)
-    except BaseException as error:
-        if temporary is not None:
-            remove(temporary)
-        if isinstance(error, OSError) and error.errno in {
-            errno.ENOSPC,
-            errno.EDQUOT,
-            errno.EACCES,
-            errno.EROFS,
-            errno.EPERM,
-            errno.ENOTDIR,
-            errno.EISDIR,
-            errno.EEXIST,
-        }:
-            raise UserError(f"{path}: cannot be written: {error.strerror}") from error
-        raise
+    with writing(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if directory:
+                temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+                temporary.chmod(0o755)
+            else:
+                # The goal's suffix stays last, because writers choose their format by it.
+                temporary = path.parent / f".{os.getpid()}.{path.name}"
+            yield temporary
+            if directory and path.exists():
+                shutil.rmtree(path)
+            temporary.replace(path)
+        except BaseException:
+            if temporary is not None:
+                remove(temporary)
+            raise
 
 
 def remove(path: Path) -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.errors import CheckpointError, Interrupted
-from compgen.files import atomic_path
+from compgen.files import atomic_path, writing
 from compgen.models.network import Network
 from compgen.progress import Progress
 from compgen.training.checkpoint import read_weights_only
@@ -79,6 +79,8 @@ def train(
     run = _Run(network.to(device), examples, config, out, seed, score, device, quiet)
     if resume:
         run.restore()
+    else:
+        run.begin()
     return run.go()
 
 
@@ -205,7 +207,7 @@ class _Run:
     def write_log(self, **figures: float) -> None:
         rounded = {name: round(value, 5) for name, value in figures.items()}
         line = {"step": self.step, "epoch": round(self.step / self.per_epoch, 3), "lr": self.rate()} | rounded
-        with self.log.open("a", encoding="utf-8") as stream:
+        with writing(self.log), self.log.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
 
     def identity(self) -> str:
@@ -232,6 +234,12 @@ class _Run:
     def finish(self) -> None:
         """Drop the saved state: the weights are about to be written for good."""
         self.partial.unlink(missing_ok=True)
+
+    def begin(self) -> None:
+        """Make room for a new run's log before any work is done."""
+        with writing(self.log):
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            self.log.write_text("", encoding="utf-8")
 
     def restore(self) -> None:
         state: dict[str, Any] = read_weights_only(self.partial)

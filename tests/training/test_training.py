@@ -10,7 +10,7 @@ import torch
 
 import compgen
 from compgen.data.examples import Dataset
-from compgen.errors import CheckpointError, ConfigError, DataError, Interrupted
+from compgen.errors import CheckpointError, ConfigError, DataError, Interrupted, UserError
 from compgen.recombine.generator import RecombineConfig, train_generator
 from compgen.training import loop
 from compgen.training.checkpoint import Checkpoint
@@ -106,6 +106,8 @@ def broken(path, how):
         path.write_bytes(content[: len(content) // 2])
     elif how == "text":
         path.write_text("not a checkpoint")
+    elif how == "tsv":
+        path.write_text("a\tb\nc\td\n")
     elif how == "empty":
         path.write_bytes(b"")
     elif how == "foreign":
@@ -122,7 +124,7 @@ def broken(path, how):
         path.unlink()
 
 
-@pytest.mark.parametrize("how", ["cut", "text", "empty", "foreign", "version", "misfit", "pickle", "missing"])
+@pytest.mark.parametrize("how", ["cut", "text", "tsv", "empty", "foreign", "version", "misfit", "pickle", "missing"])
 def test_broken_checkpoints_are_refused_in_one_line(tmp_path, how):
     path = tmp_path / "p.pt"
     config = load_config(Seq2SeqConfig, "seq2seq_small", [*TINY[:-1], "optimisation.steps=1"])
@@ -142,6 +144,12 @@ def test_mixture_draws_augmented_examples_at_their_rate():
     union = np.concatenate(PairExamples(original, augmented, None, 10, 0).plan(3))
     assert sorted(union.tolist()) == list(range(97))
     assert np.concatenate(examples.plan(4)).tolist() != rows.tolist()
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"p\.pt\.log\.jsonl: cannot be written"):
+        train_generator(toy(), generator_config(), tmp_path / "file" / "p.pt", quiet=True)
 
 
 def test_too_little_data_is_refused(tmp_path):
