@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 DATA = "scan/jump"
-GENERATOR = ["--set", "optimisation.steps=2000"]
-PREDICTOR = ["--set", "optimisation.steps=1500"]
+GENERATOR = ["--set", "optimisation.steps=2500"]
+PREDICTOR = ["--set", "optimisation.steps=2500"]
 FILTERS = ["--filter", "novel,rare", "--draws", "60000", "--vote", "--best", "1000"]
 
 
@@ -59,7 +59,7 @@ def main() -> None:
     if not after.exists():
         resume = ["--resume"] if after.with_name(after.name + ".partial").exists() else []
         words = ["train", "seq2seq", DATA, "--augmented", str(samples), "-o", str(after), *PREDICTOR]
-        finish(start(2, *words, *resume))
+        finish(start(1, *words, *resume))
     finish(start(2, "evaluate", str(before), str(after), DATA))
     print(f"\n{time.monotonic() - began:.0f} seconds; everything is in {out}")
 
