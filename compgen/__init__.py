@@ -6,7 +6,7 @@ The same verbs as on the command line, in a few lines each:
 
     scan = compgen.load_dataset("scan/jump")
     compgen.train_generator(scan.split("train"), "recombine_small", "recomb2.pt")
-    compgen.export("recomb2.pt", "exported/mine")
+    compgen.export_bundle("recomb2.pt", "exported/mine")
     samples = compgen.Generator.load("exported/mine").sample(400, seed=1, filters=("novel", "unique", "rare"))
     compgen.train_predictor(scan.split("train"), "seq2seq_small", "predictor.pt", augmented=samples)
     print(compgen.Predictor.load("predictor.pt").evaluate(scan.split("test")))
@@ -27,7 +27,7 @@ _HOMES = {
     "Recombination": "compgen.api",
     "train_generator": "compgen.api",
     "train_predictor": "compgen.api",
-    "export": "compgen.api",
+    "export_bundle": "compgen.api",
     "UserError": "compgen.errors",
 }
 

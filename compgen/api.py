@@ -28,7 +28,7 @@ __all__ = [
     "Predictor",
     "Recombination",
     "Sample",
-    "export",
+    "export_bundle",
     "load_dataset",
     "train_generator",
     "train_predictor",
@@ -278,7 +278,7 @@ def train_predictor(
     return checkpoint.trained_on
 
 
-def export(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:
+def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:
     """Export a checkpoint to a verified bundle; see `compgen.export.bundle_writer.export`."""
     from compgen.export.bundle_writer import export
 

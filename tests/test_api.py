@@ -1,5 +1,7 @@
 """The verbs in Python, as the package's docstring shows them."""
 
+from pathlib import Path
+
 import pytest
 
 import compgen
@@ -53,7 +55,7 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
     assert predictor.predict([["walk", "now"]], beam=3) == predictor.predict([["walk", "now"]])
     with pytest.raises(compgen.UserError, match="unknown token 'swim'"):
         predictor.predict([["swim"]])
-    compgen.export(tmp_path / "p.pt", tmp_path / "bundle", samples=20, batches=(8,), quiet=True)
+    compgen.export_bundle(tmp_path / "p.pt", tmp_path / "bundle", samples=20, batches=(8,), quiet=True)
     shipped = compgen.Predictor.load(tmp_path / "bundle")
     sources = [source for source, _ in data.pairs()]
     assert shipped.predict(sources) == predictor.predict(sources)
@@ -62,7 +64,9 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
 
 
 def test_names_are_those_of_the_package():
+    rooms = {path.name for path in Path(compgen.__file__).parent.iterdir()}
     for name in compgen.__all__:
         assert getattr(compgen, name)
+        assert name not in rooms  # importing a room would hide the name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         compgen.nothing  # noqa: B018
