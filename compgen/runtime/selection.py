@@ -12,7 +12,7 @@ def elect(samples: Iterable[Sample], best: int | None, vote: bool) -> list[Sampl
     Without `vote` they rank by probability, as in the reference, which keeps 400 of 500. With `vote` a source keeps one
     target: the draws of one source, made from many prototypes, stand for p(target | source) marginalised over
     prototypes (eq. 7), and the target drawn most often wins; sources rank by the draws behind their target, then by
-    its probability. The paper has no such step; `docs/results.md` says what it is worth.
+    its probability. The paper has no such step; `docs/results.md` has figures.
     """
     found = list(samples)
     if not vote:
