@@ -8,6 +8,7 @@ from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
 from compgen.recombine.compatible import compatible
+from compgen.runtime import random
 from compgen.runtime.sampler import draws
 
 SEQUENCES = [[5, 6, 3, 8, 9], [6, 3, 9], [5, 3, 8], [7, 5, 3, 10, 8], [7, 3, 10], [5, 7, 3, 8, 10]]
@@ -90,3 +91,20 @@ def test_pool_draws_uniformly_from_what_goes_together():
     pairs, counts = np.unique(chosen, axis=0, return_counts=True)
     assert {tuple(pair) for pair in pairs.tolist()} == wanted
     assert abs(counts - 6000 / len(wanted)).max() < 5 * (6000 / len(wanted)) ** 0.5
+
+
+def test_each_step_draws_with_its_own_number():
+    backend, pool = setting()
+    for draw in take(backend, pool, stop=12):
+        numbers = random.uniforms(7, np.array([draw.index]), 9)[0].astype(np.float64)
+        tokens = torch.from_numpy(pool.tokens[list(draw.prototypes)].astype(np.int64))[None]
+        prefix = [1]
+        for token, number in zip(draw.tokens, numbers, strict=False):
+            logits = [backend.network.log_likelihood(torch.tensor([[*prefix, v]]), tokens)[0, -1] for v in range(1, 11)]
+            weights = np.exp([-np.inf, *(float(value.detach()) for value in logits)])
+            weights[[1, 4]] = 0  # never written: start and unknown
+            if len(prefix) == 1:
+                weights[[2, 3]] = 0  # nor first: end and separator
+            cdf = np.cumsum(weights)
+            assert token == int((cdf <= number * cdf[-1]).sum())
+            prefix.append(token)
