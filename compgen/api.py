@@ -4,7 +4,7 @@ Nothing here imports torch until something needs it: sampling from a bundle does
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from compgen.errors import ExhaustedError, UserError
 from compgen.runtime.filters import Counts, Filter, FilterConfig, Training
 from compgen.runtime.output import Sample
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.sampler import Backend, Draw, draws
+from compgen.runtime.sampler import Backend, Draw, Tokens, draws
 
 if TYPE_CHECKING:
     from compgen.evaluation.metrics import Scores
@@ -85,8 +85,11 @@ class Generator:
         beam: int | None = None,
         batch: int = 256,
         workers: int | None = None,
+        unwanted: Container[Tokens] = (),
     ) -> Iterator[Draw]:
         """The raw draws of addresses start .. stop - 1, in order, as token ids.
+
+        Draws whose source is `unwanted` are given up there (but not by beam search) and have no target.
 
         With `beam`, the address chooses the prototypes alone, and the best output that a beam of that width finds is
         the draw (the reference's way on SCAN jump, width 4); temperature and workers then have no part.
@@ -108,6 +111,7 @@ class Generator:
             temperature=temperature or self.temperature,
             slots=batch,
             workers=workers or os.cpu_count() or 1,
+            unwanted=unwanted,
         )
 
     def _search(self, seed: int, start: int, stop: int, width: int, batch: int) -> Iterator[Draw]:
@@ -158,7 +162,9 @@ class Generator:
         judge.counts = counts if counts is not None else judge.counts
         counts = judge.counts
         stop = start + draws if draws is not None else 2**62
-        source = self.draw(seed, start, stop, temperature=temperature, beam=beam, batch=batch, workers=workers)
+        source = self.draw(
+            seed, start, stop, temperature=temperature, beam=beam, batch=batch, workers=workers, unwanted=judge.unwanted
+        )
         last = 0
 
         def patient() -> Iterator[Draw]:

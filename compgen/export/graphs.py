@@ -31,7 +31,7 @@ class _Encode(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self.network.encode(tokens)
 
 
@@ -62,10 +62,10 @@ class _StepAlone(nn.Module):
         uniform: Tensor,
         temperature: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        no_memory = torch.zeros((1, 0, 0, 2), dtype=hidden.dtype)
+        no_memory = torch.zeros((1, 0, 0, 0), dtype=hidden.dtype)
         no_tokens = torch.zeros((1, 0, 0), dtype=torch.int64)
         outputs: tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor] = self.decoding(
-            token, hidden, cell, fed, position, half, uniform, temperature, no_memory, no_tokens
+            token, hidden, cell, fed, position, half, uniform, temperature, no_memory, no_memory, no_tokens
         )
         return outputs
 
@@ -81,13 +81,13 @@ def parts(network: Network) -> list[Part]:
 
 
 def _encoder(network: Network) -> Part:
-    n, keys, final = _memory_sizes(network)
+    n, size, final = _memory_sizes(network)
     return Part(
         ENCODER,
         _Encode(network),
         {"tokens": torch.tensor([[5, 3, 2], [5, 2, 0]])},
         {"tokens": ["B", "T"]},
-        {"memory": ["B", n, "T", keys], "final": ["B", n, final]},
+        {"keys": ["B", n, "T", size], "values": ["B", n, "T", size], "final": ["B", n, final]},
     )
 
 
@@ -120,8 +120,8 @@ def _step(network: Network) -> Part:
     }
     module: nn.Module = _StepAlone(decoding)
     if network.attention is not None:
-        n, keys, _ = _memory_sizes(network)
-        inputs |= {"memory": ["B", n, "T", keys], "memory_tokens": ["B", n, "T"]}
+        n, size, _ = _memory_sizes(network)
+        inputs |= {"keys": ["B", n, "T", size], "values": ["B", n, "T", size], "memory_tokens": ["B", n, "T"]}
         module = decoding
     outputs: dict[str, Sizes] = {
         "next_token": ["B"],
@@ -137,10 +137,10 @@ def _step(network: Network) -> Part:
 
 
 def _memory_sizes(network: Network) -> tuple[int, int, int]:
-    """n, the size of keys and values together, and the size of a last encoder state."""
+    """n, the size of a key or a value, and the size of a last encoder state."""
     attention = network.attention
     assert attention is not None, "only a network with memories has these sizes"
-    return network.memories, 2 * attention.size, attention.key_value.in_features
+    return network.memories, attention.size, attention.key_value.in_features
 
 
 def _concrete(sizes: Sizes) -> list[int]:

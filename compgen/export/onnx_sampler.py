@@ -109,8 +109,9 @@ def _remember(outer: _Builder, encoder: Any, n: int) -> str:
     outer.nodes.extend(outer.include(encoder, "encoder/"))
     # (B * n, n, ...) becomes (B, n * n, ...), of which sequence s in role s is entry s * n + s. A 0 keeps a size.
     own = outer.constant([slot * n + slot for slot in range(n)])
-    memory = outer.op("Reshape", "encoder/memory", outer.constant([-1, n * n, 0, 0]))
-    outer.op("Gather", memory, own, axis=1, name="step/memory")
+    for part in ("keys", "values"):
+        every = outer.op("Reshape", f"encoder/{part}", outer.constant([-1, n * n, 0, 0]))
+        outer.op("Gather", every, own, axis=1, name=f"step/{part}")
     outer.op("Identity", "memory_tokens", name="step/memory_tokens")
     return outer.op("Gather", outer.op("Reshape", "encoder/final", outer.constant([-1, n * n, 0])), own, axis=1)
 

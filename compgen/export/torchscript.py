@@ -26,10 +26,10 @@ class Sampler(nn.Module):
         self.begin, self.end, self.first_half = BOS, EOS, half
 
     @torch.jit.export
-    def encode(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Tokens (B, T) to memory (B, n, T, 2A) and last encoder states (B, n, D)."""
-        memory, final = self.decoding.network.encode(tokens)
-        return memory, final
+    def encode(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens (B, T) to keys and values (B, n, T, A) and last encoder states (B, n, D)."""
+        keys, values, final = self.decoding.network.encode(tokens)
+        return keys, values, final
 
     @torch.jit.export
     def start(self, final: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,12 +48,13 @@ class Sampler(nn.Module):
         half: Tensor,
         uniform: Tensor,
         temperature: Tensor,
-        memory: Tensor,
+        keys: Tensor,
+        values: Tensor,
         memory_tokens: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
         """One decoding step; see `DecodingStep`."""
         token, log_probs, half, hidden, cell, fed = self.decoding(
-            token, hidden, cell, fed, position, half, uniform, temperature, memory, memory_tokens
+            token, hidden, cell, fed, position, half, uniform, temperature, keys, values, memory_tokens
         )
         return token, log_probs, half, hidden, cell, fed
 
@@ -66,9 +67,10 @@ class Sampler(nn.Module):
         device = uniforms.device
         hidden = torch.zeros((rows, self.hidden), dtype=uniforms.dtype, device=device)
         cell = hidden
-        memory = torch.zeros((rows, 0, 0, 2), dtype=uniforms.dtype, device=device)  # where there are no memories
+        keys = torch.zeros((rows, 0, 0, 0), dtype=uniforms.dtype, device=device)  # where there are no memories
+        values = keys
         if self.memories > 0:
-            memory, final = self.decoding.network.recall(memory_tokens)
+            keys, values, final = self.decoding.network.recall(memory_tokens)
             hidden, cell = self.start(final)
         fed = torch.zeros((rows, self.output), dtype=uniforms.dtype, device=device)
         token = torch.full((rows,), self.begin, dtype=torch.int64, device=device)
@@ -79,7 +81,7 @@ class Sampler(nn.Module):
         for i in range(length):
             position = torch.full((rows,), i, dtype=torch.int64, device=device)
             token, log_probs, half, hidden, cell, fed = self.step(
-                token, hidden, cell, fed, position, half, uniforms[i], temperature, memory, memory_tokens
+                token, hidden, cell, fed, position, half, uniforms[i], temperature, keys, values, memory_tokens
             )
             gained = log_probs.gather(1, token.unsqueeze(1)).squeeze(1)
             log_prob = log_prob + gained.masked_fill(done, 0.0)

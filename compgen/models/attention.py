@@ -33,19 +33,20 @@ class Attention(nn.Module):
             bound = math.sqrt(6 / (rows + size))
             nn.init.uniform_(self.position_values, -bound, bound)
 
-    def prepare(self, states: Tensor) -> Tensor:
-        """Keys and values (B, n, T, 2A) that each of the n attentions makes of encoder states (B, T, D)."""
+    def prepare(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values, (B, n, T, A) each, that the n attentions make of encoder states (B, T, D)."""
         prepared: Tensor = self.key_value(states)
         if self.tanh:
             prepared = torch.tanh(prepared)
-        return prepared.reshape(states.shape[0], states.shape[1], self.memories, 2 * self.size).transpose(1, 2)
+        prepared = prepared.reshape(states.shape[0], states.shape[1], self.memories, 2 * self.size).transpose(1, 2)
+        keys, values = prepared.chunk(2, dim=3)
+        return keys.contiguous(), values.contiguous()
 
     def queries(self, x: Tensor) -> Tensor:
-        """Queries (B, n, L, A) from decoder features (B, L, Q)."""
-        query: Tensor = self.query(x)
+        """Queries (B, n, L, A) from the query map's sums (B, L, n * A)."""
         if self.tanh:
-            query = torch.tanh(query)
-        return query.reshape(x.shape[0], x.shape[1], self.memories, self.size).transpose(1, 2)
+            x = torch.tanh(x)
+        return x.reshape(x.shape[0], x.shape[1], self.memories, self.size).transpose(1, 2)
 
     def forward(
         self, query: Tensor, keys: Tensor, values: Tensor, inside: Tensor, step: Tensor
@@ -54,8 +55,7 @@ class Attention(nn.Module):
 
         Args:
             query: (B, n, L, A) from `queries`.
-            keys, values: (B, n, T, A), the halves of what `prepare` gives. They come apart because a slice inside the
-                decoding loop would cost its whole memory again in every backward step.
+            keys, values: (B, n, T, A) from `prepare`.
             inside: (B, n, T), true where the memory has a token.
             step: (B, L) or (1, L), the decoder step of each query.
 
@@ -64,19 +64,43 @@ class Attention(nn.Module):
         """
         batch, memories, length = query.shape[0], query.shape[1], query.shape[2]
         scores = torch.matmul(query, keys.transpose(2, 3))
-        relative = step  # overwritten below; TorchScript wants it defined on both paths
+        distance = step.unsqueeze(2)  # overwritten below; TorchScript wants it defined on both paths
         if self.positions > 0:
-            token = torch.arange(keys.shape[2], device=step.device)
-            relative = (token - step.unsqueeze(2)).clamp(-self.positions, self.positions) + self.positions
-            relative = relative.unsqueeze(1).expand(batch, memories, length, keys.shape[2])  # (B, n, L, T)
-            by_row = torch.matmul(query, self.position_keys.transpose(1, 2))  # (B, n, L, 2K + 1)
+            distance = torch.arange(keys.shape[2], device=step.device) - step.unsqueeze(2)  # j - t: (B, L, T)
+            relative = distance.clamp(-self.positions, self.positions) + self.positions
+            by_row = _each(query, self.position_keys.transpose(1, 2))  # (B, n, L, 2K + 1)
+            relative = relative.unsqueeze(1).expand(batch, memories, length, keys.shape[2])
             scores = scores + torch.gather(by_row, 3, relative)
         scores = (scores / math.sqrt(self.size)).masked_fill(~inside.unsqueeze(2), self.masked)
         weights = torch.softmax(scores, dim=3)
         context = torch.matmul(weights, values)
         if self.positions > 0:
-            rows = torch.zeros(
-                (batch, memories, length, 2 * self.positions + 1), dtype=weights.dtype, device=weights.device
-            )
-            context = context + torch.matmul(rows.scatter_add(3, relative, weights), self.position_values)
+            context = context + _each(self._by_position(weights, distance, step), self.position_values)
         return context.transpose(1, 2).reshape(batch, length, memories * self.size), scores
+
+    def _by_position(self, weights: Tensor, distance: Tensor, step: Tensor) -> Tensor:
+        """Weights (B, n, L, T) summed by relative position: (B, n, L, 2K + 1).
+
+        All positions but the two clipped ones belong to one token at most, so they are gathered: a scatter would say
+        the same in one operation, which ONNX Runtime takes ten times as long for.
+        """
+        clip, time = self.positions, weights.shape[3]
+        offsets = torch.arange(1 - clip, clip, device=step.device)
+        token = step.unsqueeze(2) + offsets  # (B, L, 2K - 1): the token at each offset, if there is one
+        token = torch.where((token >= 0) & (token < time), token, time).unsqueeze(1)
+        token = token.expand(weights.shape[0], weights.shape[1], weights.shape[2], 2 * clip - 1)
+        between = torch.gather(torch.nn.functional.pad(weights, [0, 1]), 3, token)
+        before = (weights * (distance <= -clip).unsqueeze(1)).sum(dim=3, keepdim=True)
+        after = (weights * (distance >= clip).unsqueeze(1)).sum(dim=3, keepdim=True)
+        return torch.cat([before, between, after], dim=3)
+
+
+def _each(x: Tensor, matrices: Tensor) -> Tensor:
+    """Products of x (B, n, L, I) with n matrices (n, I, O): (B, n, L, O).
+
+    As n large products; a broadcast `matmul` would copy every matrix for every row of the batch.
+    """
+    batch, memories, length = x.shape[0], x.shape[1], x.shape[2]
+    rows = x.transpose(0, 1).reshape(memories, batch * length, x.shape[3])
+    product = torch.bmm(rows, matrices)
+    return product.reshape(memories, batch, length, matrices.shape[2]).transpose(0, 1)

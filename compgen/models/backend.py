@@ -19,7 +19,8 @@ STEP_INPUTS = (
     "half",
     "uniform",
     "temperature",
-    "memory",
+    "keys",
+    "values",
     "memory_tokens",
 )
 
@@ -38,9 +39,9 @@ class TorchBackend:
         return torch.from_numpy(array).to(self.device)
 
     @torch.inference_mode()
-    def encode(self, tokens: Ints) -> tuple[Floats, Floats]:
-        memory, final = self.network.encode(self._tensor(tokens))
-        return memory.cpu().numpy(), final.cpu().numpy()
+    def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
+        keys, values, final = (output.cpu().numpy() for output in self.network.encode(self._tensor(tokens)))
+        return keys, values, final
 
     @torch.inference_mode()
     def start(self, final: Floats) -> tuple[Floats, Floats]:
@@ -50,7 +51,8 @@ class TorchBackend:
     @torch.inference_mode()
     def step(self, state: dict[str, NDArray[Any]]) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
         rows = len(state["token"])
-        state = {"memory": np.empty((rows, 0, 0, 0)), "memory_tokens": np.empty((rows, 0, 0), dtype=np.int64)} | state
+        nothing = np.empty((rows, 0, 0, 0), dtype=self.shape.dtype)
+        state = {"keys": nothing, "values": nothing, "memory_tokens": np.empty((rows, 0, 0), dtype=np.int64)} | state
         outputs = self.decoding(*(self._tensor(state[name]) for name in STEP_INPUTS))
         token, log_probs, half, hidden, cell, fed = (output.cpu().numpy() for output in outputs)
         return token, log_probs, half, hidden, cell, fed

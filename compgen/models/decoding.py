@@ -6,6 +6,7 @@ reference's "mixed" decoding is (T, 0): draw the source, then answer greedily.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from compgen.models.network import Network
@@ -15,19 +16,38 @@ BANNED = -1e9
 
 
 class DecodingStep(nn.Module):
-    """`Network.step`, then the choice of the next token. `network` is public: its `encode` and `start` come before."""
+    """One step of a network in evaluation mode, and the choice of the next token.
+
+    What a token gives to gates and queries is looked up in tables made here, once, of the network's weights as they
+    are now. `network` is public: its `encode`, `recall` and `start` come before any step.
+    """
 
     banned: Tensor  # (2, V) tokens that may not come: at later steps, and at the first
+    token_gates: Tensor  # (V, 4H)
+    token_queries: Tensor  # (V, nA)
+    state_gates: Tensor  # (F + H, 4H)
+    state_queries: Tensor  # (F + H, nA)
 
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.network = network
-        self.separator, self.low = SEP, BANNED  # attributes, because TorchScript does not read a module's globals
+        self.pad, self.separator, self.low = (
+            PAD,
+            SEP,
+            BANNED,
+        )  # attributes, because TorchScript does not read a module's globals
         never = torch.zeros(network.vocabulary, dtype=torch.bool)
         never[[PAD, BOS, UNK]] = True
         first = never.clone()
         first[[EOS, SEP]] = True
         self.register_buffer("banned", torch.stack([never, first]), persistent=False)
+        with torch.no_grad():
+            embedded = network.embedding(network.shown)  # (V, E)
+            token_gates, gate_bias, state_gates, token_queries, query_bias, state_queries = network.by_operand()
+            self.register_buffer("token_gates", F.linear(embedded, token_gates, gate_bias), persistent=False)
+            self.register_buffer("token_queries", F.linear(embedded, token_queries, query_bias), persistent=False)
+            self.register_buffer("state_gates", state_gates.detach(), persistent=False)
+            self.register_buffer("state_queries", state_queries.detach(), persistent=False)
 
     def forward(
         self,
@@ -39,22 +59,28 @@ class DecodingStep(nn.Module):
         half: Tensor,
         uniform: Tensor,
         temperature: Tensor,
-        memory: Tensor,
+        keys: Tensor,
+        values: Tensor,
         memory_tokens: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Advance every row by one token.
 
         Args:
             token, position, half: (B) ids, step numbers from 0, and 0 before the separator was written, 1 after.
-            hidden, cell, fed: (B, H), (B, H), (B, F), the network's state.
+            hidden, cell, fed: (B, H), (B, H), (B, F), the network's state; fed is its last output u.
             uniform: (B) numbers in [0, 1).
             temperature: (2), of the source half and of the target half.
-            memory, memory_tokens: (B, n, T, 2A), (B, n, T).
+            keys, values, memory_tokens: (B, n, T, A), (B, n, T, A), (B, n, T).
 
         Returns:
             next token (B), log-probabilities (B, V) before bans and temperature, next half (B), next hidden, cell, fed.
         """
-        log_probs, hidden, cell, fed = self.network.step(token, hidden, cell, fed, position, memory, memory_tokens)
+        network = self.network
+        hidden, cell, u, scores = network.advance(
+            self.token_gates[token], self.token_queries[token], self.state_gates, self.state_queries,
+            hidden, cell, fed, keys, values, memory_tokens != self.pad, position.unsqueeze(1),
+        )  # fmt: skip
+        log_probs = network.merge(network.write(u)[:, 0], scores, memory_tokens)
         banned = self.banned[(position == 0).to(torch.int64)]
         allowed = torch.where(banned, torch.full_like(log_probs, self.low), log_probs)
         warmth = temperature[half].unsqueeze(1)  # (B, 1)
@@ -63,4 +89,5 @@ class DecodingStep(nn.Module):
         edge = uniform.unsqueeze(1) * cdf[:, -1:]
         drawn = (cdf <= edge).to(torch.int64).sum(dim=1).clamp(max=log_probs.shape[1] - 1)
         chosen = torch.where(warmth[:, 0] > 0, drawn, allowed.argmax(dim=1))
-        return chosen, log_probs, torch.maximum(half, (chosen == self.separator).to(torch.int64)), hidden, cell, fed
+        half = torch.maximum(half, (chosen == self.separator).to(torch.int64))
+        return chosen, log_probs, half, hidden, cell, u[:, 0]

@@ -2,8 +2,8 @@
 
 A generator writes a whole example `source → target` while it attends to n prototypes; a predictor writes the target
 while it attends to one memory, the source. Both are this class with another configuration, so both train, decode and
-export by the same code. `step` is the only decoding step; `forward`, under teacher forcing, goes through the same
-`read`, `attend` and `write`, and takes the LSTM over all steps at once where no input feeding forbids it.
+export by the same code. `advance` is one step of the decoder, in decoding (`compgen.models.decoding`) and, with input
+feeding, in training; without input feeding training takes the LSTM over all steps at once.
 
 Symbols: B batch, n memories, T memory tokens, L decoder steps, V vocabulary, H hidden, F size of the output u.
 """
@@ -68,43 +68,55 @@ class Network(nn.Module):
     # -- memories -------------------------------------------------------------------------------------------------
 
     @torch.jit.export
-    def encode(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    def encode(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Encode sequences apart from any decoding, so that each prototype need be encoded only once.
 
         Args:
             tokens: (B, T) ids, padded with 0.
 
         Returns:
-            memory (B, n, T, 2A): keys and values of each sequence in each of the n roles it may take; and the last
-            encoder states (B, n, 2 * encoder_hidden).
+            keys and values (B, n, T, A) of each sequence in each of the n roles it may take, and the last encoder
+            states (B, n, 2 * encoder_hidden).
         """
         lengths = (tokens != self.pad).sum(dim=1)
         embedded = self.embed(tokens)
-        prepared: list[Tensor] = []
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
         finals: list[Tensor] = []
         attention = self.attention
         assert attention is not None, "a network without memories encodes nothing"
         for encoder in self.encoders:
             states, final = encoder(embedded, lengths)
-            prepared.append(attention.prepare(states))
+            key, value = attention.prepare(states)
+            keys.append(key)
+            values.append(value)
             finals.append(final)
-        if len(prepared) == 1:
-            return prepared[0], finals[0].unsqueeze(1).expand(tokens.shape[0], self.memories, finals[0].shape[1])
-        own = [prepared[slot][:, slot] for slot in range(self.memories)]
-        return torch.stack(own, dim=1), torch.stack(finals, dim=1)
+        if len(finals) == 1:
+            final = finals[0].unsqueeze(1).expand(tokens.shape[0], self.memories, finals[0].shape[1])
+            return keys[0], values[0], final
+        own_keys = [keys[slot][:, slot] for slot in range(self.memories)]
+        own_values = [values[slot][:, slot] for slot in range(self.memories)]
+        return torch.stack(own_keys, dim=1), torch.stack(own_values, dim=1), torch.stack(finals, dim=1)
 
     @torch.jit.export
-    def recall(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode n memories a row, tokens (B, n, T), each in its own role: memory (B, n, T, 2A), finals (B, n, 2D)."""
-        memories: list[Tensor] = []
+    def recall(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Encode n memories a row, tokens (B, n, T), each in its own role: keys, values (B, n, T, A), finals (B, n, D).
+
+        Raises:
+            RuntimeError: there are no memories.
+        """
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
         finals: list[Tensor] = []
         for slot in range(tokens.shape[1]):
             # Roles differ in length (a second prototype may be a few tokens): no encoder runs over another's padding.
             longest = int((tokens[:, slot] != self.pad).sum(dim=1).max())
-            memory, final = self.encode(tokens[:, slot, :longest])
-            memories.append(F.pad(memory[:, slot], [0, 0, 0, tokens.shape[2] - longest]))
+            key, value, final = self.encode(tokens[:, slot, :longest])
+            rest = [0, 0, 0, tokens.shape[2] - longest]
+            keys.append(F.pad(key[:, slot], rest))
+            values.append(F.pad(value[:, slot], rest))
             finals.append(final[:, slot])
-        return torch.stack(memories, dim=1), torch.stack(finals, dim=1)
+        return torch.stack(keys, dim=1), torch.stack(values, dim=1), torch.stack(finals, dim=1)
 
     @torch.jit.export
     def start(self, final: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,15 +130,68 @@ class Network(nn.Module):
 
     # -- decoding -------------------------------------------------------------------------------------------------
 
+    def by_operand(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The maps to gates and to queries, each split by what it multiplies: the token read, and the state.
+
+        Returns:
+            gates of an embedding, weight (4H, E) and bias (4H), and of the state [fed, hidden], weight (F + H, 4H);
+            then the same for queries, (nA, E), (nA) and (F + H, nA). Without input feeding F is 0; without memories A.
+        """
+        from_input, from_hidden, input_bias, hidden_bias = list(self.lstm.parameters())
+        size = self.embedding.embedding_dim
+        state_gates = torch.cat([from_input[:, size:], from_hidden], dim=1).t().contiguous()
+        gates = from_input[:, :size], input_bias + hidden_bias, state_gates
+        if self.attention is None:
+            nothing = from_input.new_zeros(0)
+            return *gates, nothing.reshape(0, size), nothing, nothing.reshape(len(state_gates), 0)
+        query = self.attention.query
+        hidden, token, fed = torch.tensor_split(query.weight, (self.hidden, self.hidden + size), dim=1)
+        return *gates, token, query.bias, torch.cat([fed, hidden], dim=1).t().contiguous()
+
+    def advance(
+        self,
+        gates: Tensor,
+        query: Tensor,
+        state_gates: Tensor,
+        state_queries: Tensor,
+        hidden: Tensor,
+        cell: Tensor,
+        fed: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        inside: Tensor,
+        step: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """One step of the decoder.
+
+        Args:
+            gates, query: (B, 4H), (B, nA), what the token read gives to gates and queries.
+            state_gates, state_queries: (F + H, 4H), (F + H, nA) from `by_operand`.
+            hidden, cell: (B, H).
+            fed: (B, F) the last output u after dropout, at first zeros; without input feeding it has no part.
+            keys, values: (B, n, T, A) from `recall`.
+            inside: (B, n, T), true where a memory has a token.
+            step: (B, 1) or (1, 1), the number of this step, from 0.
+
+        Returns:
+            new hidden, cell (B, H), the output u (B, 1, F) and copy scores (B, n, 1, T).
+        """
+        state = torch.cat([fed, hidden], dim=1) if self.feed else hidden
+        hidden, cell = lstm_cell(torch.addmm(gates, state, state_gates), cell)
+        if self.attention is not None:
+            state = torch.cat([fed, hidden], dim=1) if self.feed else hidden
+            query = torch.addmm(query, state, state_queries)
+        u, scores = self.attend(hidden.unsqueeze(1), query.unsqueeze(1), keys, values, inside, step)
+        return hidden, cell, u, scores
+
     def attend(
-        self, hidden: Tensor, read: Tensor, keys: Tensor, values: Tensor, inside: Tensor, step: Tensor
+        self, hidden: Tensor, query: Tensor, keys: Tensor, values: Tensor, inside: Tensor, step: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Combine LSTM states (B, L, H) with what they attend to: outputs u (B, L, F) and copy scores (B, n, L, T)."""
+        """Combine LSTM states (B, L, H) with what queries (B, L, nA) find: u (B, L, F), copy scores (B, n, L, T)."""
         dropped = self.output_dropout(hidden)
         attention = self.attention
         if attention is not None:
-            query = attention.queries(torch.cat([hidden, read], dim=2))
-            context, scores = attention(query, keys, values, inside, step)
+            context, scores = attention(attention.queries(query), keys, values, inside, step)
             return self.combine(torch.cat([dropped, context], dim=2)), scores
         return self.combine(dropped), torch.zeros((hidden.shape[0], 0, hidden.shape[1], 0), device=hidden.device)
 
@@ -138,48 +203,21 @@ class Network(nn.Module):
             return logits
         return torch.matmul(u, self.embedding.weight.t())
 
-    @torch.jit.export
-    def step(
-        self,
-        token: Tensor,
-        hidden: Tensor,
-        cell: Tensor,
-        fed: Tensor,
-        position: Tensor,
-        memory: Tensor,
-        memory_tokens: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """One decoding step, with every bit of state passed in and out.
+    def merge(self, logits: Tensor, scores: Tensor, memory_tokens: Tensor) -> Tensor:
+        """Log-probabilities (B, V) of one step, copies merged into words (appendix A.3).
 
         Args:
-            token: (B) the token written last, at first the start symbol.
-            hidden, cell: (B, H).
-            fed: (B, F) the last output u, at first zeros.
-            position: (B) the number of this step, counted from 0, row by row.
-            memory: (B, n, T, 2A) from `recall`.
-            memory_tokens: (B, n, T).
-
-        Returns:
-            log-probabilities (B, V) with copies merged into words (appendix A.3), and the new hidden, cell and fed.
+            logits: (B, V).
+            scores: (B, n, 1, T).
+            memory_tokens: (B, n, T) ids.
         """
-        read = self.embed(token)
-        if self.feed:
-            read = torch.cat([read, fed], dim=1)
-        gates = F.linear(read, self.lstm.weight_ih_l0, self.lstm.bias_ih_l0)  # type: ignore[arg-type]
-        gates = gates + F.linear(hidden, self.lstm.weight_hh_l0, self.lstm.bias_hh_l0)  # type: ignore[arg-type]
-        hidden, cell = lstm_cell(gates, cell)
-        inside = memory_tokens != self.pad
-        keys, values = memory.chunk(2, dim=3)
-        u, scores = self.attend(hidden.unsqueeze(1), read.unsqueeze(1), keys, values, inside, position.unsqueeze(1))
-        logits = self.write(u)[:, 0]
-        u = self.feed_dropout(u[:, 0])
         if not self.copying:
-            return torch.log_softmax(logits, dim=1), hidden, cell, u
-        flat = scores.reshape(token.shape[0], -1)
-        slots = torch.softmax(torch.cat([logits, flat], dim=1), dim=1)
+            return torch.log_softmax(logits, dim=1)
+        rows = logits.shape[0]
+        slots = torch.softmax(torch.cat([logits, scores.reshape(rows, -1)], dim=1), dim=1)
         words = slots[:, : self.vocabulary]
-        merged = words.scatter_add(1, memory_tokens.reshape(token.shape[0], -1), slots[:, self.vocabulary :])
-        return torch.log(merged + 1e-20), hidden, cell, u
+        copied = slots[:, self.vocabulary :]
+        return torch.log(words.scatter_add(1, memory_tokens.reshape(rows, -1), copied) + 1e-20)
 
     @torch.jit.unused  # training alone goes through here
     def forward(self, inputs: Tensor, memory_tokens: Tensor) -> tuple[Tensor, Tensor]:
@@ -189,21 +227,23 @@ class Network(nn.Module):
             logits (B, L, V) and copy scores (B, n, L, T).
         """
         read = self.embed(inputs)
-        memory, final = read, read  # placeholders of the right type when there are no memories
+        keys, values = read, read  # placeholders of the right type when there are no memories
         hidden = torch.zeros((inputs.shape[0], self.hidden), dtype=read.dtype, device=read.device)
         cell = hidden
         if self.attention is not None:
-            memory, final = self.recall(memory_tokens)
+            keys, values, final = self.recall(memory_tokens)
             hidden, cell = self.start(final)
         inside = memory_tokens != PAD
-        keys, values = memory.chunk(2, dim=-1)
         step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)
-        if not self.feed:
-            states = self.lstm(read, (hidden.unsqueeze(0), cell.unsqueeze(0)))[0]
-            u, scores = self.attend(states, read, keys, values, inside, step)
+        if self.feed:
+            u, scores = self._fed_loop(read, hidden, cell, keys, values, inside, step)
             return self.write(u), scores
-        outputs, all_scores = self._fed_loop(read, hidden, cell, keys, values, inside, step)
-        return self.write(outputs), all_scores
+        states = self.lstm(read, (hidden.unsqueeze(0), cell.unsqueeze(0)))[0]
+        query = read
+        if self.attention is not None:
+            query = self.attention.query(torch.cat([states, read], dim=2))
+        u, scores = self.attend(states, query, keys, values, inside, step)
+        return self.write(u), scores
 
     def _fed_loop(
         self,
@@ -216,19 +256,16 @@ class Network(nn.Module):
         step: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """The recurrence with input feeding. What does not depend on the state is computed for all steps before it."""
-        size = embedded.shape[2]
-        from_input, from_hidden, input_bias, hidden_bias = self.lstm.parameters()
-        given = F.linear(embedded, from_input[:, :size], input_bias + hidden_bias)  # (B, L, 4H)
-        recurrent = torch.cat([from_input[:, size:], from_hidden], dim=1).t()  # (F + H, 4H)
+        token_gates, gate_bias, state_gates, token_queries, query_bias, state_queries = self.by_operand()
+        gates = F.linear(embedded, token_gates, gate_bias).unbind(1)  # L of (B, 4H)
+        queries = F.linear(embedded, token_queries, query_bias).unbind(1)
         fed = torch.zeros((embedded.shape[0], self.output), dtype=embedded.dtype, device=embedded.device)
         outputs: list[Tensor] = []
         all_scores: list[Tensor] = []
-        for t, (now, read) in enumerate(zip(given.unbind(1), embedded.unbind(1), strict=True)):
-            gates = torch.addmm(now, torch.cat([fed, hidden], dim=1), recurrent)
-            hidden, cell = lstm_cell(gates, cell)
-            read = torch.cat([read, fed], dim=1)
-            now_at = step[:, t : t + 1]
-            u, scores = self.attend(hidden.unsqueeze(1), read.unsqueeze(1), keys, values, inside, now_at)
+        for gate, query, now in zip(gates, queries, step.t().unsqueeze(2), strict=True):
+            hidden, cell, u, scores = self.advance(
+                gate, query, state_gates, state_queries, hidden, cell, fed, keys, values, inside, now
+            )
             fed = self.feed_dropout(u[:, 0])
             outputs.append(u)
             all_scores.append(scores)

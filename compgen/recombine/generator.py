@@ -50,6 +50,13 @@ class RecombineConfig(Configuration):
         description="tokens that fewer distinct examples hold are embedded as <unk>, and told apart by copying alone; "
         "not in the paper",
     )
+    token_swap: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="probability that a token type changes places with others of its side throughout a training row; "
+        "not in the paper",
+    )
     max_tokens: int | None = Field(None, ge=3, description="cut sequences to so many tokens (45 in the reference)")
 
     @model_validator(mode="before")
@@ -59,10 +66,20 @@ class RecombineConfig(Configuration):
 
 
 class NeighborhoodExamples:
-    """Rows of (example, prototypes) as batches for the training loop."""
+    """Rows of (example, prototypes) as batches for the training loop.
 
-    def __init__(self, sequences: Sequences, rows: NDArray[np.int32], batch: int, seed: int) -> None:
-        self.rows, self.batch, self.seed = rows.astype(np.int64), batch, seed
+    With `swap` p > 0, each row draws a set of token types (each type with probability p) that change places at random
+    among those of their side, source or target, in the example and its prototypes alike. What a token means in all
+    other rows is then no safe guide; what the prototypes show is.
+    """
+
+    def __init__(self, sequences: Sequences, rows: NDArray[np.int32], batch: int, seed: int, swap: float = 0.0) -> None:
+        self.rows, self.batch, self.seed, self.swap = rows.astype(np.int64), batch, seed, swap
+        sources = {token for sequence in sequences for token in sequence[: sequence.index(SEP_ID)]}
+        targets = {token for sequence in sequences for token in sequence[sequence.index(SEP_ID) + 1 :]}
+        self.types = max(sources | targets) + 1
+        # Types that both sides use stay in place: no side is theirs.
+        self.sides = [np.array(sorted(sources - targets)), np.array(sorted(targets - sources))]
         self.targets = pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences])
         self.lengths = np.array([len(sequence) for sequence in sequences])
 
@@ -77,7 +94,23 @@ class NeighborhoodExamples:
         sequences = self.targets[chosen[:, 0], : self.lengths[chosen[:, 0]].max() + 2]
         longest = int(self.lengths[chosen[:, 1:]].max(initial=0)) + 1
         memories = self.targets[chosen[:, 1:], 1 : longest + 1]
+        if self.swap:
+            places = self._places(rows)
+            row = np.arange(len(rows))
+            sequences, memories = places[row[:, None], sequences], places[row[:, None, None], memories]
         return torch.from_numpy(sequences), torch.from_numpy(memories)
+
+    def _places(self, rows: Rows) -> NDArray[np.int64]:
+        """What each token becomes in each of some rows, (B, V); a function of the rows alone, so training resumes."""
+        rng = np.random.default_rng([self.seed, *rows.tolist()])
+        places = np.tile(np.arange(self.types), (len(rows), 1))
+        for side in self.sides:
+            drawn = rng.random((len(rows), len(side))) < self.swap
+            # Both orders put the types drawn first, in their own order and at random; the others stay where they are.
+            own = np.argsort(~drawn, axis=1, kind="stable")
+            mixed = np.argsort(np.where(drawn, rng.random(drawn.shape), 1 + np.arange(len(side))), axis=1)
+            places[np.arange(len(rows))[:, None], side[own]] = side[mixed]
+        return places
 
 
 def as_sequences(dataset: Dataset, vocabulary: Vocabulary, max_tokens: int | None = None) -> Sequences:
@@ -118,7 +151,7 @@ def train_generator(
     watched = NeighborhoodExamples(sequences, held_out, 256, seed)
     outcome = train(
         network,
-        NeighborhoodExamples(sequences, training, config.optimisation.batch, seed),
+        NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.token_swap),
         config.optimisation,
         out,
         seed=seed,

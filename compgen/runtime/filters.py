@@ -4,7 +4,7 @@ Order matters for the counts only: a sample is counted under the first reason it
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.errors import UserError
-from compgen.runtime.sampler import Draw
+from compgen.runtime.sampler import EOS_ID, SEP_ID, Draw, Tokens
 
-SEP_ID, EOS_ID = 3, 2
 FILTERS = ("novel", "unique", "rare")
-
-Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -110,12 +107,20 @@ class Filter:
         self.seen: set[bytes] = set()
         self.common = training.common(config.ngram, config.rarity) if "rare" in config.names else set()
 
+    @property
+    def unwanted(self) -> Container[Tokens]:
+        """Sources that no sample may have: a row that has drawn one need not go on to its target."""
+        return self.training.sources if "novel" in self.config.names and self.config.novelty != "pair" else ()
+
     def keep(self, draws: Iterable[Draw]) -> Iterator[tuple[Draw, Tokens, Tokens]]:
         """The draws that pass, with their source and target; all others are counted by reason."""
         for draw in draws:
             self.counts.drawn += 1
             pair = halves(draw.tokens)
-            reason = "unfinished" if not draw.finished else "malformed" if pair is None else self._reason(*pair)
+            if draw.given_up:
+                reason = "not novel"
+            else:
+                reason = "unfinished" if not draw.finished else "malformed" if pair is None else self._reason(*pair)
             if reason:
                 self.counts.rejected[reason] += 1
             elif pair is not None:

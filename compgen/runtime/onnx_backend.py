@@ -19,7 +19,7 @@ Feed = dict[str, NDArray[Any]]
 
 # What a graph may ask for, and what it must give.
 INTERFACES = {
-    ENCODER: (("tokens",), ("memory", "final")),
+    ENCODER: (("tokens",), ("keys", "values", "final")),
     START: (("final",), ("first_hidden", "first_cell")),
     STEP: (
         (*STATE, "uniform", "temperature"),
@@ -72,10 +72,10 @@ class OnnxBackend:
         """Where the graphs run, in ONNX Runtime's words."""
         return str(self._step.session.get_providers()[0])
 
-    def encode(self, tokens: Ints) -> tuple[Floats, Floats]:
+    def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
         assert self._encoder is not None, "a network without memories encodes nothing"
-        memory, final = self._encoder({"tokens": tokens})
-        return memory, final
+        keys, values, final = self._encoder({"tokens": tokens})
+        return keys, values, final
 
     def start(self, final: Floats) -> tuple[Floats, Floats]:
         if self._start is None:

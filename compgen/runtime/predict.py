@@ -59,9 +59,10 @@ def opening(backend: Backend, memory_tokens: Ints, half: int) -> State:
     }
     if memories:
         encoded = [backend.encode(np.ascontiguousarray(memory_tokens[:, slot])) for slot in range(memories)]
-        state["memory"] = np.stack([memory[:, slot] for slot, (memory, _) in enumerate(encoded)], axis=1)
+        state["keys"], state["values"], final = (
+            np.stack([part[:, slot] for slot, part in enumerate(parts)], axis=1) for parts in zip(*encoded, strict=True)
+        )
         state["memory_tokens"] = memory_tokens
-        final = np.stack([final[:, slot] for slot, (_, final) in enumerate(encoded)], axis=1)
         state["hidden"], state["cell"] = backend.start(final)
     return state
 

@@ -3,11 +3,14 @@
 A draw is a function of (generator, seed, address) alone, because its prototypes and uniform numbers are addressed and
 a row never sees its neighbours. So the order of work is free: worker threads share one counter of addresses, each
 keeps its own batch full, and `draws` puts the results back in order.
+
+A row can be given up when its source half is complete: a filter that asks for new sources has no use for the target
+of a known one, and on SCAN nearly all sources are known and two thirds of the tokens are targets.
 """
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +22,9 @@ from compgen.runtime.pool import PrototypePool
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
-BOS_ID, EOS_ID = 1, 2
+BOS_ID, EOS_ID, SEP_ID = 1, 2, 3
+
+Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,8 @@ class Backend(Protocol):
 
     shape: Shape
 
-    def encode(self, tokens: Ints) -> tuple[Floats, Floats]:
-        """Tokens (B, T) to memory (B, n, T, 2A) and last encoder states (B, n, D)."""
+    def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
+        """Tokens (B, T) to keys and values (B, n, T, A) and last encoder states (B, n, D)."""
 
     def start(self, final: Floats) -> tuple[Floats, Floats]:
         """Last encoder states (B, n, D) to the first hidden and cell (B, H)."""
@@ -51,43 +56,71 @@ class Draw:
     """One sample as it was drawn, before any filter."""
 
     index: int
-    tokens: tuple[int, ...]  # source SEP target, without the end symbol
+    tokens: Tokens  # source SEP target, without the end symbol
     finished: bool  # false when the length limit came first
     log_prob: float  # of all tokens and the end symbol, before temperature
     prototypes: tuple[int, ...]  # rows of the pool
+    given_up: bool = False  # at the end of the source: nothing follows the separator
 
 
 class Memories:
-    """Encoded prototypes, each encoded when first used and then kept (two thirds of the work of a naive loop)."""
+    """Encoded prototypes, each encoded when first asked for and then kept (two thirds of the work of a naive loop).
+
+    Threads share it: what one is encoding, others wait for, and meanwhile encode what else they need.
+    """
+
+    NEW, CLAIMED, ENCODED = 0, 1, 2
 
     def __init__(self, backend: Backend, pool: PrototypePool, block: int = 128) -> None:
         self.backend, self.pool, self.block = backend, pool, block
         self.width = pool.longest
-        self.known = np.zeros(len(pool.tokens), dtype=bool)
-        self.memory: Floats | None = None
-        self.final: Floats | None = None
-        self.lock = threading.Lock()
+        self.lengths = (pool.tokens != 0).sum(axis=1)
+        self.status = np.full(len(pool.tokens), self.NEW, dtype=np.int8)
+        self.changed = threading.Condition()
+        self.encoded: list[Floats] = []  # keys, values and last states of each sequence in each role
 
-    def fetch(self, chosen: Ints) -> tuple[Floats, Ints, Floats]:
-        """Memory (B, n, T, 2A), tokens (B, n, T) and last encoder states (B, n, D) for prototypes (B, n)."""
-        with self.lock:
-            self._encode(np.unique(chosen[~self.known[chosen]]))
-        assert self.memory is not None, "prototypes are encoded before they are fetched"
-        assert self.final is not None, "as are their last states"
+    def prepare(self, chosen: Ints) -> None:
+        """Encode those of some prototypes that are not encoded yet; many at once are cheaper than few."""
+        wanted = np.unique(chosen)
+        while True:
+            with self.changed:
+                mine = wanted[self.status[wanted] == self.NEW]
+                if not len(mine):
+                    if (self.status[wanted] == self.ENCODED).all():
+                        return
+                    self.changed.wait()
+                    continue
+                self.status[mine] = self.CLAIMED
+            outcome = self.NEW  # if encoding fails, others may try, and fail for themselves
+            try:
+                self._encode(mine)
+                outcome = self.ENCODED
+            finally:
+                with self.changed:
+                    self.status[mine] = outcome
+                    self.changed.notify_all()
+
+    def fetch(self, chosen: Ints) -> dict[str, NDArray[Any]]:
+        """Keys, values (B, n, T, A), tokens (B, n, T) and last states (B, n, D) of prepared prototypes (B, n)."""
         slots = np.arange(chosen.shape[1])
+        keys, values, final = (part[chosen, slots] for part in self.encoded)
         tokens = self.pool.tokens[chosen, : self.width].astype(np.int64)
-        return self.memory[chosen, slots], tokens, self.final[chosen, slots]
+        return {"keys": keys, "values": values, "memory_tokens": tokens, "final": final}
 
-    def _encode(self, missing: Ints) -> None:
-        for start in range(0, len(missing), self.block):
-            rows = missing[start : start + self.block]
-            memory, final = self.backend.encode(self.pool.tokens[rows, : self.width].astype(np.int64))
-            if self.memory is None or self.final is None:
-                # Pages of an empty array take memory only once they are written to.
-                self.memory = np.empty((len(self.known), *memory.shape[1:]), dtype=memory.dtype)
-                self.final = np.empty((len(self.known), *final.shape[1:]), dtype=final.dtype)
-            self.memory[rows], self.final[rows] = memory, final
-            self.known[rows] = True
+    def _encode(self, rows: Ints) -> None:
+        rows = rows[np.argsort(self.lengths[rows], kind="stable")]
+        for start in range(0, len(rows), self.block):
+            block = rows[start : start + self.block]
+            longest = int(self.lengths[block[-1]])
+            keys, values, final = self.backend.encode(self.pool.tokens[block, :longest].astype(np.int64))
+            with self.changed:
+                if not self.encoded:
+                    # Pages of zeros take memory only once they are written to.
+                    shape = (len(self.status), keys.shape[1], self.width, keys.shape[3])
+                    shapes = (shape, shape, (len(self.status), *final.shape[1:]))
+                    self.encoded = [np.zeros(shape, dtype=keys.dtype) for shape in shapes]
+            self.encoded[0][block, :, :longest], self.encoded[1][block, :, :longest] = keys, values
+            self.encoded[2][block] = final
 
 
 class Addresses:
@@ -110,6 +143,55 @@ class Addresses:
             self.stop = min(self.stop, self.next)
 
 
+class _Supply:
+    """Rows yet to be begun. What an address decides is worked out for a block of addresses at a time."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        pool: PrototypePool,
+        memories: Memories,
+        addresses: Addresses,
+        seed: int,
+        max_length: int,
+    ) -> None:
+        self.backend, self.pool, self.memories, self.addresses = backend, pool, memories, addresses
+        self.seed, self.max_length = seed, max_length
+        self.ready: dict[str, NDArray[Any]] = self._block(0)
+
+    def take(self, count: int) -> dict[str, NDArray[Any]]:
+        """The state of up to `count` rows at their first step; fewer when the addresses are used up."""
+        while len(self.ready["index"]) < count:
+            block = self._block(BLOCK)
+            if not len(block["index"]):
+                break
+            self.ready = {name: np.concatenate([values, block[name]]) for name, values in self.ready.items()}
+        taken = {name: values[:count] for name, values in self.ready.items()}
+        self.ready = {name: values[count:] for name, values in self.ready.items()}
+        rows, shape = len(taken["index"]), self.backend.shape
+        taken["token"] = np.full(rows, BOS_ID, dtype=np.int64)
+        taken["position"], taken["half"] = np.zeros((2, rows), dtype=np.int64)
+        taken["hidden"], taken["cell"] = np.zeros((2, rows, shape.hidden), dtype=shape.dtype)
+        taken["fed"] = np.zeros((rows, shape.output), dtype=shape.dtype)
+        taken["written"] = np.zeros((rows, self.max_length), dtype=np.int64)
+        taken["log_prob"] = np.zeros(rows)
+        if self.pool.prototypes and rows:
+            taken |= self.memories.fetch(taken["chosen"])
+            taken["hidden"], taken["cell"] = self.backend.start(taken.pop("final"))
+        return taken
+
+    def _block(self, count: int) -> dict[str, NDArray[Any]]:
+        samples = self.addresses.take(count)
+        chosen = self.pool.choose(self.seed, samples)
+        if self.pool.prototypes and len(samples):
+            self.memories.prepare(chosen)
+        return {
+            "index": samples,
+            "chosen": chosen,
+            "numbers": random.uniforms(self.seed, samples, self.max_length).astype(self.backend.shape.dtype),
+        }
+
+
 def run_slots(
     backend: Backend,
     pool: PrototypePool,
@@ -120,73 +202,66 @@ def run_slots(
     slots: int,
     max_length: int,
     temperature: tuple[float, float],
+    unwanted: Container[Tokens] = (),
 ) -> Iterator[list[Draw]]:
     """Draw all addresses that can be had with a batch of at most `slots` rows; yield draws as they finish."""
-    shape = backend.shape
-    warmth = np.array(temperature, dtype=shape.dtype)
-
-    def fresh(samples: Ints) -> dict[str, NDArray[Any]]:
-        picked = pool.choose(seed, samples)
-        rows = len(samples)
-        new: dict[str, NDArray[Any]] = {
-            "token": np.full(rows, BOS_ID, dtype=np.int64),
-            "position": np.zeros(rows, dtype=np.int64),
-            "half": np.zeros(rows, dtype=np.int64),
-            "hidden": np.zeros((rows, shape.hidden), dtype=shape.dtype),
-            "cell": np.zeros((rows, shape.hidden), dtype=shape.dtype),
-            "fed": np.zeros((rows, shape.output), dtype=shape.dtype),
-            "index": samples,
-            "chosen": picked,
-            "written": np.zeros((rows, max_length), dtype=np.int64),
-            "numbers": random.uniforms(seed, samples, max_length),
-            "log_prob": np.zeros(rows),
-        }
-        if pool.prototypes:
-            new["memory"], new["memory_tokens"], final = memories.fetch(picked)
-            new["hidden"], new["cell"] = backend.start(final)
-        return new
-
-    opening = addresses.take(slots)
-    if not len(opening):  # others were quicker
-        return
-    state = fresh(opening)
-    while len(state["index"]):
-        rows = np.arange(len(state["index"]))
+    warmth = np.array(temperature, dtype=backend.shape.dtype)
+    supply = _Supply(backend, pool, memories, addresses, seed, max_length)
+    state = supply.take(slots)
+    rows = np.arange(len(state["index"]))
+    while len(rows):
         position = state["position"]
         inputs = {name: state[name] for name in STATE if name in state}
-        inputs["uniform"] = state["numbers"][rows, position].astype(shape.dtype)
+        inputs["uniform"] = state["numbers"][rows, position]
         inputs["temperature"] = warmth
         token, log_probs, half, hidden, cell, fed = backend.step(inputs)
         state["log_prob"] += log_probs[rows, token]
         state["written"][rows, position] = token
-        state.update(token=token, half=half, hidden=hidden, cell=cell, fed=fed, position=position + 1)
-        done = np.flatnonzero((token == EOS_ID) | (position + 1 >= max_length))
+        position += 1
+        given_up = _with_source(state, np.flatnonzero(half > state["half"]), unwanted) if unwanted else []
+        state.update(token=token, half=half, hidden=hidden, cell=cell, fed=fed)
+        ended = (token == EOS_ID) | (position >= max_length)
+        ended[given_up] = True
+        done = np.flatnonzero(ended)
         if not len(done):
             continue
-        yield [_draw(state, row) for row in done.tolist()]
-        refill = addresses.take(len(done))
-        if len(refill):
-            for name, values in fresh(refill).items():
-                state[name][done[: len(refill)]] = values
-        if len(refill) < len(done):  # nothing left to draw: go on with the rows that are not done
-            keep = np.delete(rows, done[len(refill) :])
+        yield _finished(state, done, set(given_up))
+        fresh = supply.take(len(done))
+        refilled = done[: len(fresh["index"])]
+        if len(refilled):
+            for name, values in fresh.items():
+                state[name][refilled] = values
+        if len(refilled) < len(done):  # nothing left to draw: go on with the rows that are not done
+            keep = np.delete(rows, done[len(refilled) :])
             state = {name: values[keep] for name, values in state.items()}
+            rows = np.arange(len(keep))
 
 
-STATE = ("token", "hidden", "cell", "fed", "position", "half", "memory", "memory_tokens")
+STATE = ("token", "hidden", "cell", "fed", "position", "half", "keys", "values", "memory_tokens")
+BLOCK = 256
 
 
-def _draw(state: dict[str, NDArray[Any]], row: int) -> Draw:
-    length = int(state["position"][row])
-    tokens = state["written"][row, :length].tolist()
-    finished = tokens[-1] == EOS_ID
-    return Draw(
-        index=int(state["index"][row]),
-        tokens=tuple(tokens[:-1] if finished else tokens),
-        finished=finished,
-        log_prob=float(state["log_prob"][row]),
-        prototypes=tuple(state["chosen"][row].tolist()),
-    )
+def _with_source(state: dict[str, NDArray[Any]], rows: Ints, unwanted: Container[Tokens]) -> list[int]:
+    """Those of `rows`, which have just written their separator, whose source is unwanted."""
+    sources = zip(rows.tolist(), state["written"][rows].tolist(), state["position"][rows].tolist(), strict=True)
+    return [row for row, written, length in sources if tuple(written[: length - 1]) in unwanted]
+
+
+def _finished(state: dict[str, NDArray[Any]], done: Ints, given_up: set[int]) -> list[Draw]:
+    """The draws in some rows that are done."""
+    names = ("index", "written", "position", "token", "log_prob", "chosen")
+    columns = (done.tolist(), *(state[name][done].tolist() for name in names))
+    return [
+        Draw(
+            index=index,
+            tokens=tuple(written[: length - (last == EOS_ID)]),
+            finished=last == EOS_ID,
+            log_prob=log_prob,
+            prototypes=tuple(chosen),
+            given_up=row in given_up,
+        )
+        for row, index, written, length, last, log_prob, chosen in zip(*columns, strict=True)
+    ]
 
 
 def draws(
@@ -200,8 +275,11 @@ def draws(
     temperature: tuple[float, float],
     slots: int = 256,
     workers: int = 1,
+    unwanted: Container[Tokens] = (),
 ) -> Iterator[Draw]:
     """Draws of addresses start .. stop - 1, in order, computed by `workers` threads of `slots` rows each.
+
+    A draw whose source is `unwanted` is given up there and has no target.
 
     Closing the iterator stops the workers. An exception in a worker is raised here.
     """
@@ -220,6 +298,7 @@ def draws(
                 slots=slots,
                 max_length=max_length,
                 temperature=temperature,
+                unwanted=unwanted,
             ):
                 results.put(finished)
             results.put(None)

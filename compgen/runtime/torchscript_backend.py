@@ -44,9 +44,9 @@ class TorchScriptBackend:
         except RuntimeError as error:
             raise BundleError(f"{path}: torch cannot load it: {' '.join(str(error).split())[:200]}") from error
 
-    def encode(self, tokens: Ints) -> tuple[Floats, Floats]:
-        memory, final = self._call(self._module.encode, tokens)
-        return memory, final
+    def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
+        keys, values, final = self._call(self._module.encode, tokens)
+        return keys, values, final
 
     def start(self, final: Floats) -> tuple[Floats, Floats]:
         hidden, cell = self._call(self._module.start, final)
@@ -54,11 +54,8 @@ class TorchScriptBackend:
 
     def step(self, state: dict[str, NDArray[Any]]) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
         rows = len(state["token"])
-        nothing = {
-            "memory": np.empty((rows, 0, 0, 0), self.shape.dtype),
-            "memory_tokens": np.empty((rows, 0, 0), np.int64),
-        }
-        inputs = nothing | state
+        nothing = np.empty((rows, 0, 0, 0), self.shape.dtype)
+        inputs = {"keys": nothing, "values": nothing, "memory_tokens": np.empty((rows, 0, 0), np.int64)} | state
         order = (*STATE[:6], "uniform", "temperature", *STATE[6:])
         token, log_probs, half, hidden, cell, fed = self._call(self._module.step, *(inputs[name] for name in order))
         return token, log_probs, half, hidden, cell, fed

@@ -5,8 +5,9 @@
 Two tables from one run. The first decodes one batch after another by continuous batching, prototypes encoded
 beforehand, one worker with all cores. The second is end to end: `compgen sample` as a user runs it (prototype choice,
 encoding, filters, writing) against the plain PyTorch loop: encode the batch's prototypes, decode until every row is
-done, next batch. Medians over repeats. The limit is the multiplications of the decoding step at the measured rate of
-ONNX Runtime's matrix product, the faster of the two libraries here.
+done, next batch. It first checks that both give the same samples (up to draws at a float32 boundary). Medians over
+repeats. The limit is the multiplications of the decoding step at the measured rate of ONNX Runtime's matrix product,
+the faster of the two libraries here.
 """
 
 import argparse
@@ -16,16 +17,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import torch
+import torch.nn.functional as F
 from onnx import TensorProto, helper
 
 from compgen.export.bundle_writer import export
 from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
+from compgen.models.decoding import EOS, SEP, DecodingStep
+from compgen.models.network import lstm_cell
 from compgen.runtime import random
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.filters import Filter, FilterConfig, Training
@@ -83,11 +88,11 @@ def matrix_rates(hidden: int, threads: int) -> tuple[float, float]:
 
 
 def flops_a_token(config: NetworkConfig, vocabulary: int, time_steps: int) -> float:
-    """Multiplications and additions of one row's decoding step."""
+    """Multiplications and additions of one row's decoding step; what the token read gives is looked up."""
     c = config
-    read = c.embedding + (c.output if c.feed else 0)
-    gates = (read + c.hidden) * 4 * c.hidden
-    query = (c.hidden + read) * c.memories * c.attention
+    state = c.hidden + (c.output if c.feed else 0)
+    gates = state * 4 * c.hidden
+    query = state * c.memories * c.attention
     attend = c.memories * 2 * c.attention * (time_steps + 2 * c.positions + 1)
     write = (c.hidden + c.memories * c.attention) * c.output + c.output * vocabulary
     return 2.0 * (gates + query + attend + write)
@@ -108,49 +113,56 @@ def decode(
     return samples, tokens
 
 
-def plain_loop(
-    backend: TorchBackend, pool: PrototypePool, checkpoint: Checkpoint, batch: int, count: int
-) -> Iterator[Draw]:
+@torch.inference_mode()
+def plain_loop(checkpoint: Checkpoint, pool: PrototypePool, batch: int, count: int) -> Iterator[Draw]:
     """What one writes first: encode the prototypes of a batch, decode until all rows are done, next batch."""
-    warmth = np.array(checkpoint.sampling["temperature"], dtype=np.float32)
+    network, lstm = checkpoint.network, checkpoint.network.lstm
+    assert network.attention is not None, "a generator with prototypes"
+    banned = DecodingStep(network).banned
+    warmth = torch.tensor(checkpoint.sampling["temperature"])
     for begin in range(0, count, batch):
         samples = np.arange(begin, min(begin + batch, count))
         rows, chosen = len(samples), pool.choose(SEED, samples)
-        tokens = pool.tokens[chosen, : pool.longest].astype(np.int64)
-        memory = np.stack([backend.encode(tokens[:, k])[0][:, k] for k in range(pool.prototypes)], axis=1)
-        numbers = random.uniforms(SEED, samples, checkpoint.max_length)
-        state = {
-            "token": np.ones(rows, dtype=np.int64),
-            "half": np.zeros(rows, dtype=np.int64),
-            "hidden": np.zeros((rows, backend.shape.hidden), dtype=np.float32),
-            "cell": np.zeros((rows, backend.shape.hidden), dtype=np.float32),
-            "fed": np.zeros((rows, backend.shape.output), dtype=np.float32),
-        }
-        written, done = [], np.zeros(rows, dtype=bool)
+        memory_tokens = torch.from_numpy(pool.tokens[chosen, : pool.longest].astype(np.int64))
+        numbers = torch.from_numpy(random.uniforms(SEED, samples, checkpoint.max_length))
+        keys, values, final = network.recall(memory_tokens)
+        hidden, cell = network.start(final)
+        fed, inside = torch.zeros(rows, network.output), memory_tokens != 0
+        token, half = torch.ones(rows, dtype=torch.int64), torch.zeros(rows, dtype=torch.int64)
+        written, done = [], torch.zeros(rows, dtype=torch.bool)
         for step in range(checkpoint.max_length):
-            fixed = {"memory": memory, "memory_tokens": tokens, "temperature": warmth}
-            position = np.full(rows, step)
-            token, _, half, hidden, cell, fed = backend.step(
-                state | fixed | {"position": position, "uniform": numbers[:, step]}
-            )
-            state = {"token": token, "half": half, "hidden": hidden, "cell": cell, "fed": fed}
+            read = torch.cat([network.embed(token), fed], dim=1)
+            gates = F.linear(read, lstm.weight_ih_l0, lstm.bias_ih_l0)
+            gates = gates + F.linear(hidden, lstm.weight_hh_l0, lstm.bias_hh_l0)
+            hidden, cell = lstm_cell(gates, cell)
+            query = network.attention.query(torch.cat([hidden, read], dim=1)).unsqueeze(1)
+            u, scores = network.attend(hidden.unsqueeze(1), query, keys, values, inside, torch.tensor([[step]]))
+            fed = u[:, 0]
+            log_probs = network.merge(network.write(u)[:, 0], scores, memory_tokens)
+            log_probs = log_probs.masked_fill(banned[int(step == 0)], -1e9)
+            heat = warmth[half]
+            cdf = torch.softmax(log_probs / torch.where(heat > 0, heat, 1).unsqueeze(1), dim=1).cumsum(dim=1)
+            drawn = (cdf <= numbers[:, step, None] * cdf[:, -1:]).sum(dim=1).clamp(max=network.vocabulary - 1)
+            token = torch.where(heat > 0, drawn, log_probs.argmax(dim=1))
+            half = half | (token == SEP)
             written.append(token)
-            done |= token == 2
+            done |= token == EOS
             if done.all():
                 break
-        for row, line in enumerate(np.stack(written, axis=1).tolist()):
-            end = line.index(2) if 2 in line else len(line)
-            yield Draw(int(samples[row]), tuple(line[:end]), 2 in line, 0.0, tuple(chosen[row].tolist()))
+        for row, line in enumerate(torch.stack(written, dim=1).tolist()):
+            end = line.index(EOS) if EOS in line else len(line)
+            yield Draw(int(samples[row]), tuple(line[:end]), EOS in line, 0.0, tuple(chosen[row].tolist()))
 
 
-def through_filters(found: Iterator[Draw], training: Training, checkpoint: Checkpoint, out: Path) -> int:
-    """Filter and write draws as `compgen sample` does; returns how many were kept."""
-    judge = Filter(FilterConfig(("novel", "unique")), training)
+def write_kept(judge: Filter, found: Iterator[Draw], checkpoint: Checkpoint, out: Path) -> list[tuple[int, ...]]:
+    """Filter and write draws as `compgen sample` does; returns the tokens of those that were kept."""
+    kept = []
     with sample_writer(str(out)) as write:
         for draw, source, target in judge.keep(found):
             words = checkpoint.vocabulary.decode
             write(Sample(draw.index, words(source), words(target), draw.log_prob, draw.prototypes))
-    return judge.counts.kept
+            kept.append(draw.tokens)
+    return kept
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -204,25 +216,37 @@ def main() -> None:
                     f"| {name} | {batch} | {samples_s:,.0f} | {tokens_s:,.0f} | {tokens_s / limit:.0%} | {ratio:.1f} |"
                 )
                 sys.stdout.flush()
-        training, out, count = Training(pool.tokens), Path(folder) / "samples.jsonl", 4 * options.samples
-        first, second = checkpoint.sampling["temperature"]
-        eager = TorchBackend(checkpoint.network)
-        one_each = OnnxBackend(bundle, 1, "cpu")
+        end_to_end(checkpoint, pool, bundle, options.samples, options.threads, Path(folder) / "samples.jsonl")
 
-        def plain() -> None:
-            through_filters(plain_loop(eager, pool, checkpoint, 256, options.samples), training, checkpoint, out)
 
-        def ours() -> None:
-            found = draws(
-                one_each, pool, seed=SEED, start=0, stop=count, max_length=checkpoint.max_length,
-                temperature=(first, second), slots=256, workers=options.threads,
-            )  # fmt: skip
-            through_filters(found, training, checkpoint, out)
+def end_to_end(
+    checkpoint: Checkpoint, pool: PrototypePool, bundle: Bundle, samples: int, threads: int, out: Path
+) -> None:
+    """Prototype choice, encoding, filters and writing included: ours against the plain loop, at batch 256."""
+    training, (first, second) = Training(pool.tokens), checkpoint.sampling["temperature"]
 
-        plain()
-        slow, fast = options.samples / timed(plain), count / timed(ours)
-        print("\nend to end, batch 256, filters and writing included, samples/s:")
-        print(f"plain PyTorch loop {slow:,.0f}; compgen sample {fast:,.0f}; ratio {fast / slow:.1f}")
+    def plain(names: tuple[str, ...], count: int) -> list[tuple[int, ...]]:
+        return write_kept(
+            Filter(FilterConfig(names), training), plain_loop(checkpoint, pool, 256, count), checkpoint, out
+        )
+
+    def ours(names: tuple[str, ...], count: int) -> list[tuple[int, ...]]:
+        judge = Filter(FilterConfig(names), training)
+        backend = OnnxBackend(bundle, 1, "cpu")  # anew, so that every prototype is encoded within the measured time
+        found = draws(
+            backend, pool, seed=SEED, start=0, stop=count, max_length=checkpoint.max_length,
+            temperature=(first, second), slots=256, workers=threads, unwanted=judge.unwanted,
+        )  # fmt: skip
+        return write_kept(judge, found, checkpoint, out)
+
+    print("\n| end to end, batch 256 | plain loop, draws/s | compgen sample, draws/s | ratio |\n|---|---|---|---|")
+    expected, found = set(plain((), samples)), set(ours((), samples))
+    assert len(expected & found) > 0.99 * len(expected), "the plain loop draws other samples"
+    many = 16 * samples
+    for names in (("novel", "unique"), ()):
+        slow = samples / timed(partial(plain, names, samples))
+        fast = many / timed(partial(ours, names, many))
+        print(f"| filters: {', '.join(names) or 'none'} | {slow:,.0f} | {fast:,.0f} | {fast / slow:.1f} |")
 
 
 if __name__ == "__main__":

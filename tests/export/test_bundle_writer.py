@@ -40,7 +40,7 @@ def test_a_manifest_says_what_the_model_is():
     assert manifest.sampling == {"temperature": [1.0, 0.5]}
     assert manifest.trained_on == {"data": "made up"}
     shapes = {tensor.name: tensor.shape for tensor in manifest.graphs["step.onnx"].inputs}
-    assert shapes["memory"] == ["B", 2, "T", 10]
+    assert shapes["keys"] == shapes["values"] == ["B", 2, "T", 5]
     assert shapes["hidden"] == ["B", 12]
     assert len(manifest.parity) == 10
     card = (exported() / "README.md").read_text()

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from compgen.models.config import NetworkConfig
+from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
 
 SMALL = {
@@ -36,6 +37,18 @@ def batch(rows: int = 3, memories: int = 2, length: int = 6, time: int = 5, seed
     return sequences, tokens
 
 
+def stepper(net: Network):
+    """The decoding step as a function of the network's state alone: token, state, position and memories."""
+    decoding = DecodingStep(net)
+
+    def step(token, hidden, cell, fed, position, keys, values, tokens):
+        nothing = torch.zeros(len(token), dtype=torch.int64), torch.zeros(len(token)), torch.zeros(2)
+        outputs = decoding(token, hidden, cell, fed, position, *nothing, keys, values, tokens)
+        return outputs[1], *outputs[3:]
+
+    return step
+
+
 VARIANTS = [
     {},
     {"feed": False},
@@ -53,15 +66,16 @@ def test_steps_give_the_likelihood_of_teacher_forcing(changes):
     sequences, tokens = batch(memories=net.memories)
     expected = net.log_likelihood(sequences, tokens)
     if net.memories:
-        memory, final = net.recall(tokens)
+        keys, values, final = net.recall(tokens)
         hidden, cell = net.start(final)
     else:
-        memory = torch.zeros(3, 0, 0, 0, dtype=torch.float64)
+        keys = values = torch.zeros(3, 0, 0, 0, dtype=torch.float64)
         hidden = cell = torch.zeros(3, net.hidden, dtype=torch.float64)
     fed = torch.zeros(3, net.output, dtype=torch.float64)
+    step = stepper(net)
     for t in range(sequences.shape[1] - 1):
         position = torch.full((3,), t)
-        log_probs, hidden, cell, fed = net.step(sequences[:, t], hidden, cell, fed, position, memory, tokens)
+        log_probs, hidden, cell, fed = step(sequences[:, t], hidden, cell, fed, position, keys, values, tokens)
         torch.testing.assert_close(log_probs.exp().sum(1), torch.ones(3, dtype=torch.float64))
         target = sequences[:, t + 1]
         got = log_probs.gather(1, target.unsqueeze(1))[:, 0] * (target != 0)
@@ -83,12 +97,13 @@ def test_a_row_does_not_see_its_batch(changes):
 def test_likelihood_agrees_with_greedy_prediction():
     net = network()
     sequences, tokens = batch()
-    memory, final = net.recall(tokens)
+    keys, values, final = net.recall(tokens)
     hidden, cell = net.start(final)
+    step = stepper(net)
     fed = torch.zeros(3, net.output, dtype=torch.float64)
     token, written = sequences[:, 0], [sequences[:, 0]]
     for t in range(5):
-        log_probs, hidden, cell, fed = net.step(token, hidden, cell, fed, torch.full((3,), t), memory, tokens)
+        log_probs, hidden, cell, fed = step(token, hidden, cell, fed, torch.full((3,), t), keys, values, tokens)
         log_probs[:, 0] = -1e9
         token = log_probs.argmax(dim=1)
         written.append(token)
@@ -124,10 +139,10 @@ def test_unknown_tokens_differ_by_copying_alone():
     sequences, tokens = batch()
     swapped = tokens.clone()
     swapped[tokens == 9], swapped[tokens == 10] = 10, 9
-    memory, final = net.recall(tokens)
-    torch.testing.assert_close(net.recall(swapped)[0], memory)
+    keys, values, final = net.recall(tokens)
+    torch.testing.assert_close(net.recall(swapped), (keys, values, final))
     state = (*net.start(final), torch.zeros(3, net.output, dtype=torch.float64), torch.zeros(3, dtype=torch.int64))
-    one, other = (net.step(sequences[:, 0], *state, memory, seen)[0] for seen in (tokens, swapped))
+    one, other = (stepper(net)(sequences[:, 0], *state, keys, values, seen)[0] for seen in (tokens, swapped))
     assert not torch.allclose(one[:, 9:], other[:, 9:])
     torch.testing.assert_close(one[:, :9], other[:, :9])
 

@@ -26,7 +26,8 @@ class Table:
         self.written = {}
 
     def encode(self, tokens):
-        return np.zeros((len(tokens), 1, tokens.shape[1], 2)), np.zeros((len(tokens), 1, 2))
+        nothing = np.zeros((len(tokens), 1, tokens.shape[1], 1))
+        return nothing, nothing, np.zeros((len(tokens), 1, 2))
 
     def start(self, final):
         """The state is a number that stands for what was written; 0 for nothing."""

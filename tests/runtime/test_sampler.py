@@ -9,6 +9,7 @@ from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
 from compgen.recombine.compatible import compatible
 from compgen.runtime import random
+from compgen.runtime.filters import Filter, FilterConfig, Training
 from compgen.runtime.sampler import draws
 
 SEQUENCES = [[5, 6, 3, 8, 9], [6, 3, 9], [5, 3, 8], [7, 5, 3, 10, 8], [7, 3, 10], [5, 7, 3, 8, 10]]
@@ -67,6 +68,38 @@ def test_log_prob_is_the_likelihood_of_the_draw():
         memory = torch.from_numpy(pool.tokens[list(draw.prototypes)].astype(np.int64))[None]
         expected = backend.network.log_likelihood(sequence, memory).sum().item()
         assert draw.log_prob == pytest.approx(expected, rel=1e-9)
+
+
+def test_giving_rows_up_changes_nothing_that_is_kept():
+    backend, pool = setting()
+    training = Training(pool.tokens)
+    for novelty in ("both", "source", "pair"):
+        config = FilterConfig(("novel",), novelty)
+        whole, hurried = Filter(config, training), Filter(config, training)
+        expected = [draw for draw, _, _ in whole.keep(take(backend, pool, stop=300))]
+        got = take(backend, pool, stop=300, unwanted=hurried.unwanted, slots=7, workers=2)
+        assert [draw.index for draw in got] == list(range(300))
+        assert any(draw.given_up for draw in got) == (novelty != "pair")
+        for draw in got:
+            if draw.given_up:
+                assert draw.tokens[-1] == 3 and draw.tokens[:-1] in training.sources
+                assert not draw.finished
+        kept = [draw for draw, _, _ in hurried.keep(got)]
+        assert [(d.index, d.tokens) for d in kept] == [(d.index, d.tokens) for d in expected]
+        assert kept and hurried.counts.drawn == whole.counts.drawn
+
+
+def test_each_prototype_is_encoded_once_whatever_the_number_of_workers():
+    backend, pool = setting()
+    encoded, encode = [], backend.encode
+
+    def counting(tokens):
+        encoded.extend(tuple(row[row != 0].tolist()) for row in tokens)
+        return encode(tokens)
+
+    backend.encode = counting
+    used = {member for draw in take(backend, pool, workers=4, slots=3) for member in draw.prototypes}
+    assert sorted(encoded) == sorted(tuple(row[row != 0].tolist()) for row in pool.tokens[sorted(used)])
 
 
 def test_a_failing_backend_is_reported_and_closing_stops_the_workers():
