@@ -75,6 +75,10 @@ class Generator:
             self._training = Training(self.pool.tokens)
         return self._training
 
+    def knows_target(self, target: Sequence[str]) -> bool:
+        """Whether some training example has this target."""
+        return tuple(self.vocabulary.encode(target)) in self.training.targets
+
     def draw(
         self,
         seed: int = 0,

@@ -42,14 +42,14 @@ def sample(
     ] = 1,
     best: Annotated[
         int | None,
-        typer.Option("--best", min=1, metavar="K", help="Of the kept samples, write the K most probable."),
+        typer.Option("--best", min=1, metavar="K", help="Write the first K only, most probable (or by --vote) first."),
     ] = None,
     vote: Annotated[
         bool,
         typer.Option(
             "--vote",
-            help="Write one target for each source, the one drawn most often, most votes first. Use with --draws, and "
-            "without the filter unique, which would leave one vote each.",
+            help="Write one target for each source, the one drawn most often, clear decisions first. Use with --draws, "
+            "and without the filter unique, which would leave one vote each.",
         ),
     ] = False,
     temperature: Annotated[
@@ -86,7 +86,7 @@ def sample(
     from compgen.progress import Progress
     from compgen.runtime.filters import Counts
     from compgen.runtime.output import Sample, sample_writer
-    from compgen.runtime.selection import elect
+    from compgen.runtime.selection import elect, most_probable
 
     names = tuple(name for name in filters.split(",") if name)
     if vote and "unique" in names:
@@ -100,7 +100,8 @@ def sample(
         "start": start,
         "draws": draws,
         "filters": names,
-        "novelty": novelty,
+        # A known target may outvote a new one, so targets are judged after the vote.
+        "novelty": "source" if vote and novelty == "both" else novelty,
         "rarity": rarity,
         "ngram": ngram,
         "temperature": _temperature(temperature) or (generator.temperature if beam is None else None),
@@ -120,13 +121,19 @@ def sample(
             if not counts.kept:
                 raise
             stopped = error  # what was kept is written all the same
-        for one in elect(kept, best, vote):
+        chosen = elect(kept) if vote else most_probable(kept)
+        if vote and "novel" in names and novelty == "both":
+            chosen = [one for one in chosen if not generator.knows_target(one.target)]
+        for one in chosen[:best]:
             write(one)
     seconds = time.monotonic() - began
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
     console().print(f"{counts} ({speed})", highlight=False)
     if out != "-":
         record = {"compgen": __version__, "model": model, "asked": count, "best": best, "vote": vote} | options
+        record["novelty"] = novelty
+        if choose:
+            record["written"] = len(chosen[:best])
         record |= {"counts": counts.to_dict(), "next": start + counts.drawn, "seconds": round(seconds, 2)}
         with atomic_path(Path(out + ".run.json")) as temporary:
             temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """Training of a generator: from a dataset to a checkpoint that can be sampled (R&R, sections 3 and 4, appendix D)."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -18,6 +18,8 @@ from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Configuration, with_memories
 from compgen.training.loop import Outcome, Rows, bucketed, pad, train
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SamplingConfig(BaseModel):
@@ -50,12 +52,10 @@ class RecombineConfig(Configuration):
         description="tokens that fewer distinct examples hold are embedded as <unk>, and told apart by copying alone; "
         "not in the paper",
     )
-    token_swap: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="probability that a token type changes places with others of its side throughout a training row; "
-        "not in the paper",
+    token_swap: tuple[Share, Share] = Field(
+        (0.0, 0.0),
+        description="probability that a token type changes places with others of its side throughout a training row, "
+        "for sources and for targets; not in the paper",
     )
     max_tokens: int | None = Field(None, ge=3, description="cut sequences to so many tokens (45 in the reference)")
 
@@ -68,12 +68,19 @@ class RecombineConfig(Configuration):
 class NeighborhoodExamples:
     """Rows of (example, prototypes) as batches for the training loop.
 
-    With `swap` p > 0, each row draws a set of token types (each type with probability p) that change places at random
-    among those of their side, source or target, in the example and its prototypes alike. What a token means in all
-    other rows is then no safe guide; what the prototypes show is.
+    With `swap` p > 0 for a side (source, target), each row draws a set of that side's token types, each type with
+    probability p, which change places at random in the example and its prototypes alike. What a token means in other
+    rows is then no safe guide; what the prototypes show is. With p = 1 nothing else can be learned.
     """
 
-    def __init__(self, sequences: Sequences, rows: NDArray[np.int32], batch: int, seed: int, swap: float = 0.0) -> None:
+    def __init__(
+        self,
+        sequences: Sequences,
+        rows: NDArray[np.int32],
+        batch: int,
+        seed: int,
+        swap: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
         self.rows, self.batch, self.seed, self.swap = rows.astype(np.int64), batch, seed, swap
         sources = {token for sequence in sequences for token in sequence[: sequence.index(SEP_ID)]}
         targets = {token for sequence in sequences for token in sequence[sequence.index(SEP_ID) + 1 :]}
@@ -94,7 +101,7 @@ class NeighborhoodExamples:
         sequences = self.targets[chosen[:, 0], : self.lengths[chosen[:, 0]].max() + 2]
         longest = int(self.lengths[chosen[:, 1:]].max(initial=0)) + 1
         memories = self.targets[chosen[:, 1:], 1 : longest + 1]
-        if self.swap:
+        if any(self.swap):
             places = self._places(rows)
             row = np.arange(len(rows))
             sequences, memories = places[row[:, None], sequences], places[row[:, None, None], memories]
@@ -104,8 +111,8 @@ class NeighborhoodExamples:
         """What each token becomes in each of some rows, (B, V); a function of the rows alone, so training resumes."""
         rng = np.random.default_rng([self.seed, *rows.tolist()])
         places = np.tile(np.arange(self.types), (len(rows), 1))
-        for side in self.sides:
-            drawn = rng.random((len(rows), len(side))) < self.swap
+        for side, share in zip(self.sides, self.swap, strict=True):
+            drawn = rng.random((len(rows), len(side))) < share
             # Both orders put the types drawn first, in their own order and at random; the others stay where they are.
             own = np.argsort(~drawn, axis=1, kind="stable")
             mixed = np.argsort(np.where(drawn, rng.random(drawn.shape), 1 + np.arange(len(side))), axis=1)

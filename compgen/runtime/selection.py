@@ -1,4 +1,4 @@
-"""Choosing among kept samples: the most probable ones, or those that most draws agree on."""
+"""Choosing among kept samples: the most probable ones, or those that draws agree on."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -6,20 +6,26 @@ from collections.abc import Iterable
 from compgen.runtime.output import Sample
 
 
-def elect(samples: Iterable[Sample], best: int | None, vote: bool) -> list[Sample]:
-    """The `best` of `samples` (all, if None), best first.
+def most_probable(samples: Iterable[Sample]) -> list[Sample]:
+    """All samples, most probable first: the reference keeps 400 of 500 by this order."""
+    return sorted(samples, key=lambda one: -one.log_prob)
 
-    Without `vote` they rank by probability, as in the reference, which keeps 400 of 500. With `vote` a source keeps one
-    target: the draws of one source, made from many prototypes, stand for p(target | source) marginalised over
-    prototypes (eq. 7), and the target drawn most often wins; sources rank by the draws behind their target, then by
-    its probability. The paper has no such step; `docs/results.md` has figures.
+
+def elect(samples: Iterable[Sample]) -> list[Sample]:
+    """One sample for each source: the target that most of its draws have; clear decisions first.
+
+    The draws of one source are made from many pairs of prototypes, so their targets stand for p(target | source) with
+    the prototypes marginalised out (eq. 7), and the target drawn most often wins; of equals, the more probable. Sources
+    rank by the draws for the winner less those against it, then by votes, then by probability. The paper has no such
+    step; `docs/results.md` has figures.
     """
-    found = list(samples)
-    if not vote:
-        return sorted(found, key=lambda one: -one.log_prob)[:best]
-    votes = Counter((tuple(one.source), tuple(one.target)) for one in found)
-    ranked = sorted(found, key=lambda one: (-votes[tuple(one.source), tuple(one.target)], -one.log_prob))
-    elected: dict[tuple[str, ...], Sample] = {}
-    for one in ranked:
-        elected.setdefault(tuple(one.source), one)
-    return list(elected.values())[:best]
+    found = [(tuple(one.source), tuple(one.target), one) for one in samples]
+    cast = Counter(source for source, _, _ in found)
+    votes = Counter((source, target) for source, target, _ in found)
+    elected: dict[tuple[str, ...], tuple[int, Sample]] = {}
+    for source, target, one in sorted(found, key=lambda row: (-votes[row[0], row[1]], -row[2].log_prob)):
+        elected.setdefault(source, (votes[source, target], one))
+    ranked = sorted(
+        elected.items(), key=lambda item: (cast[item[0]] - 2 * item[1][0], -item[1][0], -item[1][1].log_prob)
+    )
+    return [one for _, (_, one) in ranked]

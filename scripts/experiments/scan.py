@@ -4,8 +4,13 @@ A cell is a folder under --out with its checkpoints, samples and `result.json`; 
 again, so an interrupted grid goes on where it stopped. Everything goes through the `compgen` command, so every step
 can be repeated by hand from the printed lines. Predictors are never selected: the last weights are tested.
 
+    python scripts/experiments/scan.py --splits look opposite_right --seeds 0 --variant recomb2 unaided
     python scripts/experiments/scan.py --splits jump around_right --seeds 0 1 2
     python scripts/experiments/scan.py --splits jump --seeds 0 --variant nocopy
+
+Choices are made on `look` and `opposite_right`, so that nothing is selected on what *jump* and *around right* test:
+`look` takes jump's training data and holds out another verb the same way, all commands with *look* but *look* itself;
+`opposite_right` is the published split that is to *opposite* what around right is to *around*.
 """
 
 import argparse
@@ -22,21 +27,35 @@ from statistics import mean, stdev
 from compgen.data.catalog import load
 from compgen.data.scan import interpret
 from compgen.errors import DataError
+from compgen.files import atomic_path
 
-SPLITS = {"jump": "recombine_small", "around_right": "recombine_small_around_right"}  # and their configurations
-# Samples are new on both sides, and on jump hold a token that few distinct training examples hold (on around right
-# every token is frequent). None of this names the word or the phrase that is tested.
-SAMPLING = {
-    "jump": ["--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"],
-    "around_right": ["--filter", "novel", "--draws", "300000", "--vote", "--best", "300"],
-}
-# Few augmented examples are drawn more often than their number (p_aug), as in the paper.
-MIXTURE = {"jump": [], "around_right": ["--set", "p_aug=0.1"]}
-VARIANTS = {
+
+@dataclass(frozen=True)
+class Kind:
+    """How a kind of split is treated. Nothing here names the word or the phrase that is tested."""
+
+    config: str
+    sampling: tuple[str, ...]
+    predictor: tuple[str, ...] = ()
+
+
+# Samples are new on both sides, and for a new verb hold a token that few distinct training examples hold (for a new
+# phrase every token is frequent). Few augmented examples are drawn more often than their number (p_aug), as in the
+# paper.
+VERB = Kind("recombine_small", ("--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"))
+PHRASE = Kind(
+    "recombine_small_around_right",
+    ("--filter", "novel", "--draws", "300000", "--vote", "--best", "300"),
+    ("--set", "p_aug=0.1"),
+)
+SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}
+UNAIDED = ("--set", "network.token_dropout=0.0", "--set", "unknown_below=0")  # without what is not in the paper
+VARIANTS: dict[str, tuple[str, ...] | None] = {
     "baseline": None,
-    "recomb2": [],
-    "recomb1": ["--set", "prototypes=1"],
-    "nocopy": ["--set", "network.copying=false", "--set", "network.token_dropout=0.0", "--set", "unknown_below=0"],
+    "recomb2": (),
+    "recomb1": ("--set", "prototypes=1"),
+    "unaided": UNAIDED,
+    "nocopy": (*UNAIDED, "--set", "network.copying=false"),
 }
 
 
@@ -55,30 +74,49 @@ class Cell:
         if result.exists():
             return dict(json.loads(result.read_text()))
         folder.mkdir(parents=True, exist_ok=True)
-        data, seed = f"scan/{self.split}", ["--seed", str(self.seed)]
+        kind, settings = SPLITS[self.split], VARIANTS[self.variant]
+        data, seed = data_of(self.split, out), ("--seed", str(self.seed))
         began = time.monotonic()
         row: dict[str, float] = {}
-        augmented: list[str] = []
-        settings = VARIANTS[self.variant]
+        augmented: tuple[str, ...] = ()
         if settings is not None:
             generator, samples = folder / "generator.pt", folder / "samples.jsonl"
-            if not generator.exists():
-                resume = ["--resume"] if generator.with_name("generator.pt.partial").exists() else []
-                config = ["--config", SPLITS[self.split], *settings]
-                call(folder, "train", "recombine", data, "-o", str(generator), *config, *seed, *resume)
+            config = ("--config", kind.config, *settings)
+            train(folder, generator, "recombine", data, *config, *seed)
             row["generator_seconds"] = time.monotonic() - began
-            if not samples.exists():
-                call(folder, "sample", str(generator), "-o", str(samples), *SAMPLING[self.split], *seed, check=False)
+            if not samples.exists():  # a generator may have nothing to give: the predictor then is the baseline
+                call(folder, "sample", str(generator), "-o", str(samples), *kind.sampling, *seed, check=False)
             row |= sample_quality(samples) if samples.exists() else {"samples": 0}
-            augmented = ["--augmented", str(samples), *MIXTURE[self.split]] if samples.exists() else []
+            augmented = ("--augmented", str(samples), *kind.predictor) if samples.exists() else ()
         predictor = folder / "predictor.pt"
-        if not predictor.exists():
-            resume = ["--resume"] if predictor.with_name("predictor.pt.partial").exists() else []
-            call(folder, "train", "seq2seq", data, "-o", str(predictor), *augmented, *extra, *seed, *resume)
+        train(folder, predictor, "seq2seq", data, *augmented, *extra, *seed)
         scored = json.loads(call(folder, "evaluate", str(predictor), data, "--json"))
         row |= {"exact_match": scored["exact_match"], "f1": scored["f1"], "seconds": time.monotonic() - began}
         result.write_text(json.dumps(row, indent=1) + "\n")
         return row
+
+
+def data_of(split: str, out: Path) -> str:
+    """What `compgen` is to call the data of a split; `look` is made when first asked for."""
+    if split != "look":
+        return f"scan/{split}"
+    path = out / "look.tsv"
+    if not path.exists():
+        lines = []
+        for source, target in load("scan/jump").split("train").unique().pairs():
+            part = "test" if "look" in source and source != ["look"] else "train"
+            lines.append("\t".join((" ".join(source), " ".join(target), part)))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path) as temporary:
+            temporary.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def train(folder: Path, out: Path, *words: str) -> None:
+    """Train one model, from where it stopped if it was interrupted."""
+    if not out.exists():
+        resume = ["--resume"] if out.with_name(out.name + ".partial").exists() else []
+        call(folder, "train", *words, "-o", str(out), *resume)
 
 
 def call(folder: Path, *words: str, check: bool = True) -> str:
@@ -109,7 +147,7 @@ def sample_quality(path: Path) -> dict[str, float]:
 def main() -> None:
     """Run the grid, cells side by side, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", nargs="+", default=list(SPLITS), choices=list(SPLITS))
+    parser.add_argument("--splits", nargs="+", default=["jump", "around_right"], choices=list(SPLITS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--variant", nargs="+", default=["baseline", "recomb2"], choices=list(VARIANTS))
     parser.add_argument("--out", type=Path, default=Path("runs/scan"))

@@ -1,7 +1,7 @@
 """Which samples are chosen."""
 
 from compgen.runtime.output import Sample
-from compgen.runtime.selection import elect
+from compgen.runtime.selection import elect, most_probable
 
 
 def samples(*found):
@@ -16,12 +16,16 @@ FOUND = samples(
 
 
 def test_the_most_probable_come_first():
-    assert [one.index for one in elect(FOUND, 3, vote=False)] == [5, 0, 1]
-    assert len(elect(FOUND, None, vote=False)) == 6
+    assert [one.index for one in most_probable(FOUND)][:3] == [5, 0, 1]
+    assert len(most_probable(FOUND)) == 6
 
 
-def test_votes_outrank_probability_and_a_source_keeps_one_target():
-    chosen = elect(FOUND, None, vote=True)
-    assert [(one.source, one.target) for one in chosen] == [(["b"], ["Y"]), (["a"], ["Z"]), (["c"], ["W"])]
-    assert [one.log_prob for one in chosen] == [-2.0, -4.0, -0.5]
-    assert len(elect(FOUND, 2, vote=True)) == 2
+def test_a_source_keeps_the_target_of_most_draws_and_clear_decisions_come_first():
+    chosen = elect([*FOUND, *samples(("a", "X", -6.0))])  # b 2 to 0; c 1 to 0; a 2 to 2, where X is more probable
+    assert [(one.source, one.target) for one in chosen] == [(["b"], ["Y"]), (["c"], ["W"]), (["a"], ["X"])]
+    assert [one.log_prob for one in chosen] == [-2.0, -0.5, -1.0]
+    assert elect(FOUND)[1].target == ["Z"]  # 2 to 1, as clear as c and with more votes, though less probable than X
+
+
+def test_of_equal_votes_the_more_probable_target_wins():
+    assert elect(samples(("a", "X", -2.0), ("a", "Y", -1.0)))[0].target == ["Y"]
