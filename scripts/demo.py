@@ -16,7 +16,7 @@ from pathlib import Path
 DATA = "scan/jump"
 GENERATOR = ["--set", "optimisation.steps=2500"]
 PREDICTOR = ["--set", "optimisation.steps=2500"]
-FILTERS = ["--filter", "novel,rare", "--draws", "60000", "--vote", "--best", "1000"]
+FILTERS = ["--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"]
 
 
 def start(threads: int, *words: str) -> subprocess.Popen[bytes]:

@@ -45,7 +45,7 @@ class Kind:
 VERB = Kind("recombine_small", ("--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"))
 PHRASE = Kind(
     "recombine_small_around_right",
-    ("--filter", "novel", "--draws", "300000", "--vote", "--best", "300"),
+    ("--filter", "novel", "--draws", "3000000", "--vote", "--best", "400"),
     ("--set", "p_aug=0.1"),
 )
 SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}
@@ -80,12 +80,15 @@ class Cell:
         row: dict[str, float] = {}
         augmented: tuple[str, ...] = ()
         if settings is not None:
-            generator, samples = folder / "generator.pt", folder / "samples.jsonl"
+            generator, bundle, samples = folder / "generator.pt", folder / "bundle", folder / "samples.jsonl"
             config = ("--config", kind.config, *settings)
             train(folder, generator, "recombine", data, *config, *seed)
             row["generator_seconds"] = time.monotonic() - began
+            if not bundle.exists():
+                call(folder, "export", str(generator), "-o", str(bundle), "--no-torchscript", "--samples", "100")
             if not samples.exists():  # a generator may have nothing to give: the predictor then is the baseline
-                call(folder, "sample", str(generator), "-o", str(samples), *kind.sampling, *seed, check=False)
+                words = ("-o", str(samples), "--workers", "1", *kind.sampling, *seed)
+                call(folder, "sample", str(bundle), *words, check=False)
             row |= sample_quality(samples) if samples.exists() else {"samples": 0}
             augmented = ("--augmented", str(samples), *kind.predictor) if samples.exists() else ()
         predictor = folder / "predictor.pt"
