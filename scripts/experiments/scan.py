@@ -86,11 +86,13 @@ class Cell:
             row["generator_seconds"] = time.monotonic() - began
             if not bundle.exists():
                 call(folder, "export", str(generator), "-o", str(bundle), "--no-torchscript", "--samples", "100")
-            if not samples.exists():  # a generator may have nothing to give: the predictor then is the baseline
+            if not samples.exists():
                 words = ("-o", str(samples), "--workers", "1", *kind.sampling, *seed)
                 call(folder, "sample", str(bundle), *words, check=False)
-            row |= sample_quality(samples) if samples.exists() else {"samples": 0}
-            augmented = ("--augmented", str(samples), *kind.predictor) if samples.exists() else ()
+            # A generator may have nothing to give: the predictor then is the baseline.
+            some = samples.exists() and samples.stat().st_size > 0
+            row |= sample_quality(samples) if some else {"samples": 0}
+            augmented = ("--augmented", str(samples), *kind.predictor) if some else ()
         predictor = folder / "predictor.pt"
         train(folder, predictor, "seq2seq", data, *augmented, *extra, *seed)
         scored = json.loads(call(folder, "evaluate", str(predictor), data, "--json"))
