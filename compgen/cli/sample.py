@@ -121,24 +121,25 @@ def sample(
             if not counts.kept:
                 raise
             stopped = error  # what was kept is written all the same
+        # With neither --vote nor --best all that is kept has been written, and `kept` is empty.
         chosen = elect(kept) if vote else most_probable(kept)
         if vote and "novel" in names and novelty == "both":
             chosen = [one for one in chosen if not generator.knows_target(one.target)]
         for one in chosen[:best]:
             write(one)
+        written = len(chosen[:best]) if choose else counts.kept
     seconds = time.monotonic() - began
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
     console().print(f"{counts} ({speed})", highlight=False)
     if out != "-":
         record = {"compgen": __version__, "model": model, "asked": count, "best": best, "vote": vote} | options
         record["novelty"] = novelty
-        if choose:
-            record["written"] = len(chosen[:best])
+        record["written"] = written
         record |= {"counts": counts.to_dict(), "next": start + counts.drawn, "seconds": round(seconds, 2)}
         with atomic_path(Path(out + ".run.json")) as temporary:
             temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if isinstance(stopped, KeyboardInterrupt):
-        raise Interrupted(f"interrupted; {counts.kept:,} samples written, --start {start + counts.drawn} goes on")
+        raise Interrupted(f"interrupted; {written:,} samples written, --start {start + counts.drawn} goes on")
     if stopped is not None:
         raise ExhaustedError(f"{stopped}; the {counts.kept:,} samples that passed are in {out}")
 

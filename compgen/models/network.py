@@ -100,11 +100,7 @@ class Network(nn.Module):
 
     @torch.jit.export
     def recall(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Encode n memories a row, tokens (B, n, T), each in its own role: keys, values (B, n, T, A), finals (B, n, D).
-
-        Raises:
-            RuntimeError: there are no memories.
-        """
+        """Encode n memories a row, tokens (B, n, T), each in its role: keys, values (B, n, T, A), finals (B, n, D)."""
         keys: list[Tensor] = []
         values: list[Tensor] = []
         finals: list[Tensor] = []
