@@ -5,7 +5,6 @@ Nothing here imports torch until something needs it: sampling from a bundle does
 
 import os
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from compgen.data.catalog import load as load_dataset
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, UserError
+from compgen.opening import open_model
 from compgen.runtime.filters import Counts, Filter, FilterConfig, Training
 from compgen.runtime.output import Sample
 from compgen.runtime.pool import PrototypePool
@@ -34,7 +34,6 @@ __all__ = [
     "train_predictor",
 ]
 
-RUNTIMES = ("onnx", "torchscript", "torch")
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
 
 
@@ -64,7 +63,7 @@ class Generator:
         Raises:
             UserError: it cannot be used; the message says why.
         """
-        backend, meta = _open(Path(path), "generator", runtime, provider, threads)
+        backend, meta = open_model(Path(path), "generator", runtime, provider, threads)
         assert meta.pool is not None, "a generator has a pool"
         return cls(backend, meta.pool, meta.vocabulary, meta.max_length, meta.sampling)
 
@@ -210,7 +209,7 @@ class Predictor:
         cls, path: str | Path, runtime: str | None = None, provider: str = "auto", threads: int | None = None
     ) -> "Predictor":
         """A predictor from a bundle folder or a checkpoint; arguments and errors as for `Generator.load`."""
-        backend, meta = _open(Path(path), "predictor", runtime, provider, threads or os.cpu_count() or 1)
+        backend, meta = open_model(Path(path), "predictor", runtime, provider, threads or os.cpu_count() or 1)
         return cls(backend, meta.vocabulary, meta.max_length)
 
     def predict(self, sources: Sequence[Sequence[str]], beam: int = 1, batch: int = 256) -> list[list[str]]:
@@ -293,60 +292,3 @@ def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> An
     from compgen.export.bundle_writer import export
 
     return export(Path(checkpoint), Path(out), **options)
-
-
-@dataclass(frozen=True)
-class _Opened:
-    vocabulary: Vocabulary
-    max_length: int
-    pool: PrototypePool | None
-    sampling: dict[str, Any]
-
-
-def _open(path: Path, kind: str, runtime: str | None, provider: str, threads: int) -> tuple[Backend, _Opened]:
-    """A backend and what goes with it, from a checkpoint or a bundle of the given kind."""
-    if runtime not in (None, *RUNTIMES):
-        raise UserError(f"no runtime {runtime!r}: expected one of {', '.join(RUNTIMES)}")
-    if path.suffix == ".pt":
-        return _open_checkpoint(path, kind, runtime, threads)
-    from compgen.runtime.bundle import Bundle
-
-    bundle = Bundle.load(path)
-    _require(path, bundle.manifest.kind, kind)
-    meta = _Opened(Vocabulary(bundle.vocabulary), bundle.manifest.max_length, bundle.pool, bundle.manifest.sampling)
-    if runtime == "torch":
-        raise UserError(f"{path}: a bundle runs in onnx or torchscript; for --runtime torch give the checkpoint (.pt)")
-    if runtime == "torchscript":
-        from compgen.runtime.torchscript_backend import TorchScriptBackend
-
-        return TorchScriptBackend(bundle, threads), meta
-    from compgen.runtime.onnx_backend import OnnxBackend
-
-    return OnnxBackend(bundle, threads, provider), meta
-
-
-def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -> tuple[Backend, _Opened]:
-    if runtime not in (None, "torch"):
-        raise UserError(f"{path}: a checkpoint runs in torch; export it first for --runtime {runtime}")
-    if not path.exists():
-        raise UserError(f"{path}: no such file")
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"{path}: a checkpoint needs torch (pip install 'compgen[train]'); a bundle does not"
-        ) from error
-    from compgen.models.backend import TorchBackend
-    from compgen.training.checkpoint import Checkpoint
-
-    torch.set_num_threads(threads)
-    checkpoint = Checkpoint.load(path)
-    _require(path, checkpoint.kind, kind)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    meta = _Opened(checkpoint.vocabulary, checkpoint.max_length, checkpoint.pool, checkpoint.sampling)
-    return TorchBackend(checkpoint.network, device), meta
-
-
-def _require(path: Path, found: str, wanted: str) -> None:
-    if found != wanted:
-        raise UserError(f"{path}: holds a {found}, expected a {wanted}")

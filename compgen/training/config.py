@@ -93,12 +93,14 @@ def load_config(kind: type[C], name: str, overrides: list[str] | None = None) ->
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        problems = "\n".join(
-            f"  {'.'.join(str(part) for part in problem['loc']) or '(whole)'}: {problem['msg']}, "
-            f"found {problem['input']!r}"[:200]
-            for problem in error.errors()
-        )
+        problems = "\n".join(f"  {_problem(found)}" for found in error.errors())
         raise ConfigError(f"configuration {name}:\n{problems}") from error
+
+
+def _problem(found: Any) -> str:
+    """One line on what pydantic found: at a place, with the value there, or between settings."""
+    place = ".".join(str(part) for part in found["loc"])
+    return f"{place}: {found['msg']}, found {found['input']!r}"[:200] if place else str(found["msg"])
 
 
 def shipped() -> list[str]:

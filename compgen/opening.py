@@ -1,0 +1,75 @@
+"""Opens what was trained: a bundle in ONNX Runtime or TorchScript, a checkpoint in PyTorch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compgen.data.vocabulary import Vocabulary
+from compgen.errors import UserError
+from compgen.runtime.pool import PrototypePool
+from compgen.runtime.sampler import Backend
+
+RUNTIMES = ("onnx", "torchscript", "torch")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What is read with a model; a predictor has no pool and no way of sampling."""
+
+    vocabulary: Vocabulary
+    max_length: int
+    pool: PrototypePool | None
+    sampling: dict[str, Any]
+
+
+def open_model(path: Path, kind: str, runtime: str | None, provider: str, threads: int) -> tuple[Backend, Opened]:
+    """A backend and what goes with it, from a checkpoint or a bundle of the given kind.
+
+    Raises:
+        UserError: it cannot be used; the message says why.
+    """
+    if runtime not in (None, *RUNTIMES):
+        raise UserError(f"no runtime {runtime!r}: expected one of {', '.join(RUNTIMES)}")
+    if path.suffix == ".pt":
+        return _open_checkpoint(path, kind, runtime, threads)
+    from compgen.runtime.bundle import Bundle
+
+    bundle = Bundle.load(path)
+    _require(path, bundle.manifest.kind, kind)
+    meta = Opened(Vocabulary(bundle.vocabulary), bundle.manifest.max_length, bundle.pool, bundle.manifest.sampling)
+    if runtime == "torch":
+        raise UserError(f"{path}: a bundle runs in onnx or torchscript; for --runtime torch give the checkpoint (.pt)")
+    if runtime == "torchscript":
+        from compgen.runtime.torchscript_backend import TorchScriptBackend
+
+        return TorchScriptBackend(bundle, threads), meta
+    from compgen.runtime.onnx_backend import OnnxBackend
+
+    return OnnxBackend(bundle, threads, provider), meta
+
+
+def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -> tuple[Backend, Opened]:
+    if runtime not in (None, "torch"):
+        raise UserError(f"{path}: a checkpoint runs in torch; export it first for --runtime {runtime}")
+    if not path.exists():
+        raise UserError(f"{path}: no such file")
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"{path}: a checkpoint needs torch (pip install 'compgen[train]'); a bundle does not"
+        ) from error
+    from compgen.models.backend import TorchBackend
+    from compgen.training.checkpoint import Checkpoint
+
+    torch.set_num_threads(threads)
+    checkpoint = Checkpoint.load(path)
+    _require(path, checkpoint.kind, kind)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    meta = Opened(checkpoint.vocabulary, checkpoint.max_length, checkpoint.pool, checkpoint.sampling)
+    return TorchBackend(checkpoint.network, device), meta
+
+
+def _require(path: Path, found: str, wanted: str) -> None:
+    if found != wanted:
+        raise UserError(f"{path}: holds a {found}, expected a {wanted}")
