@@ -1,10 +1,11 @@
 """Omega, the prototypes that may be put together when sampling, in terms of the training neighborhoods (R&R, app. B).
 
 Prototypes are to look like those seen in training: the k-th is no longer than the mean length of k-th prototypes in
-the neighborhoods (`mean`, the reference) plus one standard deviation (`mean+std`, the paper). In long-long
-recombination the first holds exactly one token (type) that the second lacks, as the reference codes it. All pairs
-of long-short recombination are compatible (the paper's Omega = D x D); like the paper, and unlike the reference, a
-sequence may then meet itself, which happens once in |firsts| draws.
+the neighborhoods (`mean`, the reference), than that plus one standard deviation (`mean+std`, the paper), or than the
+longest of them (`max`, ours: the other two keep out the prototypes that show how the longest answers are made). In
+long-long recombination the first holds exactly one token (type) that the second lacks, as the reference codes it. All
+pairs of long-short recombination are compatible (the paper's Omega = D x D); like the paper, and unlike the reference,
+a sequence may then meet itself, which happens once in |firsts| draws.
 """
 
 from typing import Literal
@@ -17,6 +18,7 @@ from compgen.recombine.neighborhoods import Sequences, incidence
 from compgen.runtime.pool import PrototypePool
 
 EOS_ID = 2
+LengthBound = Literal["mean", "mean+std", "max"]
 
 
 def compatible(
@@ -24,7 +26,7 @@ def compatible(
     vocabulary: int,
     rows: NDArray[np.int32],
     kind: Literal["long-short", "long-long"],
-    bound: Literal["mean", "mean+std"],
+    bound: LengthBound,
 ) -> PrototypePool:
     """The pool of all `sequences` with Omega for neighborhoods `rows` (M, 1 + n).
 
@@ -39,7 +41,7 @@ def compatible(
     groups = []
     for slot in range(1, n + 1):
         seen = lengths[rows[:, slot]]
-        limit = seen.mean() + (seen.std() if bound == "mean+std" else 0)
+        limit = {"mean": seen.mean(), "mean+std": seen.mean() + seen.std(), "max": seen.max()}[bound]
         groups.append(np.flatnonzero(lengths <= limit))
     if n >= 2 and kind == "long-long":
         members, starts, counts = _differing_by_one(groups, incidence(sequences, vocabulary))

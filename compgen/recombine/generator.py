@@ -13,7 +13,7 @@ from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.network import Network
-from compgen.recombine.compatible import compatible
+from compgen.recombine.compatible import LengthBound, compatible
 from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Configuration, with_memories
@@ -27,7 +27,7 @@ class SamplingConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    length_bound: Literal["mean", "mean+std"] = Field(
+    length_bound: LengthBound = Field(
         "mean", description="prototypes are no longer than this statistic of those in training (mean: reference)"
     )
     temperature: tuple[float, float] = Field(
@@ -52,10 +52,10 @@ class RecombineConfig(Configuration):
         description="tokens that fewer distinct examples hold are embedded as <unk>, and told apart by copying alone; "
         "not in the paper",
     )
-    token_swap: tuple[Share, Share] = Field(
+    swap_in_seconds: tuple[Share, Share] = Field(
         (0.0, 0.0),
-        description="probability that a token type changes places with others of its side throughout a training row, "
-        "for sources and for targets; not in the paper",
+        description="probability that a token type changes places with others of its side in a training row's second "
+        "and further prototypes, unless the first one lacks it; for sources and for targets; not in the paper",
     )
     max_tokens: int | None = Field(None, ge=3, description="cut sequences to so many tokens (45 in the reference)")
 
@@ -64,13 +64,21 @@ class RecombineConfig(Configuration):
     def _memories_are_prototypes(cls, values: dict[str, Any]) -> dict[str, Any]:
         return with_memories(values, values.get("prototypes", 2))
 
+    @model_validator(mode="after")
+    def _swaps_need_seconds(self) -> "RecombineConfig":
+        if self.prototypes < 2 and any(self.swap_in_seconds):
+            raise ValueError("swap_in_seconds needs two prototypes or more: set it to [0, 0]")
+        return self
+
 
 class NeighborhoodExamples:
     """Rows of (example, prototypes) as batches for the training loop.
 
-    With `swap` p > 0 for a side (source, target), each row draws a set of that side's token types, each type with
-    probability p, which change places at random in the example and its prototypes alike. What a token means in other
-    rows is then no safe guide; what the prototypes show is. With p = 1 nothing else can be learned.
+    With `swap` p > 0 for a side (source, target), token types of that side, each with probability p, trade places in
+    the second and further prototypes of a row. What the first prototype lacks and the example has stays in place: it is
+    all that can be had from the others. So the first prototype is learned to say what the example speaks of, and the
+    others only how what it lacks is done. Left as they are, both often say the same (the phrase that is held out with
+    *right* comes with *left* in all of training), and nothing tells which of them to follow.
     """
 
     def __init__(
@@ -82,13 +90,13 @@ class NeighborhoodExamples:
         swap: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self.rows, self.batch, self.seed, self.swap = rows.astype(np.int64), batch, seed, swap
-        sources = {token for sequence in sequences for token in sequence[: sequence.index(SEP_ID)]}
-        targets = {token for sequence in sequences for token in sequence[sequence.index(SEP_ID) + 1 :]}
-        self.types = max(sources | targets) + 1
-        # Types that both sides use stay in place: no side is theirs.
-        self.sides = [np.array(sorted(sources - targets)), np.array(sorted(targets - sources))]
         self.targets = pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences])
         self.lengths = np.array([len(sequence) for sequence in sequences])
+        sources = {token for sequence in sequences for token in sequence[: sequence.index(SEP_ID)]}
+        targets = {token for sequence in sequences for token in sequence[sequence.index(SEP_ID) + 1 :]}
+        # Types that both sides use stay in place: no side is theirs.
+        self.sides = [np.array(sorted(sources - targets)), np.array(sorted(targets - sources))]
+        self.held = incidence(sequences, int(self.targets.max()) + 1) > 0 if any(swap) else None
 
     def plan(self, epoch: int) -> list[Rows]:
         """Batches of rows whose examples are of like length, drawn anew for each epoch."""
@@ -101,18 +109,22 @@ class NeighborhoodExamples:
         sequences = self.targets[chosen[:, 0], : self.lengths[chosen[:, 0]].max() + 2]
         longest = int(self.lengths[chosen[:, 1:]].max(initial=0)) + 1
         memories = self.targets[chosen[:, 1:], 1 : longest + 1]
-        if any(self.swap):
-            places = self._places(rows)
-            row = np.arange(len(rows))
-            sequences, memories = places[row[:, None], sequences], places[row[:, None, None], memories]
+        if self.held is not None:
+            row, places = np.arange(len(rows))[:, None, None], self._places(rows, self.held)
+            memories = np.concatenate([memories[:, :1], places[row, memories[:, 1:]]], axis=1)
         return torch.from_numpy(sequences), torch.from_numpy(memories)
 
-    def _places(self, rows: Rows) -> NDArray[np.int64]:
-        """What each token becomes in each of some rows, (B, V); a function of the rows alone, so training resumes."""
+    def _places(self, rows: Rows, held: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """What each token becomes in the further prototypes of some rows, (B, V).
+
+        A function of the rows alone, so that training resumes.
+        """
         rng = np.random.default_rng([self.seed, *rows.tolist()])
-        places = np.tile(np.arange(self.types), (len(rows), 1))
+        places = np.tile(np.arange(held.shape[1]), (len(rows), 1))
+        example, first = self.rows[rows, 0], self.rows[rows, 1]
+        lacking = held[example] & ~held[first]
         for side, share in zip(self.sides, self.swap, strict=True):
-            drawn = rng.random((len(rows), len(side))) < share
+            drawn = (rng.random((len(rows), len(side))) < share) & ~lacking[:, side]
             # Both orders put the types drawn first, in their own order and at random; the others stay where they are.
             own = np.argsort(~drawn, axis=1, kind="stable")
             mixed = np.argsort(np.where(drawn, rng.random(drawn.shape), 1 + np.arange(len(side))), axis=1)
@@ -158,7 +170,7 @@ def train_generator(
     watched = NeighborhoodExamples(sequences, held_out, 256, seed)
     outcome = train(
         network,
-        NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.token_swap),
+        NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.swap_in_seconds),
         config.optimisation,
         out,
         seed=seed,

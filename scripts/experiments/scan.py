@@ -53,7 +53,7 @@ UNAIDED = ("--set", "network.token_dropout=0.0", "--set", "unknown_below=0")  # 
 VARIANTS: dict[str, tuple[str, ...] | None] = {
     "baseline": None,
     "recomb2": (),
-    "recomb1": ("--set", "prototypes=1"),
+    "recomb1": ("--set", "prototypes=1", "--set", "swap_in_seconds=[0,0]"),
     "unaided": UNAIDED,
     "nocopy": (*UNAIDED, "--set", "network.copying=false"),
 }
