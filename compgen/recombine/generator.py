@@ -35,6 +35,36 @@ class SamplingConfig(BaseModel):
     )
 
 
+class SwapConfig(BaseModel):
+    """Token types that change places in training rows, so that names are learned from prototypes; not in the paper.
+
+    Where the phrase that is held out with *right* comes with *left* in all of training, both prototypes of a row say
+    *left*, and so does the answer: nothing tells which of them to follow, or whether to follow any. So tokens trade
+    names at random, in two ways:
+
+    - Target types of the example and its first prototype alike (in no row whose first prototype lacks a target type of
+      the example). What is written is then not known by heart, and the second prototype's names are wrong.
+    - Types of the second and further prototypes, all alike, except those that the first lacks and the example has:
+      they are all that can be had from there. So the first prototype is learned to say what the example speaks of,
+      and the others only how what it lacks is done.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: Share = Field(0.0, description="probability that a row's target types change places, all of them")
+    seconds: tuple[Share, Share] = Field(
+        (0.0, 0.0), description="probability that a source type, a target type changes places in further prototypes"
+    )
+
+    @property
+    def used(self) -> bool:
+        """Whether anything changes places."""
+        return bool(self.rows or any(self.seconds))
+
+
+NO_SWAPS = SwapConfig()
+
+
 class RecombineConfig(Configuration):
     """A generator with n prototypes: recomb0 (learned augmentation), recomb1, recomb2 and more."""
 
@@ -52,11 +82,7 @@ class RecombineConfig(Configuration):
         description="tokens that fewer distinct examples hold are embedded as <unk>, and told apart by copying alone; "
         "not in the paper",
     )
-    swap_in_seconds: tuple[Share, Share] = Field(
-        (0.0, 0.0),
-        description="probability that a token type changes places with others of its side in a training row's second "
-        "and further prototypes, unless the first one lacks it; for sources and for targets; not in the paper",
-    )
+    swap: SwapConfig = NO_SWAPS
     max_tokens: int | None = Field(None, ge=3, description="cut sequences to so many tokens (45 in the reference)")
 
     @model_validator(mode="before")
@@ -66,20 +92,13 @@ class RecombineConfig(Configuration):
 
     @model_validator(mode="after")
     def _swaps_need_seconds(self) -> "RecombineConfig":
-        if self.prototypes < 2 and any(self.swap_in_seconds):
-            raise ValueError("swap_in_seconds needs two prototypes or more: set it to [0, 0]")
+        if self.prototypes < 2 and self.swap.used:
+            raise ValueError("swap needs two prototypes or more: set swap.rows to 0 and swap.seconds to [0, 0]")
         return self
 
 
 class NeighborhoodExamples:
-    """Rows of (example, prototypes) as batches for the training loop.
-
-    With `swap` p > 0 for a side (source, target), token types of that side, each with probability p, trade places in
-    the second and further prototypes of a row. What the first prototype lacks and the example has stays in place: it is
-    all that can be had from the others. So the first prototype is learned to say what the example speaks of, and the
-    others only how what it lacks is done. Left as they are, both often say the same (the phrase that is held out with
-    *right* comes with *left* in all of training), and nothing tells which of them to follow.
-    """
+    """Rows of (example, prototypes) as batches for the training loop."""
 
     def __init__(
         self,
@@ -87,7 +106,7 @@ class NeighborhoodExamples:
         rows: NDArray[np.int32],
         batch: int,
         seed: int,
-        swap: tuple[float, float] = (0.0, 0.0),
+        swap: SwapConfig = NO_SWAPS,
     ) -> None:
         self.rows, self.batch, self.seed, self.swap = rows.astype(np.int64), batch, seed, swap
         self.targets = pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences])
@@ -96,7 +115,7 @@ class NeighborhoodExamples:
         targets = {token for sequence in sequences for token in sequence[sequence.index(SEP_ID) + 1 :]}
         # Types that both sides use stay in place: no side is theirs.
         self.sides = [np.array(sorted(sources - targets)), np.array(sorted(targets - sources))]
-        self.held = incidence(sequences, int(self.targets.max()) + 1) > 0 if any(swap) else None
+        self.held = incidence(sequences, int(self.targets.max()) + 1) > 0 if swap.used else None
 
     def plan(self, epoch: int) -> list[Rows]:
         """Batches of rows whose examples are of like length, drawn anew for each epoch."""
@@ -110,26 +129,39 @@ class NeighborhoodExamples:
         longest = int(self.lengths[chosen[:, 1:]].max(initial=0)) + 1
         memories = self.targets[chosen[:, 1:], 1 : longest + 1]
         if self.held is not None:
-            row, places = np.arange(len(rows))[:, None, None], self._places(rows, self.held)
-            memories = np.concatenate([memories[:, :1], places[row, memories[:, 1:]]], axis=1)
+            row = np.arange(len(rows))[:, None]
+            places, others = self._places(rows, self.held)
+            sequences, memories = places[row, sequences], memories.copy()
+            memories[:, 0] = places[row, memories[:, 0]]
+            memories[:, 1:] = others[row[:, None], memories[:, 1:]]
         return torch.from_numpy(sequences), torch.from_numpy(memories)
 
-    def _places(self, rows: Rows, held: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """What each token becomes in the further prototypes of some rows, (B, V).
+    def _places(self, rows: Rows, held: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What each token becomes in some rows, (B, V): in example and first prototype, and in further prototypes.
 
         A function of the rows alone, so that training resumes.
         """
         rng = np.random.default_rng([self.seed, *rows.tolist()])
         places = np.tile(np.arange(held.shape[1]), (len(rows), 1))
-        example, first = self.rows[rows, 0], self.rows[rows, 1]
-        lacking = held[example] & ~held[first]
-        for side, share in zip(self.sides, self.swap, strict=True):
-            drawn = (rng.random((len(rows), len(side))) < share) & ~lacking[:, side]
-            # Both orders put the types drawn first, in their own order and at random; the others stay where they are.
-            own = np.argsort(~drawn, axis=1, kind="stable")
-            mixed = np.argsort(np.where(drawn, rng.random(drawn.shape), 1 + np.arange(len(side))), axis=1)
-            places[np.arange(len(rows))[:, None], side[own]] = side[mixed]
-        return places
+        others = places.copy()
+        lacking = held[self.rows[rows, 0]] & ~held[self.rows[rows, 1]]
+        for side, share in zip(self.sides, self.swap.seconds, strict=True):
+            drawn = rng.random((len(rows), len(side))) < share
+            others[:, side] = _swapped(side, drawn & ~lacking[:, side], rng)
+        targets = self.sides[1]
+        chosen = (rng.random(len(rows)) < self.swap.rows) & ~lacking[:, targets].any(axis=1)
+        places[:, targets] = _swapped(targets, np.repeat(chosen[:, None], len(targets), axis=1), rng)
+        return places, others
+
+
+def _swapped(types: NDArray[np.int64], drawn: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
+    """What each of some types becomes in each row, (B, T), when those drawn (B, T) change places at random."""
+    # Both orders put the types drawn first, in their own order and at random; the others stay where they are.
+    own = np.argsort(~drawn, axis=1, kind="stable")
+    mixed = np.argsort(np.where(drawn, rng.random(drawn.shape), 1 + np.arange(len(types))), axis=1)
+    swapped = np.empty(drawn.shape, dtype=np.int64)
+    np.put_along_axis(swapped, own, types[mixed], axis=1)
+    return swapped
 
 
 def as_sequences(dataset: Dataset, vocabulary: Vocabulary, max_tokens: int | None = None) -> Sequences:
@@ -170,7 +202,7 @@ def train_generator(
     watched = NeighborhoodExamples(sequences, held_out, 256, seed)
     outcome = train(
         network,
-        NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.swap_in_seconds),
+        NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.swap),
         config.optimisation,
         out,
         seed=seed,

@@ -45,7 +45,7 @@ class Kind:
 VERB = Kind("recombine_small", ("--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"))
 PHRASE = Kind(
     "recombine_small_around_right",
-    ("--filter", "novel", "--draws", "3000000", "--vote", "--best", "400"),
+    ("--filter", "novel", "--draws", "1000000", "--vote", "--best", "400"),
     ("--set", "p_aug=0.1"),
 )
 SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}
@@ -53,7 +53,7 @@ UNAIDED = ("--set", "network.token_dropout=0.0", "--set", "unknown_below=0")  # 
 VARIANTS: dict[str, tuple[str, ...] | None] = {
     "baseline": None,
     "recomb2": (),
-    "recomb1": ("--set", "prototypes=1", "--set", "swap_in_seconds=[0,0]"),
+    "recomb1": ("--set", "prototypes=1", "--set", "swap.rows=0", "--set", "swap.seconds=[0,0]"),
     "unaided": UNAIDED,
     "nocopy": (*UNAIDED, "--set", "network.copying=false"),
 }
