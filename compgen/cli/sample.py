@@ -44,6 +44,10 @@ def sample(
         int | None,
         typer.Option("--best", min=1, metavar="K", help="Write the first K only, most probable (or by --vote) first."),
     ] = None,
+    like_training: Annotated[
+        bool,
+        typer.Option("--like-training", help="With --best: as many of each target length as the training data have."),
+    ] = False,
     vote: Annotated[
         bool,
         typer.Option(
@@ -86,11 +90,13 @@ def sample(
     from compgen.progress import Progress
     from compgen.runtime.filters import Counts
     from compgen.runtime.output import Sample, sample_writer
-    from compgen.runtime.selection import elect, most_probable
+    from compgen.runtime.selection import elect, most_probable, of_each_length
 
     names = tuple(name for name in filters.split(",") if name)
     if vote and "unique" in names:
         raise UserError("--vote counts repeated draws, which the filter unique drops: leave unique out")
+    if like_training and best is None:
+        raise UserError("--like-training says which samples are the best ones: say how many with --best")
     choose = vote or best is not None
     counts = Counts()
     stopped: BaseException | None = None
@@ -125,15 +131,18 @@ def sample(
         chosen = elect(kept) if vote else most_probable(kept)
         if vote and "novel" in names and novelty == "both":
             chosen = [one for one in chosen if not generator.knows_target(one.target)]
-        for one in chosen[:best]:
+        if best is not None and like_training:
+            chosen = of_each_length(chosen, best, [len(target) for _, target in generator.training.examples])
+        chosen = chosen[:best]
+        for one in chosen:
             write(one)
-        written = len(chosen[:best]) if choose else counts.kept
+        written = len(chosen) if choose else counts.kept
     seconds = time.monotonic() - began
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
     console().print(f"{counts} ({speed})", highlight=False)
     if out != "-":
         record = {"compgen": __version__, "model": model, "asked": count, "best": best, "vote": vote} | options
-        record["novelty"] = novelty
+        record["novelty"], record["like_training"] = novelty, like_training
         record["written"] = written
         record |= {"counts": counts.to_dict(), "next": start + counts.drawn, "seconds": round(seconds, 2)}
         with atomic_path(Path(out + ".run.json")) as temporary:
