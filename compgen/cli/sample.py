@@ -44,10 +44,6 @@ def sample(
         int | None,
         typer.Option("--best", min=1, metavar="K", help="Write the first K only, most probable (or by --vote) first."),
     ] = None,
-    like_training: Annotated[
-        bool,
-        typer.Option("--like-training", help="With --best: as many of each target length as the training data have."),
-    ] = False,
     vote: Annotated[
         bool,
         typer.Option(
@@ -56,6 +52,15 @@ def sample(
             "and without the filter unique, which would leave one vote each.",
         ),
     ] = False,
+    margin: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="With --vote: only targets drawn at least N times more than all others of their source together. What "
+            "few draws agree on is often wrong, so draw much and ask for 3.",
+        ),
+    ] = None,
     temperature: Annotated[
         str | None,
         typer.Option(metavar="T[,T]", help="Of source and target halves; 0 is greedy. By default the generator's."),
@@ -90,13 +95,13 @@ def sample(
     from compgen.progress import Progress
     from compgen.runtime.filters import Counts
     from compgen.runtime.output import Sample, sample_writer
-    from compgen.runtime.selection import elect, most_probable, of_each_length
+    from compgen.runtime.selection import elect, most_probable
 
     names = tuple(name for name in filters.split(",") if name)
     if vote and "unique" in names:
         raise UserError("--vote counts repeated draws, which the filter unique drops: leave unique out")
-    if like_training and best is None:
-        raise UserError("--like-training says which samples are the best ones: say how many with --best")
+    if margin is not None and not vote:
+        raise UserError("--margin says by how many draws a vote must be won: use it with --vote")
     choose = vote or best is not None
     counts = Counts()
     stopped: BaseException | None = None
@@ -128,11 +133,9 @@ def sample(
                 raise
             stopped = error  # what was kept is written all the same
         # With neither --vote nor --best all that is kept has been written, and `kept` is empty.
-        chosen = elect(kept) if vote else most_probable(kept)
+        chosen = elect(kept, margin) if vote else most_probable(kept)
         if vote and "novel" in names and novelty == "both":
             chosen = [one for one in chosen if not generator.knows_target(one.target)]
-        if best is not None and like_training:
-            chosen = of_each_length(chosen, best, [len(target) for _, target in generator.training.examples])
         chosen = chosen[:best]
         for one in chosen:
             write(one)
@@ -142,8 +145,7 @@ def sample(
     console().print(f"{counts} ({speed})", highlight=False)
     if out != "-":
         record = {"compgen": __version__, "model": model, "asked": count, "best": best, "vote": vote} | options
-        record["novelty"], record["like_training"] = novelty, like_training
-        record["written"] = written
+        record["novelty"], record["margin"], record["written"] = novelty, margin, written
         record |= {"counts": counts.to_dict(), "next": start + counts.drawn, "seconds": round(seconds, 2)}
         with atomic_path(Path(out + ".run.json")) as temporary:
             temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -16,24 +16,30 @@ from compgen.files import atomic_path
 
 @dataclass(frozen=True)
 class Sample:
-    """A synthesised example: which address it has, what it says, how probable it was, and what it was made from."""
+    """A synthesised example: which address it has, what it says, how probable it was, and what it was made from.
+
+    `votes`, after a vote, are the draws that had this target and all draws that had its source.
+    """
 
     index: int
     source: list[str]
     target: list[str]
     log_prob: float
     prototypes: tuple[int, ...]
+    votes: tuple[int, int] | None = None
 
 
 def as_json(sample: Sample) -> str:
     """A sample as one JSON line with all its fields; data readers take the source and the target."""
-    fields = {
+    fields: dict[str, object] = {
         "source": sample.source,
         "target": sample.target,
         "index": sample.index,
         "log_prob": round(sample.log_prob, 4),
         "prototypes": sample.prototypes,
     }
+    if sample.votes is not None:
+        fields["votes"] = sample.votes
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -45,7 +45,7 @@ class Kind:
 VERB = Kind("recombine_small", ("--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"))
 PHRASE = Kind(
     "recombine_small_around_right",
-    ("--filter", "novel", "--draws", "1000000", "--vote", "--best", "400", "--like-training"),
+    ("--filter", "novel", "--draws", "5000000", "--vote", "--margin", "3"),
     ("--set", "p_aug=0.1"),
 )
 SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}

@@ -103,19 +103,21 @@ def test_a_range_of_addresses_can_be_split(generator):
     assert fields[0]
 
 
-def test_chosen_samples_are_the_first_ones_or_some_of_each_length(generator):
-    drawn, like_training = ("--draws", 400, "--temperature", "1,0.3", "--vote"), ("--best", 6, "--like-training")
-    ranked, best, alike = (
+def test_chosen_samples_are_the_clearest_votes(generator):
+    drawn = ("--draws", 5000, "--temperature", "1,0.3")
+    draws, ranked, best, clear = (
         [json.loads(line) for line in compgen("sample", generator, *drawn, *options).stdout.splitlines()]
-        for options in ((), ("--best", 6), like_training)
+        for options in ((), ("--vote",), ("--vote", "--best", 3), ("--vote", "--margin", 2))
     )
-    assert best == ranked[:6]
-    assert len({tuple(one["source"]) for one in ranked}) == len(ranked) > 6  # one target for each source
-    trained = [len(target.split()) for _, target in (line.split("\t")[:2] for line in PAIRS.splitlines())]
-    for length in set(trained):  # as many of each length as in training, rounded down, where there are so many
-        there, chosen = (sum(len(one["target"]) == length for one in found) for found in (ranked, alike))
-        assert chosen >= min(there, 6 * trained.count(length) // len(trained))
-    assert len(alike) == 6 and alike == [one for one in ranked if one in alike]
+    assert best == ranked[:3]
+    assert len({tuple(one["source"]) for one in ranked}) == len(ranked) > 3  # one target for each source
+
+    def margin(winner):
+        own = [one["target"] == winner["target"] for one in draws if one["source"] == winner["source"]]
+        return 2 * sum(own) - len(own)
+
+    assert clear == [one for one in ranked if margin(one) >= 2]
+    assert 0 < len(clear) < len(ranked)
 
 
 def test_beams_are_addressed_too(generator):
@@ -175,8 +177,8 @@ def test_mistakes_are_one_message_and_exit_code_2(words, says, tmp_path):
         (["-n", "1", "--temperature", "warm"], "expected one or two numbers"),
         (["-n", "1", "--filter", "fresh"], "expected some of novel"),
         (["-n", "1", "-o", "s.xlsx"], ".jsonl"),
-        (["-n", "1", "--like-training"], "--best"),
         (["-n", "1", "--vote", "--filter", "unique"], "leave unique out"),
+        (["-n", "1", "--margin", "3"], "use it with --vote"),
         ([], "how many"),
     ],
 )

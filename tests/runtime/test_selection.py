@@ -1,7 +1,7 @@
 """Which samples are chosen."""
 
 from compgen.runtime.output import Sample
-from compgen.runtime.selection import elect, most_probable, of_each_length
+from compgen.runtime.selection import elect, most_probable
 
 
 def samples(*found):
@@ -31,12 +31,11 @@ def test_of_equal_votes_the_more_probable_target_wins():
     assert elect(samples(("a", "X", -2.0), ("a", "Y", -1.0)))[0].target == ["Y"]
 
 
-def test_every_target_length_has_its_share_and_what_is_missing_goes_to_the_best():
-    ranked = samples(*((f"s{i}", target, -i) for i, target in enumerate(["X", "Y", "Z", "X X", "Y Y", "X X X", "W"])))
-    chosen = of_each_length(ranked, 4, [1] * 4 + [2] * 2 + [3] * 2)
-    assert [one.index for one in chosen] == [0, 1, 3, 5]
-    # No sample has four tokens: their half of the places goes to the first ones left, whatever their length.
-    assert [one.index for one in of_each_length(ranked, 4, [2, 2, 4, 4])] == [0, 1, 3, 4]
-    assert [one.index for one in of_each_length(ranked, 3, [1] * 5 + [2] * 3)] == [0, 1, 3]  # 1.9 and 1.1 places
-    assert len(of_each_length(ranked, 50, [1, 2])) == len(ranked)
-    assert of_each_length([], 3, [1]) == []
+def test_a_margin_leaves_out_what_is_not_won_by_so_many_draws():
+    votes = samples(*[("a", "X", -1.0)] * 4, ("a", "Y", -1.0), *[("b", "X", -1.0)] * 2, ("c", "Z", -1.0))  # by 3, 2, 1
+    assert [[one.source[0] for one in elect(votes, margin)] for margin in (1, 2, 3, 4)] == [
+        ["a", "b", "c"],
+        ["a", "b"],
+        ["a"],
+        [],
+    ]
