@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from compgen import __version__
+
+README = Path(__file__).parents[2] / "README.md"
 TINY = [
     word
     for value in (
@@ -41,6 +45,16 @@ def generator(tmp_path_factory):
     done = compgen("train", "recombine", folder / "pairs.tsv", "-o", folder / "g.pt", *TINY)
     assert done.returncode == 0, done.stderr
     return folder / "g.pt"
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+def test_the_readme_makes_bash_run_the_program_and_keep_its_builtin():
+    (function,) = (line.strip() for line in README.read_text().splitlines() if line.strip().startswith("compgen() {"))
+    script = (
+        f'env() {{ shift; "{sys.executable}" -m compgen "$@"; }}; {function}\ncompgen --version; compgen -W "a b" a'
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == f"compgen {__version__}\na\n"
 
 
 def test_help_is_quick_and_imports_nothing_heavy():
