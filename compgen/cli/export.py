@@ -32,6 +32,16 @@ def export(
     torchscript: Annotated[
         bool, typer.Option("--torchscript/--no-torchscript", help="Keep the TorchScript file in the bundle.")
     ] = True,
+    prototypes: Annotated[
+        str | None,
+        typer.Option(
+            "--prototypes",
+            metavar="DATA",
+            help="Further pairs for a generator to recombine, for instance its own best samples: each draw then has at "
+            "least one of them among its prototypes, and to filters they are no longer new.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Export a checkpoint to ONNX and TorchScript: a bundle, which samples without torch.
 
@@ -42,11 +52,13 @@ def export(
     """
     import time
 
+    from compgen.data.catalog import load
     from compgen.export.bundle_writer import export as write
 
     folder = out or Path("exported") / model.stem
     began = time.monotonic()
-    manifest = write(model, folder, samples=samples, torchscript=torchscript)
+    further = None if prototypes is None else load(prototypes)
+    manifest = write(model, folder, samples=samples, torchscript=torchscript, prototypes=further)
     console().print(parity_table(manifest.parity))
     size = sum(entry.size for entry in manifest.files.values())
     console().print(f"{size / 1e6:.1f} MB, verified, in {time.monotonic() - began:.0f} s", highlight=False)

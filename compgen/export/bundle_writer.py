@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from compgen.data.examples import Dataset
 from compgen.errors import BundleError
 from compgen.export.assemble import assemble
 from compgen.export.card import card
 from compgen.export.verify import BATCHES, SAMPLES, verify
 from compgen.files import atomic_path, sha256
+from compgen.recombine.generator import with_prototypes
 from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, FileEntry, Manifest
 from compgen.training.checkpoint import Checkpoint
 
@@ -19,6 +21,7 @@ def export(
     samples: int = SAMPLES,
     batches: Sequence[int] = BATCHES,
     torchscript: bool = True,
+    prototypes: Dataset | None = None,
     quiet: bool = False,
 ) -> Manifest:
     """Export a checkpoint to the folder `out`, verified; a bundle already there is replaced.
@@ -29,6 +32,7 @@ def export(
         samples: how many samples to verify with.
         batches: in which batch sizes.
         torchscript: keep the TorchScript file; it is a quarter of the bundle. It is verified either way.
+        prototypes: of a generator: further examples for it to recombine; each draw has at least one of them.
         quiet: without progress.
 
     Returns:
@@ -36,10 +40,13 @@ def export(
 
     Raises:
         CheckpointError: the checkpoint cannot be read.
+        DataError: `prototypes` are of no use.
         BundleError: the export does not compute what the checkpoint does, or `out` is something else than a bundle.
     """
     _require_replaceable(out)
     checkpoint = Checkpoint.load(checkpoint_path)
+    if prototypes is not None:
+        checkpoint = with_prototypes(checkpoint, prototypes)
     with atomic_path(out, directory=True) as folder:
         bundle = assemble(checkpoint, folder)
         parity = verify(checkpoint, bundle, samples, batches, quiet=quiet)

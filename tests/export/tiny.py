@@ -37,7 +37,7 @@ def make(kind: str = "generator", **changes: Any) -> Checkpoint:
         kind,
         network,
         VOCABULARY,
-        {"network": config.model_dump(mode="json")},
+        {"network": config.model_dump(mode="json"), "neighborhood": {"kind": "long-short"}, "max_tokens": None},
         max_length=9,
         pool=pool,
         sampling={"temperature": [1.0, 0.5]} if kind == "generator" else {},
