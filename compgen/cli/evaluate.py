@@ -23,6 +23,15 @@ def evaluate(
         Path | None,
         typer.Option("--predictions", metavar="OUT", help="Write source and predicted target here (one MODEL)."),
     ] = None,
+    agreed: Annotated[
+        Path | None,
+        typer.Option(
+            "--agreed",
+            metavar="OUT",
+            help="Write the examples that are predicted as DATA has them here (one MODEL). Of samples, these are the "
+            "ones to train on next: what a predictor trained on the best of them says too is more often right.",
+        ),
+    ] = None,
     errors: Annotated[
         int, typer.Option("--errors", min=0, metavar="N", help="Print the first N wrong predictions.")
     ] = 0,
@@ -45,8 +54,8 @@ def evaluate(
     from compgen.errors import UserError
     from compgen.evaluation.metrics import SIGNATURE, score
 
-    if predictions is not None and len(models) > 1:
-        raise UserError(f"--predictions takes the predictions of one model, found {len(models)} models")
+    if (predictions is not None or agreed is not None) and len(models) > 1:
+        raise UserError(f"--predictions and --agreed are about one model, found {len(models)} models")
     dataset = _choose(load(data), split)
     pairs = dataset.pairs()[:limit]
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
@@ -60,6 +69,9 @@ def evaluate(
             print(f"source    {' '.join(source)}\nexpected  {' '.join(reference)}\nfound     {' '.join(found)}\n")
         if predictions is not None:
             write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), predictions)
+        if agreed is not None:
+            same = [pair for pair, found in zip(pairs, predicted, strict=True) if pair[1] == found]
+            write_dataset(Dataset.from_pairs(same), agreed)
     if json:
         for model, scores in rows:
             print(dumps({"model": model, "data": data, "beam": beam} | scores.to_dict()))

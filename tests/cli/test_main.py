@@ -100,7 +100,15 @@ def test_pairs_go_all_the_way(generator, tmp_path):
     )  # fmt: skip
     assert scored.returncode == 0, scored.stderr
     assert json.loads(scored.stdout)["examples"] == 6
-    assert len((tmp_path / "predictions.tsv").read_text().splitlines()) == 6
+    predicted = (tmp_path / "predictions.tsv").read_text().splitlines()
+    assert len(predicted) == 6
+    # It agrees with what it said itself, and with nothing else.
+    mixed = [*predicted[:4], *(line.replace("\t", "\tRUN WALK ", 1) for line in predicted[4:])]
+    (tmp_path / "mixed.tsv").write_text("\n".join(mixed) + "\n")
+    agreed = compgen("evaluate", predictor, tmp_path / "mixed.tsv", "--agreed", tmp_path / "agreed.tsv")
+    assert agreed.returncode == 0, agreed.stderr
+    pairs = [line.split("\t")[:2] for line in (tmp_path / "agreed.tsv").read_text().splitlines()]
+    assert pairs == [line.split("\t")[:2] for line in predicted[:4]]
 
 
 def test_a_range_of_addresses_can_be_split(generator):
