@@ -28,7 +28,7 @@ def evaluate(
         typer.Option(
             "--agreed",
             metavar="OUT",
-            help="Write the examples that are predicted as DATA has them here (one MODEL). Of samples, these are the "
+            help="Write here, once each, the examples predicted as DATA has them (one MODEL). Of samples, these are the "
             "ones to train on next: what a predictor trained on the best of them says too is more often right.",
         ),
     ] = None,
@@ -71,7 +71,7 @@ def evaluate(
             write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), predictions)
         if agreed is not None:
             same = [pair for pair, found in zip(pairs, predicted, strict=True) if pair[1] == found]
-            write_dataset(Dataset.from_pairs(same), agreed)
+            write_dataset(Dataset.from_pairs(same).unique(), agreed)
     if json:
         for model, scores in rows:
             print(dumps({"model": model, "data": data, "beam": beam} | scores.to_dict()))

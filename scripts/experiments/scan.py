@@ -32,22 +32,29 @@ from compgen.files import atomic_path
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind of split is treated. Nothing here names the word or the phrase that is tested."""
+    """How a kind of split is treated. Nothing here names the word or the phrase that is tested.
+
+    With `again`, options of a second round, samples are what a first predictor agrees with: it learns from the first
+    round's clear votes, and judges all of both rounds. In the second, the clearest samples are prototypes too.
+    """
 
     config: str
     sampling: tuple[str, ...]
     predictor: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
 
 
 # Samples are new on both sides, and for a new verb hold a token that few distinct training examples hold (for a new
 # phrase every token is frequent). Few augmented examples are drawn more often than their number (p_aug), as in the
-# paper.
+# paper; where they are few and long, input feeding helps.
 VERB = Kind("recombine_small", ("--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"))
 PHRASE = Kind(
     "recombine_small_around_right",
-    ("--filter", "novel", "--draws", "5000000", "--vote", "--margin", "3"),
-    ("--set", "p_aug=0.1"),
+    ("--filter", "novel", "--draws", "5000000", "--vote", "--margin", "1"),
+    ("--set", "p_aug=0.2", "--set", "network.feed=true"),
+    ("--filter", "novel", "--draws", "1000000", "--vote", "--margin", "2"),
 )
+CLEAR, CLEAREST = 3, 5  # margins of the votes that the first predictor learns from, and that become prototypes
 SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}
 UNAIDED = ("--set", "network.token_dropout=0.0", "--set", "unknown_below=0")  # without what is not in the paper
 VARIANTS: dict[str, tuple[str, ...] | None] = {
@@ -80,25 +87,60 @@ class Cell:
         row: dict[str, float] = {}
         augmented: tuple[str, ...] = ()
         if settings is not None:
-            generator, bundle, samples = folder / "generator.pt", folder / "bundle", folder / "samples.jsonl"
-            config = ("--config", kind.config, *settings)
-            train(folder, generator, "recombine", data, *config, *seed)
+            generator = folder / "generator.pt"
+            train(folder, generator, "recombine", data, "--config", kind.config, *settings, *seed)
             row["generator_seconds"] = time.monotonic() - began
-            if not bundle.exists():
-                call(folder, "export", str(generator), "-o", str(bundle), "--no-torchscript", "--samples", "100")
-            if not samples.exists():
-                words = ("-o", str(samples), "--workers", "1", *kind.sampling, *seed)
-                call(folder, "sample", str(bundle), *words, check=False)
+            samples = sample(folder, "samples", generator, (*kind.sampling, *seed))
+            if kind.again and some(samples):
+                samples = self.agreed(folder, kind, data, samples, (*extra, *seed))
             # A generator may have nothing to give: the predictor then is the baseline.
-            some = samples.exists() and samples.stat().st_size > 0
-            row |= sample_quality(samples) if some else {"samples": 0}
-            augmented = ("--augmented", str(samples), *kind.predictor) if some else ()
+            row |= sample_quality(samples) if some(samples) else {"samples": 0}
+            augmented = ("--augmented", str(samples), *kind.predictor) if some(samples) else ()
         predictor = folder / "predictor.pt"
         train(folder, predictor, "seq2seq", data, *augmented, *extra, *seed)
         scored = json.loads(call(folder, "evaluate", str(predictor), data, "--json"))
         row |= {"exact_match": scored["exact_match"], "f1": scored["f1"], "seconds": time.monotonic() - began}
         result.write_text(json.dumps(row, indent=1) + "\n")
         return row
+
+    def agreed(self, folder: Path, kind: Kind, data: str, samples: Path, options: tuple[str, ...]) -> Path:
+        """The samples of two rounds that a predictor agrees with which has learned from the clear ones of the first."""
+        judge, agreed = folder / "judge.pt", folder / "agreed.jsonl"
+        clear = ("--augmented", str(won_by(samples, CLEAR)), *kind.predictor)
+        train(folder, judge, "seq2seq", data, *clear, *options)
+        further = ("--prototypes", str(won_by(samples, CLEAREST)))
+        again = sample(folder, "again", folder / "generator.pt", (*kind.again, "--seed", str(self.seed)), further)
+        both = folder / "both.jsonl"
+        both.write_text(samples.read_text() + (again.read_text() if again.exists() else ""))
+        call(folder, "evaluate", str(judge), str(both), "--agreed", str(agreed))
+        return agreed
+
+
+def sample(folder: Path, name: str, generator: Path, options: tuple[str, ...], export: tuple[str, ...] = ()) -> Path:
+    """Export a generator and sample it, what is there already excepted; the file is missing if nothing passes."""
+    bundle, out = folder / f"{name}-bundle", folder / f"{name}.jsonl"
+    if not bundle.exists():
+        words = ("-o", str(bundle), "--no-torchscript", "--samples", "100")
+        call(folder, "export", str(generator), *words, *export)
+    if not out.exists():
+        call(folder, "sample", str(bundle), "-o", str(out), "--workers", "1", *options, check=False)
+    return out
+
+
+def some(samples: Path) -> bool:
+    """Whether there are any samples."""
+    return samples.exists() and samples.stat().st_size > 0
+
+
+def won_by(samples: Path, margin: int) -> Path:
+    """The samples whose vote was won by so many draws (as `sample --margin` would have written them), in a file."""
+    out = samples.with_name(f"{samples.stem}-{margin}.jsonl")
+    lines = samples.read_text().splitlines()
+    votes = [json.loads(line)["votes"] for line in lines]
+    out.write_text(
+        "".join(f"{line}\n" for line, (won, cast) in zip(lines, votes, strict=True) if 2 * won - cast >= margin)
+    )
+    return out
 
 
 def data_of(split: str, out: Path) -> str:
