@@ -28,8 +28,8 @@ def evaluate(
         typer.Option(
             "--agreed",
             metavar="OUT",
-            help="Write here, once each, the examples predicted as DATA has them (one MODEL). Of samples, these are the "
-            "ones to train on next: what a predictor trained on the best of them says too is more often right.",
+            help="Write here, once each, the examples predicted as DATA has them (one MODEL). Of samples, they are "
+            "the ones to train on next: what a predictor trained on the best of them says too is more often right.",
         ),
     ] = None,
     errors: Annotated[
