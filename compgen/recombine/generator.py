@@ -43,8 +43,9 @@ class SwapConfig(BaseModel):
     *left*, and so does the answer: nothing tells which of them to follow, or whether to follow any. So tokens trade
     names at random, in two ways:
 
-    - Target types of the example and its first prototype alike (in no row whose first prototype lacks a target type of
-      the example). What is written is then not known by heart, and the second prototype's names are wrong.
+    - Types of the example and its first prototype alike: all target types, and source types with a probability of
+      their own (in no row whose first prototype lacks a target type of the example, and no source type that it lacks).
+      What is written is then not known by heart, and the second prototype's names are wrong.
     - Types of the second and further prototypes, all alike, except those that the first lacks and the example has:
       they are all that can be had from there. So the first prototype is learned to say what the example speaks of,
       and the others only how what it lacks is done.
@@ -53,6 +54,7 @@ class SwapConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows: Share = Field(0.0, description="probability that a row's target types change places, all of them")
+    sources: Share = Field(0.0, description="probability that a source type changes places too, in such a row")
     seconds: tuple[Share, Share] = Field(
         (0.0, 0.0), description="probability that a source type, a target type changes places in further prototypes"
     )
@@ -149,9 +151,11 @@ class NeighborhoodExamples:
         for side, share in zip(self.sides, self.swap.seconds, strict=True):
             drawn = rng.random((len(rows), len(side))) < share
             others[:, side] = _swapped(side, drawn & ~lacking[:, side], rng)
-        targets = self.sides[1]
+        sources, targets = self.sides
         chosen = (rng.random(len(rows)) < self.swap.rows) & ~lacking[:, targets].any(axis=1)
         places[:, targets] = _swapped(targets, np.repeat(chosen[:, None], len(targets), axis=1), rng)
+        drawn = chosen[:, None] & (rng.random((len(rows), len(sources))) < self.swap.sources)
+        places[:, sources] = _swapped(sources, drawn & ~lacking[:, sources], rng)
         return places, others
 
 
