@@ -4,7 +4,7 @@ Nothing here imports torch until something needs it: sampling from a bundle does
 """
 
 import os
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ __all__ = [
     "train_predictor",
 ]
 
+COLDEST = 1e-3  # the least temperature but 0; powers of 1/T of a probability must not leave float32
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
 
 
@@ -74,9 +75,10 @@ class Generator:
             self._training = Training(self.pool.tokens)
         return self._training
 
-    def knows_target(self, target: Sequence[str]) -> bool:
-        """Whether some training example has this target."""
-        return tuple(self.vocabulary.encode(target)) in self.training.targets
+    def knows(self, source: Sequence[str], target: Sequence[str], novelty: str = "both") -> bool:
+        """Whether an example is not novel: by `both` sides, its `source`, or the `pair` (see `FilterConfig`)."""
+        left, right = (tuple(self.vocabulary.encode(side)) for side in (source, target))
+        return self.training.knows(left, right, novelty)
 
     def draw(
         self,
@@ -98,8 +100,11 @@ class Generator:
         the draw (the reference's way on SCAN jump, width 4); temperature and workers then have no part.
 
         Raises:
-            UserError: both `beam` and `temperature` are given.
+            UserError: both `beam` and `temperature` are given, or a temperature that is neither 0 nor COLDEST or more.
         """
+        if temperature is not None and not all(t == 0 or COLDEST <= t < float("inf") for t in temperature):
+            found = ", ".join(map(str, temperature))
+            raise UserError(f"temperature {found}: expected 0 (greedy) or {COLDEST} and more")
         if beam is not None:
             if temperature is not None:
                 raise UserError("beam search draws nothing at random: give beam or temperature, not both")
@@ -145,6 +150,7 @@ class Generator:
         batch: int = 256,
         workers: int | None = None,
         counts: Counts | None = None,
+        watch: Callable[[Counts], None] | None = None,
     ) -> Iterator[Sample]:
         """Samples as they come, in order of address.
 
@@ -154,6 +160,7 @@ class Generator:
             filters, novelty, rarity, ngram: see `FilterConfig`. Unfinished and malformed draws are never kept.
             temperature, beam, batch, workers: see `draw`.
             counts: filled in while the stream runs.
+            watch: called with the counts every 256 draws, to show progress.
 
         Raises:
             ExhaustedError: `count` samples cannot be had: 20,000 draws in a row gave none.
@@ -173,6 +180,8 @@ class Generator:
         def patient() -> Iterator[Draw]:
             nonlocal last
             for draw in source:
+                if watch is not None and counts.drawn % 256 == 0:
+                    watch(counts)
                 if draws is None and counts.drawn - last >= PATIENCE:
                     raise ExhaustedError(
                         f"{PATIENCE:,} draws in a row gave no sample that passes "

@@ -21,7 +21,11 @@ UNWRITABLE = {
     errno.ENOTDIR,
     errno.EISDIR,
     errno.EEXIST,
+    errno.ENAMETOOLONG,
+    errno.EFBIG,
+    errno.EIO,
 }
+STDOUT = Path("standard output")
 
 
 @contextlib.contextmanager

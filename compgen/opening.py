@@ -30,6 +30,8 @@ def open_model(path: Path, kind: str, runtime: str | None, provider: str, thread
     """
     if runtime not in (None, *RUNTIMES):
         raise UserError(f"no runtime {runtime!r}: expected one of {', '.join(RUNTIMES)}")
+    if provider != "auto" and (path.suffix == ".pt" or runtime == "torchscript"):
+        raise UserError(f"{path}: --provider is for bundles in ONNX Runtime; torch finds its device by itself")
     if path.suffix == ".pt":
         return _open_checkpoint(path, kind, runtime, threads)
     from compgen.runtime.bundle import Bundle

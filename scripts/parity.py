@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 64, 1000])
     options = parser.parse_args()
-    Console(width=120).print(parity_table(parity(options.checkpoint, options.samples, options.batches)))
+    Console(width=120).print(parity_table(parity(options.checkpoint, dict.fromkeys(options.batches, options.samples))))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,13 @@ import pytest
 import compgen
 from compgen.runtime.filters import Counts
 
-TINY = ["network.H=16", "network.encoder_hidden=8", "network.E=8", "network.output=8", "network.A=8"]
+TINY = [
+    "network.hidden=16",
+    "network.encoder_hidden=8",
+    "network.embedding=8",
+    "network.output=8",
+    "network.attention=8",
+]
 SHORT = ["optimisation.steps=200", "optimisation.batch=8", "held_out=0.0"]
 NEAR = ["neighborhood.cover=false", "neighborhood.delta=0.1", "sampling.temperature=[1.0, 1.0]"]
 
@@ -48,14 +54,14 @@ def test_a_stream_counts_what_it_does(augmenter):
 
 def test_a_predictor_predicts_and_is_scored(data, tmp_path):
     steps = ["optimisation.steps=400", "optimisation.batch=8", "optimisation.learning_rate=0.01", "held_out=0.0"]
-    sizes = [*TINY[:-1], "network.A=16", "network.pdrop=0.0", "network.outdrop=0.0"]
+    sizes = [*TINY[:-1], "network.attention=16", "network.embedding_dropout=0.0", "network.output_dropout=0.0"]
     compgen.train_predictor(data, "seq2seq_small", tmp_path / "p.pt", [*sizes, *steps], quiet=True)
     predictor = compgen.Predictor.load(tmp_path / "p.pt")
     assert predictor.evaluate(data).exact_match > 0.8
     assert predictor.predict([["walk", "now"]], beam=3) == predictor.predict([["walk", "now"]])
     with pytest.raises(compgen.UserError, match="unknown token 'swim'"):
         predictor.predict([["swim"]])
-    compgen.export_bundle(tmp_path / "p.pt", tmp_path / "bundle", samples=20, batches=(8,), quiet=True)
+    compgen.export_bundle(tmp_path / "p.pt", tmp_path / "bundle", batches={8: 20}, quiet=True)
     shipped = compgen.Predictor.load(tmp_path / "bundle")
     sources = [source for source, _ in data.pairs()]
     assert shipped.predict(sources) == predictor.predict(sources)

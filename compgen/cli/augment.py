@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, FormatOption, console
-from compgen.cli.sample import FiltersOption
+from compgen.cli.common import DataArgument, FormatOption, console, need_torch
+from compgen.cli.sample import FiltersOption, NgramOption, filter_names
 
 app = typer.Typer(
     no_args_is_help=True, help="Make more examples from those in DATA, by one of the families of methods."
@@ -22,8 +22,8 @@ def recombine(
         str, typer.Option("--config", metavar="C", help="A shipped configuration, or a TOML file.")
     ] = "recombine_small",
     split: Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to learn from.")] = "train",
-    filters: FiltersOption = "novel,unique",
-    ngram: Annotated[int, typer.Option(min=1, help="rare: length of the n-grams.")] = 1,
+    filters: FiltersOption = ("novel,unique",),  # type: ignore[assignment]
+    ngram: NgramOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Fixes everything that is drawn.")] = 0,
     format: FormatOption = None,
 ) -> None:
@@ -35,11 +35,14 @@ def recombine(
     """
     from compgen.api import Recombination
     from compgen.data.catalog import load
-    from compgen.data.formats import write_dataset
+    from compgen.data.formats import format_of, write_dataset
 
+    need_torch("training")
+    names = filter_names(filters or [], rare=(ngram,))
+    if format is None:
+        format = format_of(out)  # an error now, not after training
     checkpoint = out.with_name(out.name + ".pt")
     augmenter = Recombination(config, checkpoint, seed=seed).fit(load(data).split(split))
-    names = tuple(name for name in filters.split(",") if name)
-    samples = augmenter.sample(count, seed, filters=names, ngram=ngram)
+    samples = augmenter.sample(count, seed, filters=names, ngram=ngram or 1)
     write_dataset(samples, out, format)
-    console().print(f"{len(samples):,} examples in {out}; the generator is {checkpoint}", highlight=False)
+    console().print(f"{len(samples):,} examples in {out}; the generator is {checkpoint}", highlight=False, markup=False)

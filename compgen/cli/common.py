@@ -4,6 +4,7 @@ Nothing heavy is imported here: `compgen --help` must answer at once.
 """
 
 import functools
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,20 @@ FormatOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def need_torch(what: str) -> None:
+    """Say at once, and say how to mend it, if torch is not installed.
+
+    Raises:
+        UserError: it is not.
+    """
+    from compgen.errors import UserError
+
+    try:
+        importlib.import_module("torch")
+    except ModuleNotFoundError as error:
+        raise UserError(f"{what} needs torch: pip install 'compgen[train]'") from error
 
 
 @functools.cache

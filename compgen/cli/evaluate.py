@@ -1,14 +1,12 @@
 """`compgen evaluate`: how well predictors predict."""
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from compgen.cli.common import DataArgument, console
-
-if TYPE_CHECKING:
-    from compgen.data.examples import Dataset
 
 
 def evaluate(
@@ -50,45 +48,49 @@ def evaluate(
     from compgen.api import Predictor
     from compgen.data.catalog import load
     from compgen.data.examples import Dataset
-    from compgen.data.formats import write_dataset
+    from compgen.data.formats import format_of, write_dataset
     from compgen.errors import UserError
     from compgen.evaluation.metrics import SIGNATURE, score
 
     if (predictions is not None or agreed is not None) and len(models) > 1:
         raise UserError(f"--predictions and --agreed are about one model, found {len(models)} models")
-    dataset = _choose(load(data), split)
+    for written in filter(None, (predictions, agreed)):
+        if str(written) != "-":
+            format_of(written)  # an error now, not after predicting
+    whole = load(data)
+    if split is None and len(whole.splits) > 1:
+        split = "test"
+    dataset = whole if split is None else whole.split(split)
     pairs = dataset.pairs()[:limit]
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     rows = []
+    listing = sys.stderr if json else sys.stdout
     for model in models:
-        console().print(f"{model}: {len(pairs):,} examples", highlight=False)
+        console().print(f"{model}: {len(pairs):,} examples", highlight=False, markup=False)
         predicted = Predictor.load(model, runtime).predict(sources, beam)
         rows.append((model, score(predicted, references)))
         wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
         for source, reference, found in wrong[:errors]:
-            print(f"source    {' '.join(source)}\nexpected  {' '.join(reference)}\nfound     {' '.join(found)}\n")
+            for label, tokens in (("source", source), ("expected", reference), ("found", [*found, "\n"])):
+                print(f"{label:<10}{' '.join(tokens)}", file=listing)
         if predictions is not None:
             write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), predictions)
         if agreed is not None:
             same = [pair for pair, found in zip(pairs, predicted, strict=True) if pair[1] == found]
             write_dataset(Dataset.from_pairs(same).unique(), agreed)
+    signature = {"data": data, "split": split, "limit": limit, "beam": beam}
     if json:
         for model, scores in rows:
-            print(dumps({"model": model, "data": data, "beam": beam} | scores.to_dict()))
+            print(dumps({"model": model} | signature | scores.to_dict()))
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table("model", "examples", "exact match", "F1", box=None, pad_edge=False)
     for model, scores in rows:
-        table.add_row(model, f"{scores.examples:,}", f"{scores.exact_match:.4f}", f"{scores.f1:.4f}")
+        table.add_row(Text(model), f"{scores.examples:,}", f"{scores.exact_match:.4f}", f"{scores.f1:.4f}")
     output = Console()
     output.print(table)
-    output.print(f"data:{data}|beam:{beam}|{SIGNATURE}", highlight=False)
-
-
-def _choose(dataset: "Dataset", split: str | None) -> "Dataset":
-    names = list(dataset.splits)
-    if split is None and len(names) <= 1:
-        return dataset
-    return dataset.split(split or "test")
+    said = "|".join(f"{name}:{value}" for name, value in signature.items() if value is not None)
+    output.print(f"{said}|{SIGNATURE}", highlight=False, markup=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import console
+from compgen.cli.common import console, need_torch
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +27,7 @@ def export(
         ),
     ] = None,
     samples: Annotated[
-        int, typer.Option("--samples", min=10, metavar="N", help="How many samples to verify the export with.")
+        int, typer.Option("--samples", min=10, metavar="N", help="How many samples to verify with; at batch 1 a tenth.")
     ] = 1000,
     torchscript: Annotated[
         bool, typer.Option("--torchscript/--no-torchscript", help="Keep the TorchScript file in the bundle.")
@@ -52,13 +52,15 @@ def export(
     """
     import time
 
+    need_torch("exporting")
     from compgen.data.catalog import load
     from compgen.export.bundle_writer import export as write
+    from compgen.export.verify import at_batches
 
     folder = out or Path("exported") / model.stem
     began = time.monotonic()
     further = None if prototypes is None else load(prototypes)
-    manifest = write(model, folder, samples=samples, torchscript=torchscript, prototypes=further)
+    manifest = write(model, folder, batches=at_batches(samples), torchscript=torchscript, prototypes=further)
     console().print(parity_table(manifest.parity))
     size = sum(entry.size for entry in manifest.files.values())
     console().print(f"{size / 1e6:.1f} MB, verified, in {time.monotonic() - began:.0f} s", highlight=False)

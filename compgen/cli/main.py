@@ -15,6 +15,7 @@ HELP = """Make the training examples that people lack: recombine what you have, 
 
 A first round, on SCAN (which compgen makes itself):
 
+\b
     compgen train recombine scan/jump -o recomb2.pt
     compgen export recomb2.pt -o exported/mine
     compgen sample exported/mine --draws 150000 --filter novel,rare --vote --best 1000 -o augmented.jsonl

@@ -8,12 +8,21 @@ import typer
 from compgen.cli.common import console
 
 FiltersOption = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
         "--filter",
         metavar="F,...",
         help="Keep only samples that are: novel (source and target unseen in training), unique (not drawn before in "
         "this run), rare (hold a token that is rare in training).",
+    ),
+]
+
+NgramOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="rare: length of n-grams, default 1; from 2 on, n-grams that training lacks are rare too.",
+        show_default=False,
     ),
 ]
 
@@ -32,14 +41,18 @@ def sample(
         int | None,
         typer.Option("--draws", min=1, metavar="D", help="Make D draws, however many are kept.", show_default=False),
     ] = None,
-    filters: FiltersOption = "",
-    novelty: Annotated[str, typer.Option(help="What novel means: both (sides), source, or pair.")] = "both",
+    filters: FiltersOption = None,
+    novelty: Annotated[
+        str | None, typer.Option(help="What novel means: both (sides; default), source, or pair.", show_default=False)
+    ] = None,
     rarity: Annotated[
-        float, typer.Option(help="rare: at most this share of the distinct training examples holds the n-gram.")
-    ] = 0.01,
-    ngram: Annotated[
-        int, typer.Option(min=1, help="rare: length of n-grams; from 2 on, n-grams that training lacks are rare too.")
-    ] = 1,
+        float | None,
+        typer.Option(
+            help="rare: at most this share of the distinct training examples holds the n-gram; default 0.01.",
+            show_default=False,
+        ),
+    ] = None,
+    ngram: NgramOption = None,
     best: Annotated[
         int | None,
         typer.Option("--best", min=1, metavar="K", help="Write the first K only, most probable (or by --vote) first."),
@@ -61,6 +74,16 @@ def sample(
             "few draws agree on is often wrong, so draw much and ask for 3.",
         ),
     ] = None,
+    support: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="Leave out samples with a new pair of neighbouring source tokens that fewer than this share of "
+            "samples have: what training really lacks is made again and again, slips are not. Try 0.1.",
+        ),
+    ] = None,
     temperature: Annotated[
         str | None,
         typer.Option(metavar="T[,T]", help="Of source and target halves; 0 is greedy. By default the generator's."),
@@ -70,7 +93,7 @@ def sample(
         typer.Option(min=1, help="Decode by beam search of this width in place of drawing.", show_default=False),
     ] = None,
     seed: Annotated[int, typer.Option(help="Names a stream of samples.", min=0, max=2**64 - 1)] = 0,
-    start: Annotated[int, typer.Option(help="The first address of the stream to draw.", min=0)] = 0,
+    start: Annotated[int, typer.Option(help="The first address of the stream to draw.", min=0, max=2**61)] = 0,
     runtime: Annotated[
         str | None, typer.Option(help="onnx or torchscript for bundles, torch for checkpoints.", show_default=False)
     ] = None,
@@ -95,14 +118,17 @@ def sample(
     from compgen.progress import Progress
     from compgen.runtime.filters import Counts
     from compgen.runtime.output import Sample, sample_writer
-    from compgen.runtime.selection import elect, most_probable
+    from compgen.runtime.selection import elect, most_probable, supported
 
-    names = tuple(name for name in filters.split(",") if name)
+    names = filter_names(filters or [], novel=(novelty,), rare=(rarity, ngram))
+    novelty = novelty or "both"
+    if beam is not None and workers is not None:
+        raise UserError("--workers are for drawing; beam search (--beam) has none")
     if vote and "unique" in names:
         raise UserError("--vote counts repeated draws, which the filter unique drops: leave unique out")
     if margin is not None and not vote:
         raise UserError("--margin says by how many draws a vote must be won: use it with --vote")
-    choose = vote or best is not None
+    choose = vote or best is not None or support is not None
     counts = Counts()
     stopped: BaseException | None = None
     generator = Generator.load(model, runtime, provider)
@@ -110,32 +136,36 @@ def sample(
         "seed": seed,
         "start": start,
         "draws": draws,
-        "filters": names,
-        # A known target may outvote a new one, so targets are judged after the vote.
-        "novelty": "source" if vote and novelty == "both" else novelty,
-        "rarity": rarity,
-        "ngram": ngram,
+        # Known pairs and targets have votes too, so what must be new beside the source is judged after the vote.
+        "filters": tuple(name for name in names if not (vote and novelty == "pair" and name == "novel")),
+        "novelty": "source" if vote else novelty,
+        "rarity": 0.01 if rarity is None else rarity,
+        "ngram": ngram or 1,
         "temperature": _temperature(temperature) or (generator.temperature if beam is None else None),
         "beam": beam,
     }
-    stream = generator.stream(count, **options, batch=batch, workers=workers, counts=counts)
     began = time.monotonic()
     with sample_writer(out) as write, Progress("sample", count or draws or 0) as progress:
+
+        def watch(counts: Counts) -> None:
+            speed = f"{counts.drawn / (time.monotonic() - began):,.0f} draws/s"
+            progress.update(counts.kept if count else counts.drawn, f"{speed}, {counts.kept:,} kept")
+
+        stream = generator.stream(count, **options, batch=batch, workers=workers, counts=counts, watch=watch)
         kept: list[Sample] = []
         try:
             for one in stream:
                 kept.append(one) if choose else write(one)
-                if counts.kept % 256 == 0:
-                    done = counts.kept if count else counts.drawn
-                    progress.update(done, f"{counts.drawn / (time.monotonic() - began):,.0f} draws/s")
         except (ExhaustedError, KeyboardInterrupt) as error:
             if not counts.kept:
                 raise
             stopped = error  # what was kept is written all the same
-        # With neither --vote nor --best all that is kept has been written, and `kept` is empty.
+        # With none of --vote, --best and --support, all that is kept has been written, and `kept` is empty.
         chosen = elect(kept, margin) if vote else most_probable(kept)
-        if vote and "novel" in names and novelty == "both":
-            chosen = [one for one in chosen if not generator.knows_target(one.target)]
+        if vote and "novel" in names:
+            chosen = [one for one in chosen if not generator.knows(one.source, one.target, novelty)]
+        if support is not None:
+            chosen = supported(chosen, map(generator.vocabulary.decode, generator.training.sources), support)
         chosen = chosen[:best]
         for one in chosen:
             write(one)
@@ -145,14 +175,30 @@ def sample(
     console().print(f"{counts} ({speed})", highlight=False)
     if out != "-":
         record = {"compgen": __version__, "model": model, "asked": count, "best": best, "vote": vote} | options
-        record["novelty"], record["margin"], record["written"] = novelty, margin, written
+        record |= {"filters": names, "novelty": novelty, "margin": margin, "support": support, "written": written}
         record |= {"counts": counts.to_dict(), "next": start + counts.drawn, "seconds": round(seconds, 2)}
         with atomic_path(Path(out + ".run.json")) as temporary:
             temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(f"interrupted; {written:,} samples written, --start {start + counts.drawn} goes on")
     if stopped is not None:
-        raise ExhaustedError(f"{stopped}; the {counts.kept:,} samples that passed are in {out}")
+        raise ExhaustedError(f"{stopped}; {written:,} samples are in {out}")
+
+
+def filter_names(given: list[str], novel: tuple[object, ...] = (), rare: tuple[object, ...] = ()) -> tuple[str, ...]:
+    """The filters of one or more --filter; what only one of them reads must not be given without it.
+
+    Raises:
+        UserError: no such filter, or an option that no filter reads.
+    """
+    from compgen.errors import UserError
+    from compgen.runtime.filters import FilterConfig
+
+    names = FilterConfig(tuple(name for words in given for name in words.split(",") if name)).names
+    for name, options, words in (("novel", novel, "--novelty is"), ("rare", rare, "--rarity and --ngram are")):
+        if name not in names and any(option is not None for option in options):
+            raise UserError(f"{words} for the filter {name}: add --filter {name}")
+    return names
 
 
 def _temperature(text: str | None) -> tuple[float, float] | None:

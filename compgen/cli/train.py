@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compgen.cli.common import DataArgument, console
+from compgen.cli.common import DataArgument, console, need_torch
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -51,10 +51,9 @@ def recombine(
     """
     from compgen.api import train_generator
 
+    _threads(threads)
     dataset = _training_data(data, split)
-    done = train_generator(
-        dataset, config, out, set_ or [], seed=seed, name=data, resume=resume, device=_device(device, threads)
-    )
+    done = train_generator(dataset, config, out, set_ or [], seed=seed, name=data, resume=resume, device=device)
     _finished(out, done)
 
 
@@ -85,6 +84,7 @@ def seq2seq(
     from compgen.api import train_predictor
     from compgen.data.catalog import load
 
+    _threads(threads)
     dataset = _training_data(data, split)
     more = load(augmented) if augmented is not None else None
     done = train_predictor(
@@ -96,7 +96,7 @@ def seq2seq(
         seed=seed,
         name=data,
         resume=resume,
-        device=_device(device, threads),
+        device=device,
     )
     _finished(out, done)
 
@@ -107,23 +107,15 @@ def _training_data(data: str, split: str) -> "Dataset":
     return load(data).split(split)
 
 
-def _device(device: str, threads: int | None) -> str:
-    from compgen.errors import UserError
-
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        raise UserError("training needs torch: pip install 'compgen[train]'") from error
+def _threads(threads: int | None) -> None:
+    need_torch("training")
     if threads is not None:
+        import torch
+
         torch.set_num_threads(threads)
-    if device not in ("auto", "cpu", "cuda"):
-        raise UserError(f"no device {device!r}: expected auto, cpu or cuda")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("no CUDA device here; use --device cpu")
-    return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
 
 
 def _finished(out: Path, done: dict[str, Any]) -> None:
     figures = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items() if value is not None)
-    console().print(f"{figures}", highlight=False)
+    console().print(figures, highlight=False, markup=False)
     print(out)

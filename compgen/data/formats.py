@@ -22,7 +22,7 @@ import polars as pl
 
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.errors import DataError
-from compgen.files import atomic_path
+from compgen.files import STDOUT, atomic_path, writing
 
 _SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".txt": "scan", ".scan": "scan"}
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -76,8 +76,9 @@ def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None)
     _check_format(format)
     content = _WRITERS[format](dataset, "standard output" if str(path) == "-" else str(path))
     if str(path) == "-":
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        with writing(STDOUT):
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
         return
     if Path(path).suffix == ".gz":
         # No time stamp: the same data make the same file.

@@ -1,13 +1,13 @@
 """From a checkpoint to a bundle: assembled in a temporary folder, verified, described, then moved to its place."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from compgen.data.examples import Dataset
 from compgen.errors import BundleError
 from compgen.export.assemble import assemble
 from compgen.export.card import card
-from compgen.export.verify import BATCHES, SAMPLES, verify
+from compgen.export.verify import at_batches, verify
 from compgen.files import atomic_path, sha256
 from compgen.recombine.generator import with_prototypes
 from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, FileEntry, Manifest
@@ -18,8 +18,7 @@ def export(
     checkpoint_path: Path,
     out: Path,
     *,
-    samples: int = SAMPLES,
-    batches: Sequence[int] = BATCHES,
+    batches: Mapping[int, int] | None = None,
     torchscript: bool = True,
     prototypes: Dataset | None = None,
     quiet: bool = False,
@@ -29,8 +28,7 @@ def export(
     Args:
         checkpoint_path: a `.pt` file of training.
         out: the bundle's folder.
-        samples: how many samples to verify with.
-        batches: in which batch sizes.
+        batches: in which batches to verify, and with how many samples each; `verify.at_batches()` if not given.
         torchscript: keep the TorchScript file; it is a quarter of the bundle. It is verified either way.
         prototypes: of a generator: further examples for it to recombine; each draw has at least one of them.
         quiet: without progress.
@@ -49,7 +47,7 @@ def export(
         checkpoint = with_prototypes(checkpoint, prototypes)
     with atomic_path(out, directory=True) as folder:
         bundle = assemble(checkpoint, folder)
-        parity = verify(checkpoint, bundle, samples, batches, quiet=quiet)
+        parity = verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
         if not torchscript:
             (folder / SCRIPT).unlink()
         manifest = bundle.manifest.model_copy(update={"parity": parity, "files": _entries(folder)})

@@ -2,29 +2,20 @@
 
 from typing import Literal, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
-
-
-def _letter(letter: str, name: str) -> AliasChoices:
-    """Accept the reference's hyperparameter letter beside our name."""
-    return AliasChoices(name, letter)
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class NetworkConfig(BaseModel):
     """Shape and dropout of an encoder-decoder over `memories` token sequences (docs/julia-map.md has the letters)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     memories: int = Field(2, ge=0, le=8, description="sequences attended to: prototypes, or 1 source, or 0")
-    hidden: int = Field(512, ge=1, validation_alias=_letter("H", "hidden"), description="decoder LSTM units")
+    hidden: int = Field(512, ge=1, description="decoder LSTM units")
     encoder_hidden: int = Field(512, ge=1, description="encoder LSTM units in each direction")
-    embedding: int = Field(64, ge=1, validation_alias=_letter("E", "embedding"), description="token embedding size")
-    attention: int = Field(
-        128, ge=1, validation_alias=_letter("A", "attention"), description="query, key and value size"
-    )
-    positions: int = Field(
-        16, ge=0, validation_alias=_letter("Kpos", "positions"), description="clip of relative positions; 0 for none"
-    )
+    embedding: int = Field(64, ge=1, description="token embedding size")
+    attention: int = Field(128, ge=1, description="query, key and value size")
+    positions: int = Field(16, ge=0, description="clip of relative positions; 0 for none")
     activation: Literal["tanh", "linear"] = Field("tanh", description="on queries, keys and values")
     output: int = Field(64, ge=1, description="size of the combined output u, which input feeding returns")
     feed: bool = Field(True, description="feed u back as input (needs a step-by-step loop in training)")
@@ -32,14 +23,13 @@ class NetworkConfig(BaseModel):
     copying: bool = Field(True, description="joint softmax over vocabulary and memory positions (appendix A.3)")
     encoder_shared: bool = Field(True, description="one encoder for all memories (reference) or one each (paper)")
     initial: Literal["zeros", "encoder"] = Field("zeros", description="first decoder state")
-    embedding_dropout: float = Field(0.5, ge=0, lt=1, validation_alias=_letter("pdrop", "embedding_dropout"))
-    output_dropout: float = Field(0.7, ge=0, lt=1, validation_alias=_letter("outdrop", "output_dropout"))
+    embedding_dropout: float = Field(0.5, ge=0, lt=1)
+    output_dropout: float = Field(0.7, ge=0, lt=1)
     feed_dropout: float = Field(0.5, ge=0, lt=1, description="on u, before it is fed back")
     write_dropout: float = Field(
         0.5,
         ge=0,
         lt=1,
-        validation_alias=_letter("writedrop", "write_dropout"),
         description="probability that a target loses its vocabulary slot in training, so that it must be copied",
     )
     token_dropout: float = Field(

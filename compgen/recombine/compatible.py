@@ -31,7 +31,7 @@ def compatible(
     """The pool of all `sequences` with Omega for neighborhoods `rows` (M, 1 + n).
 
     Raises:
-        DataError: no tuple of prototypes is compatible.
+        DataError: no tuple of prototypes is compatible, or more than 2^53 are.
     """
     n = rows.shape[1] - 1
     lengths = np.array([len(sequence) for sequence in sequences])
@@ -41,6 +41,10 @@ def compatible(
         limit = {"mean": seen.mean(), "mean+std": seen.mean() + seen.std(), "max": seen.max()}[bound]
         groups.append(np.flatnonzero(lengths <= limit))
     pool = _pool(sequences, vocabulary, [groups], kind)
+    if pool.too_large:
+        raise DataError(
+            f"more than 2^53 tuples of {n} prototypes from {len(sequences):,} sequences: use fewer prototypes"
+        )
     if n and not pool.total:
         raise DataError(f"no compatible prototypes: no {n} of {len(sequences)} training sequences go together ({kind})")
     return pool

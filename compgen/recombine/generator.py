@@ -18,7 +18,7 @@ from compgen.recombine.compatible import LengthBound, compatible, extended
 from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Configuration, with_memories
-from compgen.training.loop import Outcome, Rows, bucketed, pad, train
+from compgen.training.loop import Outcome, Rows, bucketed, discard_state, find_device, fingerprint, pad, train
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -43,9 +43,8 @@ class SwapConfig(BaseModel):
     *left*, and so does the answer: nothing tells which of them to follow, or whether to follow any. So tokens trade
     names at random, in two ways:
 
-    - Types of the example and its first prototype alike: all target types, and source types with a probability of
-      their own (in no row whose first prototype lacks a target type of the example, and no source type that it lacks).
-      What is written is then not known by heart, and the second prototype's names are wrong.
+    - Target types of the example and its first prototype alike (in no row whose first prototype lacks a target type of
+      the example). What is written is then not known by heart, and the second prototype's names are wrong.
     - Types of the second and further prototypes, all alike, except those that the first lacks and the example has:
       they are all that can be had from there. So the first prototype is learned to say what the example speaks of,
       and the others only how what it lacks is done.
@@ -54,7 +53,6 @@ class SwapConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows: Share = Field(0.0, description="probability that a row's target types change places, all of them")
-    sources: Share = Field(0.0, description="probability that a source type changes places too, in such a row")
     seconds: tuple[Share, Share] = Field(
         (0.0, 0.0), description="probability that a source type, a target type changes places in further prototypes"
     )
@@ -151,11 +149,9 @@ class NeighborhoodExamples:
         for side, share in zip(self.sides, self.swap.seconds, strict=True):
             drawn = rng.random((len(rows), len(side))) < share
             others[:, side] = _swapped(side, drawn & ~lacking[:, side], rng)
-        sources, targets = self.sides
+        targets = self.sides[1]
         chosen = (rng.random(len(rows)) < self.swap.rows) & ~lacking[:, targets].any(axis=1)
         places[:, targets] = _swapped(targets, np.repeat(chosen[:, None], len(targets), axis=1), rng)
-        drawn = chosen[:, None] & (rng.random((len(rows), len(sources))) < self.swap.sources)
-        places[:, sources] = _swapped(sources, drawn & ~lacking[:, sources], rng)
         return places, others
 
 
@@ -170,8 +166,18 @@ def _swapped(types: NDArray[np.int64], drawn: NDArray[np.bool_], rng: np.random.
 
 
 def as_sequences(dataset: Dataset, vocabulary: Vocabulary, max_tokens: int | None = None) -> Sequences:
-    """Distinct examples as id sequences `source SEP target`."""
+    """Distinct examples as id sequences `source SEP target`.
+
+    Raises:
+        DataError: `max_tokens` leaves some example no target.
+    """
     pairs = dataset.unique().pairs()
+    longest = max((len(source) for source, _ in pairs), default=0)
+    if max_tokens is not None and longest + 2 > max_tokens:
+        raise DataError(
+            f"max_tokens = {max_tokens} cuts sequences before their target: a source has {longest} tokens, and the "
+            f"separator and a token of the target come after it; set max_tokens to {longest + 2} or more"
+        )
     return [[*vocabulary.encode(source), SEP_ID, *vocabulary.encode(target)][:max_tokens] for source, target in pairs]
 
 
@@ -183,14 +189,16 @@ def train_generator(
     seed: int = 0,
     name: str = "",
     resume: bool = False,
-    device: str = "cpu",
+    device: str = "auto",
     quiet: bool = False,
 ) -> tuple[Checkpoint, Outcome]:
     """Train a generator on all examples of `dataset` and write its checkpoint to `out`.
 
     Raises:
         DataError: too few examples, or none with prototypes.
+        UserError: no such `device` (auto, cpu, cuda), or `out` cannot be written.
     """
+    device = find_device(device)
     if len(dataset) < config.prototypes + 1:
         raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
@@ -210,7 +218,7 @@ def train_generator(
         NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.swap),
         config.optimisation,
         out,
-        seed=seed,
+        identity=fingerprint(config, seed, vocabulary.tokens, sequences),
         score=(lambda net: per_token_loss(net, watched, device)) if len(held_out) else None,
         resume=resume,
         device=device,
@@ -237,6 +245,7 @@ def train_generator(
         },
     )
     checkpoint.save(out)
+    discard_state(out)
     return checkpoint, outcome
 
 

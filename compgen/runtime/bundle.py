@@ -131,7 +131,8 @@ def resolve(path: Path) -> Path:
         raise BundleError(f"{path}: a file, expected a bundle's folder")
     homes = (PACKAGE / "exported", PACKAGE.parent / "exported")
     for home in homes:
-        if path.name and (home / path.name / MANIFEST).is_file():
+        named = path.name and path.parent in (Path(), Path("exported"))
+        if named and (home / path.name / MANIFEST).is_file():
             return home / path.name
     shipped = sorted({entry.parent.name for home in homes for entry in home.glob(f"*/{MANIFEST}")})
     raise BundleError(f"{path}: no such bundle; those that come with compgen: {', '.join(shipped) or 'none'}")
@@ -212,6 +213,8 @@ def _pool_problem(pool: PrototypePool, prototypes: int, vocabulary: int) -> str:
             return f"{name} is {array.dtype} of rank {array.ndim}, expected {dtype} of rank {rank}"
     if pool.starts.shape != pool.counts.shape or pool.prototypes != prototypes:
         return f"starts {pool.starts.shape} and counts {pool.counts.shape}, expected {prototypes} prototypes in both"
+    if pool.too_large:
+        return f"more than 2^53 tuples of {prototypes} prototypes"
     if _outside(pool.tokens, vocabulary):
         return f"token ids outside the vocabulary of {vocabulary}"
     if _outside(pool.members, len(pool.tokens)):

@@ -97,6 +97,14 @@ class Training:
             count.update(ngrams(source, n) | ngrams(target, n))
         return {ngram for ngram, held in count.items() if held > rarity * len(self.examples)}
 
+    def knows(self, source: Tokens, target: Tokens, novelty: str) -> bool:
+        """Whether an example is not new, in the sense of `FilterConfig.novelty`."""
+        if novelty == "pair":
+            return (source, target) in self.pairs
+        if novelty == "source":
+            return source in self.sources
+        return source in self.sources or target in self.targets
+
 
 class Filter:
     """Judges draws one after another; `unique` remembers what came before."""
@@ -129,7 +137,7 @@ class Filter:
 
     def _reason(self, source: Tokens, target: Tokens) -> str:
         names = self.config.names
-        if "novel" in names and self._known(source, target):
+        if "novel" in names and self.training.knows(source, target, self.config.novelty):
             return "not novel"
         if "rare" in names:
             n = self.config.ngram
@@ -141,10 +149,3 @@ class Filter:
                 return "not unique"
             self.seen.add(key)
         return ""
-
-    def _known(self, source: Tokens, target: Tokens) -> bool:
-        if self.config.novelty == "pair":
-            return (source, target) in self.training.pairs
-        if self.config.novelty == "source":
-            return source in self.training.sources
-        return source in self.training.sources or target in self.training.targets

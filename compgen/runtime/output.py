@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from compgen.errors import UserError
-from compgen.files import atomic_path
+from compgen.files import STDOUT, atomic_path, writing
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,9 @@ def sample_writer(out: str) -> Iterator[Callable[[Sample], None]]:
         UserError: the suffix is none of these, or the file cannot be written.
     """
     if out == "-":
-        yield lambda sample: print(as_json(sample))
-        sys.stdout.flush()
+        with writing(STDOUT):
+            yield lambda sample: print(as_json(sample))
+            sys.stdout.flush()
         return
     path = Path(out)
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix

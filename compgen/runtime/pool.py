@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from compgen.runtime import random
 
+LARGEST = 2**53  # tuples that 53 random bits can tell apart
+
 
 @dataclass(frozen=True)
 class PrototypePool:
@@ -37,6 +39,11 @@ class PrototypePool:
     def total(self) -> int:
         """The number of tuples in Omega."""
         return int(self.counts.prod(axis=1).sum())
+
+    @property
+    def too_large(self) -> bool:
+        """Whether Omega has more tuples than can be drawn; `total` and `choose` are then wrong."""
+        return bool(self.counts.astype(np.float64).prod(axis=1).sum() > LARGEST)
 
     @property
     def longest(self) -> int:

@@ -1,7 +1,7 @@
-"""Choosing among kept samples: the most probable ones, or those that draws agree on."""
+"""Choosing among kept samples: the most probable ones, those that draws agree on, those whose novelty is no slip."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compgen.runtime.output import Sample
@@ -29,3 +29,19 @@ def elect(samples: Iterable[Sample], margin: int | None = None) -> list[Sample]:
         winners.setdefault(source, (2 * votes[0] - votes[1], replace(one, votes=votes)))
     clearest = sorted(winners.values(), key=lambda row: -row[0])  # keeps the order by votes and probability within
     return [one for by, one in clearest if margin is None or by >= margin]
+
+
+def supported(samples: Sequence[Sample], known: Iterable[Sequence[str]], share: float) -> list[Sample]:
+    """The samples whose new pairs of neighbouring source tokens are each held by a share of all samples, or by more.
+
+    New is what no `known` source has; both ends of a source count as neighbours. A combination that training happens to
+    lack is made in many samples, while slips of a generator differ from one another. The paper has no such step.
+    """
+    old = {pair for source in known for pair in _neighbours(source)}
+    new = [_neighbours(one.source) - old for one in samples]
+    held = Counter(pair for pairs in new for pair in pairs)
+    return [one for one, pairs in zip(samples, new, strict=True) if all(held[p] >= share * len(new) for p in pairs)]
+
+
+def _neighbours(source: Sequence[str]) -> set[tuple[str | None, str | None]]:
+    return set(zip([None, *source], [*source, None], strict=True))

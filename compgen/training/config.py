@@ -114,14 +114,14 @@ def _read(name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
         raise ConfigError(f"configuration {name}: its base leads back to it: {' -> '.join([*seen, name])}")
     path = Path(name)
     if name in shipped():
-        text = (resources.files("compgen") / "configs" / f"{name}.toml").read_text("utf-8")
+        content = (resources.files("compgen") / "configs" / f"{name}.toml").read_bytes()
     elif path.is_file():
-        text = path.read_text("utf-8")
+        content = path.read_bytes()
     else:
         raise ConfigError(f"no configuration {name}: expected a TOML file or one of {', '.join(shipped())}")
     try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        values = tomllib.loads(content.decode("utf-8"))
+    except ValueError as error:
         raise ConfigError(f"configuration {name}: not TOML: {error}") from error
     base = values.pop("base", None)
     return values if base is None else _merge(_read(str(base), (*seen, name)), values)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,12 +21,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from compgen.errors import CheckpointError, Interrupted
+from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import atomic_path, writing
 from compgen.models.network import Network
 from compgen.progress import Progress
 from compgen.training.checkpoint import read_weights_only
-from compgen.training.config import OptimisationConfig
+from compgen.training.config import Configuration, OptimisationConfig
 
 LOG_EVERY = 50  # updates
 SAVE_EVERY = 60.0  # seconds
@@ -60,7 +61,7 @@ def train(
     config: OptimisationConfig,
     out: Path,
     *,
-    seed: int,
+    identity: str,
     score: Callable[[Network], float] | None = None,
     resume: bool = False,
     device: str = "cpu",
@@ -69,19 +70,48 @@ def train(
     """Train `network` in place.
 
     Loss is the sum over tokens, mean over the batch, as in the reference. `score`, if given, is called after each epoch
-    (lower is better); the plateau schedule and keeping the best weights go by it. State is kept in `OUT.partial`
-    until training is done, the log in `OUT.log.jsonl`.
+    (lower is better); the plateau schedule and keeping the best weights go by it. The log is in `OUT.log.jsonl`, the
+    state in `OUT.partial`, also when training is done: `discard_state` drops it once the weights are safe elsewhere.
+    A state is only gone on from by a run of the same `identity` (see `fingerprint`).
 
     Raises:
         Interrupted: training was interrupted (its state is saved).
-        CheckpointError: `resume` without a usable state, or one that another configuration wrote.
+        CheckpointError: `resume` without a usable state, or one of another identity.
+        UserError: `out` cannot be written.
     """
-    run = _Run(network.to(device), examples, config, out, seed, score, device, quiet)
+    run = _Run(network.to(device), examples, config, out, identity, score, device, quiet)
     if resume:
         run.restore()
     else:
         run.begin()
     return run.go()
+
+
+def find_device(name: str) -> str:
+    """`cpu` or `cuda` for `auto` (CUDA where there is a device for it), `cpu` or `cuda`.
+
+    Raises:
+        UserError: another name, or CUDA where there is none.
+    """
+    if name not in ("auto", "cpu", "cuda"):
+        raise UserError(f"no device {name!r}: expected auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("no CUDA device here: use cpu or auto")
+    return "cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def fingerprint(config: Configuration, seed: int, *data: object) -> str:
+    """What makes a training what it is, as one string: its configuration, its seed and its data (JSON-able)."""
+    return sha256(json.dumps([config.model_dump(mode="json"), seed, *data]).encode()).hexdigest()
+
+
+def discard_state(out: Path) -> None:
+    """Drop the state of a training whose checkpoint `out` is written."""
+    _partial(out).unlink(missing_ok=True)
+
+
+def _partial(out: Path) -> Path:
+    return out.with_name(out.name + ".partial")
 
 
 class _Run:
@@ -93,14 +123,14 @@ class _Run:
         examples: Examples,
         config: OptimisationConfig,
         out: Path,
-        seed: int,
+        identity: str,
         score: Callable[[Network], float] | None,
         device: str,
         quiet: bool,
     ) -> None:
         self.network, self.examples, self.config, self.score = network, examples, config, score
-        self.device, self.quiet, self.seed = device, quiet, seed
-        self.partial, self.log = out.with_name(out.name + ".partial"), out.with_name(out.name + ".log.jsonl")
+        self.device, self.quiet, self.identity = device, quiet, identity
+        self.out, self.partial, self.log = out, _partial(out), out.with_name(out.name + ".log.jsonl")
         fused = {"fused": True} if device == "cuda" else {"foreach": True}
         self.optimiser = torch.optim.Adam(network.parameters(), lr=config.learning_rate, **fused)  # type: ignore[arg-type]
         self.per_epoch = len(examples.plan(0))
@@ -111,6 +141,7 @@ class _Run:
         self.best = float("inf")
         self.best_weights: dict[str, Tensor] = {}
         self.spent = 0.0
+        self.mean = float("nan")  # loss of the last log interval, nats a token
 
     # -- one update -----------------------------------------------------------------------------------------------
 
@@ -145,17 +176,17 @@ class _Run:
         began, saved = time.monotonic(), time.monotonic()
         before = self.spent
         losses: list[Tensor] = []
-        tokens, mean, mark = 0, float("nan"), time.monotonic()
+        tokens, mark = 0, time.monotonic()
         with _interruptible() as interrupted, Progress("train", self.total, self.step, quiet=self.quiet) as progress:
             for rows in self.batches():
                 loss, count = self.update(rows)
                 losses.append(loss)
                 tokens += count
                 if self.step % LOG_EVERY == 0 or self.step == self.total:
-                    mean = float(torch.stack(losses).sum()) / max(1, tokens)
+                    self.mean = float(torch.stack(losses).sum()) / max(1, tokens)
                     speed = tokens / (time.monotonic() - mark)
-                    self.write_log(loss=mean, tokens_per_second=speed, seconds=before + time.monotonic() - began)
-                    progress.update(self.step, f"loss {mean:.4f}, {speed:,.0f} tokens/s")
+                    self.write_log(loss=self.mean, tokens_per_second=speed, seconds=before + time.monotonic() - began)
+                    progress.update(self.step, f"loss {self.mean:.4f}, {speed:,.0f} tokens/s")
                     losses, tokens, mark = [], 0, time.monotonic()
                 if self.step % self.per_epoch == 0 or self.step == self.total:
                     self.end_epoch()
@@ -165,12 +196,13 @@ class _Run:
                     saved = time.monotonic()
                 if interrupted:
                     raise Interrupted(f"stopped after update {self.step} of {self.total}; --resume goes on")
+        self.spent = before + time.monotonic() - began
+        self.save()
         if self.config.keep == "best" and self.best_weights:
             self.network.load_state_dict(self.best_weights)
         self.network.eval()
-        self.finish()
         held_out = None if self.score is None else self.best if self.config.keep == "best" else self.score(self.network)
-        return Outcome(self.step, before + time.monotonic() - began, mean, held_out)
+        return Outcome(self.step, self.spent, self.mean, held_out)
 
     def batches(self) -> Iterator[Rows]:
         """The batches that are left, epoch after epoch."""
@@ -210,19 +242,16 @@ class _Run:
         with writing(self.log), self.log.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
 
-    def identity(self) -> str:
-        """What must agree between a saved state and the run that resumes it."""
-        return json.dumps([self.config.model_dump(), self.seed, self.per_epoch, self.network.vocabulary])
-
     def save(self) -> None:
         state = {
-            "identity": self.identity(),
+            "identity": self.identity,
             "step": self.step,
             "factor": self.factor,
             "stalled": self.stalled,
             "best": self.best,
             "best_weights": self.best_weights,
             "spent": self.spent,
+            "mean": self.mean,
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "random": torch.random.get_rng_state(),
@@ -231,24 +260,23 @@ class _Run:
         with atomic_path(self.partial) as temporary:
             torch.save(state, temporary)
 
-    def finish(self) -> None:
-        """Drop the saved state: the weights are about to be written for good."""
-        self.partial.unlink(missing_ok=True)
-
     def begin(self) -> None:
         """Make room for a new run's log before any work is done."""
+        if self.out.is_dir() or self.out.suffix != ".pt":
+            raise UserError(f"{self.out}: expected the name of a file that ends in .pt, as checkpoints do")
         with writing(self.log):
             self.log.parent.mkdir(parents=True, exist_ok=True)
             self.log.write_text("", encoding="utf-8")
 
     def restore(self) -> None:
         state: dict[str, Any] = read_weights_only(self.partial)
-        if state.get("identity") != self.identity():
+        if state.get("identity") != self.identity:
             raise CheckpointError(f"{self.partial}: saved by a training with another configuration, data or seed")
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.step, self.factor, self.stalled = state["step"], state["factor"], state["stalled"]
         self.best, self.best_weights, self.spent = state["best"], state["best_weights"], state["spent"]
+        self.mean = state["mean"]
         torch.random.set_rng_state(state["random"])
         if state["random_cuda"] is not None:
             torch.cuda.set_rng_state(state["random_cuda"])

@@ -13,7 +13,7 @@ from compgen.errors import DataError
 from compgen.models.network import Network
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Seq2SeqConfig
-from compgen.training.loop import Outcome, Rows, bucketed, pad, train
+from compgen.training.loop import Outcome, Rows, bucketed, discard_state, find_device, fingerprint, pad, train
 
 Pairs = list[tuple[list[int], list[int]]]
 
@@ -38,7 +38,7 @@ class PairExamples:
     def plan(self, epoch: int) -> list[Rows]:
         """The epoch's rows, in batches of like target length."""
         rng = np.random.default_rng([self.seed, epoch])
-        rows = self._mixture(rng) if self.p_aug else np.arange(self.original + self.augmented)
+        rows = self._mixture(rng) if self.p_aug is not None else np.arange(self.original + self.augmented)
         return [rows[batch] for batch in bucketed(self.target_lengths[rows], self.batch, rng)]
 
     def _mixture(self, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -64,7 +64,7 @@ def train_predictor(
     seed: int = 0,
     name: str = "",
     resume: bool = False,
-    device: str = "cpu",
+    device: str = "auto",
     quiet: bool = False,
 ) -> tuple[Checkpoint, Outcome]:
     """Train a predictor on all examples of `dataset` (and of `augmented`) and write its checkpoint to `out`.
@@ -73,12 +73,15 @@ def train_predictor(
 
     Raises:
         DataError: no examples, or `p_aug` without augmented data.
+        UserError: no such `device` (auto, cpu, cuda), or `out` cannot be written.
     """
+    device = find_device(device)
     if config.p_aug is not None and augmented is None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
     more = augmented if augmented is not None else Dataset.from_pairs([])
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() + more.pairs() for tokens in pair)
     original = _ids(dataset.unique() if config.deduplicate else dataset, vocabulary)
+    added = _ids(more, vocabulary)
     held = np.random.default_rng([seed, 0xDE]).random(len(original)) < config.held_out
     training = [pair for pair, out_ in zip(original, held, strict=True) if not out_]
     watched = [pair for pair, out_ in zip(original, held, strict=True) if out_]
@@ -89,10 +92,10 @@ def train_predictor(
     held_out = PairExamples(watched, [], None, 256, seed) if watched else None
     outcome = train(
         network,
-        PairExamples(training, _ids(more, vocabulary), config.p_aug, config.optimisation.batch, seed),
+        PairExamples(training, added, config.p_aug, config.optimisation.batch, seed),
         config.optimisation,
         out,
-        seed=seed,
+        identity=fingerprint(config, seed, vocabulary.tokens, original, added),
         score=(lambda net: error_rate(net, held_out, device)) if held_out is not None else None,
         resume=resume,
         device=device,
@@ -117,6 +120,7 @@ def train_predictor(
         },
     )
     checkpoint.save(out)
+    discard_state(out)
     return checkpoint, outcome
 
 

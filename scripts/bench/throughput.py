@@ -187,7 +187,7 @@ def main() -> None:
     assert checkpoint.pool is not None, "the benchmark samples a generator"
     pool, config = checkpoint.pool, NetworkConfig(**checkpoint.config["network"])
     with tempfile.TemporaryDirectory() as folder:
-        export(options.checkpoint, Path(folder) / "bundle", samples=100, batches=(64,), quiet=True)
+        export(options.checkpoint, Path(folder) / "bundle", batches={64: 100}, quiet=True)
         bundle = Bundle.load(Path(folder) / "bundle")
         backends: dict[str, Backend] = {
             "onnx": OnnxBackend(bundle, options.threads, "cpu"),

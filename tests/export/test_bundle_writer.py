@@ -53,9 +53,9 @@ def test_a_manifest_says_what_the_model_is():
 def test_further_prototypes_are_recombined_and_known(tmp_path):
     make().save(tmp_path / "model.pt")
     further = Dataset.from_pairs([(["a", "g"], ["d"]), (["b"], ["g"]), (["a", "b"], ["d", "e"])])
-    export(tmp_path / "model.pt", tmp_path / "more", samples=20, batches=(7,), prototypes=further, quiet=True)
+    export(tmp_path / "model.pt", tmp_path / "more", batches={7: 20}, prototypes=further, quiet=True)
     before, after = (Generator.load(folder) for folder in (exported(), tmp_path / "more"))
-    assert after.knows_target(["g"]) and not before.knows_target(["g"])
+    assert after.knows(["g"], ["g"]) and not before.knows(["g"], ["g"])
     new = range(len(before.pool.tokens), len(after.pool.tokens))
     assert len(new) == 2  # the third is among the training examples
     for sample in after.stream(draws=200):
@@ -102,7 +102,7 @@ def test_export_replaces_a_bundle_and_nothing_else(tmp_path):
     with pytest.raises(CheckpointError, match="no such file"):
         export(tmp_path / "none.pt", tmp_path / "out")
     for _ in range(2):
-        export(tmp_path / "model.pt", tmp_path / "out", samples=10, batches=(5,), quiet=True)
+        export(tmp_path / "model.pt", tmp_path / "out", batches={5: 10}, quiet=True)
     assert Bundle.load(tmp_path / "out").vocabulary == Bundle.load(exported()).vocabulary
 
 

@@ -56,5 +56,5 @@ def exported(kind: str = "generator", **changes: Any) -> Path:
     folder = Path(_folder().name)
     name = f"{kind}-{len(list(folder.iterdir()))}"
     make(kind, **changes).save(folder / f"{name}.pt")
-    export(folder / f"{name}.pt", folder / name, samples=20, batches=(7,), quiet=True)
+    export(folder / f"{name}.pt", folder / name, batches={7: 20}, quiet=True)
     return folder / name

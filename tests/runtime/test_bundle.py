@@ -135,7 +135,8 @@ def test_names_resolve_to_bundles_that_come_with_the_product(tmp_path, monkeypat
     shipped = tmp_path / "exported" / "scan"
     shutil.copytree(exported(), shipped)
     assert Bundle.load("scan").path == shipped
-    assert Bundle.load("some/where/scan").path == shipped
+    assert Bundle.load("exported/scan").path == shipped
+    refuse("some/where/scan", "some/where/scan: no such bundle; those that come with compgen: scan")
     nearer = shutil.copytree(shipped, tmp_path / "compgen" / "exported" / "scan")
     assert Bundle.load("scan").path == nearer
     refuse("scam", "scam: no such bundle; those that come with compgen: scan")

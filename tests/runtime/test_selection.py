@@ -1,7 +1,7 @@
 """Which samples are chosen."""
 
 from compgen.runtime.output import Sample
-from compgen.runtime.selection import elect, most_probable
+from compgen.runtime.selection import elect, most_probable, supported
 
 
 def samples(*found):
@@ -39,3 +39,14 @@ def test_a_margin_leaves_out_what_is_not_won_by_so_many_draws():
         ["a"],
         [],
     ]
+
+
+def test_new_neighbours_must_be_shared_by_many_samples():
+    known = [["walk", "left"], ["run", "right"], ["walk"]]
+    found = samples(*[("walk right", "X", -1.0)] * 6, *[("run left", "X", -1.0)] * 3, ("walk left walk", "X", -1.0))
+    kept = [" ".join(one.source) for one in supported(found, known, 0.3)]
+    assert kept == ["walk right"] * 6 + ["run left"] * 3
+    assert len(supported(found, known, 0.31)) == 6
+    assert supported(found, known, 0.1) == found
+    # A source may end where none did; one without any new pair has nothing to be supported.
+    assert [one.source for one in supported(samples(("run", "X", -1.0), ("walk", "X", -1.0)), known, 1)] == [["walk"]]

@@ -59,7 +59,15 @@ def test_sampling_the_shipped_bundle_needs_no_torch(tmp_path):
     assert right > 20  # the paper's generator: 74%
 
 
-@pytest.mark.parametrize("words", [["train", "recombine", "scan/jump", "-o", "x.pt"], ["sample", "x.pt", "-n", "1"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "recombine", "scan/jump", "-o", "y.pt"],
+        ["augment", "recombine", "scan/jump", "-o", "y.tsv"],
+        ["export", "x.pt"],
+        ["sample", "x.pt", "-n", "1"],
+    ],
+)
 def test_what_needs_torch_says_so(words, tmp_path):
     (tmp_path / "x.pt").write_bytes(b"")
     done = without_torch(*words, cwd=tmp_path)

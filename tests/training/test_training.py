@@ -11,13 +11,20 @@ import torch
 import compgen
 from compgen.data.examples import Dataset
 from compgen.errors import CheckpointError, ConfigError, DataError, Interrupted, UserError
+from compgen.recombine import generator
 from compgen.recombine.generator import RecombineConfig, train_generator
 from compgen.training import loop
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Seq2SeqConfig, load_config, shipped
 from compgen.training.predictor import PairExamples, train_predictor
 
-TINY = ["network.H=8", "network.encoder_hidden=6", "network.E=6", "network.output=6", "network.A=5"]
+TINY = [
+    "network.hidden=8",
+    "network.encoder_hidden=6",
+    "network.embedding=6",
+    "network.output=6",
+    "network.attention=5",
+]
 SHORT = ["optimisation.steps=12", "optimisation.batch=4"]
 
 
@@ -63,16 +70,60 @@ def test_a_resumed_run_reaches_the_weights_of_an_uninterrupted_one(tmp_path, mon
         np.testing.assert_array_equal(weights(resumed)[name], expected, err_msg=name)
 
 
-def test_resuming_another_configuration_or_nothing_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(loop._Run, "finish", lambda run: None)
-    train_generator(toy(), generator_config(), tmp_path / "a.pt", quiet=True)
-    with pytest.raises(CheckpointError, match="another configuration"):
-        train_generator(
-            toy(), generator_config("optimisation.learning_rate=0.5"), tmp_path / "a.pt", resume=True, quiet=True
-        )
+@pytest.mark.parametrize(
+    ("data", "change"),
+    [
+        ("toy", "optimisation.learning_rate=0.5"),
+        ("toy", "network.write_dropout=0.9"),
+        ("toy", "network.hidden=9"),
+        ("other", "held_out=0.1"),
+    ],
+)
+def test_resuming_another_training_is_refused(tmp_path, monkeypatch, data, change):
+    monkeypatch.setattr(Checkpoint, "save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        train_generator(toy(), generator_config(), tmp_path / "a.pt", quiet=True)
+    dataset = toy()
+    if data == "other":  # of the same sizes
+        dataset = Dataset.from_pairs(([*source[:-1], "skip"], target) for source, target in toy().pairs())
+    with pytest.raises(CheckpointError, match="another configuration, data or seed"):
+        train_generator(dataset, generator_config(change), tmp_path / "a.pt", resume=True, quiet=True)
+
+
+def test_there_must_be_something_to_resume(tmp_path):
     with pytest.raises(CheckpointError, match="no such file"):
         train_generator(toy(), generator_config(), tmp_path / "b.pt", resume=True, quiet=True)
+
+
+@pytest.mark.parametrize("where", ["score", "save"])
+def test_a_training_that_stops_after_its_last_update_can_be_resumed(tmp_path, monkeypatch, where):
+    config, stop = generator_config("optimisation.keep=last", "held_out=0.3"), True
+    whole, expected = train_generator(toy(), config, tmp_path / "whole.pt", quiet=True)
+    place = (generator, "per_token_loss") if where == "score" else (Checkpoint, "save")
+    proper = getattr(*place)
+
+    def interrupted(*arguments):
+        if stop:
+            raise KeyboardInterrupt
+        return proper(*arguments)
+
+    monkeypatch.setattr(*place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train_generator(toy(), config, tmp_path / "cut.pt", quiet=True)
+    stop = False
+    resumed, outcome = train_generator(toy(), config, tmp_path / "cut.pt", resume=True, quiet=True)
+    assert (outcome.steps, outcome.train_loss, outcome.held_out) == (12, expected.train_loss, expected.held_out)
+    for name, values in weights(whole).items():
+        np.testing.assert_array_equal(weights(resumed)[name], values, err_msg=name)
+    assert not (tmp_path / "cut.pt.partial").exists()
+
+
+@pytest.mark.parametrize("name", ["folder.pt", "model"])
+def test_a_checkpoint_cannot_have_any_name(tmp_path, name):
+    (tmp_path / "folder.pt").mkdir()
+    with pytest.raises(UserError, match=r"ends in \.pt"):
+        train_generator(toy(), generator_config(), tmp_path / name, quiet=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.pt"]
 
 
 def test_training_learns_and_logs(tmp_path):
@@ -96,8 +147,11 @@ def test_a_checkpoint_survives_a_round_trip(tmp_path):
         np.testing.assert_array_equal(weights(read)[name], expected)
     for name, expected in vars(made.pool).items():
         np.testing.assert_array_equal(getattr(read.pool, name), expected)
-    samples = compgen.Generator.load(tmp_path / "g.pt").sample(3, draws=200, temperature=(1.0, 1.0))
-    assert len(samples) <= 3
+    first, second = (
+        [(draw.tokens, draw.prototypes) for draw in compgen.Generator.load(tmp_path / "g.pt").draw(stop=20)]
+        for _ in range(2)
+    )
+    assert first == second
 
 
 def broken(path, how):
