@@ -42,6 +42,16 @@ def export(
             show_default=False,
         ),
     ] = None,
+    focus: Annotated[
+        str | None,
+        typer.Option(
+            "--focus",
+            metavar="SAMPLES",
+            help="Samples of this generator (.jsonl): draw only from prototypes like theirs. A few draws show where "
+            "what you look for is made; from there, many draws vote on it. For long-long recombination.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Export a checkpoint to ONNX and TorchScript: a bundle, which samples without torch.
 
@@ -56,11 +66,18 @@ def export(
     from compgen.data.catalog import load
     from compgen.export.bundle_writer import export as write
     from compgen.export.verify import at_batches
+    from compgen.runtime.output import read_prototypes
 
     folder = out or Path("exported") / model.stem
     began = time.monotonic()
-    further = None if prototypes is None else load(prototypes)
-    manifest = write(model, folder, batches=at_batches(samples), torchscript=torchscript, prototypes=further)
+    manifest = write(
+        model,
+        folder,
+        batches=at_batches(samples),
+        torchscript=torchscript,
+        prototypes=None if prototypes is None else load(prototypes),
+        focus=None if focus is None else read_prototypes(focus),
+    )
     console().print(parity_table(manifest.parity))
     size = sum(entry.size for entry in manifest.files.values())
     console().print(f"{size / 1e6:.1f} MB, verified, in {time.monotonic() - began:.0f} s", highlight=False)

@@ -103,8 +103,9 @@ def sample(
 ) -> None:
     """Draw new examples from a generator and keep those that pass the filters.
 
-    Sample i of a seed is always the same, whatever the batch, the workers, the runtime or the machine, so a large job
-    can be split by --start and --draws. Unfinished and malformed samples are never kept.
+    Sample i of a seed is always the same, whatever the batch, the workers, the runtime or the machine (but for the rare
+    draw that rounding decides), so a large job can be split by --start and --draws; the filter unique, --vote,
+    --support and --best then hold within each part. Unfinished and malformed samples are never kept.
 
     Example: compgen sample recomb2 -n 400 --filter novel,unique,rare -o samples.jsonl
     """

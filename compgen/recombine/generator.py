@@ -1,5 +1,6 @@
 """Training of a generator: from a dataset to a checkpoint that can be sampled (R&R, sections 3 and 4, appendix D)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +15,7 @@ from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.network import Network
-from compgen.recombine.compatible import LengthBound, compatible, extended
+from compgen.recombine.compatible import LengthBound, compatible, extended, focused
 from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Configuration, with_memories
@@ -269,6 +270,18 @@ def with_prototypes(checkpoint: Checkpoint, further: Dataset) -> Checkpoint:
         max_length=max(checkpoint.max_length, pool.tokens.shape[1]),
         trained_on=checkpoint.trained_on | {"further_prototypes": added, "compatible_tuples": pool.total},
     )
+
+
+def with_focus(checkpoint: Checkpoint, tuples: Sequence[Sequence[int]]) -> Checkpoint:
+    """A generator that draws its prototypes from the parts of Omega alone that hold some given tuples; see `focused`.
+
+    Raises:
+        DataError: no generator with prototypes, or the tuples are of no use.
+    """
+    if checkpoint.pool is None or checkpoint.pool.prototypes == 0:
+        raise DataError("a focus is for generators that have prototypes")
+    pool = focused(checkpoint.pool, tuples)
+    return replace(checkpoint, pool=pool, trained_on=checkpoint.trained_on | {"compatible_tuples": pool.total})
 
 
 def _hold_out(

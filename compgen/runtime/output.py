@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from compgen.errors import UserError
+from compgen.errors import DataError, UserError
 from compgen.files import STDOUT, atomic_path, writing
 
 
@@ -46,6 +46,25 @@ def as_json(sample: Sample) -> str:
 def as_tsv(sample: Sample) -> str:
     """Source and target, tokens separated by blanks."""
     return " ".join(sample.source) + "\t" + " ".join(sample.target)
+
+
+def read_prototypes(path: str | Path) -> list[tuple[int, ...]]:
+    """The prototypes of each sample in a file that `as_json` wrote, perhaps packed by gzip.
+
+    Raises:
+        DataError: there is no such file, or a line has no prototypes.
+    """
+    found = []
+    try:
+        with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as stream:
+            for number, line in enumerate(stream, 1):
+                try:
+                    found.append(tuple(int(index) for index in json.loads(line)["prototypes"]))
+                except (ValueError, TypeError, KeyError) as error:
+                    raise DataError(f"{path}, line {number}: expected a sample with its prototypes") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    return found
 
 
 WRITERS: dict[str, Callable[[Sample], str]] = {".jsonl": as_json, ".tsv": as_tsv}

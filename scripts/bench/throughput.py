@@ -16,7 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +26,7 @@ import torch
 import torch.nn.functional as F
 from onnx import TensorProto, helper
 
+from compgen.api import Generator
 from compgen.export.bundle_writer import export
 from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
@@ -35,9 +36,9 @@ from compgen.runtime import random
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.filters import Filter, FilterConfig, Training
 from compgen.runtime.onnx_backend import OnnxBackend
-from compgen.runtime.output import Sample, sample_writer
+from compgen.runtime.output import Sample, as_tsv, sample_writer
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.sampler import Addresses, Backend, Draw, Memories, draws, run_slots
+from compgen.runtime.sampler import Addresses, Backend, Draw, Memories, run_slots
 from compgen.runtime.torchscript_backend import TorchScriptBackend
 from compgen.training.checkpoint import Checkpoint
 
@@ -154,14 +155,13 @@ def plain_loop(checkpoint: Checkpoint, pool: PrototypePool, batch: int, count: i
             yield Draw(int(samples[row]), tuple(line[:end]), EOS in line, 0.0, tuple(chosen[row].tolist()))
 
 
-def write_kept(judge: Filter, found: Iterator[Draw], checkpoint: Checkpoint, out: Path) -> list[tuple[int, ...]]:
-    """Filter and write draws as `compgen sample` does; returns the tokens of those that were kept."""
-    kept = []
+def written(samples: Iterable[Sample], out: Path) -> set[tuple[int, str]]:
+    """Write samples to a file; returns them with their addresses."""
+    kept = set()
     with sample_writer(str(out)) as write:
-        for draw, source, target in judge.keep(found):
-            words = checkpoint.vocabulary.decode
-            write(Sample(draw.index, words(source), words(target), draw.log_prob, draw.prototypes))
-            kept.append(draw.tokens)
+        for sample in samples:
+            write(sample)
+            kept.add((sample.index, as_tsv(sample)))
     return kept
 
 
@@ -223,24 +223,19 @@ def end_to_end(
     checkpoint: Checkpoint, pool: PrototypePool, bundle: Bundle, samples: int, threads: int, out: Path
 ) -> None:
     """Prototype choice, encoding, filters and writing included: ours against the plain loop, at batch 256."""
-    training, (first, second) = Training(pool.tokens), checkpoint.sampling["temperature"]
+    training, words = Training(pool.tokens), checkpoint.vocabulary.decode
 
-    def plain(names: tuple[str, ...], count: int) -> list[tuple[int, ...]]:
-        return write_kept(
-            Filter(FilterConfig(names), training), plain_loop(checkpoint, pool, 256, count), checkpoint, out
-        )
+    def plain(names: tuple[str, ...], count: int) -> set[tuple[int, str]]:
+        kept = Filter(FilterConfig(names), training).keep(plain_loop(checkpoint, pool, 256, count))
+        return written((Sample(d.index, words(s), words(t), d.log_prob, d.prototypes) for d, s, t in kept), out)
 
-    def ours(names: tuple[str, ...], count: int) -> list[tuple[int, ...]]:
-        judge = Filter(FilterConfig(names), training)
+    def ours(names: tuple[str, ...], count: int) -> set[tuple[int, str]]:
         backend = OnnxBackend(bundle, 1, "cpu")  # anew, so that every prototype is encoded within the measured time
-        found = draws(
-            backend, pool, seed=SEED, start=0, stop=count, max_length=checkpoint.max_length,
-            temperature=(first, second), slots=256, workers=threads, unwanted=judge.unwanted,
-        )  # fmt: skip
-        return write_kept(judge, found, checkpoint, out)
+        generator = Generator(backend, pool, checkpoint.vocabulary, checkpoint.max_length, checkpoint.sampling)
+        return written(generator.stream(draws=count, seed=SEED, filters=names, batch=256, workers=threads), out)
 
     print("\n| end to end, batch 256 | plain loop, draws/s | compgen sample, draws/s | ratio |\n|---|---|---|---|")
-    expected, found = set(plain((), samples)), set(ours((), samples))
+    expected, found = plain((), samples), ours((), samples)
     assert len(expected & found) > 0.99 * len(expected), "the plain loop draws other samples"
     many = 16 * samples
     for names in (("novel", "unique"), ()):

@@ -34,8 +34,8 @@ from compgen.files import atomic_path
 class Kind:
     """How a kind of split is treated. Nothing here names the word or the phrase that is tested.
 
-    With `again`, options of a second round, samples are what a first predictor agrees with: it learns from the first
-    round's clear votes, and judges all of both rounds. In the second, the clearest samples are prototypes too.
+    With `again`, options of a second round, samples are what a first predictor, the judge, agrees with. It learns from
+    the clear votes of the first round; what it agrees with there are prototypes in the second; and it judges both.
     """
 
     config: str
@@ -50,11 +50,11 @@ class Kind:
 VERB = Kind("recombine_small", ("--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"))
 PHRASE = Kind(
     "recombine_small_around_right",
-    ("--filter", "novel", "--draws", "5000000", "--vote", "--margin", "1"),
+    ("--filter", "novel", "--draws", "5000000", "--vote", "--margin", "1", "--support", "0.1"),
     ("--set", "p_aug=0.2", "--set", "network.feed=true"),
-    ("--filter", "novel", "--draws", "1000000", "--vote", "--margin", "2"),
+    ("--filter", "novel", "--draws", "1000000", "--vote", "--margin", "1", "--support", "0.1"),
 )
-CLEAR, CLEAREST = 3, 5  # margins of the votes that the first predictor learns from, and that become prototypes
+CLEAR = 3  # the least margin of the votes that the judge learns from
 SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}
 UNAIDED = ("--set", "network.token_dropout=0.0", "--set", "unknown_below=0")  # without what is not in the paper
 VARIANTS: dict[str, tuple[str, ...] | None] = {
@@ -104,16 +104,26 @@ class Cell:
         return row
 
     def agreed(self, folder: Path, kind: Kind, data: str, samples: Path, options: tuple[str, ...]) -> Path:
-        """The samples of two rounds that a predictor agrees with which has learned from the clear ones of the first."""
-        judge, agreed = folder / "judge.pt", folder / "agreed.jsonl"
-        clear = ("--augmented", str(won_by(samples, CLEAR)), *kind.predictor)
-        train(folder, judge, "seq2seq", data, *clear, *options)
-        further = ("--prototypes", str(won_by(samples, CLEAREST)))
-        again = sample(folder, "again", folder / "generator.pt", (*kind.again, "--seed", str(self.seed)), further)
+        """The samples of two rounds that the judge agrees with; see `Kind`."""
+        clear, judge = clear_votes(samples), folder / "judge.pt"
+        if not some(clear):
+            return samples
+        train(folder, judge, "seq2seq", data, "--augmented", str(clear), *kind.predictor, *options)
+        first = judged(folder, judge, samples, "agreed-1")
+        if not some(first):
+            return samples
+        again = sample(
+            folder,
+            "again",
+            folder / "generator.pt",
+            (*kind.again, "--seed", str(self.seed)),
+            ("--prototypes", str(first)),
+        )
+        if not some(again):
+            return first
         both = folder / "both.jsonl"
-        both.write_text(samples.read_text() + (again.read_text() if again.exists() else ""))
-        call(folder, "evaluate", str(judge), str(both), "--agreed", str(agreed))
-        return agreed
+        both.write_text(samples.read_text() + again.read_text())
+        return judged(folder, judge, both, "agreed")
 
 
 def sample(folder: Path, name: str, generator: Path, options: tuple[str, ...], export: tuple[str, ...] = ()) -> Path:
@@ -132,14 +142,20 @@ def some(samples: Path) -> bool:
     return samples.exists() and samples.stat().st_size > 0
 
 
-def won_by(samples: Path, margin: int) -> Path:
-    """The samples whose vote was won by so many draws (as `sample --margin` would have written them), in a file."""
-    out = samples.with_name(f"{samples.stem}-{margin}.jsonl")
-    lines = samples.read_text().splitlines()
+def clear_votes(samples: Path) -> Path:
+    """The samples whose vote was won by CLEAR draws or more, in a file."""
+    out = samples.with_name("clear.jsonl")
+    lines = samples.read_text().splitlines(keepends=True)
     votes = [json.loads(line)["votes"] for line in lines]
-    out.write_text(
-        "".join(f"{line}\n" for line, (won, cast) in zip(lines, votes, strict=True) if 2 * won - cast >= margin)
-    )
+    out.write_text("".join(line for line, (won, cast) in zip(lines, votes, strict=True) if 2 * won - cast >= CLEAR))
+    return out
+
+
+def judged(folder: Path, judge: Path, samples: Path, name: str) -> Path:
+    """The samples that a predictor agrees with, in a file."""
+    out = folder / f"{name}.jsonl"
+    if not out.exists():
+        call(folder, "evaluate", str(judge), str(samples), "--agreed", str(out))
     return out
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compgen.errors import DataError
-from compgen.recombine.compatible import compatible, extended
+from compgen.recombine.compatible import compatible, extended, focused
 
 # Lengths 3, 4, 5 and 9.
 SEQUENCES = [[5, 3, 8], [6, 7, 3, 8], [5, 6, 7, 3, 8], [5, 6, 7, 5, 6, 7, 3, 8, 8]]
@@ -22,6 +22,18 @@ def test_prototypes_are_no_longer_than_in_training(bound, lengths):
     assert {len(SEQUENCES[first]) for first in chosen[:, 0].tolist()} == {3, 4, 5}
 
 
+def tuples(pool):
+    """All of Omega, each tuple once."""
+    found = [
+        (int(first), int(second))
+        for starts, counts in zip(pool.starts, pool.counts, strict=True)
+        for first in pool.members[starts[0] : starts[0] + counts[0]]
+        for second in pool.members[starts[1] : starts[1] + counts[1]]
+    ]
+    assert len(found) == len(set(found)) == pool.total
+    return set(found)
+
+
 @pytest.mark.parametrize("kind", ["long-short", "long-long"])
 def test_tuples_of_an_extended_pool_hold_something_new_and_are_what_one_pool_of_all_would_have(kind):
     known = [[5, 6, 3, 8], [6, 7, 3, 8], [5, 7, 3, 8], [5, 3, 8]]
@@ -31,18 +43,20 @@ def test_tuples_of_an_extended_pool_hold_something_new_and_are_what_one_pool_of_
     everything = compatible([*known, *new[:2]], 9, rows, kind, "max")
     assert pool.tokens.tolist() == everything.tokens.tolist()
 
-    def tuples(pool):
-        found = [
-            (int(first), int(second))
-            for starts, counts in zip(pool.starts, pool.counts, strict=True)
-            for first in pool.members[starts[0] : starts[0] + counts[0]]
-            for second in pool.members[starts[1] : starts[1] + counts[1]]
-        ]
-        assert len(found) == len(set(found)) == pool.total  # each once
-        return set(found)
-
     assert tuples(pool) == {pair for pair in tuples(everything) if max(pair) >= len(known)}
     assert tuples(pool)
+
+
+def test_a_focus_keeps_the_token_sets_of_the_tuples_given():
+    # Three sequences of one token set, one that lacks 6, and one that lacks 7.
+    known = [[5, 6, 7, 3, 8], [6, 5, 7, 3, 8], [7, 6, 5, 3, 8], [5, 7, 3, 8], [5, 6, 3, 8]]
+    pool = compatible(known, 9, np.array([[0, 0, 3]], dtype=np.int32), "long-long", "max")
+    near = focused(pool, [(1, 3), (1, 3)])
+    assert tuples(near) == {(0, 3), (1, 3), (2, 3)} < tuples(pool)
+    assert {tuple(pair) for pair in near.choose(0, np.arange(50)).tolist()} == tuples(near)
+    for useless in ([], [(3, 1)], [(1, 99)], [(1,)], sorted(tuples(pool))):
+        with pytest.raises(DataError, match="expected samples of this generator"):
+            focused(pool, useless)
 
 
 def test_further_prototypes_that_are_known_or_too_long_are_refused():
