@@ -34,14 +34,16 @@ from compgen.files import atomic_path
 class Kind:
     """How a kind of split is treated. Nothing here names the word or the phrase that is tested.
 
-    With `again`, options of a second round, samples are what a first predictor, the judge, agrees with. It learns from
-    the clear votes of the first round; what it agrees with there are prototypes in the second; and it judges both.
+    With a `pilot`, a number of draws, samples come in rounds. The pilot shows from which prototypes anything new is
+    made; the first round is drawn from those. A first predictor, the judge, learns from its clear votes, and what the
+    judge agrees with are prototypes of the second round. A second judge learns from what the first agrees with in both
+    rounds, and what this one agrees with is the result.
     """
 
     config: str
     sampling: tuple[str, ...]
     predictor: tuple[str, ...] = ()
-    again: tuple[str, ...] = ()
+    pilot: int = 0
 
 
 # Samples are new on both sides, and for a new verb hold a token that few distinct training examples hold (for a new
@@ -50,11 +52,11 @@ class Kind:
 VERB = Kind("recombine_small", ("--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"))
 PHRASE = Kind(
     "recombine_small_around_right",
-    ("--filter", "novel", "--draws", "5000000", "--vote", "--margin", "1", "--support", "0.1"),
-    ("--set", "p_aug=0.2", "--set", "network.feed=true"),
     ("--filter", "novel", "--draws", "1000000", "--vote", "--margin", "1", "--support", "0.1"),
+    ("--set", "p_aug=0.2", "--set", "network.feed=true"),
+    pilot=1_500_000,
 )
-CLEAR = 3  # the least margin of the votes that the judge learns from
+CLEAR = 3  # the least margin of the votes that the first judge learns from
 SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}
 UNAIDED = ("--set", "network.token_dropout=0.0", "--set", "unknown_below=0")  # without what is not in the paper
 VARIANTS: dict[str, tuple[str, ...] | None] = {
@@ -90,9 +92,7 @@ class Cell:
             generator = folder / "generator.pt"
             train(folder, generator, "recombine", data, "--config", kind.config, *settings, *seed)
             row["generator_seconds"] = time.monotonic() - began
-            samples = sample(folder, "samples", generator, (*kind.sampling, *seed))
-            if kind.again and some(samples):
-                samples = self.agreed(folder, kind, data, samples, (*extra, *seed))
+            samples = self.samples(folder, kind, data, tuple(extra))
             # A generator may have nothing to give: the predictor then is the baseline.
             row |= sample_quality(samples) if some(samples) else {"samples": 0}
             augmented = ("--augmented", str(samples), *kind.predictor) if some(samples) else ()
@@ -103,35 +103,32 @@ class Cell:
         result.write_text(json.dumps(row, indent=1) + "\n")
         return row
 
-    def agreed(self, folder: Path, kind: Kind, data: str, samples: Path, options: tuple[str, ...]) -> Path:
-        """The samples of two rounds that the judge agrees with; see `Kind`."""
-        clear, judge = clear_votes(samples), folder / "judge.pt"
-        if not some(clear):
-            return samples
-        train(folder, judge, "seq2seq", data, "--augmented", str(clear), *kind.predictor, *options)
-        first = judged(folder, judge, samples, "agreed-1")
-        if not some(first):
-            return samples
-        again = sample(
-            folder,
-            "again",
-            folder / "generator.pt",
-            (*kind.again, "--seed", str(self.seed)),
-            ("--prototypes", str(first)),
-        )
-        if not some(again):
-            return first
+    def samples(self, folder: Path, kind: Kind, data: str, extra: tuple[str, ...]) -> Path:
+        """What the generator in `folder` has to give; see `Kind`."""
+        seed = ("--seed", str(self.seed))
+        if not kind.pilot:
+            return sample(folder, "samples", (*kind.sampling, *seed))
+        pilot = sample(folder, "pilot", (*kind.sampling, "--draws", str(kind.pilot), *seed))
+        if not some(pilot):
+            return pilot
+        first = sample(folder, "first", (*kind.sampling, *seed), ("--focus", str(pilot)))
+        learns = (*kind.predictor, *extra, *seed)
+        judge, better = folder / "judge-1.pt", folder / "judge-2.pt"
+        train(folder, judge, "seq2seq", data, "--augmented", str(clear_votes(first)), *learns)
+        known = judged(folder, judge, first, "first-agreed")
+        second = sample(folder, "second", (*kind.sampling, *seed), ("--prototypes", str(known)))
         both = folder / "both.jsonl"
-        both.write_text(samples.read_text() + again.read_text())
-        return judged(folder, judge, both, "agreed")
+        both.write_text(first.read_text() + (second.read_text() if some(second) else ""))
+        train(folder, better, "seq2seq", data, "--augmented", str(judged(folder, judge, both, "both-agreed")), *learns)
+        return judged(folder, better, both, "agreed")
 
 
-def sample(folder: Path, name: str, generator: Path, options: tuple[str, ...], export: tuple[str, ...] = ()) -> Path:
-    """Export a generator and sample it, what is there already excepted; the file is missing if nothing passes."""
+def sample(folder: Path, name: str, options: tuple[str, ...], export: tuple[str, ...] = ()) -> Path:
+    """Export the generator and sample it, what is there already excepted; the file is missing if nothing passes."""
     bundle, out = folder / f"{name}-bundle", folder / f"{name}.jsonl"
     if not bundle.exists():
         words = ("-o", str(bundle), "--no-torchscript", "--samples", "100")
-        call(folder, "export", str(generator), *words, *export)
+        call(folder, "export", str(folder / "generator.pt"), *words, *export)
     if not out.exists():
         call(folder, "sample", str(bundle), "-o", str(out), "--workers", "1", *options, check=False)
     return out
