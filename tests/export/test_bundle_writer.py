@@ -4,6 +4,7 @@ import json
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 import torch
@@ -11,11 +12,12 @@ import torch
 from compgen.api import Generator
 from compgen.cli.export import export as command
 from compgen.data.examples import Dataset
-from compgen.errors import BundleError, CheckpointError, DataError
+from compgen.errors import BundleError, CheckpointError, DataError, UserError
 from compgen.export import bundle_writer
 from compgen.export.bundle_writer import export
+from compgen.recombine.compatible import compatible
 from compgen.runtime.bundle import Bundle
-from tests.export.tiny import exported, make
+from tests.export.tiny import VOCABULARY, exported, make
 
 
 @pytest.mark.parametrize("kind", ["generator", "predictor"])
@@ -48,6 +50,24 @@ def test_a_manifest_says_what_the_model_is():
     card = (exported() / "README.md").read_text()
     assert "onnx loop | float64 | 7 | 20" in card
     assert "compgen sample exported/" in card
+
+
+def test_a_focus_is_drawn_from_alone(tmp_path):
+    checkpoint = make()
+    sequences, rows = [[5, 6, 7, 3, 8], [6, 5, 7, 3, 8], [5, 7, 3, 8], [5, 6, 3, 8]], np.array([[0, 0, 2]])
+    checkpoint.pool = compatible(sequences, len(VOCABULARY), rows, "long-long", "max")
+    checkpoint.save(tmp_path / "model.pt")
+    whole = {draw.prototypes for draw in Generator.load(tmp_path / "model.pt").draw(stop=200)}
+    (tmp_path / "samples.jsonl").write_text(json.dumps({"prototypes": min(whole)}) + "\n")
+    command(tmp_path / "model.pt", tmp_path / "near", samples=10, focus=str(tmp_path / "samples.jsonl"))
+    near = {draw.prototypes for draw in Generator.load(tmp_path / "near").draw(stop=200)}
+    assert min(whole) in near and near < whole
+    further = Dataset.from_pairs([(["a", "g"], ["d"])])
+    with pytest.raises(UserError, match="give one of them"):
+        export(tmp_path / "model.pt", tmp_path / "both", prototypes=further, focus=[min(whole)])
+    (tmp_path / "samples.jsonl").write_text('{"source": "a"}\n')
+    with pytest.raises(DataError, match="line 1: expected a sample with its prototypes"):
+        command(tmp_path / "model.pt", tmp_path / "bad", samples=10, focus=str(tmp_path / "samples.jsonl"))
 
 
 def test_further_prototypes_are_recombined_and_known(tmp_path):

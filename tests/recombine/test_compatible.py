@@ -59,6 +59,12 @@ def test_a_focus_keeps_the_token_sets_of_the_tuples_given():
             focused(pool, useless)
 
 
+def test_more_tuples_than_can_be_drawn_are_refused():
+    many = [[5, 6, 7, 3, 8 + k] for k in range(2000)]
+    with pytest.raises(DataError, match="use fewer prototypes"):
+        compatible(many, 2010, np.array([[0, 1, 2, 3, 4, 5]], dtype=np.int32), "long-short", "max")
+
+
 def test_further_prototypes_that_are_known_or_too_long_are_refused():
     pool = compatible(SEQUENCES, 9, ROWS, "long-short", "max")
     with pytest.raises(DataError, match="0 of 1 further prototypes are new"):

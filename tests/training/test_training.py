@@ -188,6 +188,11 @@ def test_broken_checkpoints_are_refused_in_one_line(tmp_path, how):
         Checkpoint.load(path)
 
 
+def test_a_mixture_without_augmented_examples_is_the_originals():
+    rows = np.concatenate(PairExamples([([5], [8])] * 9, [([6], [9])] * 7, 0.0, 4, 0).plan(0))
+    assert sorted(rows.tolist()) == list(range(9))
+
+
 def test_mixture_draws_augmented_examples_at_their_rate():
     original = [([5], [8])] * 90
     augmented = [([6], [9])] * 7
@@ -241,6 +246,9 @@ def test_a_configuration_file_may_have_a_base(tmp_path):
     config = load_config(Seq2SeqConfig, str(path))
     assert config.optimisation.batch == 7
     assert config.network == load_config(Seq2SeqConfig, "seq2seq_small").network
+    path.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="not TOML"):
+        load_config(Seq2SeqConfig, str(path))
     path.write_text(f'base = "{path}"\n')
     with pytest.raises(ConfigError, match="leads back"):
         load_config(Seq2SeqConfig, str(path))
