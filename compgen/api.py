@@ -4,7 +4,7 @@ Nothing here imports torch until something needs it: sampling from a bundle does
 """
 
 import os
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ from compgen.opening import open_model
 from compgen.runtime.filters import Counts, Filter, FilterConfig, Training
 from compgen.runtime.output import Sample
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.sampler import Backend, Draw, Tokens, draws
+from compgen.runtime.sampler import Backend, Draw, Tokens, draws, warm
+from compgen.runtime.selection import Choice
 
 if TYPE_CHECKING:
     from compgen.evaluation.metrics import Scores
@@ -34,7 +35,6 @@ __all__ = [
     "train_predictor",
 ]
 
-COLDEST = 1e-3  # the least temperature but 0; powers of 1/T of a probability must not leave float32
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
 
 
@@ -75,11 +75,6 @@ class Generator:
             self._training = Training(self.pool.tokens)
         return self._training
 
-    def knows(self, source: Sequence[str], target: Sequence[str], novelty: str = "both") -> bool:
-        """Whether an example is not novel: by `both` sides, its `source`, or the `pair` (see `FilterConfig`)."""
-        left, right = (tuple(self.vocabulary.encode(side)) for side in (source, target))
-        return self.training.knows(left, right, novelty)
-
     def draw(
         self,
         seed: int = 0,
@@ -100,11 +95,12 @@ class Generator:
         the draw (the reference's way on SCAN jump, width 4); temperature and workers then have no part.
 
         Raises:
-            UserError: both `beam` and `temperature` are given, or a temperature that is neither 0 nor COLDEST or more.
+            UserError: both `beam` and `temperature` are given, or a temperature that is none (see `warm`).
         """
-        if temperature is not None and not all(t == 0 or COLDEST <= t < float("inf") for t in temperature):
-            found = ", ".join(map(str, temperature))
-            raise UserError(f"temperature {found}: expected 0 (greedy) or {COLDEST} and more")
+        try:
+            temperature = temperature and (warm(temperature[0]), warm(temperature[1]))
+        except ValueError as error:
+            raise UserError(str(error)) from error
         if beam is not None:
             if temperature is not None:
                 raise UserError("beam search draws nothing at random: give beam or temperature, not both")
@@ -201,9 +197,38 @@ class Generator:
         finally:
             source.close()  # type: ignore[attr-defined]
 
-    def sample(self, count: int, seed: int = 0, **options: Any) -> Dataset:
-        """`count` new examples as a dataset; options as for `stream`."""
-        samples = self.stream(count, seed=seed, **options)
+    def sample(
+        self,
+        count: int | None = None,
+        seed: int = 0,
+        *,
+        filters: Sequence[str] = (),
+        novelty: str = "both",
+        rarity: float = 0.01,
+        ngram: int = 1,
+        vote: bool = False,
+        margin: int | None = None,
+        support: float | None = None,
+        best: int | None = None,
+        **options: Any,
+    ) -> Dataset:
+        """New examples as a dataset: `count` of them, or what a number of `draws` gives.
+
+        Args:
+            count, seed, filters, novelty, rarity, ngram: as for `stream`.
+            vote, margin, support, best: see `Choice`.
+            options: `draws` and the others of `stream`.
+
+        Raises:
+            ExhaustedError, UserError: as `stream`, and for choices that are impossible.
+        """
+        config = FilterConfig(tuple(filters), novelty, rarity, ngram)
+        choice = Choice(vote, margin, support, best)
+        first = choice.drawing(config)
+        drawn: dict[str, Any] = {"filters": first.names, "novelty": first.novelty, "rarity": rarity, "ngram": ngram}
+        samples: Iterable[Sample] = self.stream(count, seed=seed, **drawn, **options)
+        if choice.made:
+            samples = choice.of(samples, config, self.training, self.vocabulary)
         return Dataset.from_pairs((sample.source, sample.target) for sample in samples)
 
 
@@ -252,9 +277,9 @@ class Recombination:
         self.config, self.out, self.overrides, self.seed = config, Path(out), list(overrides), seed
         self.generator: Generator | None = None
 
-    def fit(self, dataset: Dataset) -> "Recombination":
-        """Train the generator; its checkpoint is written to `out`."""
-        train_generator(dataset, self.config, self.out, overrides=self.overrides, seed=self.seed)
+    def fit(self, dataset: Dataset, resume: bool = False) -> "Recombination":
+        """Train the generator, perhaps from where it was interrupted; its checkpoint is written to `out`."""
+        train_generator(dataset, self.config, self.out, self.overrides, seed=self.seed, resume=resume)
         self.generator = Generator.load(self.out)
         return self
 

@@ -41,6 +41,20 @@ def test_an_augmenter_is_fitted_then_sampled(augmenter):
         compgen.Recombination("recombine_small", augmenter.out).sample(1)
 
 
+def test_votes_are_held_in_python_too(augmenter):
+    generator = compgen.Generator.load(augmenter.out)
+    options = {"draws": 3000, "filters": ("novel",), "novelty": "pair", "seed": 4}
+    everything = generator.sample(**options).pairs()
+    voted = generator.sample(**options, vote=True).pairs()
+    assert len({tuple(source) for source, _ in voted}) == len(voted) > 3
+    assert all(pair in everything for pair in voted)
+    assert generator.sample(**options, vote=True, best=2).pairs() == voted[:2]
+    known = generator.sample(draws=3000, vote=True)
+    assert 0 < len(generator.sample(draws=3000, vote=True, margin=2)) < len(known)
+    with pytest.raises(compgen.UserError, match="must be won"):
+        generator.sample(**options, margin=2)
+
+
 def test_a_stream_counts_what_it_does(augmenter):
     generator, counts = compgen.Generator.load(augmenter.out), Counts()
     kept = list(generator.stream(draws=300, filters=("unique", "novel"), novelty="pair", counts=counts))

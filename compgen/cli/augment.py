@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, FormatOption, console, need_torch
+from compgen.cli.common import DataArgument, FormatOption, ResumeOption, SeedOption, console, need_torch
 from compgen.cli.sample import FiltersOption, NgramOption, filter_names
 
 app = typer.Typer(
@@ -24,7 +24,8 @@ def recombine(
     split: Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to learn from.")] = "train",
     filters: FiltersOption = ("novel,unique",),  # type: ignore[assignment]
     ngram: NgramOption = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Fixes everything that is drawn.")] = 0,
+    seed: SeedOption = 0,
+    resume: ResumeOption = False,
     format: FormatOption = None,
 ) -> None:
     """Train a recombination network on DATA and sample it: `train`, then `sample`, in one go.
@@ -36,13 +37,19 @@ def recombine(
     from compgen.api import Recombination
     from compgen.data.catalog import load
     from compgen.data.formats import format_of, write_dataset
+    from compgen.errors import ExhaustedError, UserError
 
     need_torch("training")
     names = filter_names(filters or [], rare=(ngram,))
+    if str(out) == "-":
+        raise UserError("the generator is kept beside OUT: give the name of a file")
     if format is None:
         format = format_of(out)  # an error now, not after training
     checkpoint = out.with_name(out.name + ".pt")
-    augmenter = Recombination(config, checkpoint, seed=seed).fit(load(data).split(split))
-    samples = augmenter.sample(count, seed, filters=names, ngram=ngram or 1)
+    augmenter = Recombination(config, checkpoint, seed=seed).fit(load(data).split(split), resume=resume)
+    try:
+        samples = augmenter.sample(count, seed, filters=names, ngram=ngram or 1)
+    except ExhaustedError as error:
+        raise ExhaustedError(f"{error}; the generator is {checkpoint}, for other filters") from error
     write_dataset(samples, out, format)
     console().print(f"{len(samples):,} examples in {out}; the generator is {checkpoint}", highlight=False, markup=False)

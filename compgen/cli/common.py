@@ -25,6 +25,10 @@ DataArgument = Annotated[
 SplitOption = Annotated[
     str | None, typer.Option("--split", metavar="S", help="Only this split of DATA, e.g. train.", show_default=False)
 ]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="Fixes everything that is drawn.")]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on with an interrupted training; the result is the same.")
+]
 OutOption = Annotated[
     Path,
     typer.Option(

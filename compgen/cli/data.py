@@ -43,7 +43,11 @@ def show(
     seed: Annotated[
         int | None,
         typer.Option(
-            "--seed", min=0, help="Draw the examples at random, by this seed; else the first.", show_default=False
+            "--seed",
+            min=0,
+            max=2**64 - 1,
+            help="Draw the examples at random, by this seed; else the first.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:

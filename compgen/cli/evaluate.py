@@ -55,8 +55,9 @@ def evaluate(
     if (predictions is not None or agreed is not None) and len(models) > 1:
         raise UserError(f"--predictions and --agreed are about one model, found {len(models)} models")
     for written in filter(None, (predictions, agreed)):
-        if str(written) != "-":
-            format_of(written)  # an error now, not after predicting
+        format_of(written)  # an error now, not after predicting
+    if predictions is not None and predictions == agreed:
+        raise UserError(f"--predictions and --agreed are both {agreed}: give them names of their own")
     whole = load(data)
     if split is None and len(whole.splits) > 1:
         split = "test"

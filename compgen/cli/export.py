@@ -38,17 +38,7 @@ def export(
             "--prototypes",
             metavar="DATA",
             help="Further pairs for a generator to recombine, for instance its own best samples: each draw then has at "
-            "least one of them among its prototypes, and to filters they are no longer new.",
-            show_default=False,
-        ),
-    ] = None,
-    focus: Annotated[
-        str | None,
-        typer.Option(
-            "--focus",
-            metavar="SAMPLES",
-            help="Samples of this generator (.jsonl): draw only from prototypes like theirs. A few draws show where "
-            "what you look for is made; from there, many draws vote on it. For long-long recombination.",
+            "least one of them among its prototypes, and to filters they count as training examples.",
             show_default=False,
         ),
     ] = None,
@@ -66,7 +56,6 @@ def export(
     from compgen.data.catalog import load
     from compgen.export.bundle_writer import export as write
     from compgen.export.verify import at_batches
-    from compgen.runtime.output import read_prototypes
 
     folder = out or Path("exported") / model.stem
     began = time.monotonic()
@@ -76,7 +65,6 @@ def export(
         batches=at_batches(samples),
         torchscript=torchscript,
         prototypes=None if prototypes is None else load(prototypes),
-        focus=None if focus is None else read_prototypes(focus),
     )
     console().print(parity_table(manifest.parity))
     size = sum(entry.size for entry in manifest.files.values())

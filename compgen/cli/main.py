@@ -1,13 +1,16 @@
 """The `compgen` command: mounts the verbs, and turns errors into one clear message and an exit code."""
 
+import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from compgen.cli import augment, data, evaluate, export, sample, train
 from compgen.errors import Interrupted, UserError
+from compgen.files import STDOUT, writing
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -54,9 +57,15 @@ def run() -> NoReturn:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `compgen ... | head` ends quietly, like any filter
     try:
-        code = app(prog_name="compgen", standalone_mode=False)
+        with writing(STDOUT):  # files have messages of their own; what is left is what commands print
+            code = app(prog_name="compgen", standalone_mode=False)
+            sys.stdout.flush()
     except UserError as error:
         print(f"compgen: {error}", file=sys.stderr)
+        with suppress(OSError):
+            sys.stdout.flush()
+        # What standard output could not take must not fail once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(INTERRUPTED if isinstance(error, Interrupted) else 2)
     except USAGE_ERROR as error:
         error.show()

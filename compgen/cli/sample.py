@@ -61,8 +61,8 @@ def sample(
         bool,
         typer.Option(
             "--vote",
-            help="Write one target for each source, the one drawn most often, clear decisions first. Use with --draws, "
-            "and without the filter unique, which would leave one vote each.",
+            help="Write one target for each source, the one drawn most often, clear decisions first. Use with "
+            "--draws, and without the filter unique, which would leave one vote each.",
         ),
     ] = False,
     margin: Annotated[
@@ -111,25 +111,23 @@ def sample(
     """
     import json
     import time
+    from dataclasses import asdict
 
     from compgen import __version__
     from compgen.api import Generator
     from compgen.errors import ExhaustedError, Interrupted, UserError
     from compgen.files import atomic_path
     from compgen.progress import Progress
-    from compgen.runtime.filters import Counts
+    from compgen.runtime.filters import Counts, FilterConfig
     from compgen.runtime.output import Sample, sample_writer
-    from compgen.runtime.selection import elect, most_probable, supported
+    from compgen.runtime.selection import Choice
 
     names = filter_names(filters or [], novel=(novelty,), rare=(rarity, ngram))
-    novelty = novelty or "both"
+    config = FilterConfig(names, novelty or "both", 0.01 if rarity is None else rarity, ngram or 1)
+    choice = Choice(vote, margin, support, best)
+    drawing = choice.drawing(config)
     if beam is not None and workers is not None:
         raise UserError("--workers are for drawing; beam search (--beam) has none")
-    if vote and "unique" in names:
-        raise UserError("--vote counts repeated draws, which the filter unique drops: leave unique out")
-    if margin is not None and not vote:
-        raise UserError("--margin says by how many draws a vote must be won: use it with --vote")
-    choose = vote or best is not None or support is not None
     counts = Counts()
     stopped: BaseException | None = None
     generator = Generator.load(model, runtime, provider)
@@ -137,14 +135,12 @@ def sample(
         "seed": seed,
         "start": start,
         "draws": draws,
-        # Known pairs and targets have votes too, so what must be new beside the source is judged after the vote.
-        "filters": tuple(name for name in names if not (vote and novelty == "pair" and name == "novel")),
-        "novelty": "source" if vote else novelty,
-        "rarity": 0.01 if rarity is None else rarity,
-        "ngram": ngram or 1,
+        "rarity": config.rarity,
+        "ngram": config.ngram,
         "temperature": _temperature(temperature) or (generator.temperature if beam is None else None),
         "beam": beam,
     }
+    filtered: dict[str, Any] = {"filters": drawing.names, "novelty": drawing.novelty}
     began = time.monotonic()
     with sample_writer(out) as write, Progress("sample", count or draws or 0) as progress:
 
@@ -152,31 +148,29 @@ def sample(
             speed = f"{counts.drawn / (time.monotonic() - began):,.0f} draws/s"
             progress.update(counts.kept if count else counts.drawn, f"{speed}, {counts.kept:,} kept")
 
-        stream = generator.stream(count, **options, batch=batch, workers=workers, counts=counts, watch=watch)
+        running: dict[str, Any] = {"batch": batch, "workers": workers, "counts": counts, "watch": watch}
+        stream = generator.stream(count, **options, **filtered, **running)
         kept: list[Sample] = []
         try:
             for one in stream:
-                kept.append(one) if choose else write(one)
+                kept.append(one) if choice.made else write(one)
         except (ExhaustedError, KeyboardInterrupt) as error:
             if not counts.kept:
                 raise
             stopped = error  # what was kept is written all the same
-        # With none of --vote, --best and --support, all that is kept has been written, and `kept` is empty.
-        chosen = elect(kept, margin) if vote else most_probable(kept)
-        if vote and "novel" in names:
-            chosen = [one for one in chosen if not generator.knows(one.source, one.target, novelty)]
-        if support is not None:
-            chosen = supported(chosen, map(generator.vocabulary.decode, generator.training.sources), support)
-        chosen = chosen[:best]
+        # Without a choice all that is kept has been written, and `kept` is empty.
+        chosen = choice.of(kept, config, generator.training, generator.vocabulary) if choice.made else []
         for one in chosen:
             write(one)
-        written = len(chosen) if choose else counts.kept
+        written = len(chosen) if choice.made else counts.kept
     seconds = time.monotonic() - began
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
-    console().print(f"{counts} ({speed})", highlight=False)
+    chose = f"; {written:,} chosen" if choice.made else ""
+    console().print(f"{counts}{chose} ({speed})", highlight=False)
     if out != "-":
-        record = {"compgen": __version__, "model": model, "asked": count, "best": best, "vote": vote} | options
-        record |= {"filters": names, "novelty": novelty, "margin": margin, "support": support, "written": written}
+        record: dict[str, Any] = {"compgen": __version__, "model": model, "asked": count}
+        record |= {"filters": names, "novelty": config.novelty}
+        record |= options | asdict(choice) | {"written": written}
         record |= {"counts": counts.to_dict(), "next": start + counts.drawn, "seconds": round(seconds, 2)}
         with atomic_path(Path(out + ".run.json")) as temporary:
             temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

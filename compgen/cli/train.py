@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compgen.cli.common import DataArgument, console, need_torch
+from compgen.cli.common import DataArgument, ResumeOption, SeedOption, console, need_torch
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -21,9 +21,7 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change one value of the configuration; may be repeated."),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Fixes everything that is drawn.")]
 SplitOption = Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to train on.")]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on from OUT.partial; the result is the same.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: cuda where there is one.")]
 ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads; by default all cores.")]
 

@@ -1,15 +1,15 @@
 """From a checkpoint to a bundle: assembled in a temporary folder, verified, described, then moved to its place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from compgen.data.examples import Dataset
-from compgen.errors import BundleError, UserError
+from compgen.errors import BundleError
 from compgen.export.assemble import assemble
 from compgen.export.card import card
 from compgen.export.verify import at_batches, verify
 from compgen.files import atomic_path, sha256
-from compgen.recombine.generator import with_focus, with_prototypes
+from compgen.recombine.generator import with_prototypes
 from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, FileEntry, Manifest
 from compgen.training.checkpoint import Checkpoint
 
@@ -21,7 +21,6 @@ def export(
     batches: Mapping[int, int] | None = None,
     torchscript: bool = True,
     prototypes: Dataset | None = None,
-    focus: Sequence[Sequence[int]] | None = None,
     quiet: bool = False,
 ) -> Manifest:
     """Export a checkpoint to the folder `out`, verified; a bundle already there is replaced.
@@ -32,7 +31,6 @@ def export(
         batches: in which batches to verify, and with how many samples each; `verify.at_batches()` if not given.
         torchscript: keep the TorchScript file; it is a quarter of the bundle. It is verified either way.
         prototypes: of a generator: further examples for it to recombine; each draw has at least one of them.
-        focus: of a generator: tuples of prototypes; it draws from the parts of Omega alone that they are in.
         quiet: without progress.
 
     Returns:
@@ -40,16 +38,11 @@ def export(
 
     Raises:
         CheckpointError: the checkpoint cannot be read.
-        DataError: `prototypes` or `focus` are of no use.
-        UserError: both `prototypes` and `focus` are given.
+        DataError: `prototypes` are of no use.
         BundleError: the export does not compute what the checkpoint does, or `out` is something else than a bundle.
     """
-    if focus is not None and prototypes is not None:
-        raise UserError("focus and prototypes each say what Omega holds: give one of them")
     _require_replaceable(out)
     checkpoint = Checkpoint.load(checkpoint_path)
-    if focus is not None:
-        checkpoint = with_focus(checkpoint, focus)
     if prototypes is not None:
         checkpoint = with_prototypes(checkpoint, prototypes)
     with atomic_path(out, directory=True) as folder:

@@ -8,21 +8,7 @@ from numpy.typing import NDArray
 
 from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
-from compgen.runtime.sampler import Floats, Ints, Shape
-
-STEP_INPUTS = (
-    "token",
-    "hidden",
-    "cell",
-    "fed",
-    "position",
-    "half",
-    "uniform",
-    "temperature",
-    "keys",
-    "values",
-    "memory_tokens",
-)
+from compgen.runtime.sampler import STEP_INPUTS, Floats, Ints, Shape
 
 
 class TorchBackend:

@@ -8,18 +8,16 @@ pairs of long-short recombination are compatible (the paper's Omega = D x D); li
 a sequence may then meet itself, which happens once in |firsts| draws.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data.vocabulary import EOS_ID
 from compgen.errors import DataError
 from compgen.recombine.neighborhoods import Sequences, incidence
 from compgen.runtime.pool import PrototypePool
 
-EOS_ID = 2
 LengthBound = Literal["mean", "mean+std", "max"]
 
 
@@ -43,10 +41,6 @@ def compatible(
         limit = {"mean": seen.mean(), "mean+std": seen.mean() + seen.std(), "max": seen.max()}[bound]
         groups.append(np.flatnonzero(lengths <= limit))
     pool = _pool(sequences, vocabulary, [groups], kind)
-    if pool.too_large:
-        raise DataError(
-            f"more than 2^53 tuples of {n} prototypes from {len(sequences):,} sequences: use fewer prototypes"
-        )
     if n and not pool.total:
         raise DataError(f"no compatible prototypes: no {n} of {len(sequences)} training sequences go together ({kind})")
     return pool
@@ -62,7 +56,7 @@ def extended(
     another.
 
     Raises:
-        DataError: nothing new, or no compatible tuple holds any of it.
+        DataError: nothing new, or no compatible tuple holds any of it, or more than 2^53 do.
     """
     known = [row[row != 0][:-1].tolist() for row in pool.tokens]
     together = list(map(list, dict.fromkeys(map(tuple, [*known, *sequences]))))
@@ -83,30 +77,6 @@ def extended(
             "together with any: expected pairs that training lacks, no longer than its prototypes"
         )
     return joined
-
-
-def focused(pool: PrototypePool, tuples: Sequence[Sequence[int]]) -> PrototypePool:
-    """The pool with those blocks of Omega that hold one of the given tuples of pool indices at least.
-
-    Not in the paper: what a held-out phrase can be made from is a small part of Omega. A few draws from all of it find
-    that part, and votes come from there much faster.
-
-    Raises:
-        DataError: no block holds any of them, or all do.
-    """
-    kept = np.zeros(len(pool.starts), dtype=bool)
-    for one in {tuple(one) for one in tuples}:
-        held = np.full(len(kept), len(one) == pool.prototypes)
-        for member, starts, counts in zip(one, pool.starts.T, pool.counts.T, strict=False):
-            places = np.flatnonzero(pool.members == member)[:, None]
-            held &= ((starts <= places) & (places < starts + counts)).any(axis=0)
-        kept |= held
-    if kept.all() or not kept.any():
-        raise DataError(
-            f"{'all' if kept.any() else 'none'} of the {len(kept):,} blocks of Omega hold prototypes of the samples "
-            "given: expected samples of this generator, with long-long recombination"
-        )
-    return replace(pool, starts=pool.starts[kept], counts=pool.counts[kept])
 
 
 def _longest(pool: PrototypePool) -> list[int]:
@@ -144,12 +114,16 @@ def _pool(
         starts.append(end + begin[filled])
         counts.append(size[filled])
         end += len(these)
-    return PrototypePool(
+    pool = PrototypePool(
         tokens,
         np.concatenate(members).astype(np.int32),
         np.concatenate(starts).astype(np.int64),
         np.concatenate(counts).astype(np.int64),
     )
+    if pool.too_large:
+        n = pool.prototypes
+        raise DataError(f"more than 2^53 tuples of {n} prototypes from {len(sequences):,} sequences: use fewer")
+    return pool
 
 
 def _differing_by_one(

@@ -1,6 +1,5 @@
 """Training of a generator: from a dataset to a checkpoint that can be sampled (R&R, sections 3 and 4, appendix D)."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,20 +7,32 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.network import Network
-from compgen.recombine.compatible import LengthBound, compatible, extended, focused
+from compgen.recombine.compatible import LengthBound, compatible, extended
 from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
+from compgen.runtime.sampler import warm
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Configuration, with_memories
-from compgen.training.loop import Outcome, Rows, bucketed, discard_state, find_device, fingerprint, pad, train
+from compgen.training.loop import (
+    Outcome,
+    Rows,
+    bucketed,
+    discard_state,
+    find_device,
+    fingerprint,
+    pad,
+    require_name,
+    train,
+)
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Warmth = Annotated[float, AfterValidator(warm)]
 
 
 class SamplingConfig(BaseModel):
@@ -32,7 +43,7 @@ class SamplingConfig(BaseModel):
     length_bound: LengthBound = Field(
         "mean", description="prototypes are no longer than this statistic of those in training (mean: reference)"
     )
-    temperature: tuple[float, float] = Field(
+    temperature: tuple[Warmth, Warmth] = Field(
         (0.4, 0.0), description="of the source half and of the target half; 0 is greedy"
     )
 
@@ -199,6 +210,7 @@ def train_generator(
         DataError: too few examples, or none with prototypes.
         UserError: no such `device` (auto, cpu, cuda), or `out` cannot be written.
     """
+    require_name(out)
     device = find_device(device)
     if len(dataset) < config.prototypes + 1:
         raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
@@ -207,6 +219,8 @@ def train_generator(
     rows = build(sequences, len(vocabulary), config.prototypes, config.neighborhood, seed)
     pool = compatible(sequences, len(vocabulary), rows, config.neighborhood.kind, config.sampling.length_bound)
     training, held_out = _hold_out(rows, config, seed)
+    if not len(training):
+        raise DataError(f"held_out = {config.held_out} leaves none of {len(rows):,} neighborhood rows to train on")
     torch.manual_seed(seed)
     network = Network(config.network, len(vocabulary))
     held_by = incidence(sequences, len(vocabulary)).sum(axis=0)
@@ -270,18 +284,6 @@ def with_prototypes(checkpoint: Checkpoint, further: Dataset) -> Checkpoint:
         max_length=max(checkpoint.max_length, pool.tokens.shape[1]),
         trained_on=checkpoint.trained_on | {"further_prototypes": added, "compatible_tuples": pool.total},
     )
-
-
-def with_focus(checkpoint: Checkpoint, tuples: Sequence[Sequence[int]]) -> Checkpoint:
-    """A generator that draws its prototypes from the parts of Omega alone that hold some given tuples; see `focused`.
-
-    Raises:
-        DataError: no generator with prototypes, or the tuples are of no use.
-    """
-    if checkpoint.pool is None or checkpoint.pool.prototypes == 0:
-        raise DataError("a focus is for generators that have prototypes")
-    pool = focused(checkpoint.pool, tuples)
-    return replace(checkpoint, pool=pool, trained_on=checkpoint.trained_on | {"compatible_tuples": pool.total})
 
 
 def _hold_out(

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, UNK_ID
 from compgen.errors import UserError
 from compgen.runtime.predict import Scored, advance, as_memories, by_length, keep, opening
-from compgen.runtime.sampler import EOS_ID, Backend, Ints
+from compgen.runtime.sampler import Backend, Ints
 
-NEVER = (0, 1, 4)  # padding, start and unknown are not written
-NEVER_FIRST = (*NEVER, 2, 3)  # an output begins with neither its end nor its separator
+NEVER = (PAD_ID, BOS_ID, UNK_ID)  # these are not written
+NEVER_FIRST = (*NEVER, EOS_ID, SEP_ID)  # an output begins with neither its end nor its separator
 
 
 def beam(

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data.vocabulary import EOS_ID, SEP_ID
 from compgen.errors import UserError
-from compgen.runtime.sampler import EOS_ID, SEP_ID, Draw, Tokens
+from compgen.runtime.sampler import Draw, Tokens
 
 FILTERS = ("novel", "unique", "rare")
 
@@ -101,9 +102,7 @@ class Training:
         """Whether an example is not new, in the sense of `FilterConfig.novelty`."""
         if novelty == "pair":
             return (source, target) in self.pairs
-        if novelty == "source":
-            return source in self.sources
-        return source in self.sources or target in self.targets
+        return source in self.sources or (novelty == "both" and target in self.targets)
 
 
 class Filter:

@@ -18,7 +18,7 @@ from compgen.files import STDOUT, atomic_path, writing
 class Sample:
     """A synthesised example: which address it has, what it says, how probable it was, and what it was made from.
 
-    `votes`, after a vote, are the draws that had this target and all draws that had its source.
+    `votes`, after a vote, are those for this target and all of its source.
     """
 
     index: int
@@ -44,27 +44,15 @@ def as_json(sample: Sample) -> str:
 
 
 def as_tsv(sample: Sample) -> str:
-    """Source and target, tokens separated by blanks."""
-    return " ".join(sample.source) + "\t" + " ".join(sample.target)
-
-
-def read_prototypes(path: str | Path) -> list[tuple[int, ...]]:
-    """The prototypes of each sample in a file that `as_json` wrote, perhaps packed by gzip.
+    """Source and target, tokens separated by blanks.
 
     Raises:
-        DataError: there is no such file, or a line has no prototypes.
+        DataError: a token holds a blank.
     """
-    found = []
-    try:
-        with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as stream:
-            for number, line in enumerate(stream, 1):
-                try:
-                    found.append(tuple(int(index) for index in json.loads(line)["prototypes"]))
-                except (ValueError, TypeError, KeyError) as error:
-                    raise DataError(f"{path}, line {number}: expected a sample with its prototypes") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
-    return found
+    for token in (*sample.source, *sample.target):
+        if token.split() != [token]:
+            raise DataError(f"tsv cannot hold the token {token!r}, which has blanks or nothing in it: write .jsonl")
+    return " ".join(sample.source) + "\t" + " ".join(sample.target)
 
 
 WRITERS: dict[str, Callable[[Sample], str]] = {".jsonl": as_json, ".tsv": as_tsv}

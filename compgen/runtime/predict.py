@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.runtime.sampler import BOS_ID, EOS_ID, Backend, Ints
+from compgen.data.vocabulary import BOS_ID, EOS_ID
+from compgen.runtime.sampler import Backend, Ints
 
 State = dict[str, NDArray[Any]]
 Scored = tuple[list[int], float]  # tokens without the end symbol, and the log-probability of all with it

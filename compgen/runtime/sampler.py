@@ -17,14 +17,26 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data.vocabulary import BOS_ID, EOS_ID
 from compgen.runtime import random
 from compgen.runtime.pool import PrototypePool
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
-BOS_ID, EOS_ID, SEP_ID = 1, 2, 3
 
 Tokens = tuple[int, ...]
+COLDEST = 1e-3  # the least temperature but 0; a probability to the power 1/T must not leave float32
+
+
+def warm(temperature: float) -> float:
+    """A temperature, if it is one to sample at: 0 (greedy), or COLDEST and more.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if temperature != 0 and not COLDEST <= temperature < float("inf"):
+        raise ValueError(f"temperature {temperature}: expected 0 (greedy), or {COLDEST} and more")
+    return temperature
 
 
 @dataclass(frozen=True)
@@ -238,6 +250,7 @@ def run_slots(
 
 
 STATE = ("token", "hidden", "cell", "fed", "position", "half", "keys", "values", "memory_tokens")
+STEP_INPUTS = (*STATE[:6], "uniform", "temperature", *STATE[6:])  # in the order in which torch modules take them
 BLOCK = 256
 
 

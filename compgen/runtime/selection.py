@@ -2,9 +2,68 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from compgen.data.vocabulary import Vocabulary
+from compgen.errors import UserError
+from compgen.runtime.filters import FilterConfig, Training
 from compgen.runtime.output import Sample
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is chosen of the kept samples once all are drawn; by default all of them, as they come.
+
+    Attributes:
+        vote: one target for each source, by `elect`; else the most probable come first.
+        margin: by how many votes it must have won.
+        support: see `supported`.
+        best: no more than so many, the first.
+    """
+
+    vote: bool = False
+    margin: int | None = None
+    support: float | None = None
+    best: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UserError for a margin without a vote."""
+        if self.margin is not None and not self.vote:
+            raise UserError("a margin says by how many votes a vote must be won: use it with --vote")
+
+    @property
+    def made(self) -> bool:
+        """Whether there is anything to choose, so that samples must be collected first."""
+        return self != Choice()
+
+    def drawing(self, filters: FilterConfig) -> FilterConfig:
+        """The filters to draw with.
+
+        Known targets and pairs have votes like others, and win some: what must be new beside the source is only asked
+        of the winners.
+
+        Raises:
+            UserError: the filter `unique` before a vote.
+        """
+        if not self.vote:
+            return filters
+        if "unique" in filters.names:
+            raise UserError("a vote counts repeated draws, which the filter unique drops: leave unique out")
+        pairs = filters.novelty == "pair"
+        return replace(filters, names=tuple(n for n in filters.names if n != "novel" or not pairs), novelty="source")
+
+    def of(
+        self, samples: Iterable[Sample], filters: FilterConfig, training: Training, vocabulary: Vocabulary
+    ) -> list[Sample]:
+        """What is chosen of samples that were drawn with `drawing(filters)`."""
+        chosen = elect(samples, self.margin) if self.vote else most_probable(samples)
+        if self.vote and "novel" in filters.names:
+            sides = ([tuple(vocabulary.encode(side)) for side in (one.source, one.target)] for one in chosen)
+            known = [training.knows(source, target, filters.novelty) for source, target in sides]
+            chosen = [one for one, old in zip(chosen, known, strict=True) if not old]
+        if self.support is not None:
+            chosen = supported(chosen, map(vocabulary.decode, training.sources), self.support)
+        return chosen[: self.best]
 
 
 def most_probable(samples: Iterable[Sample]) -> list[Sample]:
@@ -15,7 +74,7 @@ def most_probable(samples: Iterable[Sample]) -> list[Sample]:
 def elect(samples: Iterable[Sample], margin: int | None = None) -> list[Sample]:
     """One sample for each source: the target that most of its draws have; clear decisions first.
 
-    The draws of one source are made from many pairs of prototypes, so their targets stand for p(target | source) with
+    The draws of one source are made from many tuples of prototypes, so their targets stand for p(target | source) with
     the prototypes marginalised out (eq. 7), and the target drawn most often wins; of equals, the more probable. Sources
     rank by the margin, which is the draws for the winner less all those against it, then by votes, then by probability;
     those of a smaller margin than `margin` are left out. The paper has no such step; `docs/results.md` has figures.

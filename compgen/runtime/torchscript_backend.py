@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from compgen.errors import BundleError, UserError
 from compgen.runtime.bundle import SCRIPT, Bundle
-from compgen.runtime.sampler import STATE, Floats, Ints, Shape
+from compgen.runtime.sampler import STEP_INPUTS, Floats, Ints, Shape
 
 
 class TorchScriptBackend:
@@ -56,8 +56,8 @@ class TorchScriptBackend:
         rows = len(state["token"])
         nothing = np.empty((rows, 0, 0, 0), self.shape.dtype)
         inputs = {"keys": nothing, "values": nothing, "memory_tokens": np.empty((rows, 0, 0), np.int64)} | state
-        order = (*STATE[:6], "uniform", "temperature", *STATE[6:])
-        token, log_probs, half, hidden, cell, fed = self._call(self._module.step, *(inputs[name] for name in order))
+        arrays = (inputs[name] for name in STEP_INPUTS)
+        token, log_probs, half, hidden, cell, fed = self._call(self._module.step, *arrays)
         return token, log_probs, half, hidden, cell, fed
 
     def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:

@@ -77,7 +77,7 @@ def train(
     Raises:
         Interrupted: training was interrupted (its state is saved).
         CheckpointError: `resume` without a usable state, or one of another identity.
-        UserError: `out` cannot be written.
+        UserError: the log cannot be written.
     """
     run = _Run(network.to(device), examples, config, out, identity, score, device, quiet)
     if resume:
@@ -105,6 +105,16 @@ def fingerprint(config: Configuration, seed: int, *data: object) -> str:
     return sha256(json.dumps([config.model_dump(mode="json"), seed, *data]).encode()).hexdigest()
 
 
+def require_name(out: Path) -> None:
+    """See, before any work, that `out` can be the name of a checkpoint.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if out.is_dir() or out.suffix != ".pt":
+        raise UserError(f"{out}: expected the name of a file that ends in .pt, as checkpoints do")
+
+
 def discard_state(out: Path) -> None:
     """Drop the state of a training whose checkpoint `out` is written."""
     _partial(out).unlink(missing_ok=True)
@@ -130,7 +140,7 @@ class _Run:
     ) -> None:
         self.network, self.examples, self.config, self.score = network, examples, config, score
         self.device, self.quiet, self.identity = device, quiet, identity
-        self.out, self.partial, self.log = out, _partial(out), out.with_name(out.name + ".log.jsonl")
+        self.partial, self.log = _partial(out), out.with_name(out.name + ".log.jsonl")
         fused = {"fused": True} if device == "cuda" else {"foreach": True}
         self.optimiser = torch.optim.Adam(network.parameters(), lr=config.learning_rate, **fused)  # type: ignore[arg-type]
         self.per_epoch = len(examples.plan(0))
@@ -261,9 +271,7 @@ class _Run:
             torch.save(state, temporary)
 
     def begin(self) -> None:
-        """Make room for a new run's log before any work is done."""
-        if self.out.is_dir() or self.out.suffix != ".pt":
-            raise UserError(f"{self.out}: expected the name of a file that ends in .pt, as checkpoints do")
+        """Make room for a new run's log."""
         with writing(self.log):
             self.log.parent.mkdir(parents=True, exist_ok=True)
             self.log.write_text("", encoding="utf-8")

@@ -13,7 +13,17 @@ from compgen.errors import DataError
 from compgen.models.network import Network
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Seq2SeqConfig
-from compgen.training.loop import Outcome, Rows, bucketed, discard_state, find_device, fingerprint, pad, train
+from compgen.training.loop import (
+    Outcome,
+    Rows,
+    bucketed,
+    discard_state,
+    find_device,
+    fingerprint,
+    pad,
+    require_name,
+    train,
+)
 
 Pairs = list[tuple[list[int], list[int]]]
 
@@ -75,6 +85,7 @@ def train_predictor(
         DataError: no examples, or `p_aug` without augmented data.
         UserError: no such `device` (auto, cpu, cuda), or `out` cannot be written.
     """
+    require_name(out)
     device = find_device(device)
     if config.p_aug is not None and augmented is None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")

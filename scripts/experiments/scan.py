@@ -34,27 +34,27 @@ from compgen.files import atomic_path
 class Kind:
     """How a kind of split is treated. Nothing here names the word or the phrase that is tested.
 
-    With a `pilot`, a number of draws, samples come in rounds. The pilot shows from which prototypes anything new is
-    made; the first round is drawn from those. A first predictor, the judge, learns from its clear votes, and what the
-    judge agrees with are prototypes of the second round. A second judge learns from what the first agrees with in both
-    rounds, and what this one agrees with is the result.
+    Where samples are `judged`, they come in two rounds. A first predictor, the judge, learns from the clear votes of
+    the first round; what it agrees with are prototypes of the second. A second judge learns from what the first agrees
+    with in both rounds, and what this one agrees with is the result.
     """
 
     config: str
     sampling: tuple[str, ...]
     predictor: tuple[str, ...] = ()
-    pilot: int = 0
+    judged: tuple[str, ...] = ()
 
 
 # Samples are new on both sides, and for a new verb hold a token that few distinct training examples hold (for a new
 # phrase every token is frequent). Few augmented examples are drawn more often than their number (p_aug), as in the
 # paper; where they are few and long, input feeding helps.
 VERB = Kind("recombine_small", ("--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"))
+VOTED = ("--filter", "novel", "--vote", "--margin", "1", "--support", "0.1")
 PHRASE = Kind(
     "recombine_small_around_right",
-    ("--filter", "novel", "--draws", "1000000", "--vote", "--margin", "1", "--support", "0.1"),
+    ("--draws", "5000000", *VOTED),
     ("--set", "p_aug=0.2", "--set", "network.feed=true"),
-    pilot=1_500_000,
+    judged=("--draws", "1000000", *VOTED),
 )
 CLEAR = 3  # the least margin of the votes that the first judge learns from
 SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}
@@ -106,37 +106,38 @@ class Cell:
     def samples(self, folder: Path, kind: Kind, data: str, extra: tuple[str, ...]) -> Path:
         """What the generator in `folder` has to give; see `Kind`."""
         seed = ("--seed", str(self.seed))
-        if not kind.pilot:
-            return sample(folder, "samples", (*kind.sampling, *seed))
-        pilot = sample(folder, "pilot", (*kind.sampling, "--draws", str(kind.pilot), *seed))
-        if not some(pilot):
-            return pilot
-        first = sample(folder, "first", (*kind.sampling, *seed), ("--focus", str(pilot)))
+        first = sample(folder, "samples", (*kind.sampling, *seed))
+        if not kind.judged:
+            return first
         learns = (*kind.predictor, *extra, *seed)
-        judge, better = folder / "judge-1.pt", folder / "judge-2.pt"
-        train(folder, judge, "seq2seq", data, "--augmented", str(clear_votes(first)), *learns)
+        clear, judge, better = clear_votes(first), folder / "judge-1.pt", folder / "judge-2.pt"
+        if not some(clear):
+            return first
+        train(folder, judge, "seq2seq", data, "--augmented", str(clear), *learns)
         known = judged(folder, judge, first, "first-agreed")
-        second = sample(folder, "second", (*kind.sampling, *seed), ("--prototypes", str(known)))
+        if not some(known):
+            return first
+        second = sample(folder, "second", (*kind.judged, *seed), ("--prototypes", str(known)))
         both = folder / "both.jsonl"
-        both.write_text(first.read_text() + (second.read_text() if some(second) else ""))
+        both.write_text(first.read_text() + second.read_text())
         train(folder, better, "seq2seq", data, "--augmented", str(judged(folder, judge, both, "both-agreed")), *learns)
         return judged(folder, better, both, "agreed")
 
 
 def sample(folder: Path, name: str, options: tuple[str, ...], export: tuple[str, ...] = ()) -> Path:
-    """Export the generator and sample it, what is there already excepted; the file is missing if nothing passes."""
+    """Export the generator and sample it, unless that is done; the file is empty if nothing passes."""
     bundle, out = folder / f"{name}-bundle", folder / f"{name}.jsonl"
     if not bundle.exists():
         words = ("-o", str(bundle), "--no-torchscript", "--samples", "100")
         call(folder, "export", str(folder / "generator.pt"), *words, *export)
     if not out.exists():
-        call(folder, "sample", str(bundle), "-o", str(out), "--workers", "1", *options, check=False)
+        call(folder, "sample", str(bundle), "-o", str(out), "--workers", "1", *options)
     return out
 
 
 def some(samples: Path) -> bool:
     """Whether there are any samples."""
-    return samples.exists() and samples.stat().st_size > 0
+    return samples.stat().st_size > 0
 
 
 def clear_votes(samples: Path) -> Path:
@@ -179,14 +180,14 @@ def train(folder: Path, out: Path, *words: str) -> None:
         call(folder, "train", *words, "-o", str(out), *resume)
 
 
-def call(folder: Path, *words: str, check: bool = True) -> str:
+def call(folder: Path, *words: str) -> str:
     """Run one compgen command, its talk going to the cell's log; returns what it printed."""
     print("compgen", *words, file=sys.stderr, flush=True)
     environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
     with (folder / "log.txt").open("a") as log:
         command = [sys.executable, "-m", "compgen", *words]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, check=False)
-    if check and done.returncode:
+    if done.returncode:
         raise SystemExit(f"compgen {' '.join(words)} failed; see {folder / 'log.txt'}")
     return done.stdout
 

@@ -1,6 +1,7 @@
 """The command as a user meets it: quick help, clear errors, exit codes, nothing half-written."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -197,6 +198,13 @@ def test_an_impossible_filter_stops_with_counts(generator, tmp_path):
         (["frobnicate"], ["frobnicate"]),
         (["evaluate", "nowhere.pt", "scan/jump", "--agreed", "out.csv"], ["out.csv"]),
         (["augment", "recombine", "scan/jump", "-o", "out.csv"], ["out.csv"]),
+        (["augment", "recombine", "scan/jump", "-o", "-"], ["name of a file"]),
+        (
+            ["evaluate", "nowhere.pt", "scan/jump", "--agreed", "a.tsv", "--predictions", "a.tsv"],
+            ["names of their own"],
+        ),
+        (["train", "seq2seq", "scan/jump", "-o", "x.pt", "--seed", str(2**64)], ["--seed"]),
+        (["train", "recombine", "scan/jump", "-o", "x.pt", "--set", "sampling.temperature=[-1,0]"], ["temperature"]),
         (["augment", "recombine", "scan/jump", "-o", "out.tsv", "--filter", "fresh"], ["fresh"]),
         (["train", "recombine", "scan/jump", "-o", "model"], ["ends in .pt"]),
         (["train", "recombine", "scan/jump", "-o", "x.pt", "--set", "max_tokens=4"], ["max_tokens"]),
@@ -218,6 +226,7 @@ def test_mistakes_are_one_message_and_exit_code_2(words, says, tmp_path):
         (["-n", "1", "--temperature", "1e-9,0"], "expected 0 (greedy)"),
         (["-n", "1", "--beam", "2", "--workers", "2"], "--workers are for drawing"),
         (["-n", "1", "--novelty", "pair"], "add --filter novel"),
+        (["--draws", "9", "--filter", "novel", "--novelty", "sorce", "--vote"], "no novelty 'sorce'"),
         (["-n", "1", "--filter", "novel", "--ngram", "2"], "add --filter rare"),
         (["-n", "1", "--provider", "cpu"], "--provider is for bundles"),
         (["-n", "1", "--start", str(2**62)], "--start"),
@@ -259,9 +268,13 @@ def test_results_that_cannot_be_written_are_a_users_error(generator):
     if not full.exists():
         pytest.skip("needs /dev/full")
     with full.open("w") as stream:
-        for words in (["sample", generator, "-n", 3], ["data", "write", "scan/jump", "-o", "-"]):
+        for words in (["sample", generator, "-n", 3], ["data", "write", "scan/jump", "-o", "-"], ["--version"]):
             command = [sys.executable, "-m", "compgen", *map(str, words)]
-            done = subprocess.run(command, stdout=stream, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+            # Python must buffer its output, as it does for users.
+            buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+            done = subprocess.run(
+                command, stdout=stream, stderr=subprocess.PIPE, text=True, timeout=300, check=False, env=buffered
+            )
             refused(done, "standard output: cannot be written")
 
 

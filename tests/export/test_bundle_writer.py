@@ -4,7 +4,6 @@ import json
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
 import torch
@@ -12,12 +11,11 @@ import torch
 from compgen.api import Generator
 from compgen.cli.export import export as command
 from compgen.data.examples import Dataset
-from compgen.errors import BundleError, CheckpointError, DataError, UserError
+from compgen.errors import BundleError, CheckpointError, DataError
 from compgen.export import bundle_writer
 from compgen.export.bundle_writer import export
-from compgen.recombine.compatible import compatible
 from compgen.runtime.bundle import Bundle
-from tests.export.tiny import VOCABULARY, exported, make
+from tests.export.tiny import exported, make
 
 
 @pytest.mark.parametrize("kind", ["generator", "predictor"])
@@ -52,30 +50,12 @@ def test_a_manifest_says_what_the_model_is():
     assert "compgen sample exported/" in card
 
 
-def test_a_focus_is_drawn_from_alone(tmp_path):
-    checkpoint = make()
-    sequences, rows = [[5, 6, 7, 3, 8], [6, 5, 7, 3, 8], [5, 7, 3, 8], [5, 6, 3, 8]], np.array([[0, 0, 2]])
-    checkpoint.pool = compatible(sequences, len(VOCABULARY), rows, "long-long", "max")
-    checkpoint.save(tmp_path / "model.pt")
-    whole = {draw.prototypes for draw in Generator.load(tmp_path / "model.pt").draw(stop=200)}
-    (tmp_path / "samples.jsonl").write_text(json.dumps({"prototypes": min(whole)}) + "\n")
-    command(tmp_path / "model.pt", tmp_path / "near", samples=10, focus=str(tmp_path / "samples.jsonl"))
-    near = {draw.prototypes for draw in Generator.load(tmp_path / "near").draw(stop=200)}
-    assert min(whole) in near and near < whole
-    further = Dataset.from_pairs([(["a", "g"], ["d"])])
-    with pytest.raises(UserError, match="give one of them"):
-        export(tmp_path / "model.pt", tmp_path / "both", prototypes=further, focus=[min(whole)])
-    (tmp_path / "samples.jsonl").write_text('{"source": "a"}\n')
-    with pytest.raises(DataError, match="line 1: expected a sample with its prototypes"):
-        command(tmp_path / "model.pt", tmp_path / "bad", samples=10, focus=str(tmp_path / "samples.jsonl"))
-
-
 def test_further_prototypes_are_recombined_and_known(tmp_path):
     make().save(tmp_path / "model.pt")
     further = Dataset.from_pairs([(["a", "g"], ["d"]), (["b"], ["g"]), (["a", "b"], ["d", "e"])])
     export(tmp_path / "model.pt", tmp_path / "more", batches={7: 20}, prototypes=further, quiet=True)
     before, after = (Generator.load(folder) for folder in (exported(), tmp_path / "more"))
-    assert after.knows(["g"], ["g"]) and not before.knows(["g"], ["g"])
+    assert len(after.training.examples) == len(before.training.examples) + 2
     new = range(len(before.pool.tokens), len(after.pool.tokens))
     assert len(new) == 2  # the third is among the training examples
     for sample in after.stream(draws=200):

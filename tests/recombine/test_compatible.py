@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compgen.errors import DataError
-from compgen.recombine.compatible import compatible, extended, focused
+from compgen.recombine.compatible import compatible, extended
 
 # Lengths 3, 4, 5 and 9.
 SEQUENCES = [[5, 3, 8], [6, 7, 3, 8], [5, 6, 7, 3, 8], [5, 6, 7, 5, 6, 7, 3, 8, 8]]
@@ -47,21 +47,9 @@ def test_tuples_of_an_extended_pool_hold_something_new_and_are_what_one_pool_of_
     assert tuples(pool)
 
 
-def test_a_focus_keeps_the_token_sets_of_the_tuples_given():
-    # Three sequences of one token set, one that lacks 6, and one that lacks 7.
-    known = [[5, 6, 7, 3, 8], [6, 5, 7, 3, 8], [7, 6, 5, 3, 8], [5, 7, 3, 8], [5, 6, 3, 8]]
-    pool = compatible(known, 9, np.array([[0, 0, 3]], dtype=np.int32), "long-long", "max")
-    near = focused(pool, [(1, 3), (1, 3)])
-    assert tuples(near) == {(0, 3), (1, 3), (2, 3)} < tuples(pool)
-    assert {tuple(pair) for pair in near.choose(0, np.arange(50)).tolist()} == tuples(near)
-    for useless in ([], [(3, 1)], [(1, 99)], [(1,)], sorted(tuples(pool))):
-        with pytest.raises(DataError, match="expected samples of this generator"):
-            focused(pool, useless)
-
-
 def test_more_tuples_than_can_be_drawn_are_refused():
     many = [[5, 6, 7, 3, 8 + k] for k in range(2000)]
-    with pytest.raises(DataError, match="use fewer prototypes"):
+    with pytest.raises(DataError, match="tuples of 5 prototypes from 2,000 sequences"):
         compatible(many, 2010, np.array([[0, 1, 2, 3, 4, 5]], dtype=np.int32), "long-short", "max")
 
 

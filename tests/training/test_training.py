@@ -188,6 +188,11 @@ def test_broken_checkpoints_are_refused_in_one_line(tmp_path, how):
         Checkpoint.load(path)
 
 
+def test_something_must_be_left_to_train_on(tmp_path):
+    with pytest.raises(DataError, match=r"held_out = 0\.999 leaves none"):
+        train_generator(toy(), generator_config("held_out=0.999"), tmp_path / "g.pt", quiet=True)
+
+
 def test_a_mixture_without_augmented_examples_is_the_originals():
     rows = np.concatenate(PairExamples([([5], [8])] * 9, [([6], [9])] * 7, 0.0, 4, 0).plan(0))
     assert sorted(rows.tolist()) == list(range(9))
