@@ -43,6 +43,7 @@ class Kind:
     sampling: tuple[str, ...]
     predictor: tuple[str, ...] = ()
     judged: tuple[str, ...] = ()
+    final: tuple[str, ...] = ()  # for the predictor that is tested, and not for judges
 
 
 # Samples are new on both sides, and for a new verb hold a token that few distinct training examples hold (for a new
@@ -55,6 +56,7 @@ PHRASE = Kind(
     ("--draws", "5000000", *VOTED),
     ("--set", "p_aug=0.2", "--set", "network.feed=true"),
     judged=("--draws", "1000000", *VOTED),
+    final=("--set", "optimisation.steps=8000"),
 )
 CLEAR = 3  # the least margin of the votes that the first judge learns from
 SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}
@@ -95,7 +97,7 @@ class Cell:
             samples = self.samples(folder, kind, data, tuple(extra))
             # A generator may have nothing to give: the predictor then is the baseline.
             row |= sample_quality(samples) if some(samples) else {"samples": 0}
-            augmented = ("--augmented", str(samples), *kind.predictor) if some(samples) else ()
+            augmented = ("--augmented", str(samples), *kind.predictor, *kind.final) if some(samples) else ()
         predictor = folder / "predictor.pt"
         train(folder, predictor, "seq2seq", data, *augmented, *extra, *seed)
         scored = json.loads(call(folder, "evaluate", str(predictor), data, "--json"))
