@@ -1,5 +1,6 @@
 """The `compgen` command: mounts the verbs, and turns errors into one clear message and an exit code."""
 
+import errno
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ import typer
 
 from compgen.cli import augment, data, evaluate, export, sample, train
 from compgen.errors import Interrupted, UserError
-from compgen.files import STDOUT, writing
+from compgen.files import STDOUT
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -49,6 +50,15 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
 
 
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"compgen: {message}", file=sys.stderr)
+    with suppress(OSError):
+        sys.stdout.flush()
+    # What standard output could not take must not fail once more when Python ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
 def run() -> NoReturn:
     """Entry point of the command.
 
@@ -57,16 +67,14 @@ def run() -> NoReturn:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `compgen ... | head` ends quietly, like any filter
     try:
-        with writing(STDOUT):  # files have messages of their own; what is left is what commands print
-            code = app(prog_name="compgen", standalone_mode=False)
-            sys.stdout.flush()
+        code = app(prog_name="compgen", standalone_mode=False)
+        sys.stdout.flush()
     except UserError as error:
-        print(f"compgen: {error}", file=sys.stderr)
-        with suppress(OSError):
-            sys.stdout.flush()
-        # What standard output could not take must not fail once more when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(INTERRUPTED if isinstance(error, Interrupted) else 2)
+        _fail(str(error), INTERRUPTED if isinstance(error, Interrupted) else 2)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO):
+            raise
+        _fail(f"{STDOUT}: cannot be written: {error.strerror}", 2)  # files have messages of their own
     except USAGE_ERROR as error:
         error.show()
         sys.exit(2)
