@@ -159,7 +159,3 @@ def test_unknown_tokens_differ_by_copying_alone():
 def test_impossible_configurations_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         NetworkConfig(**(SMALL | changes))
-
-
-def test_the_references_letters_are_accepted():
-    assert NetworkConfig(H=8, E=6, A=5, Kpos=2, output=6, pdrop=0.1).hidden == 8
