@@ -36,7 +36,7 @@ def recombine(
     """
     from compgen.api import Recombination
     from compgen.data.catalog import load
-    from compgen.data.formats import format_of, write_dataset
+    from compgen.data.formats import FORMATS, format_of, write_dataset
     from compgen.errors import ExhaustedError, UserError
 
     need_torch("training")
@@ -45,6 +45,8 @@ def recombine(
         raise UserError("the generator is kept beside OUT: give the name of a file")
     if format is None:
         format = format_of(out)  # an error now, not after training
+    elif format not in FORMATS:
+        raise UserError(f"no format {format!r}: expected one of {', '.join(FORMATS)}")
     checkpoint = out.with_name(out.name + ".pt")
     augmenter = Recombination(config, checkpoint, seed=seed).fit(load(data).split(split), resume=resume)
     try:

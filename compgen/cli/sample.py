@@ -206,6 +206,6 @@ def _temperature(text: str | None) -> tuple[float, float] | None:
         values = [float(part) for part in text.split(",")]
     except ValueError:
         values = []
-    if len(values) not in (1, 2) or not all(0 <= value < float("inf") for value in values):
+    if len(values) not in (1, 2):
         raise UserError(f"--temperature {text}: expected one or two numbers from 0 on, for instance 0.4,0")
     return values[0], values[-1]

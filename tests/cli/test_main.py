@@ -199,6 +199,7 @@ def test_an_impossible_filter_stops_with_counts(generator, tmp_path):
         (["evaluate", "nowhere.pt", "scan/jump", "--agreed", "out.csv"], ["out.csv"]),
         (["augment", "recombine", "scan/jump", "-o", "out.csv"], ["out.csv"]),
         (["augment", "recombine", "scan/jump", "-o", "-"], ["name of a file"]),
+        (["augment", "recombine", "scan/jump", "-o", "x", "--format", "csv"], ["no format 'csv'"]),
         (
             ["evaluate", "nowhere.pt", "scan/jump", "--agreed", "a.tsv", "--predictions", "a.tsv"],
             ["names of their own"],

@@ -76,7 +76,7 @@ def test_a_resumed_run_reaches_the_weights_of_an_uninterrupted_one(tmp_path, mon
         ("toy", "optimisation.learning_rate=0.5"),
         ("toy", "network.write_dropout=0.9"),
         ("toy", "network.hidden=9"),
-        ("other", "held_out=0.1"),
+        ("other", "optimisation.batch=4"),  # as it was
     ],
 )
 def test_resuming_another_training_is_refused(tmp_path, monkeypatch, data, change):
