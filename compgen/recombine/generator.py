@@ -1,6 +1,7 @@
 """Training of a generator: from a dataset to a checkpoint that can be sampled (R&R, sections 3 and 4, appendix D)."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,6 +32,7 @@ from compgen.training.loop import (
     train,
 )
 
+ALIKE = 0.75  # of the neighbours that either of two source types has, the least share that both have in the same places
 Share = Annotated[float, Field(ge=0, le=1)]
 Warmth = Annotated[float, AfterValidator(warm)]
 
@@ -55,8 +57,9 @@ class SwapConfig(BaseModel):
     *left*, and so does the answer: nothing tells which of them to follow, or whether to follow any. So tokens trade
     names at random, in two ways:
 
-    - Target types of the example and its first prototype alike (in no row whose first prototype lacks a target type of
-      the example). What is written is then not known by heart, and the second prototype's names are wrong.
+    - Types of the example and its first prototype alike (in no row whose first prototype lacks a target type of the
+      example): all target types, and source types with those that are `interchangeable` with them. What is written is
+      then not known by heart, nor what it stands beside, and the second prototype's names are wrong.
     - Types of the second and further prototypes, all alike, except those that the first lacks and the example has:
       they are all that can be had from there. So the first prototype is learned to say what the example speaks of,
       and the others only how what it lacks is done.
@@ -64,7 +67,9 @@ class SwapConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rows: Share = Field(0.0, description="probability that a row's target types change places, all of them")
+    rows: Share = Field(
+        0.0, description="probability that in a row's example and first prototype types change places, all that may"
+    )
     seconds: tuple[Share, Share] = Field(
         (0.0, 0.0), description="probability that a source type, a target type changes places in further prototypes"
     )
@@ -129,6 +134,7 @@ class NeighborhoodExamples:
         # Types that both sides use stay in place: no side is theirs.
         self.sides = [np.array(sorted(sources - targets)), np.array(sorted(targets - sources))]
         self.held = incidence(sequences, int(self.targets.max()) + 1) > 0 if swap.used else None
+        self.names = [] if self.held is None else interchangeable(sequences, self.held, *self.sides)
 
     def plan(self, epoch: int) -> list[Rows]:
         """Batches of rows whose examples are of like length, drawn anew for each epoch."""
@@ -161,10 +167,40 @@ class NeighborhoodExamples:
         for side, share in zip(self.sides, self.swap.seconds, strict=True):
             drawn = rng.random((len(rows), len(side))) < share
             others[:, side] = _swapped(side, drawn & ~lacking[:, side], rng)
-        targets = self.sides[1]
-        chosen = (rng.random(len(rows)) < self.swap.rows) & ~lacking[:, targets].any(axis=1)
-        places[:, targets] = _swapped(targets, np.repeat(chosen[:, None], len(targets), axis=1), rng)
+        chosen = (rng.random(len(rows)) < self.swap.rows) & ~lacking[:, self.sides[1]].any(axis=1)
+        for types in (self.sides[1], *self.names):
+            places[:, types] = _swapped(types, np.repeat(chosen[:, None], len(types), axis=1), rng)
         return places, others
+
+
+def interchangeable(
+    sequences: Sequences, held: NDArray[np.bool_], sources: NDArray[np.int64], targets: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Groups of source types, such as verbs, that stand in the same places and are named in the target; see ALIKE.
+
+    A type is named there if the examples that hold it are the examples that hold some target type. So whoever lacks
+    the one lacks the other.
+
+    Args:
+        held: which types an example holds, (N, V).
+        sources: the types of sources alone.
+        targets: the types of targets alone.
+    """
+    beside = np.zeros((held.shape[1], 2 * held.shape[1]), dtype=np.float32)  # which types stand before, behind a type
+    for sequence in sequences:
+        for left, right in pairwise([BOS_ID, *sequence[: sequence.index(SEP_ID) + 1]]):
+            beside[right, left] = beside[left, held.shape[1] + right] = 1
+    common, count = beside @ beside.T, beside.sum(axis=1)
+    alike = common >= ALIKE * (count[:, None] + count - common)
+    named = [source for source in sources if (held[:, [source]] == held[:, targets]).all(axis=0).any()]
+    groups: list[list[int]] = []
+    for token in named:
+        group = next((group for group in groups if alike[token, group].all()), None)
+        if group is None:
+            groups.append([token])
+        else:
+            group.append(token)
+    return [np.array(group) for group in groups if len(group) > 1]
 
 
 def _swapped(types: NDArray[np.int64], drawn: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
