@@ -1,0 +1,39 @@
+// A bundle: the folder that `compgen export` writes. Its files are checked against the manifest's hashes, and nothing
+// in it is run but its graphs; see compgen/runtime/bundle.py.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pool.h"
+
+namespace compgen {
+
+struct Bundle {
+  // Throws UserError: the folder is missing, no generator's bundle, of another version, cut short or altered.
+  explicit Bundle(const std::filesystem::path& folder);
+
+  // The checked content of a file, or an error that says that the bundle has none.
+  const std::string& file(const std::string& name) const;
+  bool has(const std::string& name) const { return files.count(name) > 0; }
+
+  std::filesystem::path folder;
+  std::map<std::string, std::string> files;  // content by name
+  std::vector<std::string> vocabulary;
+  Pool pool;
+  std::string dtype;  // float32 or float64
+  std::int64_t prototypes = 0, max_length = 0;
+  std::int64_t hidden = 0, output = 0;         // sizes of the decoder's state
+  std::int64_t attention = 0, final_size = 0;  // of a prototype token's key; of an encoder's last state
+  std::array<double, 2> temperature{};         // of the source half and of the target half
+};
+
+// Throws UserError unless it is 0 (greedy) or between 0.001 and infinity; a probability to the power 1/T must not leave
+// float32.
+double warm(double temperature);
+
+}  // namespace compgen

@@ -1,0 +1,17 @@
+// Errors that are a user's to mend: the program prints them on one screen and exits with code 2.
+#pragma once
+
+#include <stdexcept>
+
+namespace compgen {
+
+struct UserError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Too few samples pass the filters; what was kept is written all the same.
+struct Exhausted : UserError {
+  using UserError::UserError;
+};
+
+}  // namespace compgen

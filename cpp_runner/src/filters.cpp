@@ -1,0 +1,121 @@
+#include "filters.h"
+
+#include <algorithm>
+
+namespace compgen {
+namespace {
+
+std::string key_of_pair(const Tokens& source, const Tokens& target) {
+  Tokens whole = source;
+  whole.push_back(SEP);
+  whole.insert(whole.end(), target.begin(), target.end());
+  return key_of(whole);
+}
+
+void add_ngrams(const Tokens& tokens, std::size_t n, Keys& keys) {
+  for (std::size_t k = 0; k + n <= tokens.size(); ++k) keys.insert(key_of(tokens.data() + k, n));
+}
+
+Keys ngrams(const Tokens& source, const Tokens& target, std::size_t n) {
+  Keys keys;
+  add_ngrams(source, n, keys);
+  add_ngrams(target, n, keys);
+  return keys;
+}
+
+std::string with_commas(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), ",");
+  }
+  return digits;
+}
+
+}  // namespace
+
+void Counts::reject(const std::string& reason) {
+  const auto same = [&](const auto& entry) { return entry.first == reason; };
+  const auto found = std::find_if(rejected.begin(), rejected.end(), same);
+  if (found == rejected.end()) {
+    rejected.emplace_back(reason, 1);
+  } else {
+    ++found->second;
+  }
+}
+
+std::string Counts::text() const {
+  std::string text = with_commas(drawn) + " drawn, " + with_commas(kept) + " kept";
+  const char* between = "; not kept: ";
+  for (const auto& [reason, count] : rejected) {
+    text += between + with_commas(count) + " " + reason;
+    between = ", ";
+  }
+  return text;
+}
+
+std::optional<std::pair<Tokens, Tokens>> halves(const Tokens& tokens) {
+  if (std::count(tokens.begin(), tokens.end(), SEP) != 1) return std::nullopt;
+  const auto middle = std::find(tokens.begin(), tokens.end(), SEP);
+  if (middle == tokens.begin() || middle + 1 == tokens.end()) return std::nullopt;
+  return std::pair(Tokens(tokens.begin(), middle), Tokens(middle + 1, tokens.end()));
+}
+
+Training::Training(const Pool& pool) {
+  for (const auto& sequence : pool.sequences()) {
+    auto pair = halves(Tokens(sequence.begin(), std::find(sequence.begin(), sequence.end(), EOS)));
+    if (!pair) continue;
+    sources.insert(key_of(pair->first));
+    targets.insert(key_of(pair->second));
+    pairs.insert(key_of_pair(pair->first, pair->second));
+    examples.push_back(std::move(*pair));
+  }
+}
+
+bool Training::knows(const Tokens& source, const Tokens& target, const std::string& novelty) const {
+  if (novelty == "pair") return pairs.count(key_of_pair(source, target)) > 0;
+  return sources.count(key_of(source)) > 0 || (novelty == "both" && targets.count(key_of(target)) > 0);
+}
+
+Keys Training::common(std::size_t n, double rarity) const {
+  std::unordered_map<std::string, std::int64_t> held;
+  for (const auto& [source, target] : examples) {
+    for (const auto& ngram : ngrams(source, target, n)) ++held[ngram];
+  }
+  Keys keys;
+  for (const auto& [ngram, count] : held) {
+    if (static_cast<double>(count) > rarity * static_cast<double>(examples.size())) keys.insert(ngram);
+  }
+  return keys;
+}
+
+Filter::Filter(const FilterOptions& options, const Training& training) : options_(options), training_(training) {
+  if (options.rare) common_ = training.common(options.ngram, options.rarity);
+}
+
+std::optional<std::pair<Tokens, Tokens>> Filter::keep(const Draw& draw) {
+  ++counts.drawn;
+  auto pair = halves(draw.tokens);
+  const std::string why = draw.given_up     ? "not novel"
+                          : !draw.finished ? "unfinished"
+                          : !pair          ? "malformed"
+                                           : reason(pair->first, pair->second);
+  if (!why.empty()) {
+    counts.reject(why);
+    return std::nullopt;
+  }
+  ++counts.kept;
+  return pair;
+}
+
+std::string Filter::reason(const Tokens& source, const Tokens& target) {
+  if (options_.novel && training_.knows(source, target, options_.novelty)) return "not novel";
+  if (options_.rare) {
+    const Keys held = ngrams(source, target, options_.ngram);
+    const auto is_common = [this](const std::string& ngram) { return common_.count(ngram) > 0; };
+    if (std::all_of(held.begin(), held.end(), is_common)) return "not rare";
+  }
+  if (options_.unique && !seen_.insert(key_of_pair(source, target)).second) return "not unique";
+  return "";
+}
+
+}  // namespace compgen

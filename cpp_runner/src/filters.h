@@ -1,0 +1,69 @@
+// What a draw must be to be kept, and the counts of those that were not (R&R, section 4.1); see
+// compgen/runtime/filters.py.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "sampler.h"
+
+namespace compgen {
+
+using Keys = std::unordered_set<std::string>;
+
+struct FilterOptions {
+  bool novel = false, unique = false, rare = false;
+  std::string novelty = "both";  // both sides unseen in training, the source, or the pair
+  double rarity = 0.01;          // the largest share of distinct training examples that may hold a rare n-gram
+  std::size_t ngram = 1;
+};
+
+struct Counts {
+  std::int64_t drawn = 0, kept = 0;
+  std::vector<std::pair<std::string, std::int64_t>> rejected;  // by reason, in order of first appearance
+
+  void reject(const std::string& reason);
+  std::string text() const;
+};
+
+// Source and target of a sample, if it is two non-empty halves around one separator.
+std::optional<std::pair<Tokens, Tokens>> halves(const Tokens& tokens);
+
+// The distinct training examples, as a generator's pool holds them.
+struct Training {
+  explicit Training(const Pool& pool);
+
+  bool knows(const Tokens& source, const Tokens& target, const std::string& novelty) const;
+  // n-grams (of sources or targets) that more than a share `rarity` of the examples hold.
+  Keys common(std::size_t n, double rarity) const;
+
+  std::vector<std::pair<Tokens, Tokens>> examples;
+  Keys sources, targets, pairs;
+};
+
+// Judges draws one after another; `unique` remembers what came before.
+class Filter {
+ public:
+  Filter(const FilterOptions& options, const Training& training);
+
+  // Sources that no sample may have, if there are such: a row that has drawn one need not go on to its target.
+  const Keys* unwanted() const { return options_.novel && options_.novelty != "pair" ? &training_.sources : nullptr; }
+  // Source and target of a draw that passes; others are counted by reason.
+  std::optional<std::pair<Tokens, Tokens>> keep(const Draw& draw);
+
+  Counts counts;
+
+ private:
+  std::string reason(const Tokens& source, const Tokens& target);
+
+  FilterOptions options_;
+  const Training& training_;
+  Keys common_, seen_;
+};
+
+}  // namespace compgen

@@ -1,0 +1,197 @@
+// ONNX Runtime, opened at run time: the library in use is then whichever is installed, of this API version or later.
+#define ORT_API_MANUAL_INIT
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <onnxruntime/onnxruntime_cxx_api.h>
+
+#include "backend.h"
+#include "errors.h"
+
+namespace compgen {
+namespace {
+
+void open_library(const std::string& library) {
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) throw UserError(library + ": cannot be opened: " + dlerror());
+  using GetBase = const OrtApiBase* (*)();
+  const auto base = reinterpret_cast<GetBase>(dlsym(handle, "OrtGetApiBase"));
+  if (!base) throw UserError(library + ": not ONNX Runtime");
+  const OrtApi* api = base()->GetApi(ORT_API_VERSION);
+  if (!api) {
+    throw UserError(library + ": ONNX Runtime " + base()->GetVersionString() + " is too old, expected 1." +
+                    std::to_string(ORT_API_VERSION) + " or later");
+  }
+  Ort::InitApi(api);
+}
+
+class Graph {
+ public:
+  Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name, std::vector<std::string> outputs)
+      : outputs_(std::move(outputs)) {
+    Ort::SessionOptions options;
+    options.SetIntraOpNumThreads(1);  // workers run side by side instead
+    options.SetInterOpNumThreads(1);
+    const std::string& model = bundle.file(name);
+    try {
+      session_ = Ort::Session(env, model.data(), model.size(), options);
+    } catch (const Ort::Exception& error) {
+      throw UserError((bundle.folder / name).string() + ": ONNX Runtime cannot run it: " + error.what());
+    }
+    Ort::AllocatorWithDefaultOptions allocator;
+    for (std::size_t k = 0; k < session_.GetInputCount(); ++k) {
+      inputs_.emplace_back(session_.GetInputNameAllocated(k, allocator).get());
+    }
+    std::vector<std::string> given;
+    for (std::size_t k = 0; k < session_.GetOutputCount(); ++k) {
+      given.emplace_back(session_.GetOutputNameAllocated(k, allocator).get());
+    }
+    for (const auto& output : outputs_) {
+      if (std::find(given.begin(), given.end(), output) == given.end()) {
+        throw UserError((bundle.folder / name).string() + ": gives no " + output);
+      }
+    }
+    where_ = (bundle.folder / name).string();
+  }
+
+  // Runs the graph on the named inputs that it asks for. `results` are its outputs; those that are empty it makes.
+  template <class Feed>
+  void run(Feed&& feed, std::vector<Ort::Value>& results) {
+    std::vector<Ort::Value> values;
+    std::vector<const char*> names, outputs;
+    for (const auto& input : inputs_) {
+      values.push_back(feed(input));
+      names.push_back(input.c_str());
+    }
+    for (const auto& output : outputs_) outputs.push_back(output.c_str());
+    try {
+      session_.Run(Ort::RunOptions{nullptr}, names.data(), values.data(), values.size(), outputs.data(),
+                   results.data(), results.size());
+    } catch (const Ort::Exception& error) {
+      throw UserError(where_ + ": " + error.what());
+    }
+  }
+
+  std::size_t outputs() const { return outputs_.size(); }
+  [[noreturn]] void unknown(const std::string& input) const { throw UserError(where_ + ": asks for " + input); }
+
+ private:
+  Ort::Session session_{nullptr};
+  std::vector<std::string> inputs_, outputs_;
+  std::string where_;
+};
+
+template <class Real>
+class OnnxBackend final : public Backend<Real> {
+ public:
+  explicit OnnxBackend(const Bundle& bundle)
+      : bundle_(bundle),
+        step_(env_, bundle, "step.onnx",
+              {"next_token", "log_probs", "next_half", "next_hidden", "next_cell", "next_fed"}) {
+    if (bundle.prototypes > 0) {
+      encoder_ = std::make_unique<Graph>(env_, bundle, "encoder.onnx", names({"keys", "values", "final"}));
+    }
+    if (bundle.has("start.onnx")) {
+      start_ = std::make_unique<Graph>(env_, bundle, "start.onnx", names({"first_hidden", "first_cell"}));
+    }
+  }
+
+  Encoded<Real> encode(const std::vector<std::int64_t>& tokens, std::int64_t count, std::int64_t width) override {
+    const std::int64_t n = bundle_.prototypes, a = bundle_.attention, d = bundle_.final_size;
+    Encoded<Real> encoded;
+    std::vector<Ort::Value> results;
+    results.push_back(make(encoded.keys, {count, n, width, a}));
+    results.push_back(make(encoded.values, {count, n, width, a}));
+    results.push_back(make(encoded.final, {count, n, d}));
+    encoder_->run(
+        [&](const std::string& name) {
+          if (name != "tokens") encoder_->unknown(name);
+          return view(tokens, {count, width});
+        },
+        results);
+    return encoded;
+  }
+
+  void start(const std::vector<Real>& final, std::int64_t rows, std::vector<Real>& hidden,
+             std::vector<Real>& cell) override {
+    const std::int64_t h = bundle_.hidden;
+    std::vector<Ort::Value> results;
+    results.push_back(make(hidden, {rows, h}));
+    results.push_back(make(cell, {rows, h}));
+    if (!start_) return;  // a network that does not start from what it has read starts from zeros
+    start_->run(
+        [&](const std::string& name) {
+          if (name != "final") start_->unknown(name);
+          return view(final, {rows, bundle_.prototypes, bundle_.final_size});
+        },
+        results);
+  }
+
+  void step(Batch<Real>& batch) override {
+    const std::int64_t b = batch.rows, n = bundle_.prototypes, a = bundle_.attention, h = bundle_.hidden;
+    const std::int64_t f = bundle_.output, v = static_cast<std::int64_t>(bundle_.vocabulary.size());
+    const std::int64_t t = bundle_.pool.longest();
+    std::vector<Ort::Value> results;
+    results.push_back(view(batch.next_token, {b}));
+    results.push_back(view(batch.log_probs, {b, v}));
+    results.push_back(view(batch.next_half, {b}));
+    results.push_back(view(batch.next_hidden, {b, h}));
+    results.push_back(view(batch.next_cell, {b, h}));
+    results.push_back(view(batch.next_fed, {b, f}));
+    step_.run(
+        [&](const std::string& name) {
+          if (name == "token") return view(batch.token, {b});
+          if (name == "position") return view(batch.position, {b});
+          if (name == "half") return view(batch.half, {b});
+          if (name == "hidden") return view(batch.hidden, {b, h});
+          if (name == "cell") return view(batch.cell, {b, h});
+          if (name == "fed") return view(batch.fed, {b, f});
+          if (name == "uniform") return view(batch.uniform, {b});
+          if (name == "temperature") return view(batch.temperature, {2});
+          if (name == "keys") return view(batch.keys, {b, n, t, a});
+          if (name == "values") return view(batch.values, {b, n, t, a});
+          if (name == "memory_tokens") return view(batch.memory_tokens, {b, n, t});
+          step_.unknown(name);
+        },
+        results);
+  }
+
+ private:
+  static std::vector<std::string> names(std::vector<std::string> list) { return list; }
+
+  // A tensor over the beginning of an array, which outlives it.
+  template <class T>
+  Ort::Value view(const std::vector<T>& array, const std::vector<std::int64_t>& shape) const {
+    std::size_t count = 1;
+    for (const auto size : shape) count *= static_cast<std::size_t>(size);
+    // ONNX Runtime takes no pointers to const, and writes to outputs alone.
+    return Ort::Value::CreateTensor<T>(memory_, const_cast<T*>(array.data()), count, shape.data(), shape.size());
+  }
+
+  template <class T>
+  Ort::Value make(std::vector<T>& array, const std::vector<std::int64_t>& shape) const {
+    std::size_t count = 1;
+    for (const auto size : shape) count *= static_cast<std::size_t>(size);
+    array.assign(count, T{0});
+    return view(array, shape);
+  }
+
+  Ort::Env env_{ORT_LOGGING_LEVEL_FATAL, "compgen"};  // what goes wrong is thrown, in one line
+  Ort::MemoryInfo memory_ = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
+  const Bundle& bundle_;
+  Graph step_;
+  std::unique_ptr<Graph> encoder_, start_;
+};
+
+}  // namespace
+
+template <class Real>
+std::unique_ptr<Backend<Real>> onnx_backend(const Bundle& bundle, const std::string& library) {
+  open_library(library);
+  return std::make_unique<OnnxBackend<Real>>(bundle);
+}
+
+template std::unique_ptr<Backend<float>> onnx_backend<float>(const Bundle&, const std::string&);
+template std::unique_ptr<Backend<double>> onnx_backend<double>(const Bundle&, const std::string&);
+
+}  // namespace compgen

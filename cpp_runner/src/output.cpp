@@ -1,0 +1,98 @@
+#include "output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "errors.h"
+
+namespace compgen {
+namespace {
+
+std::string list(const Tokens& tokens, const std::vector<std::string>& vocabulary) {
+  std::string text = "[";
+  for (const auto token : tokens) {
+    if (text.size() > 1) text += ',';
+    text += nlohmann::json(vocabulary[static_cast<std::size_t>(token)]).dump();
+  }
+  return text + "]";
+}
+
+std::string words(const Tokens& tokens, const std::vector<std::string>& vocabulary) {
+  std::string text;
+  for (const auto id : tokens) {
+    const std::string& token = vocabulary[static_cast<std::size_t>(id)];
+    if (token.empty() || token.find_first_of(" \t\n\v\f\r") != std::string::npos) {
+      throw UserError("tsv cannot hold the token '" + token + "', which has blanks or nothing in it: write .jsonl");
+    }
+    if (!text.empty()) text += ' ';
+    text += token;
+  }
+  return text;
+}
+
+// Rounded to four decimals, without zeros at the end but the first.
+std::string rounded(double number) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.4f", number);
+  std::string digits = text;
+  while (digits.back() == '0' && digits[digits.size() - 2] != '.') digits.pop_back();
+  return digits;
+}
+
+}  // namespace
+
+std::string as_json(const Sample& sample, const std::vector<std::string>& vocabulary) {
+  std::string text = R"({"source":)" + list(sample.source, vocabulary) + R"(,"target":)" +
+                     list(sample.target, vocabulary) + R"(,"index":)" + std::to_string(sample.index) +
+                     R"(,"log_prob":)" + rounded(sample.log_prob) + R"(,"prototypes":)" +
+                     nlohmann::json(sample.prototypes).dump();
+  if (sample.votes) {
+    text += R"(,"votes":[)" + std::to_string(sample.votes->first) + "," + std::to_string(sample.votes->second) + "]";
+  }
+  return text + "}";
+}
+
+std::string as_tsv(const Sample& sample, const std::vector<std::string>& vocabulary) {
+  return words(sample.source, vocabulary) + "\t" + words(sample.target, vocabulary);
+}
+
+Output::Output(const std::string& out) : goal_(out) {
+  if (out == "-") return;
+  temporary_ = goal_.parent_path() / ("." + std::to_string(getpid()) + "." + goal_.filename().string());
+  std::error_code ignored;
+  if (goal_.has_parent_path()) std::filesystem::create_directories(goal_.parent_path(), ignored);
+  stream_ = std::fopen(temporary_.c_str(), "wb");
+  if (!stream_) fail();
+}
+
+Output::~Output() {
+  if (temporary_.empty()) return;
+  if (stream_) std::fclose(stream_);
+  std::error_code ignored;
+  std::filesystem::remove(temporary_, ignored);
+}
+
+void Output::line(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stream_) != text.size() || std::fputc('\n', stream_) == EOF) fail();
+}
+
+void Output::finish() {
+  if (std::fflush(stream_) != 0) fail();
+  if (temporary_.empty()) return;
+  const bool closed = std::fclose(stream_) == 0;
+  stream_ = nullptr;
+  if (!closed) fail();
+  std::error_code error;
+  std::filesystem::rename(temporary_, goal_, error);
+  if (error) throw UserError(goal_.string() + ": cannot be written: " + error.message());
+}
+
+void Output::fail() const {
+  const std::string where = temporary_.empty() ? "standard output" : goal_.string();
+  throw UserError(where + ": cannot be written: " + std::strerror(errno));
+}
+
+}  // namespace compgen

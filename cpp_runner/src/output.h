@@ -1,0 +1,36 @@
+// Writing samples as they come: JSON lines or tab-separated, to a file that appears whole, or to standard output.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "selection.h"
+
+namespace compgen {
+
+std::string as_json(const Sample& sample, const std::vector<std::string>& vocabulary);
+// Throws UserError if a token holds a blank.
+std::string as_tsv(const Sample& sample, const std::vector<std::string>& vocabulary);
+
+// A file that is written under a temporary name beside its goal and moved there by `finish`; `-` is standard output.
+class Output {
+ public:
+  explicit Output(const std::string& out);
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output();
+
+  // Throws UserError when nothing more can be written, on a full disk for instance.
+  void line(const std::string& text);
+  void finish();
+
+ private:
+  [[noreturn]] void fail() const;
+
+  std::filesystem::path goal_, temporary_;
+  std::FILE* stream_ = stdout;
+};
+
+}  // namespace compgen

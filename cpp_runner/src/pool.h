@@ -1,0 +1,40 @@
+// The prototype pool of a generator and its compatible set Omega; see compgen/runtime/pool.py.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace compgen {
+
+// Special symbols have the first ids of every vocabulary (compgen/data/vocabulary.py).
+enum : std::int32_t { PAD = 0, BOS = 1, EOS = 2, SEP = 3, UNK = 4, SPECIALS = 5 };
+
+using Tokens = std::vector<std::int32_t>;
+
+class Pool {
+ public:
+  Pool() = default;
+
+  // What a safetensors file holds: `tokens` (P, T), `members` (M), `starts` and `counts` (K, n). Throws UserError if it
+  // is no pool of `prototypes`, or would make sampling read outside an array.
+  Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabulary);
+
+  std::int64_t prototypes() const { return prototypes_; }
+  // Omega's number of tuples.
+  std::int64_t total() const { return ends_.empty() ? 0 : ends_.back(); }
+  // The tokens of the longest sequence that can serve as a prototype, the end symbol included; 1 if none can.
+  std::int64_t longest() const { return longest_; }
+  // All sequences `source SEP target EOS`, without padding.
+  const std::vector<Tokens>& sequences() const { return sequences_; }
+
+  // Writes the indices of the n prototypes of a sample address.
+  void choose(std::uint64_t seed, std::int64_t sample, std::int64_t* chosen) const;
+
+ private:
+  std::int64_t prototypes_ = 0, longest_ = 1;
+  std::vector<Tokens> sequences_;
+  std::vector<std::int64_t> members_, starts_, counts_, ends_;  // ends: cumulative number of tuples by block
+};
+
+}  // namespace compgen

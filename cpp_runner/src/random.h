@@ -1,0 +1,52 @@
+// Addressed random numbers: Philox 4x32-10 (Salmon et al. 2011), as compgen/runtime/random.py has them.
+//
+// Key = the seed's low and high 32 bits. Counter = (sample low, sample high, step / 4, purpose); the word is step % 4.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace compgen {
+
+enum class Purpose : std::uint32_t { tokens = 0, prototypes = 1 };
+
+inline std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::array<std::uint32_t, 4> c) {
+  std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0], p1 = std::uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
+         static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p0)};
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return c;
+}
+
+inline std::array<std::uint32_t, 4> words(std::uint64_t seed, std::int64_t sample, Purpose purpose,
+                                          std::uint32_t block) {
+  const auto address = static_cast<std::uint64_t>(sample);
+  return philox(seed, {static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32), block,
+                       static_cast<std::uint32_t>(purpose)});
+}
+
+// Numbers in [0, 1) that choose tokens: 24 bits each, so exact in float32 and in float64.
+template <class Real>
+void uniforms(std::uint64_t seed, std::int64_t sample, std::int64_t steps, Real* out) {
+  for (std::int64_t step = 0; step < steps; step += 4) {
+    const auto four = words(seed, sample, Purpose::tokens, static_cast<std::uint32_t>(step / 4));
+    for (std::int64_t k = 0; k < std::min<std::int64_t>(4, steps - step); ++k) {
+      out[step + k] = static_cast<Real>(four[static_cast<std::size_t>(k)] >> 8) * static_cast<Real>(0x1p-24);
+    }
+  }
+}
+
+// A number in 0 .. total - 1, which chooses a sample's prototypes: 53 random bits, scaled.
+inline std::int64_t rank_of(std::uint64_t seed, std::int64_t sample, std::int64_t total) {
+  const auto two = words(seed, sample, Purpose::prototypes, 0);
+  const std::uint64_t bits = (std::uint64_t{two[0]} << 32 | two[1]) >> 11;
+  const double scaled = static_cast<double>(bits) * 0x1p-53 * static_cast<double>(total);
+  return std::min(static_cast<std::int64_t>(scaled), total - 1);
+}
+
+}  // namespace compgen

@@ -1,0 +1,297 @@
+#include "sampler.h"
+
+#include <deque>
+#include <exception>
+#include <map>
+#include <thread>
+
+#include "memories.h"
+#include "random.h"
+
+namespace compgen {
+namespace {
+
+// The addresses still to be drawn, and the draws made, on their way to the one who asked for them.
+class Exchange {
+ public:
+  Exchange(std::int64_t start, std::int64_t stop, int workers) : next_(start), stop_(stop), running_(workers) {}
+
+  // Up to `count` further addresses, as [first, last); none when all are taken or work was cancelled.
+  std::pair<std::int64_t, std::int64_t> take(std::int64_t count) {
+    const std::lock_guard lock(mutex_);
+    const std::int64_t first = next_;
+    next_ = std::max(first, stop_ - first < count ? stop_ : first + count);
+    return {first, next_};
+  }
+
+  // Waits for room, so that workers do not run ahead of a slow writer.
+  void give(std::vector<Draw>&& draws) {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [this] { return done_.size() < WAITING || cancelled_; });
+    done_.push_back(std::move(draws));
+    arrived_.notify_one();
+  }
+
+  void leave(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    --running_;
+    if (error && !error_) error_ = error;
+    arrived_.notify_one();
+  }
+
+  // The next draws made, in any order; false when all workers have left. Throws what a worker threw.
+  bool receive(std::vector<Draw>& draws) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait(lock, [this] { return !done_.empty() || running_ == 0 || error_; });
+    if (error_) std::rethrow_exception(error_);
+    if (done_.empty()) return false;
+    draws = std::move(done_.front());
+    done_.pop_front();
+    room_.notify_one();
+    return true;
+  }
+
+  void cancel() {
+    const std::lock_guard lock(mutex_);
+    stop_ = std::min(stop_, next_);
+    cancelled_ = true;
+    room_.notify_all();
+  }
+
+  bool cancelled() {
+    const std::lock_guard lock(mutex_);
+    return cancelled_;
+  }
+
+ private:
+  static constexpr std::size_t WAITING = 64;
+  std::mutex mutex_;
+  std::condition_variable arrived_, room_;
+  std::deque<std::vector<Draw>> done_;
+  std::int64_t next_, stop_;
+  int running_;
+  bool cancelled_ = false;
+  std::exception_ptr error_;
+};
+
+// One thread's batch.
+template <class Real>
+class Slots {
+ public:
+  Slots(const Bundle& bundle, Backend<Real>& backend, Memories<Real>& memories, const Sampling& sampling,
+        Exchange& exchange)
+      : bundle_(bundle),
+        backend_(backend),
+        memories_(memories),
+        sampling_(sampling),
+        exchange_(exchange),
+        v_(static_cast<std::int64_t>(bundle.vocabulary.size())),
+        memory_(bundle.prototypes * bundle.pool.longest()) {
+    const std::int64_t slots = sampling.slots;
+    const auto make = [slots](auto& array, std::int64_t size) {
+      array.assign(static_cast<std::size_t>(slots * size), {});
+    };
+    make(batch_.token, 1), make(batch_.position, 1), make(batch_.half, 1), make(batch_.uniform, 1);
+    make(batch_.hidden, bundle.hidden), make(batch_.cell, bundle.hidden), make(batch_.fed, bundle.output);
+    make(batch_.keys, memory_ * bundle.attention), make(batch_.values, memory_ * bundle.attention);
+    make(batch_.memory_tokens, memory_);
+    make(batch_.next_token, 1), make(batch_.next_half, 1), make(batch_.log_probs, v_);
+    make(batch_.next_hidden, bundle.hidden), make(batch_.next_cell, bundle.hidden);
+    make(batch_.next_fed, bundle.output);
+    batch_.temperature = {static_cast<Real>(sampling.temperature[0]), static_cast<Real>(sampling.temperature[1])};
+    make(numbers_, bundle.max_length);
+    draws_.resize(static_cast<std::size_t>(slots));
+  }
+
+  void run() {
+    fill();
+    while (batch_.rows > 0 && !exchange_.cancelled()) {
+      for (std::int64_t row = 0; row < batch_.rows; ++row) {
+        at(batch_.uniform, row) = at(numbers_, row * bundle_.max_length + at(batch_.position, row));
+      }
+      backend_.step(batch_);
+      std::vector<Draw> finished;
+      std::vector<std::int64_t> ended;
+      for (std::int64_t row = 0; row < batch_.rows; ++row) {
+        if (advance(row)) {
+          finished.push_back(std::move(at(draws_, row)));
+          ended.push_back(row);
+        }
+      }
+      std::swap(batch_.token, batch_.next_token);
+      std::swap(batch_.half, batch_.next_half);
+      std::swap(batch_.hidden, batch_.next_hidden);
+      std::swap(batch_.cell, batch_.next_cell);
+      std::swap(batch_.fed, batch_.next_fed);
+      if (finished.empty()) continue;
+      exchange_.give(std::move(finished));
+      replace(ended);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t AHEAD = 256;  // addresses taken, and prototypes encoded, at a time
+
+  template <class Array>
+  static auto& at(Array& array, std::int64_t index) {
+    return array[static_cast<std::size_t>(index)];
+  }
+
+  // Takes note of what a row has written; true if it has come to its end.
+  bool advance(std::int64_t row) {
+    Draw& draw = at(draws_, row);
+    const std::int64_t token = at(batch_.next_token, row);
+    draw.log_prob += static_cast<double>(at(batch_.log_probs, row * v_ + token));
+    const std::int64_t position = ++at(batch_.position, row);
+    draw.finished = token == EOS;
+    const bool at_separator = at(batch_.next_half, row) > at(batch_.half, row);
+    draw.given_up = sampling_.unwanted && at_separator && sampling_.unwanted->count(key_of(draw.tokens)) > 0;
+    if (!draw.finished) draw.tokens.push_back(static_cast<std::int32_t>(token));
+    return draw.finished || draw.given_up || position >= bundle_.max_length;
+  }
+
+  void fill() {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(sampling_.slots));
+    std::iota(all.begin(), all.end(), 0);
+    batch_.rows = sampling_.slots;
+    replace(all);
+  }
+
+  // Begins new draws in rows that have ended; when there are no more, the last rows move into their places.
+  void replace(const std::vector<std::int64_t>& ended) {
+    const auto count = static_cast<std::int64_t>(ended.size());
+    while (static_cast<std::int64_t>(ready_.size()) < count * (1 + bundle_.prototypes) && look_ahead()) {
+    }
+    const std::int64_t each = 1 + bundle_.prototypes;
+    const std::int64_t fresh = std::min(count, static_cast<std::int64_t>(ready_.size()) / each);
+    std::vector<Real> final(static_cast<std::size_t>(fresh * bundle_.prototypes * bundle_.final_size));
+    for (std::int64_t k = 0; k < fresh; ++k) begin(at(ended, k), k, final);
+    if (fresh > 0) {
+      std::vector<Real> hidden, cell;
+      backend_.start(final, fresh, hidden, cell);
+      for (std::int64_t k = 0; k < fresh; ++k) {
+        copy(hidden, k, batch_.hidden, at(ended, k), bundle_.hidden);
+        copy(cell, k, batch_.cell, at(ended, k), bundle_.hidden);
+      }
+    }
+    for (std::int64_t k = count - 1; k >= fresh; --k) move(--batch_.rows, at(ended, k));
+  }
+
+  // Takes addresses and has their prototypes encoded; false when there are none left.
+  bool look_ahead() {
+    const auto [first, last] = exchange_.take(AHEAD);
+    if (first == last) return false;
+    const std::int64_t n = bundle_.prototypes;
+    std::vector<std::int64_t> chosen(static_cast<std::size_t>((last - first) * n));
+    for (std::int64_t index = first; index < last; ++index) {
+      bundle_.pool.choose(sampling_.seed, index, chosen.data() + (index - first) * n);
+    }
+    if (n > 0) memories_.prepare(chosen);
+    for (std::int64_t index = first; index < last; ++index) {
+      ready_.push_back(index);
+      ready_.insert(ready_.end(), chosen.begin() + (index - first) * n, chosen.begin() + (index - first + 1) * n);
+    }
+    return true;
+  }
+
+  // Sets up a row for the first of the addresses that are ready, the k-th that begins now.
+  void begin(std::int64_t row, std::int64_t k, std::vector<Real>& final) {
+    const std::int64_t n = bundle_.prototypes;
+    Draw draw;
+    draw.index = ready_.front();
+    draw.prototypes.assign(ready_.begin() + 1, ready_.begin() + 1 + n);
+    ready_.erase(ready_.begin(), ready_.begin() + 1 + n);
+    uniforms(sampling_.seed, draw.index, bundle_.max_length, &at(numbers_, row * bundle_.max_length));
+    if (n > 0) {
+      memories_.fetch(draw.prototypes.data(), &at(batch_.keys, row * memory_ * bundle_.attention),
+                      &at(batch_.values, row * memory_ * bundle_.attention),
+                      &at(batch_.memory_tokens, row * memory_), &at(final, k * n * bundle_.final_size));
+    }
+    at(batch_.token, row) = BOS;
+    at(batch_.position, row) = at(batch_.half, row) = 0;
+    std::fill_n(batch_.fed.begin() + row * bundle_.output, bundle_.output, Real{0});
+    at(draws_, row) = std::move(draw);
+  }
+
+  template <class T>
+  static void copy(const std::vector<T>& from, std::int64_t source, std::vector<T>& to, std::int64_t row,
+                   std::int64_t size) {
+    std::copy_n(from.begin() + source * size, size, to.begin() + row * size);
+  }
+
+  // Moves what a row is into another's place.
+  void move(std::int64_t from, std::int64_t to) {
+    if (from == to) return;
+    for (auto* array : {&batch_.token, &batch_.position, &batch_.half}) copy(*array, from, *array, to, 1);
+    copy(batch_.hidden, from, batch_.hidden, to, bundle_.hidden);
+    copy(batch_.cell, from, batch_.cell, to, bundle_.hidden);
+    copy(batch_.fed, from, batch_.fed, to, bundle_.output);
+    copy(batch_.keys, from, batch_.keys, to, memory_ * bundle_.attention);
+    copy(batch_.values, from, batch_.values, to, memory_ * bundle_.attention);
+    copy(batch_.memory_tokens, from, batch_.memory_tokens, to, memory_);
+    copy(numbers_, from, numbers_, to, bundle_.max_length);
+    at(draws_, to) = std::move(at(draws_, from));
+  }
+
+  const Bundle& bundle_;
+  Backend<Real>& backend_;
+  Memories<Real>& memories_;
+  const Sampling& sampling_;
+  Exchange& exchange_;
+  std::int64_t v_, memory_;  // the vocabulary's size; tokens of a row's prototypes
+  Batch<Real> batch_;
+  std::vector<Real> numbers_;       // (B, L) uniforms
+  std::vector<Draw> draws_;         // (B)
+  std::deque<std::int64_t> ready_;  // an address, its n prototypes, and so on
+};
+
+}  // namespace
+
+std::string key_of(const std::int32_t* tokens, std::size_t count) {
+  return std::string(reinterpret_cast<const char*>(tokens), count * sizeof(std::int32_t));
+}
+
+template <class Real>
+void sample(const Bundle& bundle, Backend<Real>& backend, const Sampling& sampling,
+            const std::function<bool(Draw&&)>& take) {
+  Memories<Real> memories(bundle, backend);
+  Exchange exchange(sampling.start, sampling.stop, sampling.workers);
+  std::vector<std::thread> threads;
+  struct Join {
+    Exchange& exchange;
+    std::vector<std::thread>& threads;
+    ~Join() {
+      exchange.cancel();
+      for (auto& thread : threads) thread.join();
+    }
+  } join{exchange, threads};
+  for (int k = 0; k < sampling.workers; ++k) {
+    threads.emplace_back([&] {
+      std::exception_ptr error;
+      try {
+        Slots<Real>(bundle, backend, memories, sampling, exchange).run();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      exchange.leave(error);
+    });
+  }
+  std::map<std::int64_t, Draw> waiting;
+  std::int64_t following = sampling.start;
+  std::vector<Draw> draws;
+  while (exchange.receive(draws)) {
+    for (auto& draw : draws) {
+      const std::int64_t index = draw.index;
+      waiting.emplace(index, std::move(draw));
+    }
+    for (auto it = waiting.begin(); it != waiting.end() && it->first == following; ++following) {
+      if (!take(std::move(it->second))) return;
+      it = waiting.erase(it);
+    }
+  }
+}
+
+template void sample<float>(const Bundle&, Backend<float>&, const Sampling&, const std::function<bool(Draw&&)>&);
+template void sample<double>(const Bundle&, Backend<double>&, const Sampling&, const std::function<bool(Draw&&)>&);
+
+}  // namespace compgen
