@@ -43,8 +43,9 @@ class Backend {
   virtual void step(Batch<Real>& batch) = 0;
 };
 
-// `library`: the path of ONNX Runtime's shared library.
+// A program has one backend: it is linked with onnx_backend.cpp or with torch_backend.cpp, which define this. Throws
+// UserError if the bundle's graphs cannot be run. The bundle must outlive the backend.
 template <class Real>
-std::unique_ptr<Backend<Real>> onnx_backend(const Bundle& bundle, const std::string& library);
+std::unique_ptr<Backend<Real>> make_backend(const Bundle& bundle);
 
 }  // namespace compgen

@@ -27,7 +27,7 @@ constexpr std::int64_t PATIENCE = 20'000;  // draws in a row without a sample be
 volatile std::sig_atomic_t interrupted = 0;
 
 struct Options {
-  std::string bundle, out = "-", library = "libonnxruntime.so.1", temperature;
+  std::string bundle, out = "-", temperature;
   std::vector<std::string> filters;
   std::optional<std::int64_t> count, draws;
   std::optional<std::string> novelty;
@@ -150,7 +150,7 @@ int run(Options options, const Bundle& bundle) {
   if (options.out != "-" && !tsv && std::filesystem::path(options.out).extension() != ".jsonl") {
     throw UserError(options.out + ": samples are written as .jsonl or .tsv");
   }
-  const auto backend = onnx_backend<Real>(bundle, options.library);
+  const auto backend = make_backend<Real>(bundle);
   Output output(options.out);
   const auto write = [&](const Sample& one) {
     output.line(tsv ? as_tsv(one, bundle.vocabulary) : as_json(one, bundle.vocabulary));
@@ -226,7 +226,6 @@ int main(int argc, char** argv) {
   Options options;
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.sampling.workers = cores;
-  if (const char* library = std::getenv("COMPGEN_ONNXRUNTIME")) options.library = library;
   CLI::App app{"New examples from a generator's bundle: the samples of `compgen sample`, without Python."};
   const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 61);
   app.add_option("bundle", options.bundle, "A folder that `compgen export` wrote.")->required();
@@ -254,8 +253,6 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
       ->capture_default_str();
   app.add_option("--workers", options.sampling.workers, "Threads.")->check(CLI::Range(1, 1024))->capture_default_str();
-  app.add_option("--onnxruntime", options.library, "ONNX Runtime's shared library; or set COMPGEN_ONNXRUNTIME.")
-      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,8 +1,10 @@
-// ONNX Runtime, opened at run time: the library in use is then whichever is installed, of this API version or later.
+// ONNX Runtime, opened at run time: the library in use is then whichever is installed, of this API version or later. The
+// environment variable COMPGEN_ONNXRUNTIME names it, if the system does not know it.
 #define ORT_API_MANUAL_INIT
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <onnxruntime/onnxruntime_cxx_api.h>
 
 #include "backend.h"
@@ -11,9 +13,14 @@
 namespace compgen {
 namespace {
 
-void open_library(const std::string& library) {
+void open_library() {
+  const char* named = std::getenv("COMPGEN_ONNXRUNTIME");
+  const std::string library = named ? named : "libonnxruntime.so.1";
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) throw UserError(library + ": cannot be opened: " + dlerror());
+  if (!handle) {
+    throw UserError(std::string("ONNX Runtime cannot be opened: ") + dlerror() +
+                    "; set COMPGEN_ONNXRUNTIME to the path of its shared library");
+  }
   using GetBase = const OrtApiBase* (*)();
   const auto base = reinterpret_cast<GetBase>(dlsym(handle, "OrtGetApiBase"));
   if (!base) throw UserError(library + ": not ONNX Runtime");
@@ -186,12 +193,12 @@ class OnnxBackend final : public Backend<Real> {
 }  // namespace
 
 template <class Real>
-std::unique_ptr<Backend<Real>> onnx_backend(const Bundle& bundle, const std::string& library) {
-  open_library(library);
+std::unique_ptr<Backend<Real>> make_backend(const Bundle& bundle) {
+  open_library();
   return std::make_unique<OnnxBackend<Real>>(bundle);
 }
 
-template std::unique_ptr<Backend<float>> onnx_backend<float>(const Bundle&, const std::string&);
-template std::unique_ptr<Backend<double>> onnx_backend<double>(const Bundle&, const std::string&);
+template std::unique_ptr<Backend<float>> make_backend<float>(const Bundle&);
+template std::unique_ptr<Backend<double>> make_backend<double>(const Bundle&);
 
 }  // namespace compgen

@@ -1,0 +1,33 @@
+#include <doctest/doctest.h>
+
+#include "random.h"
+
+using namespace compgen;
+
+TEST_CASE("Philox 4x32-10 gives the published vectors") {
+  // Random123's known answers: counter, key, result.
+  using Four = std::array<std::uint32_t, 4>;
+  CHECK(philox(0, Four{0, 0, 0, 0}) == Four{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(philox(~0ULL, Four{~0U, ~0U, ~0U, ~0U}) == Four{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(philox(0x299f31d0a4093822, Four{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}) ==
+        Four{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+}
+
+TEST_CASE("uniforms are in [0, 1), the same in both precisions, and a prefix of a longer stream") {
+  std::array<float, 7> seven{};
+  std::array<double, 60> sixty{};
+  uniforms(5, 1'000'000'000'007, 7, seven.data());
+  uniforms(5, 1'000'000'000'007, 60, sixty.data());
+  for (std::size_t k = 0; k < 7; ++k) CHECK(static_cast<double>(seven[k]) == sixty[k]);
+  for (const double u : sixty) CHECK((u >= 0 && u < 1));
+}
+
+TEST_CASE("ranks cover what they may be, and no more") {
+  std::array<int, 3> seen{};
+  for (std::int64_t sample = 0; sample < 300; ++sample) {
+    const auto rank = rank_of(1, sample, 3);
+    REQUIRE((rank >= 0 && rank < 3));
+    ++seen[static_cast<std::size_t>(rank)];
+  }
+  for (const int count : seen) CHECK(count > 60);
+}
