@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench cpp cpp-sanitize clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py --out runs/demo
@@ -27,6 +27,23 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,train,dev]'
 	touch $@
+
+# The C++ runner. ONNX Runtime comes with the environment; with torch there, so does the TorchScript runner.
+cpp: $(READY)
+	cpp_runner/fetch_headers.sh
+	cmake -S cpp_runner -B build/cpp -DCMAKE_PREFIX_PATH=$$($(BIN)/python -c 'import torch; print(torch.utils.cmake_prefix_path)')
+	cmake --build build/cpp -j 2
+	ctest --test-dir build/cpp --output-on-failure
+	$(BIN)/python -m pytest tests/runtime/test_native.py
+
+cpp-sanitize: $(READY)
+	cpp_runner/fetch_headers.sh
+	for kind in address,undefined thread; do \
+	    cmake -S cpp_runner -B build/cpp-$$kind -DSANITIZE=$$kind -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON && \
+	    cmake --build build/cpp-$$kind -j 2 && \
+	    ctest --test-dir build/cpp-$$kind --output-on-failure && \
+	    $(BIN)/python scripts/mutate.py build/cpp-$$kind/compgen-sample || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) runs build dist

@@ -95,7 +95,11 @@ def sample(
     seed: Annotated[int, typer.Option(help="Names a stream of samples.", min=0, max=2**64 - 1)] = 0,
     start: Annotated[int, typer.Option(help="The first address of the stream to draw.", min=0, max=2**61)] = 0,
     runtime: Annotated[
-        str | None, typer.Option(help="onnx or torchscript for bundles, torch for checkpoints.", show_default=False)
+        str | None,
+        typer.Option(
+            help="onnx, torchscript or native (the C++ runner, by `make cpp`) for bundles, torch for checkpoints.",
+            show_default=False,
+        ),
     ] = None,
     provider: Annotated[str, typer.Option(help="Of ONNX Runtime: auto, cpu or cuda.")] = "auto",
     batch: Annotated[int, typer.Option(min=1, help="Rows decoded at a time by each worker.")] = 256,
@@ -126,6 +130,32 @@ def sample(
     config = FilterConfig(names, novelty or "both", 0.01 if rarity is None else rarity, ngram or 1)
     choice = Choice(vote, margin, support, best)
     drawing = choice.drawing(config)
+    if runtime == "native":
+        from compgen.runtime import native
+
+        if beam is not None or provider != "auto":
+            raise UserError("the native runtime draws on the CPU: leave out --beam and --provider")
+        native.sample(
+            model,
+            {
+                "-n": count,
+                "--draws": draws,
+                "--output": out,
+                "--filter": ",".join(names) or None,
+                "--novelty": novelty,
+                "--rarity": rarity,
+                "--ngram": ngram,
+                "--best": best,
+                "--vote": vote,
+                "--margin": margin,
+                "--support": support,
+                "--temperature": temperature,
+                "--seed": seed,
+                "--start": start,
+                "--batch": batch,
+                "--workers": workers,
+            },
+        )
     if beam is not None and workers is not None:
         raise UserError("--workers are for drawing; beam search (--beam) has none")
     counts = Counts()
