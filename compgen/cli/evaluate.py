@@ -21,15 +21,6 @@ def evaluate(
         Path | None,
         typer.Option("--predictions", metavar="OUT", help="Write source and predicted target here (one MODEL)."),
     ] = None,
-    agreed: Annotated[
-        Path | None,
-        typer.Option(
-            "--agreed",
-            metavar="OUT",
-            help="Write here, once each, the examples predicted as DATA has them (one MODEL). Of samples, they are "
-            "the ones to train on next: what a predictor trained on the best of them says too is more often right.",
-        ),
-    ] = None,
     errors: Annotated[
         int, typer.Option("--errors", min=0, metavar="N", help="Print the first N wrong predictions.")
     ] = 0,
@@ -52,12 +43,10 @@ def evaluate(
     from compgen.errors import UserError
     from compgen.evaluation.metrics import SIGNATURE, score
 
-    if (predictions is not None or agreed is not None) and len(models) > 1:
-        raise UserError(f"--predictions and --agreed are about one model, found {len(models)} models")
-    for written in filter(None, (predictions, agreed)):
-        format_of(written)  # an error now, not after predicting
-    if predictions is not None and predictions == agreed:
-        raise UserError(f"--predictions and --agreed are both {agreed}: give them names of their own")
+    if predictions is not None:
+        if len(models) > 1:
+            raise UserError(f"--predictions are of one model, found {len(models)} models")
+        format_of(predictions)  # an error now, not after predicting
     whole = load(data)
     if split is None and len(whole.splits) > 1:
         split = "test"
@@ -76,9 +65,6 @@ def evaluate(
                 print(f"{label:<10}{' '.join(tokens)}", file=listing)
         if predictions is not None:
             write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), predictions)
-        if agreed is not None:
-            same = [pair for pair, found in zip(pairs, predicted, strict=True) if pair[1] == found]
-            write_dataset(Dataset.from_pairs(same).unique(), agreed)
     signature = {"data": data, "split": split, "limit": limit, "beam": beam}
     if json:
         for model, scores in rows:

@@ -32,16 +32,6 @@ def export(
     torchscript: Annotated[
         bool, typer.Option("--torchscript/--no-torchscript", help="Keep the TorchScript file in the bundle.")
     ] = True,
-    prototypes: Annotated[
-        str | None,
-        typer.Option(
-            "--prototypes",
-            metavar="DATA",
-            help="Further pairs for a generator to recombine, for instance its own best samples: each draw then has at "
-            "least one of them among its prototypes, and to filters they count as training examples.",
-            show_default=False,
-        ),
-    ] = None,
 ) -> None:
     """Export a checkpoint to ONNX and TorchScript: a bundle, which samples without torch.
 
@@ -53,19 +43,12 @@ def export(
     import time
 
     need_torch("exporting")
-    from compgen.data.catalog import load
     from compgen.export.bundle_writer import export as write
     from compgen.export.verify import at_batches
 
     folder = out or Path("exported") / model.stem
     began = time.monotonic()
-    manifest = write(
-        model,
-        folder,
-        batches=at_batches(samples),
-        torchscript=torchscript,
-        prototypes=None if prototypes is None else load(prototypes),
-    )
+    manifest = write(model, folder, batches=at_batches(samples), torchscript=torchscript)
     console().print(parity_table(manifest.parity))
     size = sum(entry.size for entry in manifest.files.values())
     console().print(f"{size / 1e6:.1f} MB, verified, in {time.monotonic() - began:.0f} s", highlight=False)

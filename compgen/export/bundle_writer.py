@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from compgen.data.examples import Dataset
 from compgen.errors import BundleError
 from compgen.export.assemble import assemble
 from compgen.export.card import card
 from compgen.export.verify import at_batches, verify
 from compgen.files import atomic_path, sha256
-from compgen.recombine.generator import with_prototypes
 from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, FileEntry, Manifest
 from compgen.training.checkpoint import Checkpoint
 
@@ -20,7 +18,6 @@ def export(
     *,
     batches: Mapping[int, int] | None = None,
     torchscript: bool = True,
-    prototypes: Dataset | None = None,
     quiet: bool = False,
 ) -> Manifest:
     """Export a checkpoint to the folder `out`, verified; a bundle already there is replaced.
@@ -30,7 +27,6 @@ def export(
         out: the bundle's folder.
         batches: in which batches to verify, and with how many samples each; `verify.at_batches()` if not given.
         torchscript: keep the TorchScript file; it is a quarter of the bundle. It is verified either way.
-        prototypes: of a generator: further examples for it to recombine; each draw has at least one of them.
         quiet: without progress.
 
     Returns:
@@ -38,13 +34,10 @@ def export(
 
     Raises:
         CheckpointError: the checkpoint cannot be read.
-        DataError: `prototypes` are of no use.
         BundleError: the export does not compute what the checkpoint does, or `out` is something else than a bundle.
     """
     _require_replaceable(out)
     checkpoint = Checkpoint.load(checkpoint_path)
-    if prototypes is not None:
-        checkpoint = with_prototypes(checkpoint, prototypes)
     with atomic_path(out, directory=True) as folder:
         bundle = assemble(checkpoint, folder)
         parity = verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)

@@ -40,88 +40,25 @@ def compatible(
         seen = lengths[rows[:, slot]]
         limit = {"mean": seen.mean(), "mean+std": seen.mean() + seen.std(), "max": seen.max()}[bound]
         groups.append(np.flatnonzero(lengths <= limit))
-    pool = _pool(sequences, vocabulary, [groups], kind)
-    if n and not pool.total:
+    if n >= 2 and kind == "long-long":
+        members, starts, counts = _differing_by_one(groups, incidence(sequences, vocabulary))
+    else:
+        members = np.concatenate([np.empty(0, dtype=np.int64), *groups])
+        counts = np.array([[len(group) for group in groups]], dtype=np.int64).reshape(1, n)
+        starts = np.cumsum(counts, axis=1) - counts
+    filled = counts.prod(axis=1) > 0
+    if n and not filled.any():
         raise DataError(f"no compatible prototypes: no {n} of {len(sequences)} training sequences go together ({kind})")
-    return pool
-
-
-def extended(
-    pool: PrototypePool, sequences: Sequences, vocabulary: int, kind: Literal["long-short", "long-long"]
-) -> PrototypePool:
-    """A pool that further sequences have joined, whose Omega has the tuples that hold at least one of them.
-
-    In each slot they may be as long as the longest prototype that the pool has there. Not in the paper: samples that
-    become prototypes bring their novelty along, so that what is new in one place can be combined with what is new in
-    another.
-
-    Raises:
-        DataError: nothing new, or no compatible tuple holds any of it, or more than 2^53 do.
-    """
-    known = [row[row != 0][:-1].tolist() for row in pool.tokens]
-    together = list(map(list, dict.fromkeys(map(tuple, [*known, *sequences]))))
-    lengths, fresh = np.array([len(one) for one in together]), np.arange(len(together)) >= len(known)
-    groups = [np.flatnonzero(lengths <= limit) for limit in _longest(pool)]
-    # Tuples are told apart by the first slot that has something new: before it all is old, behind it all may be.
-    parts = [
-        [
-            group[~fresh[group]] if k < slot else group[fresh[group]] if k == slot else group
-            for k, group in enumerate(groups)
-        ]
-        for slot in range(len(groups))
-    ]
-    joined = _pool(together, vocabulary, parts, kind)
-    if not joined.total:
-        raise DataError(
-            f"{int(fresh.sum()):,} of {len(sequences):,} further prototypes are new to the pool, and none goes "
-            "together with any: expected pairs that training lacks, no longer than its prototypes"
-        )
-    return joined
-
-
-def _longest(pool: PrototypePool) -> list[int]:
-    """The length of the longest prototype of each slot, without the end symbol."""
-    lengths = (pool.tokens[pool.members] != 0).sum(axis=1) - 1
-    found = []
-    for starts, counts in zip(pool.starts.T, pool.counts.T, strict=True):
-        edges = np.zeros(len(lengths) + 1, dtype=np.int64)
-        np.add.at(edges, starts, 1)
-        np.add.at(edges, starts + counts, -1)
-        found.append(int(lengths[edges.cumsum()[:-1] > 0].max(initial=0)))
-    return found
-
-
-def _pool(
-    sequences: Sequences,
-    vocabulary: int,
-    parts: list[list[NDArray[np.int64]]],
-    kind: Literal["long-short", "long-long"],
-) -> PrototypePool:
-    """The pool of `sequences` whose Omega is the union of some parts: each has the candidates for each slot."""
-    tokens = np.zeros((len(sequences), max(map(len, sequences)) + 1), dtype=np.int32)
+    tokens = np.zeros((len(sequences), int(lengths.max()) + 1), dtype=np.int32)
     for row, sequence in enumerate(sequences):
         tokens[row, : len(sequence) + 1] = [*sequence, EOS_ID]
-    members, starts, counts, end = [np.empty(0, dtype=np.int64)], [], [], 0
-    for groups in parts:
-        if len(groups) >= 2 and kind == "long-long":
-            these, begin, size = _differing_by_one(groups, incidence(sequences, vocabulary))
-        else:
-            these = np.concatenate([np.empty(0, dtype=np.int64), *groups])
-            size = np.array([[len(group) for group in groups]], dtype=np.int64).reshape(1, len(groups))
-            begin = np.cumsum(size, axis=1) - size
-        filled = size.prod(axis=1) > 0
-        members.append(these)
-        starts.append(end + begin[filled])
-        counts.append(size[filled])
-        end += len(these)
     pool = PrototypePool(
         tokens,
-        np.concatenate(members).astype(np.int32),
-        np.concatenate(starts).astype(np.int64),
-        np.concatenate(counts).astype(np.int64),
+        members.astype(np.int32),
+        starts[filled].astype(np.int64),
+        counts[filled].astype(np.int64),
     )
     if pool.too_large:
-        n = pool.prototypes
         raise DataError(f"more than 2^53 tuples of {n} prototypes from {len(sequences):,} sequences: use fewer")
     return pool
 

@@ -1,6 +1,5 @@
 """Training of a generator: from a dataset to a checkpoint that can be sampled (R&R, sections 3 and 4, appendix D)."""
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +14,7 @@ from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.network import Network
-from compgen.recombine.compatible import LengthBound, compatible, extended
+from compgen.recombine.compatible import LengthBound, compatible
 from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
 from compgen.runtime.sampler import warm
 from compgen.training.checkpoint import Checkpoint
@@ -298,28 +297,6 @@ def train_generator(
     checkpoint.save(out)
     discard_state(out)
     return checkpoint, outcome
-
-
-def with_prototypes(checkpoint: Checkpoint, further: Dataset) -> Checkpoint:
-    """A generator that recombines `further` examples too, without being trained on them; see `extended`.
-
-    To its filters they are as well known as its training examples.
-
-    Raises:
-        DataError: no generator with prototypes, a token that training lacks, or no further prototype is of use.
-    """
-    if checkpoint.pool is None or checkpoint.pool.prototypes == 0:
-        raise DataError("further prototypes are for generators that have prototypes")
-    config = checkpoint.config
-    sequences = as_sequences(further, checkpoint.vocabulary, config["max_tokens"])
-    pool = extended(checkpoint.pool, sequences, len(checkpoint.vocabulary), config["neighborhood"]["kind"])
-    added = len(pool.tokens) - len(checkpoint.pool.tokens)
-    return replace(
-        checkpoint,
-        pool=pool,
-        max_length=max(checkpoint.max_length, pool.tokens.shape[1]),
-        trained_on=checkpoint.trained_on | {"further_prototypes": added, "compatible_tuples": pool.total},
-    )
 
 
 def _hold_out(

@@ -32,33 +32,24 @@ from compgen.files import atomic_path
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind of split is treated. Nothing here names the word or the phrase that is tested.
-
-    Where samples are `judged`, they come in two rounds. A first predictor, the judge, learns from the clear votes of
-    the first round; what it agrees with are prototypes of the second. A second judge learns from what the first agrees
-    with in both rounds, and what this one agrees with is the result.
-    """
+    """How a kind of split is treated. Nothing here names the word or the phrase that is tested."""
 
     config: str
     sampling: tuple[str, ...]
     predictor: tuple[str, ...] = ()
-    judged: tuple[str, ...] = ()
-    final: tuple[str, ...] = ()  # for the predictor that is tested, and not for judges
+    mixture: tuple[str, ...] = ()  # of the predictor's data, where there are samples
 
 
 # Samples are new on both sides, and for a new verb hold a token that few distinct training examples hold (for a new
 # phrase every token is frequent). Few augmented examples are drawn more often than their number (p_aug), as in the
-# paper; where they are few and long, input feeding helps.
+# paper; where few of them are as long as what is tested, input feeding helps.
 VERB = Kind("recombine_small", ("--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"))
-VOTED = ("--filter", "novel", "--vote", "--margin", "1", "--support", "0.1")
 PHRASE = Kind(
     "recombine_small_around_right",
-    ("--draws", "5000000", *VOTED),
-    ("--set", "p_aug=0.2", "--set", "network.feed=true"),
-    judged=("--draws", "1000000", *VOTED),
-    final=("--set", "optimisation.steps=8000"),
+    ("--filter", "novel", "--draws", "3000000", "--vote", "--margin", "3", "--support", "0.1"),
+    ("--set", "network.feed=true", "--set", "optimisation.steps=8000"),
+    ("--set", "p_aug=0.2"),
 )
-CLEAR = 3  # the least margin of the votes that the first judge learns from
 SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}
 UNAIDED = ("--set", "network.token_dropout=0.0", "--set", "unknown_below=0")  # without what is not in the paper
 VARIANTS: dict[str, tuple[str, ...] | None] = {
@@ -94,68 +85,26 @@ class Cell:
             generator = folder / "generator.pt"
             train(folder, generator, "recombine", data, "--config", kind.config, *settings, *seed)
             row["generator_seconds"] = time.monotonic() - began
-            samples = self.samples(folder, kind, data, tuple(extra))
-            # A generator may have nothing to give: the predictor then is the baseline.
-            row |= sample_quality(samples) if some(samples) else {"samples": 0}
-            augmented = ("--augmented", str(samples), *kind.predictor, *kind.final) if some(samples) else ()
+            samples = sample(folder, kind, seed)
+            row["samples"] = 0
+            if samples.stat().st_size:  # a generator may have nothing to give: the predictor then is the baseline
+                row |= sample_quality(samples)
+                augmented = ("--augmented", str(samples), *kind.mixture)
         predictor = folder / "predictor.pt"
-        train(folder, predictor, "seq2seq", data, *augmented, *extra, *seed)
+        train(folder, predictor, "seq2seq", data, *kind.predictor, *augmented, *extra, *seed)
         scored = json.loads(call(folder, "evaluate", str(predictor), data, "--json"))
         row |= {"exact_match": scored["exact_match"], "f1": scored["f1"], "seconds": time.monotonic() - began}
         result.write_text(json.dumps(row, indent=1) + "\n")
         return row
 
-    def samples(self, folder: Path, kind: Kind, data: str, extra: tuple[str, ...]) -> Path:
-        """What the generator in `folder` has to give; see `Kind`."""
-        seed = ("--seed", str(self.seed))
-        first = sample(folder, "samples", (*kind.sampling, *seed))
-        if not kind.judged:
-            return first
-        learns = (*kind.predictor, *extra, *seed)
-        clear, judge, better = clear_votes(first), folder / "judge-1.pt", folder / "judge-2.pt"
-        if not some(clear):
-            return first
-        train(folder, judge, "seq2seq", data, "--augmented", str(clear), *learns)
-        known = judged(folder, judge, first, "first-agreed")
-        if not some(known):
-            return first
-        second = sample(folder, "second", (*kind.judged, *seed), ("--prototypes", str(known)))
-        both = folder / "both.jsonl"
-        both.write_text(first.read_text() + second.read_text())
-        train(folder, better, "seq2seq", data, "--augmented", str(judged(folder, judge, both, "both-agreed")), *learns)
-        return judged(folder, better, both, "agreed")
 
-
-def sample(folder: Path, name: str, options: tuple[str, ...], export: tuple[str, ...] = ()) -> Path:
+def sample(folder: Path, kind: Kind, seed: tuple[str, ...]) -> Path:
     """Export the generator and sample it, unless that is done; the file is empty if nothing passes."""
-    bundle, out = folder / f"{name}-bundle", folder / f"{name}.jsonl"
+    bundle, out = folder / "bundle", folder / "samples.jsonl"
     if not bundle.exists():
-        words = ("-o", str(bundle), "--no-torchscript", "--samples", "100")
-        call(folder, "export", str(folder / "generator.pt"), *words, *export)
+        call(folder, "export", str(folder / "generator.pt"), "-o", str(bundle), "--no-torchscript", "--samples", "100")
     if not out.exists():
-        call(folder, "sample", str(bundle), "-o", str(out), "--workers", "1", *options)
-    return out
-
-
-def some(samples: Path) -> bool:
-    """Whether there are any samples."""
-    return samples.stat().st_size > 0
-
-
-def clear_votes(samples: Path) -> Path:
-    """The samples whose vote was won by CLEAR draws or more, in a file."""
-    out = samples.with_name("clear.jsonl")
-    lines = samples.read_text().splitlines(keepends=True)
-    votes = [json.loads(line)["votes"] for line in lines]
-    out.write_text("".join(line for line, (won, cast) in zip(lines, votes, strict=True) if 2 * won - cast >= CLEAR))
-    return out
-
-
-def judged(folder: Path, judge: Path, samples: Path, name: str) -> Path:
-    """The samples that a predictor agrees with, in a file."""
-    out = folder / f"{name}.jsonl"
-    if not out.exists():
-        call(folder, "evaluate", str(judge), str(samples), "--agreed", str(out))
+        call(folder, "sample", str(bundle), "-o", str(out), "--workers", "1", *kind.sampling, *seed)
     return out
 
 

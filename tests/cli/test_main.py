@@ -108,13 +108,6 @@ def test_pairs_go_all_the_way(generator, tmp_path):
     assert json.loads(scored.stdout)["examples"] == 6
     predicted = (tmp_path / "predictions.tsv").read_text().splitlines()
     assert len(predicted) == 6
-    # It agrees with what it said itself, and with nothing else.
-    mixed = [*predicted[:4], *(line.replace("\t", "\tRUN WALK ", 1) for line in predicted[4:])]
-    (tmp_path / "mixed.tsv").write_text("\n".join(mixed) + "\n")
-    agreed = compgen("evaluate", predictor, tmp_path / "mixed.tsv", "--agreed", tmp_path / "agreed.tsv")
-    assert agreed.returncode == 0, agreed.stderr
-    pairs = [line.split("\t")[:2] for line in (tmp_path / "agreed.tsv").read_text().splitlines()]
-    assert pairs == [line.split("\t")[:2] for line in predicted[:4]]
 
 
 def test_a_range_of_addresses_can_be_split(generator):
@@ -196,14 +189,11 @@ def test_an_impossible_filter_stops_with_counts(generator, tmp_path):
         (["evaluate", "nowhere.pt", "scan/jump"], ["nowhere.pt"]),
         (["sample"], ["MODEL"]),
         (["frobnicate"], ["frobnicate"]),
-        (["evaluate", "nowhere.pt", "scan/jump", "--agreed", "out.csv"], ["out.csv"]),
+        (["evaluate", "nowhere.pt", "scan/jump", "--predictions", "out.csv"], ["out.csv"]),
         (["augment", "recombine", "scan/jump", "-o", "out.csv"], ["out.csv"]),
         (["augment", "recombine", "scan/jump", "-o", "-"], ["name of a file"]),
         (["augment", "recombine", "scan/jump", "-o", "x", "--format", "csv"], ["no format 'csv'"]),
-        (
-            ["evaluate", "nowhere.pt", "scan/jump", "--agreed", "a.tsv", "--predictions", "a.tsv"],
-            ["names of their own"],
-        ),
+        (["evaluate", "a.pt", "b.pt", "scan/jump", "--predictions", "a.tsv"], ["2 models"]),
         (["train", "seq2seq", "scan/jump", "-o", "x.pt", "--seed", str(2**64)], ["--seed"]),
         (["train", "recombine", "scan/jump", "-o", "x.pt", "--set", "sampling.temperature=[-1,0]"], ["temperature"]),
         (["augment", "recombine", "scan/jump", "-o", "out.tsv", "--filter", "fresh"], ["fresh"]),

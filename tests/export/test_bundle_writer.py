@@ -8,10 +8,8 @@ import onnx
 import pytest
 import torch
 
-from compgen.api import Generator
 from compgen.cli.export import export as command
-from compgen.data.examples import Dataset
-from compgen.errors import BundleError, CheckpointError, DataError
+from compgen.errors import BundleError, CheckpointError
 from compgen.export import bundle_writer
 from compgen.export.bundle_writer import export
 from compgen.runtime.bundle import Bundle
@@ -48,35 +46,6 @@ def test_a_manifest_says_what_the_model_is():
     card = (exported() / "README.md").read_text()
     assert "onnx loop | float64 | 7 | 20" in card
     assert "compgen sample exported/" in card
-
-
-def test_further_prototypes_are_recombined_and_known(tmp_path):
-    make().save(tmp_path / "model.pt")
-    further = Dataset.from_pairs([(["a", "g"], ["d"]), (["b"], ["g"]), (["a", "b"], ["d", "e"])])
-    export(tmp_path / "model.pt", tmp_path / "more", batches={7: 20}, prototypes=further, quiet=True)
-    before, after = (Generator.load(folder) for folder in (exported(), tmp_path / "more"))
-    assert len(after.training.examples) == len(before.training.examples) + 2
-    new = range(len(before.pool.tokens), len(after.pool.tokens))
-    assert len(new) == 2  # the third is among the training examples
-    for sample in after.stream(draws=200):
-        assert set(new) & set(sample.prototypes)
-    assert Bundle.load(tmp_path / "more").manifest.trained_on["further_prototypes"] == 2
-
-
-@pytest.mark.parametrize(
-    ("kind", "pair", "says"),
-    [
-        ("predictor", ("a", "d"), "for generators"),
-        ("generator", ("a b", "d e"), "0 of 1 further prototypes"),
-        ("generator", ("a z", "d"), "'z'"),
-    ],
-)
-def test_further_prototypes_that_are_of_no_use_are_refused(tmp_path, kind, pair, says):
-    make(kind).save(tmp_path / "model.pt")
-    (tmp_path / "pairs.tsv").write_text("\t".join(pair) + "\n")
-    with pytest.raises(DataError, match=says):
-        command(tmp_path / "model.pt", tmp_path / "out", prototypes=str(tmp_path / "pairs.tsv"))
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_failed_verification_writes_nothing(tmp_path, monkeypatch):
