@@ -70,7 +70,9 @@ def main() -> None:
             if number:
                 break_one(bundle, random.Random(f"{options.seed}-{number}"))
             command = [options.runner, bundle, "--draws", "40" if number else "400", "--filter", "novel,unique,rare"]
-            done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=300)
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", env=environment, check=False, timeout=300
+            )
             outcomes[done.returncode] += 1
             expected = (0, 2) if number else (0,)
             if done.returncode not in expected or "Sanitizer" in done.stderr:
