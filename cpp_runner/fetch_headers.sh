@@ -13,6 +13,7 @@ for program in apt-get dpkg-deb; do
     }
 done
 sources=$(ls /etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2>/dev/null || true)
+[ -n "$sources" ] || { echo "fetch_headers.sh: no list of package sources in /etc/apt" >&2 && exit 2; }
 # The mirror that this machine uses already; of it, the release that has ONNX Runtime's headers.
 mirror=$(awk '/^URIs:/{print $2; exit} /^deb /{for (i = 2; i <= NF; i++) if ($i ~ /^http/) {print $i; exit}}' $sources)
 mkdir -p "$here/apt/lists/partial" "$here/apt/cache/archives/partial" "$here/packages"

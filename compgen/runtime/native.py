@@ -22,7 +22,7 @@ def runner() -> Path:
     """
     named = os.environ.get("COMPGEN_RUNNER")
     found = Path(named) if named else BUILT if BUILT.is_file() else Path(shutil.which(PROGRAM) or "")
-    if not found.is_file():
+    if not (found.is_file() and os.access(found, os.X_OK)):
         where = f"COMPGEN_RUNNER={named}" if named else f"{BUILT} or {PROGRAM} on PATH"
         raise UserError(f"no C++ runner at {where}: build it with `make cpp`, or leave out --runtime native")
     return found

@@ -9,9 +9,4 @@ struct UserError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Too few samples pass the filters; what was kept is written all the same.
-struct Exhausted : UserError {
-  using UserError::UserError;
-};
-
 }  // namespace compgen

@@ -179,7 +179,11 @@ int run(Options options, const Bundle& bundle) {
   }
   const Counts& counts = filter.counts;
   if (exhausted && counts.kept == 0) {
-    throw Exhausted("20,000 draws in a row gave no sample that passes the filters: " + counts.text());
+    throw UserError("20,000 draws in a row gave no sample that passes the filters: " + counts.text());
+  }
+  if (interrupted && counts.kept == 0) {
+    std::cerr << "interrupted before any sample was kept; nothing was written\n";
+    return 130;
   }
   const auto chosen = options.choice.made() ? options.choice.of(std::move(kept), options.filter, training)
                                             : std::vector<Sample>{};
@@ -205,7 +209,7 @@ int run(Options options, const Bundle& bundle) {
               << " goes on\n";
     return 130;
   }
-  if (exhausted) throw Exhausted("20,000 draws in a row gave no further sample: " + counts.text());
+  if (exhausted) throw UserError("20,000 draws in a row gave no further sample: " + counts.text());
   return 0;
 }
 
@@ -265,6 +269,8 @@ int main(int argc, char** argv) {
     return dispatch(options);
   } catch (const UserError& error) {
     std::cerr << "error: " << error.what() << "\n";
+  } catch (const std::length_error&) {  // sizes beyond any memory
+    std::cerr << "error: not enough memory; try a smaller --batch or fewer --workers\n";
   } catch (const std::bad_alloc&) {
     std::cerr << "error: not enough memory; try a smaller --batch or fewer --workers\n";
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include "errors.h"
 #include "memories.h"
 #include "random.h"
 
@@ -141,6 +142,7 @@ class Slots {
   bool advance(std::int64_t row) {
     Draw& draw = at(draws_, row);
     const std::int64_t token = at(batch_.next_token, row);
+    if (token < 0 || token >= v_) throw UserError("the network gives a token outside the vocabulary");
     draw.log_prob += static_cast<double>(at(batch_.log_probs, row * v_ + token));
     const std::int64_t position = ++at(batch_.position, row);
     draw.finished = token == EOS;
