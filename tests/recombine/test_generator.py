@@ -53,10 +53,11 @@ def test_targets_of_a_share_of_rows_are_renamed_in_example_and_first_prototype()
 
 
 def test_source_types_change_places_with_their_like_where_targets_do():
-    # 5 and 6 are verbs, 7 and 8 directions; 9 stands where directions do, but no target goes with it.
-    sources = [[5], [6], [5, 7], [5, 8], [6, 7], [6, 8], [5, 9], [6, 9], [5, 7, 9], [5, 8, 9]]
+    # 5 and 6 are verbs, 7 and 8 directions; 9 stands where directions do, but no target goes with it, nor with 14.
+    sources = [[5], [6], *([verb, after] for verb in (5, 6) for after in (7, 8, 9)), [5, 7, 14], [5, 8, 14], [5, 9, 14]]
     sequences = [[*source, 3, *(token + 5 for token in source if token < 9)] for source in sources]
-    rows = np.array([[8, 2, 7]] * 200 + [[2, 0, 4]] * 200, dtype=np.int32)  # the latter lack target 12 of the example
+    # Example, first, second prototype. The firsts lack 14, and in the last 200 rows target 12 of the example.
+    rows = np.array([[8, 2, 9]] * 100 + [[10, 4, 9]] * 100 + [[2, 0, 5]] * 200, dtype=np.int32)
     plain, swapped = (NeighborhoodExamples(sequences, rows, 8, 0, swap) for swap in (NO_SWAPS, SwapConfig(rows=1.0)))
     seen = set()
     for batch in plain.plan(0):
@@ -66,8 +67,8 @@ def test_source_types_change_places_with_their_like_where_targets_do():
             names = dict(zip(np.ravel(before[row]).tolist(), np.ravel(after[row]).tolist(), strict=True))
             assert then[row, 0].tolist() == [names.get(token, token) for token in first[row, 0].tolist()]
             assert at < 200 or all(a == b for a, b in names.items())
-            seen |= {(a, b) for a, b in names.items() if 5 <= a < 10}
-    assert seen == {(5, 5), (5, 6), (7, 7), (7, 8), (9, 9)}
+            seen |= {(a, b) for a, b in names.items() if 5 <= a < 10 or a == 14}
+    assert seen == {(5, 5), (5, 6), (7, 7), (7, 8), (9, 9), (14, 14)}
 
 
 def test_all_further_prototypes_of_a_row_are_renamed_alike():
