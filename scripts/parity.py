@@ -21,8 +21,10 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 64, 1000])
+    parser.add_argument("--native", action="store_true", help="compare the C++ runner too, which `make cpp` builds")
     options = parser.parse_args()
-    Console(width=120).print(parity_table(parity(options.checkpoint, dict.fromkeys(options.batches, options.samples))))
+    rows = parity(options.checkpoint, dict.fromkeys(options.batches, options.samples), native=options.native)
+    Console(width=120).print(parity_table(rows))
 
 
 if __name__ == "__main__":

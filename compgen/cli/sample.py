@@ -102,7 +102,10 @@ def sample(
         ),
     ] = None,
     provider: Annotated[str, typer.Option(help="Of ONNX Runtime: auto, cpu or cuda.")] = "auto",
-    batch: Annotated[int, typer.Option(min=1, help="Rows decoded at a time by each worker.")] = 256,
+    batch: Annotated[
+        int | None,
+        typer.Option(min=1, help="Rows decoded at a time by each worker; by default what suits the runtime."),
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Threads; by default one a core.")] = None,
 ) -> None:
     """Draw new examples from a generator and keep those that pass the filters.
@@ -178,7 +181,7 @@ def sample(
             speed = f"{counts.drawn / (time.monotonic() - began):,.0f} draws/s"
             progress.update(counts.kept if count else counts.drawn, f"{speed}, {counts.kept:,} kept")
 
-        running: dict[str, Any] = {"batch": batch, "workers": workers, "counts": counts, "watch": watch}
+        running: dict[str, Any] = {"batch": batch or 256, "workers": workers, "counts": counts, "watch": watch}
         stream = generator.stream(count, **options, **filtered, **running)
         kept: list[Sample] = []
         try:

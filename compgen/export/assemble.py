@@ -9,11 +9,25 @@ from safetensors.numpy import save
 from compgen import __version__
 from compgen.errors import BundleError
 from compgen.export.onnx_graphs import write_graphs
+from compgen.export.step_weights import step_weights
 from compgen.export.torchscript import write_script
-from compgen.runtime.bundle import POOL, SCRIPT, VOCABULARY, Bundle, Manifest, State
+from compgen.files import sha256
+from compgen.runtime.bundle import MANIFEST, POOL, SCRIPT, STEP_WEIGHTS, VOCABULARY, Bundle, FileEntry, Manifest, State
 from compgen.training.checkpoint import Checkpoint
 
 HALVES = {"generator": 0, "predictor": 1}  # the half that decoding begins in
+
+
+def seal(folder: Path, manifest: Manifest) -> Manifest:
+    """Write the manifest, with the size and hash of every other file; returns it."""
+    files = {
+        path.name: FileEntry(sha256=sha256(path), size=path.stat().st_size)
+        for path in sorted(folder.iterdir())
+        if path.name != MANIFEST
+    }
+    manifest = manifest.model_copy(update={"files": files})
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", "utf-8")
+    return manifest
 
 
 def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
@@ -30,6 +44,7 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
     network = checkpoint.network.eval()
     graphs = write_graphs(network, HALVES[checkpoint.kind], folder)
     write_script(network, HALVES[checkpoint.kind], folder / SCRIPT)
+    (folder / STEP_WEIGHTS).write_bytes(save(step_weights(network)))
     vocabulary = list(checkpoint.vocabulary.tokens)
     (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
     if checkpoint.pool is not None:

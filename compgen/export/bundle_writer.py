@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compgen.errors import BundleError
-from compgen.export.assemble import assemble
+from compgen.export.assemble import assemble, seal
 from compgen.export.card import card
 from compgen.export.verify import at_batches, verify
-from compgen.files import atomic_path, sha256
-from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, FileEntry, Manifest
+from compgen.files import atomic_path
+from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, Manifest
 from compgen.training.checkpoint import Checkpoint
 
 
@@ -43,15 +43,10 @@ def export(
         parity = verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
         if not torchscript:
             (folder / SCRIPT).unlink()
-        manifest = bundle.manifest.model_copy(update={"parity": parity, "files": _entries(folder)})
+        # The card tells how large the bundle is, and is part of it.
+        manifest = seal(folder, bundle.manifest.model_copy(update={"parity": parity}))
         (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
-        manifest = manifest.model_copy(update={"files": _entries(folder)})
-        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", "utf-8")
-    return manifest
-
-
-def _entries(folder: Path) -> dict[str, FileEntry]:
-    return {path.name: FileEntry(sha256=sha256(path), size=path.stat().st_size) for path in sorted(folder.iterdir())}
+        return seal(folder, manifest)
 
 
 def _require_replaceable(out: Path) -> None:

@@ -18,10 +18,11 @@ import torch
 from numpy.typing import NDArray
 
 from compgen.errors import BundleError
-from compgen.export.assemble import HALVES, assemble
+from compgen.export.assemble import HALVES, assemble, seal
 from compgen.models.backend import TorchBackend
 from compgen.models.decoding import BANNED, BOS, EOS, PAD, SEP, UNK
 from compgen.progress import Progress
+from compgen.runtime import native as native_runner
 from compgen.runtime import random
 from compgen.runtime.bundle import Bundle, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
@@ -137,11 +138,13 @@ def at_batches(samples: int = SAMPLES) -> dict[int, int]:
     return {1: max(1, samples // 10), 64: samples, 1000: samples}
 
 
-def parity(checkpoint: Checkpoint | Path, batches: Mapping[int, int], *, quiet: bool = False) -> list[Parity]:
+def parity(
+    checkpoint: Checkpoint | Path, batches: Mapping[int, int], *, native: bool = False, quiet: bool = False
+) -> list[Parity]:
     """Export a checkpoint to a folder that is thrown away, and compare all runtimes as `verify` does."""
     loaded = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint.load(checkpoint)
     with tempfile.TemporaryDirectory() as folder:
-        return verify(loaded, assemble(loaded, Path(folder)), batches, quiet=quiet)
+        return verify(loaded, assemble(loaded, Path(folder)), batches, native=native, quiet=quiet)
 
 
 def verify(
@@ -149,6 +152,7 @@ def verify(
     bundle: Bundle,
     batches: Mapping[int, int],
     *,
+    native: bool = False,
     quiet: bool = False,
 ) -> list[Parity]:
     """Compare the runtimes of a bundle, and of the same in float64, with PyTorch in float64.
@@ -157,9 +161,11 @@ def verify(
         checkpoint: what was exported, in float32.
         bundle: what it became.
         batches: rows decoded at once, and how many samples to draw so.
+        native: compare the C++ runner too.
         quiet: without progress.
 
     Raises:
+        UserError: there is no C++ runner.
         BundleError: a sequence differs in float64, or in float32 without rounding as the reason, or too many differ.
     """
     samples = max(batches.values())
@@ -170,10 +176,11 @@ def verify(
         stack.enter_context(_one_thread())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         truth = TorchBackend(double.network)
-        progress = stack.enter_context(Progress("verify", 2 * 5 * len(batches), quiet=quiet))
+        progress = stack.enter_context(Progress("verify", 2 * (5 + 2 * native) * len(batches), quiet=quiet))
         expected = work.stepwise(truth, samples, 256)
         for own, exported in ((double, assemble(double, folder)), (checkpoint, bundle)):
-            for name, runner in _runners(work, own, exported).items():
+            runners = _runners(work, own, exported) | (_native(work, exported) if native else {})
+            for name, runner in runners.items():
                 for batch, count in batches.items():
                     found = runner(count, batch)
                     judged = _judge(work, truth, expected[:count], found)
@@ -213,6 +220,27 @@ def _runners(work: Task, checkpoint: Checkpoint, bundle: Bundle) -> dict[str, Ru
 
     steps = {name: by_step(backend) for name, backend in stepped.items()}
     return steps | {name: by_loop(loop) for name, loop in looped.items()}
+
+
+def _native(work: Task, bundle: Bundle) -> dict[str, Runner]:
+    """The C++ runner, with its own decoding step and with the step's graph."""
+    seal(bundle.path, bundle.manifest)
+    half = work.half
+
+    def by(step: str) -> Runner:
+        def run(count: int, batch: int) -> list[Written]:
+            options: dict[str, object] = {"--step": step, "--batch": batch}
+            if half:
+                rows = work.memory_tokens[:count, 0].tolist()
+                sources = [[bundle.vocabulary[t] for t in row if t not in (PAD, EOS)] for row in rows]
+                found = native_runner.answers(bundle, sources, options)
+            else:
+                found = native_runner.raw(bundle, SEED, count, work.temperature, options)
+            return [work.ended(tokens) for tokens in found]
+
+        return run
+
+    return {"native": by("own"), "native graph": by("graph")}
 
 
 def _judge(work: Task, truth: Backend, expected: list[Written], found: list[Written]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ FORMAT: Literal["compgen-bundle"] = "compgen-bundle"
 VERSION: Literal[1] = 1
 MANIFEST, VOCABULARY, POOL, CARD = "manifest.json", "vocabulary.json", "pool.safetensors", "README.md"
 ENCODER, START, STEP, SAMPLER, SCRIPT = "encoder.onnx", "start.onnx", "step.onnx", "sampler.onnx", "sampler.ts"
+STEP_WEIGHTS = "step.safetensors"  # for the C++ runner, which has a decoding step of its own
 PACKAGE = Path(__file__).parents[1]
 
 

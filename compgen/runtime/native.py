@@ -1,14 +1,17 @@
 """The C++ runner (`cpp_runner/`), which takes the options of `compgen sample` and gives the same samples."""
 
+import json
 import os
 import shutil
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from compgen.errors import UserError
 from compgen.runtime import device
-from compgen.runtime.bundle import resolve
+from compgen.runtime.bundle import Bundle, resolve
+from compgen.runtime.sampler import Tokens
 
 PROGRAM = "compgen-sample"
 BUILT = Path(__file__).parents[2] / "build" / "cpp" / PROGRAM  # where `make cpp` puts it
@@ -34,14 +37,51 @@ def sample(model: str, options: Mapping[str, object]) -> NoReturn:
     Raises:
         UserError: there is no runner, no such bundle, or no ONNX Runtime.
     """
-    program, words = runner(), [str(resolve(Path(model)))]
-    for name, value in options.items():
-        if value is not None and value is not False:
-            words += [name] if value is True else [name, str(value)]
+    program, words = runner(), [str(resolve(Path(model))), *_words(options)]
+    os.execve(program, [str(program), *words], _environment())
+
+
+def raw(
+    bundle: Bundle, seed: int, draws: int, temperature: tuple[float, float], options: Mapping[str, object]
+) -> list[Tokens]:
+    """The tokens of draws 0 .. draws - 1, with further options of the runner.
+
+    Raises:
+        UserError: there is no runner, or it fails.
+    """
+    first, second = temperature
+    asked = {"--raw": True, "--draws": draws, "--seed": seed, "--temperature": f"{first!r},{second!r}"}
+    return [tuple(json.loads(line)["tokens"]) for line in _lines(bundle, asked | dict(options))]
+
+
+def answers(bundle: Bundle, sources: Sequence[Sequence[str]], options: Mapping[str, object]) -> list[Tokens]:
+    """The tokens of a predictor's answers; arguments and errors as for `raw`."""
+    ids = {token: id_ for id_, token in enumerate(bundle.vocabulary)}
+    text = "".join(" ".join(source) + "\n" for source in sources)
+    lines = _lines(bundle, {"--input": "-"} | dict(options), text)
+    return [tuple(ids[token] for token in json.loads(line)["target"]) for line in lines]
+
+
+def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> list[str]:
+    words = [str(runner()), str(bundle.path), *_words(options)]
+    done = subprocess.run(words, input=text, capture_output=True, text=True, env=_environment(), check=False)
+    if done.returncode:
+        raise UserError(f"the C++ runner failed: {done.stderr.strip()}")
+    return done.stdout.splitlines()
+
+
+def _words(options: Mapping[str, object]) -> list[str]:
+    """Options as the runner takes them: flags that are true alone, those that are None or false not at all."""
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
+    return [word for name, value in given.items() for word in ([name] if value is True else [name, str(value)])]
+
+
+def _environment() -> dict[str, str]:
+    """The environment, with the installed ONNX Runtime's library in it unless another is named."""
     environment = dict(os.environ)
     if "COMPGEN_ONNXRUNTIME" not in environment:
         libraries = sorted((Path(device.onnxruntime().__file__).parent / "capi").glob("libonnxruntime.so*"))
         if not libraries:
             raise UserError("the installed ONNX Runtime has no shared library: set COMPGEN_ONNXRUNTIME to one")
         environment["COMPGEN_ONNXRUNTIME"] = str(libraries[0])
-    os.execve(program, [str(program), *words], environment)
+    return environment

@@ -1,4 +1,4 @@
-// What can run a generator's network: one class a library. Arrays in, arrays out; see `Backend` in
+// What can run a generator's network: one class a library, and one for our own decoding step. Arrays in, arrays out; see `Backend` in
 // compgen/runtime/sampler.py.
 #pragma once
 
@@ -11,10 +11,11 @@
 
 namespace compgen {
 
-// The decoder's state for a batch: rows of the arrays, of which the first `rows` are in use. n prototypes of T tokens.
+// The decoder's state for a batch: rows of the arrays, of which the first `rows` are in use. n memories of T tokens, the
+// prototypes or a predictor's source.
 template <class Real>
 struct Batch {
-  std::int64_t rows = 0;
+  std::int64_t rows = 0, width = 0;                 // B, T
   std::vector<std::int64_t> token, position, half;  // (B)
   std::vector<Real> hidden, cell, fed, uniform;     // (B, H), (B, H), (B, F), (B)
   std::vector<Real> keys, values;                   // (B, n, T, A)
@@ -22,6 +23,30 @@ struct Batch {
   std::vector<Real> temperature;                    // (2)
   std::vector<std::int64_t> next_token, next_half;  // (B)
   std::vector<Real> next_hidden, next_cell, next_fed, log_probs;  // log_probs (B, V)
+
+  Batch() = default;
+  // Room for `size` rows, all zero.
+  Batch(const Bundle& bundle, std::int64_t size, std::int64_t memory_width) : width(memory_width) {
+    const std::int64_t memory = bundle.prototypes * width;
+    const auto make = [size](auto& array, std::int64_t each) {
+      array.assign(static_cast<std::size_t>(size * each), {});
+    };
+    make(token, 1), make(position, 1), make(half, 1), make(uniform, 1);
+    make(hidden, bundle.hidden), make(cell, bundle.hidden), make(fed, bundle.output);
+    make(keys, memory * bundle.attention), make(values, memory * bundle.attention), make(memory_tokens, memory);
+    make(next_token, 1), make(next_half, 1), make(log_probs, static_cast<std::int64_t>(bundle.vocabulary.size()));
+    make(next_hidden, bundle.hidden), make(next_cell, bundle.hidden), make(next_fed, bundle.output);
+    temperature.assign(2, Real{0});
+  }
+
+  // What the step gave is the state of the next.
+  void advance() {
+    std::swap(token, next_token);
+    std::swap(half, next_half);
+    std::swap(hidden, next_hidden);
+    std::swap(cell, next_cell);
+    std::swap(fed, next_fed);
+  }
 };
 
 template <class Real>
@@ -43,9 +68,14 @@ class Backend {
   virtual void step(Batch<Real>& batch) = 0;
 };
 
-// A program has one backend: it is linked with onnx_backend.cpp or with torch_backend.cpp, which define this. Throws
-// UserError if the bundle's graphs cannot be run. The bundle must outlive the backend.
+// A program has one library: it is linked with onnx_backend.cpp or with torch_backend.cpp, which define this. Without
+// `decodes`, `step` is not to be called. Throws UserError if the bundle's graphs cannot be run. The bundle must outlive
+// the backend.
 template <class Real>
-std::unique_ptr<Backend<Real>> make_backend(const Bundle& bundle);
+std::unique_ptr<Backend<Real>> make_backend(const Bundle& bundle, bool decodes);
+
+// The backend that decodes by our own `Step`, and encodes by the library.
+template <class Real>
+std::unique_ptr<Backend<Real>> make_own_backend(const Bundle& bundle);
 
 }  // namespace compgen

@@ -40,6 +40,15 @@ std::int64_t last_size(const Json& manifest, const std::string& output) {
   throw UserError("encoder.onnx gives no " + output);
 }
 
+Network network_of(const Json& config) {
+  Network network;
+  network.feed = config.at("feed").get<bool>();
+  network.copying = config.at("copying").get<bool>();
+  network.tanh = config.at("activation") == "tanh";
+  network.positions = size(config, "positions", 0, 1 << 20);
+  return network;
+}
+
 std::string checked(const std::filesystem::path& folder, const std::string& name, const Json& entry) {
   if (name.empty() || name == "." || name == ".." || name.find_first_of(std::string("/\\\0", 3)) != std::string::npos) {
     throw UserError("file name '" + name + "', expected a plain name inside the bundle");
@@ -90,7 +99,8 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
     const Json manifest = Json::parse(read(manifest_path));
     if (manifest.at("format") != "compgen-bundle") throw UserError("format is not compgen-bundle");
     if (manifest.at("version") != 1) throw UserError("bundle version is not 1, which this program reads");
-    if (manifest.at("kind") != "generator") throw UserError("a predictor's bundle, expected a generator's");
+    predicts = manifest.at("kind") == "predictor";
+    if (!predicts && manifest.at("kind") != "generator") throw UserError("neither a generator's bundle nor a predictor's");
     for (const auto& [name, entry] : manifest.at("files").items()) files[name] = checked(folder, name, entry);
     dtype = manifest.at("shape").at("dtype").get<std::string>();
     if (dtype != "float32" && dtype != "float64") throw UserError("dtype " + dtype + ", expected float32 or float64");
@@ -98,14 +108,19 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
     max_length = size(manifest, "max_length", 1, 1 << 20);
     hidden = size(manifest.at("shape"), "hidden", 1, 1 << 20);
     output = size(manifest.at("shape"), "output", 1, 1 << 20);
+    network = network_of(manifest.at("config").at("network"));
     if (prototypes > 0) {
       attention = last_size(manifest, "keys");
       final_size = last_size(manifest, "final");
     }
+    vocabulary = tokens_of(file("vocabulary.json"));
+    if (predicts) {
+      if (prototypes != 1) throw UserError("a predictor of " + std::to_string(prototypes) + " memories, expected 1");
+      return;
+    }
     const auto found = manifest.at("sampling").at("temperature").get<std::vector<double>>();
     if (found.size() != 2) throw UserError("sampling.temperature: expected two numbers");
     temperature = {warm(found[0]), warm(found[1])};
-    vocabulary = tokens_of(file("vocabulary.json"));
     pool = Pool(file("pool.safetensors"), prototypes, static_cast<std::int64_t>(vocabulary.size()));
   } catch (const Json::exception& error) {
     throw UserError(manifest_path.string() + ": " + error.what());

@@ -13,8 +13,14 @@
 
 namespace compgen {
 
+// What the decoder is made of (compgen/models/config.py).
+struct Network {
+  bool feed = false, copying = false, tanh = false;  // input feeding; copying; tanh on queries
+  std::int64_t positions = 0;                        // the clip of relative positions
+};
+
 struct Bundle {
-  // Throws UserError: the folder is missing, no generator's bundle, of another version, cut short or altered.
+  // Throws UserError: the folder is missing, no bundle, of another version, cut short or altered.
   explicit Bundle(const std::filesystem::path& folder);
 
   // The checked content of a file, or an error that says that the bundle has none.
@@ -25,11 +31,13 @@ struct Bundle {
   std::map<std::string, std::string> files;  // content by name
   std::vector<std::string> vocabulary;
   Pool pool;
-  std::string dtype;  // float32 or float64
+  bool predicts = false;  // a predictor, whose one memory is its source; else a generator
+  std::string dtype;      // float32 or float64
   std::int64_t prototypes = 0, max_length = 0;
   std::int64_t hidden = 0, output = 0;         // sizes of the decoder's state
+  Network network;
   std::int64_t attention = 0, final_size = 0;  // of a prototype token's key; of an encoder's last state
-  std::array<double, 2> temperature{};         // of the source half and of the target half
+  std::array<double, 2> temperature{};         // a generator's, of the source half and of the target half
 };
 
 // Throws UserError unless it is 0 (greedy) or between 0.001 and infinity; a probability to the power 1/T must not leave

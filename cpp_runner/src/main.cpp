@@ -1,4 +1,4 @@
-// compgen-sample: what `compgen sample` does, without Python.
+// compgen-sample: what `compgen sample` does, without Python; and the answers of predictors.
 
 #include <unistd.h>
 
@@ -7,27 +7,36 @@
 #include <csignal>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <thread>
 
 #include "errors.h"
 #include "filters.h"
 #include "output.h"
+#include "predict.h"
 #include "sampler.h"
 #include "selection.h"
+#include "step.h"
 
 namespace {
 
 using namespace compgen;
 using Clock = std::chrono::steady_clock;
 
+// Rows decoded at a time: our step goes over a batch several times, so it should stay in the cache; a graph has more
+// to do between its products, which is cheaper for many rows.
+constexpr std::int64_t SLOTS_OF_OWN = 60, SLOTS_OF_GRAPH = 256;
 constexpr std::int64_t PATIENCE = 20'000;  // draws in a row without a sample before giving up
 
 volatile std::sig_atomic_t interrupted = 0;
 
 struct Options {
-  std::string bundle, out = "-", temperature;
+  std::string bundle, input, out = "-", temperature, step = DEFAULT_STEP;
+  std::vector<std::string> given;  // names of options
+  bool raw = false;
   std::vector<std::string> filters;
   std::optional<std::int64_t> count, draws;
   std::optional<std::string> novelty;
@@ -138,22 +147,95 @@ nlohmann::json record_of(const Options& options, const std::vector<std::string>&
           {"seconds", seconds}};
 }
 
+bool is_tsv(const std::string& out) {
+  const auto suffix = std::filesystem::path(out).extension();
+  if (out != "-" && suffix != ".tsv" && suffix != ".jsonl") {
+    throw UserError(out + ": samples are written as .jsonl or .tsv");
+  }
+  return suffix == ".tsv";
+}
+
+// The library that runs the bundle, or our own step where it is asked for and can be had; sets the default batch.
 template <class Real>
-int run(Options options, const Bundle& bundle) {
+std::unique_ptr<Backend<Real>> open(Options& options, const Bundle& bundle) {
+  const bool own = options.step == "own" && bundle.has(STEP_WEIGHTS);
+  if (options.sampling.slots == 0) options.sampling.slots = own ? SLOTS_OF_OWN : SLOTS_OF_GRAPH;
+  return own ? make_own_backend<Real>(bundle) : make_backend<Real>(bundle, true);
+}
+
+// Every draw as it was made.
+template <class Real>
+int run_raw(Options& options, const Bundle& bundle) {
+  if (!options.draws || options.count || !options.filters.empty() || options.choice.made() || is_tsv(options.out)) {
+    throw UserError("--raw writes the draws of --draws as .jsonl, without filters or choices");
+  }
+  const auto backend = open<Real>(options, bundle);
+  options.sampling.stop = options.sampling.start + *options.draws;
+  Output output(options.out);
+  sample<Real>(bundle, *backend, options.sampling, [&](Draw&& draw) {
+    output.line(as_json(draw));
+    return !interrupted;
+  });
+  if (interrupted) return 130;
+  output.finish();
+  return 0;
+}
+
+// The first column of a file, or of standard input: a source a line, tokens with blanks between them.
+std::vector<Tokens> read_sources(const std::string& input, const std::vector<std::string>& vocabulary) {
+  std::map<std::string, std::int32_t> ids;
+  for (std::size_t id = SPECIALS; id < vocabulary.size(); ++id) ids[vocabulary[id]] = static_cast<std::int32_t>(id);
+  std::ifstream file;
+  if (input != "-") file.open(input);
+  if (!file) throw UserError(input + ": cannot be read");
+  std::istream& stream = input == "-" ? std::cin : file;
+  std::vector<Tokens> sources;
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream words(line.substr(0, line.find('\t')));
+    Tokens source;
+    for (std::string word; words >> word;) {
+      const auto found = ids.find(word);
+      if (found == ids.end()) {
+        throw UserError(input + ", line " + std::to_string(sources.size() + 1) + ": token '" + word +
+                        "' is not in the vocabulary");
+      }
+      source.push_back(found->second);
+    }
+    if (source.empty()) throw UserError(input + ", line " + std::to_string(sources.size() + 1) + ": no tokens");
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
+// A predictor's answers, in the order of the sources.
+template <class Real>
+int run_predictor(Options& options, const Bundle& bundle) {
+  const bool tsv = is_tsv(options.out);
+  const auto sources = read_sources(options.input, bundle.vocabulary);
+  const auto backend = open<Real>(options, bundle);
+  Output output(options.out);
+  const auto found = answers<Real>(bundle, *backend, sources, options.sampling.slots, options.sampling.workers);
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    output.line(tsv ? as_tsv(sources[k], found[k].target, bundle.vocabulary)
+                    : as_json(sources[k], found[k].target, found[k].log_prob, bundle.vocabulary));
+  }
+  output.finish();
+  return 0;
+}
+
+template <class Real>
+int run(Options& options, const Bundle& bundle) {
   const auto began = Clock::now();
   const Training training(bundle.pool);
   const FilterOptions drawing = options.choice.drawing(options.filter);
   Filter filter(drawing, training);
   options.sampling.unwanted = filter.unwanted();
   options.sampling.stop = options.draws ? options.sampling.start + *options.draws : std::int64_t{1} << 62;
-  const bool tsv = std::filesystem::path(options.out).extension() == ".tsv";
-  if (options.out != "-" && !tsv && std::filesystem::path(options.out).extension() != ".jsonl") {
-    throw UserError(options.out + ": samples are written as .jsonl or .tsv");
-  }
-  const auto backend = make_backend<Real>(bundle);
+  const bool tsv = is_tsv(options.out);
+  const auto backend = open<Real>(options, bundle);
   Output output(options.out);
   const auto write = [&](const Sample& one) {
-    output.line(tsv ? as_tsv(one, bundle.vocabulary) : as_json(one, bundle.vocabulary));
+    output.line(tsv ? as_tsv(one.source, one.target, bundle.vocabulary) : as_json(one, bundle.vocabulary));
   };
   std::vector<Sample> kept;
   std::int64_t last = 0;
@@ -213,15 +295,32 @@ int run(Options options, const Bundle& bundle) {
   return 0;
 }
 
-int dispatch(Options options) {
-  options.filter = read_filters(options);
-  if (!options.count && !options.draws) {
+// What a predictor has no use for is an error, and so is a generator's --input.
+void check_options(const Options& options, bool predicts) {
+  const std::set<std::string> of_predictors = {"bundle", "--input", "--output", "--batch", "--workers", "--step"};
+  for (const auto& name : options.given) {
+    if (predicts && of_predictors.count(name) == 0) throw UserError("a predictor has no use for " + name);
+    if (!predicts && name == "--input") throw UserError("a generator has no use for --input");
+  }
+  if (predicts && options.input.empty()) throw UserError("say what to predict from: --input FILE, or -");
+  if (!predicts && !options.count && !options.draws) {
     throw UserError("say how many samples to keep (-n) or how many draws to make (--draws)");
   }
+}
+
+template <class Real>
+int dispatch(Options& options, const Bundle& bundle) {
+  if (bundle.predicts) return run_predictor<Real>(options, bundle);
+  return options.raw ? run_raw<Real>(options, bundle) : run<Real>(options, bundle);
+}
+
+int dispatch(Options& options) {
+  options.filter = read_filters(options);
   const Bundle bundle(options.bundle);
+  check_options(options, bundle.predicts);
   options.sampling.temperature = bundle.temperature;
   read_temperature(options.temperature, options.sampling.temperature);
-  return bundle.dtype == "float64" ? run<double>(options, bundle) : run<float>(options, bundle);
+  return bundle.dtype == "float64" ? dispatch<double>(options, bundle) : dispatch<float>(options, bundle);
 }
 
 }  // namespace
@@ -230,7 +329,7 @@ int main(int argc, char** argv) {
   Options options;
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.sampling.workers = cores;
-  CLI::App app{"New examples from a generator's bundle: the samples of `compgen sample`, without Python."};
+  CLI::App app{"New examples from a generator's bundle, as `compgen sample` gives them; or a predictor's answers."};
   const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 61);
   app.add_option("bundle", options.bundle, "A folder that `compgen export` wrote.")->required();
   app.add_option("-n", options.count, "Stop when so many samples are kept.")->check(positive);
@@ -253,14 +352,23 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.sampling.seed, "Names a stream of samples.")->capture_default_str();
   app.add_option("--start", options.sampling.start, "The first address of the stream to draw.")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 61));
-  app.add_option("--batch", options.sampling.slots, "Rows decoded at a time by each worker.")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
+  app.add_option("--batch", options.sampling.slots,
+                 "Rows decoded at a time by each worker; by default " + std::to_string(SLOTS_OF_OWN) +
+                     " for our own step, " + std::to_string(SLOTS_OF_GRAPH) + " for a graph.")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
+  app.add_option("--input", options.input, "Predictors: a file of sources, a line each, or -.");
+  app.add_flag("--raw", options.raw, "Write every draw as it was made, as token ids, to compare runtimes.");
+  app.add_option("--step", options.step, "What decodes: own (our code, where the bundle has its weights), or graph.")
+      ->check(CLI::IsMember({"own", "graph"}))
       ->capture_default_str();
   app.add_option("--workers", options.sampling.workers, "Threads.")->check(CLI::Range(1, 1024))->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const auto* option : app.get_options()) {
+    if (option->count() > 0) options.given.push_back(option->get_name());
   }
   for (const int signal : {SIGINT, SIGTERM}) {
     std::signal(signal, [](int) { interrupted = 1; });

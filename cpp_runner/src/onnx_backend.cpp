@@ -91,10 +91,12 @@ class Graph {
 template <class Real>
 class OnnxBackend final : public Backend<Real> {
  public:
-  explicit OnnxBackend(const Bundle& bundle)
-      : bundle_(bundle),
-        step_(env_, bundle, "step.onnx",
-              {"next_token", "log_probs", "next_half", "next_hidden", "next_cell", "next_fed"}) {
+  OnnxBackend(const Bundle& bundle, bool decodes) : bundle_(bundle) {
+    if (decodes) {
+      step_ = std::make_unique<Graph>(
+          env_, bundle, "step.onnx",
+          names({"next_token", "log_probs", "next_half", "next_hidden", "next_cell", "next_fed"}));
+    }
     if (bundle.prototypes > 0) {
       encoder_ = std::make_unique<Graph>(env_, bundle, "encoder.onnx", names({"keys", "values", "final"}));
     }
@@ -137,7 +139,7 @@ class OnnxBackend final : public Backend<Real> {
   void step(Batch<Real>& batch) override {
     const std::int64_t b = batch.rows, n = bundle_.prototypes, a = bundle_.attention, h = bundle_.hidden;
     const std::int64_t f = bundle_.output, v = static_cast<std::int64_t>(bundle_.vocabulary.size());
-    const std::int64_t t = bundle_.pool.longest();
+    const std::int64_t t = batch.width;
     std::vector<Ort::Value> results;
     results.push_back(view(batch.next_token, {b}));
     results.push_back(view(batch.log_probs, {b, v}));
@@ -145,7 +147,7 @@ class OnnxBackend final : public Backend<Real> {
     results.push_back(view(batch.next_hidden, {b, h}));
     results.push_back(view(batch.next_cell, {b, h}));
     results.push_back(view(batch.next_fed, {b, f}));
-    step_.run(
+    step_->run(
         [&](const std::string& name) {
           if (name == "token") return view(batch.token, {b});
           if (name == "position") return view(batch.position, {b});
@@ -158,7 +160,7 @@ class OnnxBackend final : public Backend<Real> {
           if (name == "keys") return view(batch.keys, {b, n, t, a});
           if (name == "values") return view(batch.values, {b, n, t, a});
           if (name == "memory_tokens") return view(batch.memory_tokens, {b, n, t});
-          step_.unknown(name);
+          step_->unknown(name);
         },
         results);
   }
@@ -186,19 +188,18 @@ class OnnxBackend final : public Backend<Real> {
   Ort::Env env_{ORT_LOGGING_LEVEL_FATAL, "compgen"};  // what goes wrong is thrown, in one line
   Ort::MemoryInfo memory_ = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
   const Bundle& bundle_;
-  Graph step_;
-  std::unique_ptr<Graph> encoder_, start_;
+  std::unique_ptr<Graph> step_, encoder_, start_;
 };
 
 }  // namespace
 
 template <class Real>
-std::unique_ptr<Backend<Real>> make_backend(const Bundle& bundle) {
+std::unique_ptr<Backend<Real>> make_backend(const Bundle& bundle, bool decodes) {
   open_library();
-  return std::make_unique<OnnxBackend<Real>>(bundle);
+  return std::make_unique<OnnxBackend<Real>>(bundle, decodes);
 }
 
-template std::unique_ptr<Backend<float>> make_backend<float>(const Bundle&);
-template std::unique_ptr<Backend<double>> make_backend<double>(const Bundle&);
+template std::unique_ptr<Backend<float>> make_backend<float>(const Bundle&, bool);
+template std::unique_ptr<Backend<double>> make_backend<double>(const Bundle&, bool);
 
 }  // namespace compgen

@@ -44,6 +44,17 @@ std::string rounded(double number) {
 
 }  // namespace
 
+std::string as_json(const Draw& draw) {
+  return R"({"index":)" + std::to_string(draw.index) + R"(,"tokens":)" + nlohmann::json(draw.tokens).dump() +
+         R"(,"finished":)" + (draw.finished ? "true" : "false") + "}";
+}
+
+std::string as_json(const Tokens& source, const Tokens& target, double log_prob,
+                    const std::vector<std::string>& vocabulary) {
+  return R"({"source":)" + list(source, vocabulary) + R"(,"target":)" + list(target, vocabulary) + R"(,"log_prob":)" +
+         rounded(log_prob) + "}";
+}
+
 std::string as_json(const Sample& sample, const std::vector<std::string>& vocabulary) {
   std::string text = R"({"source":)" + list(sample.source, vocabulary) + R"(,"target":)" +
                      list(sample.target, vocabulary) + R"(,"index":)" + std::to_string(sample.index) +
@@ -55,8 +66,8 @@ std::string as_json(const Sample& sample, const std::vector<std::string>& vocabu
   return text + "}";
 }
 
-std::string as_tsv(const Sample& sample, const std::vector<std::string>& vocabulary) {
-  return words(sample.source, vocabulary) + "\t" + words(sample.target, vocabulary);
+std::string as_tsv(const Tokens& source, const Tokens& target, const std::vector<std::string>& vocabulary) {
+  return words(source, vocabulary) + "\t" + words(target, vocabulary);
 }
 
 Output::Output(const std::string& out) : goal_(out) {

@@ -11,8 +11,13 @@
 namespace compgen {
 
 std::string as_json(const Sample& sample, const std::vector<std::string>& vocabulary);
+// A draw as it was made, its tokens as ids.
+std::string as_json(const Draw& draw);
+// An answer of a predictor.
+std::string as_json(const Tokens& source, const Tokens& target, double log_prob,
+                    const std::vector<std::string>& vocabulary);
 // Throws UserError if a token holds a blank.
-std::string as_tsv(const Sample& sample, const std::vector<std::string>& vocabulary);
+std::string as_tsv(const Tokens& source, const Tokens& target, const std::vector<std::string>& vocabulary);
 
 // A file that is written under a temporary name beside its goal and moved there by `finish`; `-` is standard output.
 class Output {

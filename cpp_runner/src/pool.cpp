@@ -1,62 +1,15 @@
 #include "pool.h"
 
 #include <algorithm>
-#include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "errors.h"
 #include "random.h"
+#include "safetensors.h"
 
 namespace compgen {
 namespace {
 
 constexpr double LARGEST = 0x1p53;  // tuples that 53 random bits can tell apart
-
-struct Array {
-  std::vector<std::int64_t> shape, values;
-};
-
-template <class T>
-std::vector<std::int64_t> as_integers(const char* data, std::size_t count) {
-  std::vector<std::int64_t> values(count);
-  for (std::size_t k = 0; k < count; ++k) {
-    T value;
-    std::memcpy(&value, data + k * sizeof(T), sizeof(T));  // nothing says that the file is aligned
-    values[k] = static_cast<std::int64_t>(value);
-  }
-  return values;
-}
-
-// One tensor of a safetensors file: eight bytes of length, a JSON header of that length, data.
-Array tensor(const std::string& file, const nlohmann::json& header, std::size_t data, const char* name,
-             std::size_t rank) {
-  const auto& entry = header.at(name);
-  Array array{entry.at("shape").get<std::vector<std::int64_t>>(), {}};
-  const auto offsets = entry.at("data_offsets").get<std::vector<std::size_t>>();
-  const auto dtype = entry.at("dtype").get<std::string>();
-  const std::size_t size = dtype == "U8" ? 1 : dtype == "U16" ? 2 : dtype == "I32" ? 4 : dtype == "I64" ? 8 : 0;
-  if (array.shape.size() != rank || !size) {
-    throw UserError(std::string(name) + " is " + dtype + " of rank " + std::to_string(array.shape.size()) +
-                    ", expected integers of rank " + std::to_string(rank));
-  }
-  std::size_t count = 1;
-  for (const std::int64_t length : array.shape) {
-    if (length < 0 || (length > 0 && count > file.size() / static_cast<std::size_t>(length))) {
-      throw UserError(std::string(name) + " is larger than the file");
-    }
-    count *= static_cast<std::size_t>(length);
-  }
-  const std::size_t room = file.size() - data;
-  if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > room || offsets[1] - offsets[0] != count * size) {
-    throw UserError(std::string(name) + " does not fit the file");
-  }
-  const char* begin = file.data() + data + offsets[0];
-  array.values = size == 1   ? as_integers<std::uint8_t>(begin, count)
-                 : size == 2 ? as_integers<std::uint16_t>(begin, count)
-                 : size == 4 ? as_integers<std::int32_t>(begin, count)
-                             : as_integers<std::int64_t>(begin, count);
-  return array;
-}
 
 bool outside(const std::vector<std::int64_t>& ids, std::int64_t size) {
   return std::any_of(ids.begin(), ids.end(), [size](std::int64_t id) { return id < 0 || id >= size; });
@@ -65,21 +18,10 @@ bool outside(const std::vector<std::int64_t>& ids, std::int64_t size) {
 }  // namespace
 
 Pool::Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabulary) : prototypes_(prototypes) {
-  std::uint64_t length = 0;
-  if (file.size() < 8) throw UserError("not a safetensors file");
-  std::memcpy(&length, file.data(), 8);
-  if (length > file.size() - 8) throw UserError("not a safetensors file");
-  const std::size_t data = 8 + static_cast<std::size_t>(length);
-  Array tokens, members, starts, counts;
-  try {
-    const auto header = nlohmann::json::parse(file.begin() + 8, file.begin() + static_cast<std::ptrdiff_t>(data));
-    tokens = tensor(file, header, data, "tokens", 2);
-    members = tensor(file, header, data, "members", 1);
-    starts = tensor(file, header, data, "starts", 2);
-    counts = tensor(file, header, data, "counts", 2);
-  } catch (const nlohmann::json::exception& error) {
-    throw UserError(std::string("not a prototype pool: ") + error.what());
-  }
+  const Safetensors arrays(file);
+  const auto tokens = arrays.integers("tokens", 2);
+  auto members = arrays.integers("members", 1), starts = arrays.integers("starts", 2);
+  auto counts = arrays.integers("counts", 2);
   if (starts.shape != counts.shape || starts.shape[1] != prototypes) {
     throw UserError("starts and counts are not those of " + std::to_string(prototypes) + " prototypes");
   }

@@ -87,21 +87,11 @@ class Slots {
         sampling_(sampling),
         exchange_(exchange),
         v_(static_cast<std::int64_t>(bundle.vocabulary.size())),
-        memory_(bundle.prototypes * bundle.pool.longest()) {
-    const std::int64_t slots = sampling.slots;
-    const auto make = [slots](auto& array, std::int64_t size) {
-      array.assign(static_cast<std::size_t>(slots * size), {});
-    };
-    make(batch_.token, 1), make(batch_.position, 1), make(batch_.half, 1), make(batch_.uniform, 1);
-    make(batch_.hidden, bundle.hidden), make(batch_.cell, bundle.hidden), make(batch_.fed, bundle.output);
-    make(batch_.keys, memory_ * bundle.attention), make(batch_.values, memory_ * bundle.attention);
-    make(batch_.memory_tokens, memory_);
-    make(batch_.next_token, 1), make(batch_.next_half, 1), make(batch_.log_probs, v_);
-    make(batch_.next_hidden, bundle.hidden), make(batch_.next_cell, bundle.hidden);
-    make(batch_.next_fed, bundle.output);
+        memory_(bundle.prototypes * bundle.pool.longest()),
+        batch_(bundle, sampling.slots, bundle.pool.longest()) {
     batch_.temperature = {static_cast<Real>(sampling.temperature[0]), static_cast<Real>(sampling.temperature[1])};
-    make(numbers_, bundle.max_length);
-    draws_.resize(static_cast<std::size_t>(slots));
+    numbers_.resize(static_cast<std::size_t>(sampling.slots * bundle.max_length));
+    draws_.resize(static_cast<std::size_t>(sampling.slots));
   }
 
   void run() {
@@ -119,11 +109,7 @@ class Slots {
           ended.push_back(row);
         }
       }
-      std::swap(batch_.token, batch_.next_token);
-      std::swap(batch_.half, batch_.next_half);
-      std::swap(batch_.hidden, batch_.next_hidden);
-      std::swap(batch_.cell, batch_.next_cell);
-      std::swap(batch_.fed, batch_.next_fed);
+      batch_.advance();
       if (finished.empty()) continue;
       exchange_.give(std::move(finished));
       replace(ended);

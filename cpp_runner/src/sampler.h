@@ -35,7 +35,7 @@ struct Sampling {
   std::uint64_t seed = 0;
   std::int64_t start = 0, stop = 0;  // addresses start .. stop - 1
   std::array<double, 2> temperature{};
-  std::int64_t slots = 256;  // rows of a batch
+  std::int64_t slots = 0;  // rows of a batch
   int workers = 1;
   // A draw whose source is one of these is given up there, and has no target.
   const std::unordered_set<std::string>* unwanted = nullptr;

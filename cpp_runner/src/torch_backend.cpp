@@ -49,7 +49,7 @@ class TorchBackend final : public Backend<Real> {
 
   void step(Batch<Real>& batch) override {
     const std::int64_t b = batch.rows, n = bundle_.prototypes, a = bundle_.attention, h = bundle_.hidden;
-    const std::int64_t t = bundle_.pool.longest();
+    const std::int64_t t = batch.width;
     const auto results = call("step",
                               {view(batch.token, {b}), view(batch.hidden, {b, h}), view(batch.cell, {b, h}),
                                view(batch.fed, {b, bundle_.output}), view(batch.position, {b}), view(batch.half, {b}),
@@ -97,11 +97,11 @@ class TorchBackend final : public Backend<Real> {
 }  // namespace
 
 template <class Real>
-std::unique_ptr<Backend<Real>> make_backend(const Bundle& bundle) {
+std::unique_ptr<Backend<Real>> make_backend(const Bundle& bundle, bool) {
   return std::make_unique<TorchBackend<Real>>(bundle);
 }
 
-template std::unique_ptr<Backend<float>> make_backend<float>(const Bundle&);
-template std::unique_ptr<Backend<double>> make_backend<double>(const Bundle&);
+template std::unique_ptr<Backend<float>> make_backend<float>(const Bundle&, bool);
+template std::unique_ptr<Backend<double>> make_backend<double>(const Bundle&, bool);
 
 }  // namespace compgen

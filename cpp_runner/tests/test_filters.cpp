@@ -81,11 +81,11 @@ TEST_CASE("samples as lines") {
   sample.prototypes = {3, 4};
   CHECK(as_json(sample, vocabulary) ==
         R"({"source":["a\"b","é"],"target":["c d"],"index":12,"log_prob":-0.5,"prototypes":[3,4]})");
-  CHECK_THROWS_AS(as_tsv(sample, vocabulary), UserError);
+  CHECK_THROWS_AS(as_tsv(sample.source, sample.target, vocabulary), UserError);
   sample.target = {7};
   sample.votes = {2, 3};
   sample.log_prob = -3;
-  CHECK(as_tsv(sample, vocabulary) == "a\"b é\té");
+  CHECK(as_tsv(sample.source, sample.target, vocabulary) == "a\"b é\té");
   CHECK(as_json(sample, vocabulary) ==
         R"({"source":["a\"b","é"],"target":["é"],"index":12,"log_prob":-3.0,"prototypes":[3,4],"votes":[2,3]})");
 }

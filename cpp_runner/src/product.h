@@ -1,0 +1,143 @@
+// Matrix products of a batch with weights that stay the same: both factors are copied into the order in which the
+// innermost loop reads them, weights once and for all.
+//
+// The loop holds a tile of ROWS x COLUMNS sums in the processor's registers, and adds to it a column of the left factor
+// times a row of the right one. COLUMNS is two vector registers; ROWS is what the rest of the registers allow. The
+// inner dimension goes in stretches of DEPTH, so that a stretch of the whole batch stays in the second-level cache.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace compgen {
+
+#if defined(__AVX512F__)
+constexpr std::int64_t REGISTER = 64, ROWS = 12;  // bytes of a vector register; 24 of 32 registers are sums
+#elif defined(__AVX2__)
+constexpr std::int64_t REGISTER = 32, ROWS = 6;  // 12 of 16 registers are sums
+#else
+constexpr std::int64_t REGISTER = 16, ROWS = 4;
+#endif
+constexpr std::int64_t DEPTH = 512;
+
+template <class Real>
+constexpr std::int64_t LANES = REGISTER / static_cast<std::int64_t>(sizeof(Real));
+template <class Real>
+constexpr std::int64_t COLUMNS = 2 * LANES<Real>;
+
+constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
+
+// The left factor (M, K), in strips of ROWS rows.
+template <class Real>
+class Left {
+ public:
+  // Makes room for `rows` x `depth`. What is in it stays only as long as both stay the same.
+  void shape(std::int64_t rows, std::int64_t depth) {
+    rows_ = rows, depth_ = depth;
+    data_.resize(static_cast<std::size_t>(rounded_up(rows, ROWS) * depth));
+  }
+
+  // Sets columns first .. first + width - 1 from a matrix of `width` columns, whose rows are `stride` apart.
+  void put(std::int64_t first, const Real* from, std::int64_t width, std::int64_t stride) {
+    for (std::int64_t strip = 0; strip < rows_; strip += ROWS) {
+      const std::int64_t rows = std::min(ROWS, rows_ - strip);
+      for (std::int64_t k = 0; k < width; ++k) {
+        Real* const to = place(strip, first + k);
+        for (std::int64_t row = 0; row < rows; ++row) to[row] = from[(strip + row) * stride + k];
+      }
+    }
+  }
+
+  std::int64_t rows() const { return rows_; }
+  std::int64_t depth() const { return depth_; }
+  const Real* at(std::int64_t strip, std::int64_t k) const { return const_cast<Left*>(this)->place(strip, k); }
+
+ private:
+  // Stretches of DEPTH columns lie one after another, each with all strips.
+  Real* place(std::int64_t strip, std::int64_t k) {
+    const std::int64_t stretch = k / DEPTH * DEPTH, width = std::min(DEPTH, depth_ - stretch);
+    return data_.data() + stretch * rounded_up(rows_, ROWS) + strip * width + (k - stretch) * ROWS;
+  }
+
+  std::int64_t rows_ = 0, depth_ = 0;
+  std::vector<Real> data_;
+};
+
+// The right factor (K, N), in panels of COLUMNS columns.
+template <class Real>
+class Right {
+ public:
+  Right() = default;
+  Right(const Real* matrix, std::int64_t depth, std::int64_t columns) : depth_(depth), columns_(columns) {
+    data_.assign(static_cast<std::size_t>(depth * rounded_up(columns, COLUMNS<Real>)), Real{0});
+    for (std::int64_t k = 0; k < depth; ++k) {
+      for (std::int64_t column = 0; column < columns; ++column) {
+        const std::int64_t panel = column / COLUMNS<Real> * COLUMNS<Real>;
+        data_[static_cast<std::size_t>(place(panel, k) + column - panel)] = matrix[k * columns + column];
+      }
+    }
+  }
+
+  // Writes the product to a matrix whose rows are `stride` apart.
+  void product(const Left<Real>& left, Real* out, std::int64_t stride) const {
+    for (std::int64_t k = 0; k < depth_; k += DEPTH) {
+      const std::int64_t depth = std::min(DEPTH, depth_ - k);
+      for (std::int64_t panel = 0; panel < columns_; panel += COLUMNS<Real>) {
+        const std::int64_t columns = std::min(COLUMNS<Real>, columns_ - panel);
+        for (std::int64_t strip = 0; strip < left.rows(); strip += ROWS) {
+          const std::int64_t rows = std::min(ROWS, left.rows() - strip);
+          Real* const to = out + strip * stride + panel;
+          tile(depth, left.at(strip, k), data_.data() + place(panel, k), to, stride, rows, columns, k > 0);
+        }
+      }
+    }
+  }
+
+ private:
+  // A vector register; aligned like the number, so that it may be read from anywhere.
+  typedef Real Vector __attribute__((vector_size(REGISTER), aligned(alignof(Real)), may_alias));
+
+  static void tile(std::int64_t depth, const Real* a, const Real* b, Real* out, std::int64_t stride, std::int64_t rows,
+                   std::int64_t columns, bool add) {
+    Vector sums[ROWS][2] = {};
+    for (std::int64_t k = 0; k < depth; ++k, a += ROWS, b += COLUMNS<Real>) {
+      const Vector first = *reinterpret_cast<const Vector*>(b);
+      const Vector second = *reinterpret_cast<const Vector*>(b + LANES<Real>);
+#pragma GCC unroll 12
+      for (std::int64_t row = 0; row < ROWS; ++row) {
+        sums[row][0] += a[row] * first;
+        sums[row][1] += a[row] * second;
+      }
+    }
+    if (rows == ROWS && columns == COLUMNS<Real>) {
+#pragma GCC unroll 12
+      for (std::int64_t row = 0; row < ROWS; ++row) {
+        auto* const to = reinterpret_cast<Vector*>(out + row * stride);
+        auto* const next = reinterpret_cast<Vector*>(out + row * stride + LANES<Real>);
+        *to = add ? *to + sums[row][0] : sums[row][0];
+        *next = add ? *next + sums[row][1] : sums[row][1];
+      }
+      return;
+    }
+    Real edge[ROWS][COLUMNS<Real>];
+    std::memcpy(edge, sums, sizeof(edge));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t column = 0; column < columns; ++column) {
+        Real& to = out[row * stride + column];
+        to = add ? to + edge[row][column] : edge[row][column];
+      }
+    }
+  }
+
+  std::int64_t place(std::int64_t panel, std::int64_t k) const {
+    const std::int64_t stretch = k / DEPTH * DEPTH, width = std::min(DEPTH, depth_ - stretch);
+    return stretch * rounded_up(columns_, COLUMNS<Real>) + panel * width + (k - stretch) * COLUMNS<Real>;
+  }
+
+  std::int64_t depth_ = 0, columns_ = 0;
+  std::vector<Real> data_;
+};
+
+}  // namespace compgen

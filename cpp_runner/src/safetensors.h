@@ -1,0 +1,41 @@
+// Arrays in a safetensors file: eight bytes of length, a JSON header of that length, data.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace compgen {
+
+template <class T>
+struct Array {
+  std::vector<std::int64_t> shape;
+  std::vector<T> values;
+};
+
+class Safetensors {
+ public:
+  // `file` is the content, which must outlive this. Throws UserError if it is no safetensors file.
+  explicit Safetensors(const std::string& file);
+
+  bool has(const std::string& name) const { return entries_.count(name) > 0; }
+  // Integers of 1, 2 (both without sign), 4 or 8 bytes. Throws UserError: there is no such array of this rank.
+  Array<std::int64_t> integers(const std::string& name, std::size_t rank) const;
+  // Numbers of the precision of Real. Throws UserError: there is no such array of this shape.
+  template <class Real>
+  std::vector<Real> reals(const std::string& name, const std::vector<std::int64_t>& shape) const;
+
+ private:
+  struct Entry {
+    std::string dtype;
+    std::vector<std::int64_t> shape;
+    std::size_t begin, count, size;  // of the data: its first byte in the file, numbers, bytes of each
+  };
+  const Entry& entry(const std::string& name) const;
+
+  const std::string& file_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace compgen

@@ -1,0 +1,295 @@
+#include "step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "errors.h"
+#include "product.h"
+#include "safetensors.h"
+
+namespace compgen {
+namespace {
+
+constexpr double BANNED = -1e9;  // the logit of a token that may not come
+constexpr double LEAST = 1e-20;  // added to probabilities, so that they have logarithms
+
+template <class Real>
+Real sigmoid(Real x) {
+  return Real{1} / (Real{1} + std::exp(-x));
+}
+
+// What a thread needs between one line of the step and the next.
+template <class Real>
+struct Scratch {
+  Left<Real> state, combined, left;
+  std::vector<Real> gates, queries, contexts, by_position, scores, logits;
+};
+
+template <class T>
+T* room(std::vector<T>& array, std::int64_t size) {
+  if (static_cast<std::int64_t>(array.size()) < size) array.resize(static_cast<std::size_t>(size));
+  return array.data();
+}
+
+}  // namespace
+
+// Symbols as in compgen/models: H hidden, F output fed back (S, its part of the state: F or 0), n memories, A attention,
+// K position clip, V vocabulary, T tokens of a memory with its padding.
+template <class Real>
+struct Step<Real>::Weights {
+  std::int64_t h, f, s, n, a, clip, v;
+  bool tanh, copying;
+  std::vector<Real> token_gates, token_queries;  // (V, 4H), (V, nA)
+  Right<Real> state_gates, state_queries;        // (S + H, 4H), (S + H, nA)
+  std::vector<Right<Real>> position_keys;        // n of (A, 2K + 1)
+  std::vector<Right<Real>> position_values;      // n of (2K + 1, A)
+  Right<Real> combine, project;                  // (H + nA, F), (F, V)
+  std::vector<Real> combine_bias, project_bias;  // (F), (V)
+
+  explicit Weights(const Bundle& bundle)
+      : h(bundle.hidden),
+        f(bundle.output),
+        s(bundle.network.feed ? f : 0),
+        n(bundle.prototypes),
+        a(bundle.attention),
+        clip(bundle.network.positions),
+        v(static_cast<std::int64_t>(bundle.vocabulary.size())),
+        tanh(bundle.network.tanh),
+        copying(bundle.network.copying) {
+    const Safetensors file(bundle.file(STEP_WEIGHTS));
+    const auto right = [&file](const std::string& name, std::int64_t rows, std::int64_t columns) {
+      return Right<Real>(file.reals<Real>(name, {rows, columns}).data(), rows, columns);
+    };
+    token_gates = file.reals<Real>("token_gates", {v, 4 * h});
+    state_gates = right("state_gates", s + h, 4 * h);
+    combine = right("combine", h + n * a, f);
+    combine_bias = file.reals<Real>("combine_bias", {f});
+    project = right("project", f, v);
+    project_bias = file.reals<Real>("project_bias", {v});
+    if (n == 0) return;
+    token_queries = file.reals<Real>("token_queries", {v, n * a});
+    state_queries = right("state_queries", s + h, n * a);
+    if (clip == 0) return;
+    const std::int64_t positions = 2 * clip + 1;
+    const auto keys = file.reals<Real>("position_keys", {n, a, positions});
+    const auto values = file.reals<Real>("position_values", {n, positions, a});
+    for (std::int64_t slot = 0; slot < n; ++slot) {
+      position_keys.emplace_back(keys.data() + slot * a * positions, a, positions);
+      position_values.emplace_back(values.data() + slot * a * positions, positions, a);
+    }
+  }
+
+  void run(Batch<Real>& batch, Scratch<Real>& scratch) const {
+    const std::int64_t rows = batch.rows;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto token = batch.token[static_cast<std::size_t>(row)];
+      if (token < 0 || token >= v) throw UserError("the network gives a token outside the vocabulary");
+    }
+    scratch.state.shape(rows, s + h);
+    if (s > 0) scratch.state.put(0, batch.fed.data(), s, f);
+    scratch.state.put(s, batch.hidden.data(), h, h);
+    recur(batch, scratch);
+    scratch.combined.shape(rows, h + n * a);
+    scratch.combined.put(0, batch.next_hidden.data(), h, h);
+    if (n > 0) {
+      scratch.state.put(s, batch.next_hidden.data(), h, h);
+      attend(batch, scratch);
+      scratch.combined.put(h, scratch.contexts.data(), n * a, n * a);
+    }
+    Real* const u = batch.next_fed.data();
+    combine.product(scratch.combined, u, f);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t k = 0; k < f; ++k) u[row * f + k] += combine_bias[static_cast<std::size_t>(k)];
+    }
+    scratch.left.shape(rows, f);
+    scratch.left.put(0, u, f, f);
+    Real* const logits = room(scratch.logits, rows * v);
+    project.product(scratch.left, logits, v);
+    for (std::int64_t row = 0; row < rows; ++row) write(batch, scratch, row);
+  }
+
+  // The LSTM: gates in the order input, forget, candidate, output.
+  void recur(Batch<Real>& batch, Scratch<Real>& scratch) const {
+    Real* const all = room(scratch.gates, batch.rows * 4 * h);
+    state_gates.product(scratch.state, all, 4 * h);
+    for (std::int64_t row = 0; row < batch.rows; ++row) {
+      const Real* const gates = all + row * 4 * h;
+      const Real* const read = token_gates.data() + batch.token[static_cast<std::size_t>(row)] * 4 * h;
+      const Real* const cell = batch.cell.data() + row * h;
+      Real* const next_cell = batch.next_cell.data() + row * h;
+      Real* const next_hidden = batch.next_hidden.data() + row * h;
+#pragma GCC ivdep
+      for (std::int64_t k = 0; k < h; ++k) {
+        const Real enter = sigmoid(gates[k] + read[k]), forget = sigmoid(gates[h + k] + read[h + k]);
+        const Real candidate = std::tanh(gates[2 * h + k] + read[2 * h + k]);
+        const Real leave = sigmoid(gates[3 * h + k] + read[3 * h + k]);
+        next_cell[k] = forget * cell[k] + enter * candidate;
+        next_hidden[k] = leave * std::tanh(next_cell[k]);
+      }
+    }
+  }
+
+  // Attention with relative positions (compgen/models/attention.py). Leaves contexts (B, nA) and scores (B, n, T).
+  void attend(const Batch<Real>& batch, Scratch<Real>& scratch) const {
+    const std::int64_t rows = batch.rows, t = batch.width, positions = clip > 0 ? 2 * clip + 1 : 0;
+    Real* const queries = room(scratch.queries, rows * n * a);
+    Real* const contexts = room(scratch.contexts, rows * n * a);
+    Real* const scores = room(scratch.scores, rows * n * t);
+    state_queries.product(scratch.state, queries, n * a);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const Real* const read = token_queries.data() + batch.token[static_cast<std::size_t>(row)] * n * a;
+      Real* const query = queries + row * n * a;
+      for (std::int64_t k = 0; k < n * a; ++k) query[k] += read[k];
+      if (!tanh) continue;
+#pragma GCC ivdep
+      for (std::int64_t k = 0; k < n * a; ++k) query[k] = std::tanh(query[k]);
+    }
+    for (std::int64_t slot = 0; slot < n; ++slot) {
+      Real* const by_position = room(scratch.by_position, rows * std::max<std::int64_t>(positions, 1));
+      if (positions > 0) {
+        scratch.left.shape(rows, a);
+        scratch.left.put(0, queries + slot * a, a, n * a);
+        position_keys[static_cast<std::size_t>(slot)].product(scratch.left, by_position, positions);
+      }
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const std::int64_t memory = row * n + slot;
+        attend_to(batch, row, slot, queries + memory * a, by_position + row * positions, scores + memory * t,
+                  contexts + memory * a);
+      }
+      if (positions == 0) continue;
+      scratch.left.shape(rows, positions);
+      scratch.left.put(0, by_position, positions, positions);
+      Real* const moved = room(scratch.gates, rows * a);
+      position_values[static_cast<std::size_t>(slot)].product(scratch.left, moved, a);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        Real* const context = contexts + (row * n + slot) * a;
+        for (std::int64_t k = 0; k < a; ++k) context[k] += moved[row * a + k];
+      }
+    }
+  }
+
+  // One row's attention to one of its memories. `by_position` gives the products of the query with the position keys,
+  // and is left with the attention weights summed by position.
+  void attend_to(const Batch<Real>& batch, std::int64_t row, std::int64_t slot, const Real* query, Real* by_position,
+                 Real* scores, Real* context) const {
+    const std::int64_t first = (row * n + slot) * batch.width;
+    const std::int64_t length = length_of(batch.memory_tokens.data() + first, batch.width);
+    const std::int64_t step = batch.position[static_cast<std::size_t>(row)];
+    const auto position = [&](std::int64_t j) { return std::clamp(j - step, -clip, clip) + clip; };
+    const Real *const keys = batch.keys.data() + first * a, *const values = batch.values.data() + first * a;
+    const Real scale = Real{1} / std::sqrt(static_cast<Real>(a));
+    Real highest = -std::numeric_limits<Real>::max();
+    for (std::int64_t j = 0; j < length; ++j) {
+      Real score = 0;
+      for (std::int64_t k = 0; k < a; ++k) score += query[k] * keys[j * a + k];
+      if (clip > 0) score += by_position[position(j)];
+      scores[j] = score * scale;
+      highest = std::max(highest, scores[j]);
+    }
+    Real weights[CHUNK], total = 0;
+    std::fill_n(context, a, Real{0});
+    if (clip > 0) std::fill_n(by_position, 2 * clip + 1, Real{0});
+    for (std::int64_t begin = 0; begin < length; begin += CHUNK) {
+      const std::int64_t count = std::min(CHUNK, length - begin);
+      for (std::int64_t k = 0; k < count; ++k) weights[k] = std::exp(scores[begin + k] - highest);
+      for (std::int64_t k = 0; k < count; ++k) {
+        total += weights[k];
+        if (clip > 0) by_position[position(begin + k)] += weights[k];
+        const Real* const value = values + (begin + k) * a;
+        for (std::int64_t i = 0; i < a; ++i) context[i] += weights[k] * value[i];
+      }
+    }
+    const Real share = Real{1} / total;
+    for (std::int64_t i = 0; i < a; ++i) context[i] *= share;
+    for (std::int64_t p = 0; clip > 0 && p <= 2 * clip; ++p) by_position[p] *= share;
+  }
+
+  static std::int64_t length_of(const std::int64_t* tokens, std::int64_t width) {
+    return std::find(tokens, tokens + width, std::int64_t{PAD}) - tokens;
+  }
+
+  // Words and copies in one distribution (appendix A.3 of R&R), and the token that the uniform number draws from it.
+  void write(Batch<Real>& batch, Scratch<Real>& scratch, std::int64_t row) const {
+    Real* const words = scratch.logits.data() + row * v;
+    Real highest = -std::numeric_limits<Real>::max(), total = 0;
+    for (std::int64_t k = 0; k < v; ++k) {
+      words[k] += project_bias[static_cast<std::size_t>(k)];
+      highest = std::max(highest, words[k]);
+    }
+    const std::int64_t memories = copying ? n : 0, t = batch.width;
+    for (std::int64_t slot = 0; slot < memories; ++slot) {
+      const std::int64_t first = (row * n + slot) * t, length = length_of(batch.memory_tokens.data() + first, t);
+      const Real* const scores = scratch.scores.data() + first;
+      for (std::int64_t j = 0; j < length; ++j) highest = std::max(highest, scores[j]);
+    }
+    Real* const log_probs = batch.log_probs.data() + row * v;
+    for (std::int64_t k = 0; k < v; ++k) {
+      log_probs[k] = words[k] - highest;
+      words[k] = std::exp(log_probs[k]);
+      total += words[k];
+    }
+    for (std::int64_t slot = 0; slot < memories; ++slot) {
+      const std::int64_t first = (row * n + slot) * t;
+      const std::int64_t* const tokens = batch.memory_tokens.data() + first;
+      const Real* const scores = scratch.scores.data() + first;
+      const std::int64_t length = length_of(tokens, t);
+      for (std::int64_t j = 0; j < length; ++j) {
+        if (tokens[j] < 0 || tokens[j] >= v) throw UserError("a prototype has a token outside the vocabulary");
+        const Real copied = std::exp(scores[j] - highest);
+        words[tokens[j]] += copied;
+        total += copied;
+      }
+    }
+    for (std::int64_t k = 0; k < v; ++k) {
+      log_probs[k] = copying ? std::log(words[k] / total + static_cast<Real>(LEAST)) : log_probs[k] - std::log(total);
+    }
+    draw(batch, row, log_probs, words);
+  }
+
+  // `weights` (V) is room for the distribution that is drawn from.
+  void draw(Batch<Real>& batch, std::int64_t row, const Real* log_probs, Real* weights) const {
+    const auto at = static_cast<std::size_t>(row);
+    const bool begins = batch.position[at] == 0;
+    const auto banned = [begins](std::int64_t k) {
+      return k == PAD || k == BOS || k == UNK || (begins && (k == EOS || k == SEP));
+    };
+    const Real warmth = batch.temperature[batch.half[at] > 0 ? 1 : 0];
+    std::int64_t best = 0;
+    Real highest = -std::numeric_limits<Real>::max();
+    for (std::int64_t k = 0; k < v; ++k) {
+      weights[k] = banned(k) ? static_cast<Real>(BANNED) : log_probs[k];
+      if (weights[k] > highest) highest = weights[k], best = k;
+    }
+    std::int64_t chosen = best;
+    if (warmth > 0) {
+      Real sum = 0;
+      for (std::int64_t k = 0; k < v; ++k) weights[k] = std::exp((weights[k] - highest) / warmth);
+      for (std::int64_t k = 0; k < v; ++k) weights[k] = sum += weights[k];
+      const Real edge = batch.uniform[at] * sum;
+      chosen = std::count_if(weights, weights + v, [edge](Real edge_of) { return edge_of <= edge; });
+      chosen = std::min(chosen, v - 1);
+    }
+    batch.next_token[at] = chosen;
+    batch.next_half[at] = std::max<std::int64_t>(batch.half[at], chosen == SEP);
+  }
+
+  static constexpr std::int64_t CHUNK = 64;  // attention weights at a time
+};
+
+template <class Real>
+Step<Real>::Step(const Bundle& bundle) : weights_(std::make_unique<const Weights>(bundle)) {}
+
+template <class Real>
+Step<Real>::~Step() = default;
+
+template <class Real>
+void Step<Real>::operator()(Batch<Real>& batch) const {
+  thread_local Scratch<Real> scratch;
+  weights_->run(batch, scratch);
+}
+
+template class Step<float>;
+template class Step<double>;
+
+}  // namespace compgen

@@ -1,0 +1,55 @@
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "product.h"
+
+using namespace compgen;
+
+namespace {
+
+// The product of whole numbers, for which any order of adding is exact.
+template <class Real>
+void check(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+  CAPTURE(rows);
+  CAPTURE(depth);
+  CAPTURE(columns);
+  std::mt19937 random(1);
+  const auto matrix = [&random](std::int64_t size) {
+    std::vector<Real> values(static_cast<std::size_t>(size));
+    for (auto& value : values) value = static_cast<Real>(static_cast<int>(random() % 19) - 9);
+    return values;
+  };
+  const auto a = matrix(rows * depth), b = matrix(depth * columns);
+  const Right<Real> right(b.data(), depth, columns);
+  Left<Real> left;
+  left.shape(rows, depth);
+  const std::int64_t middle = depth / 2, stride = columns + 3;
+  left.put(0, a.data(), middle, depth);
+  left.put(middle, a.data() + middle, depth - middle, depth);
+  std::vector<Real> out(static_cast<std::size_t>(rows * stride), Real{-1}), expected = out;
+  right.product(left, out.data(), stride);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      Real sum = 0;
+      for (std::int64_t k = 0; k < depth; ++k) {
+        sum += a[static_cast<std::size_t>(row * depth + k)] * b[static_cast<std::size_t>(k * columns + column)];
+      }
+      expected[static_cast<std::size_t>(row * stride + column)] = sum;
+    }
+  }
+  CHECK(out == expected);  // also between the rows, where nothing may be written
+}
+
+}  // namespace
+
+TEST_CASE("products are right for every size that does not fit the tiles") {
+  for (const std::int64_t rows : {1, 5, 12, 13, 30}) {
+    for (const std::int64_t depth : {1, 7, 512, 513, 1100}) {
+      for (const std::int64_t columns : {1, 16, 31, 32, 65}) {
+        check<float>(rows, depth, columns);
+        check<double>(rows, depth, columns);
+      }
+    }
+  }
+}
