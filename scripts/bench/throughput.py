@@ -1,22 +1,32 @@
-"""Samples per second: ONNX Runtime, TorchScript and eager PyTorch, against each other and the arithmetic limit.
+"""Samples per second of every runtime, against each other and the arithmetic limit.
 
     python scripts/bench/throughput.py runs/demo/recomb2.pt
 
-Two tables from one run. The first decodes one batch after another by continuous batching, prototypes encoded
-beforehand, one worker with all cores. The second is end to end: `compgen sample` as a user runs it (prototype choice,
-encoding, filters, writing) against the plain PyTorch loop: encode the batch's prototypes, decode until every row is
-done, next batch. It first checks that both give the same samples (up to draws at a float32 boundary). Medians over
-repeats. The limit is the multiplications of the decoding step at the measured rate of ONNX Runtime's matrix product,
-the faster of the two libraries here.
+One run prints two tables. The first decodes by continuous batching over few prototypes, encoded beforehand, in every
+runtime and at several batch sizes: the generator itself, and networks of fresh weights in the sizes of the paper's
+SCAN and morphology generators, whose sequences mean nothing. ONNX Runtime and the C++ runner have a worker a core, as
+`compgen sample` has; PyTorch has one worker and all cores. Tokens are those of samples; the limit is what they need
+in multiplications, without padding, at the measured rate of ONNX Runtime's matrix product. What the C++ runner takes
+to start is taken off.
+
+The second is end to end for the generator itself: `compgen sample` as a user runs it (start of the program, choice of
+prototypes, encoding, filters, writing) against the plain PyTorch loop: encode the batch's prototypes, decode until
+every row is done, next batch. It first checks that all give the same samples (up to draws at a float32 boundary).
+
+Medians over repeats. Without the C++ runner (`make cpp`) its rows are left out.
 """
 
 import argparse
+import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,23 +36,35 @@ import torch
 import torch.nn.functional as F
 from onnx import TensorProto, helper
 
-from compgen.api import Generator
-from compgen.export.bundle_writer import export
+from compgen.errors import UserError
+from compgen.export.assemble import assemble, seal
 from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
 from compgen.models.decoding import EOS, SEP, DecodingStep
-from compgen.models.network import lstm_cell
-from compgen.runtime import random
+from compgen.models.network import Network, lstm_cell
+from compgen.runtime import native, random
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.filters import Filter, FilterConfig, Training
 from compgen.runtime.onnx_backend import OnnxBackend
-from compgen.runtime.output import Sample, as_tsv, sample_writer
+from compgen.runtime.output import Sample, sample_writer
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.sampler import Addresses, Backend, Draw, Memories, run_slots
 from compgen.runtime.torchscript_backend import TorchScriptBackend
 from compgen.training.checkpoint import Checkpoint
 
-SEED, REPEATS = 11, 3
+SEED, REPEATS, SECONDS = 11, 3, 2.0
+PROTOTYPES = 256  # of the first table
+OWN: tuple[dict[str, int], list[int]] = ({}, [1, 64, 256, 1024])
+FRESH: dict[str, tuple[dict[str, int], list[int]]] = {  # sizes, and batches of the runtimes in Python
+    "SCAN's sizes, 512/64": (
+        {"hidden": 512, "encoder_hidden": 512, "embedding": 64, "output": 64, "attention": 128},
+        [1, 64, 256, 1024],
+    ),
+    "morphology's sizes, 1024/1024": (
+        {"hidden": 1024, "encoder_hidden": 512, "embedding": 1024, "output": 1024, "attention": 1024},
+        [1, 64, 256],
+    ),
+}
 
 
 def cpu_model() -> str:
@@ -88,8 +110,11 @@ def matrix_rates(hidden: int, threads: int) -> tuple[float, float]:
     return rate(lambda: x @ y, flops), rate(lambda: session.run(None, {"a": a}), flops)
 
 
-def flops_a_token(config: NetworkConfig, vocabulary: int, time_steps: int) -> float:
-    """Multiplications and additions of one row's decoding step; what the token read gives is looked up."""
+def flops_a_token(config: NetworkConfig, vocabulary: int, time_steps: float) -> float:
+    """Multiplications and additions of one row's decoding step over memories of so many tokens.
+
+    What the token read gives is looked up.
+    """
     c = config
     state = c.hidden + (c.output if c.feed else 0)
     gates = state * 4 * c.hidden
@@ -99,19 +124,65 @@ def flops_a_token(config: NetworkConfig, vocabulary: int, time_steps: int) -> fl
     return 2.0 * (gates + query + attend + write)
 
 
-def decode(
-    backend: Backend, pool: PrototypePool, memories: Memories, checkpoint: Checkpoint, batch: int, count: int
-) -> tuple[int, int]:
-    """Continuous batching; returns samples and tokens."""
-    first, second = checkpoint.sampling["temperature"]
-    samples = tokens = 0
-    for finished in run_slots(
-        backend, pool, memories, Addresses(0, count), seed=SEED, slots=batch,
-        max_length=checkpoint.max_length, temperature=(first, second),
-    ):  # fmt: skip
-        samples += len(finished)
-        tokens += sum(len(draw.tokens) + 1 for draw in finished)
-    return samples, tokens
+def resized(checkpoint: Checkpoint, sizes: dict[str, int]) -> Checkpoint:
+    """A generator of other sizes over few prototypes, with fresh weights; its own weights if there are no sizes."""
+    assert checkpoint.pool is not None, "the benchmark samples a generator"
+    torch.manual_seed(SEED)
+    tokens = checkpoint.pool.tokens[:PROTOTYPES]
+    places = np.zeros((1, checkpoint.pool.prototypes), dtype=np.int64)
+    pool = PrototypePool(tokens, np.arange(len(tokens), dtype=np.int32), places, places + len(tokens))
+    config = NetworkConfig(**checkpoint.config["network"] | sizes)
+    network = Network(config, len(checkpoint.vocabulary)).eval() if sizes else checkpoint.network
+    settings = checkpoint.config | {"network": config.model_dump(mode="json")}
+    return replace(checkpoint, network=network, pool=pool, config=settings)
+
+
+class Inside:
+    """A runtime in this process, with prototypes encoded beforehand."""
+
+    def __init__(self, backend: Backend, checkpoint: Checkpoint, workers: int) -> None:
+        assert checkpoint.pool is not None, "the benchmark samples a generator"
+        self.backend, self.checkpoint, self.pool, self.workers = backend, checkpoint, checkpoint.pool, workers
+        self.memories = Memories(backend, checkpoint.pool)
+        self.memories.prepare(checkpoint.pool.members.astype(np.int64))
+
+    def decode(self, batch: int, count: int) -> tuple[int, float]:
+        """Tokens of the samples 0 .. count - 1, the end symbols included, and seconds."""
+        addresses = Addresses(0, count)
+        began = time.perf_counter()
+        with ThreadPoolExecutor(self.workers) as threads:
+            tokens = sum(threads.map(lambda _: self._work(addresses, batch), range(self.workers)))
+        return tokens, time.perf_counter() - began
+
+    def _work(self, addresses: Addresses, batch: int) -> int:
+        first, second = self.checkpoint.sampling["temperature"]
+        finished = run_slots(
+            self.backend, self.pool, self.memories, addresses, seed=SEED, slots=batch,
+            max_length=self.checkpoint.max_length, temperature=(first, second),
+        )  # fmt: skip
+        return sum(len(draw.tokens) + draw.finished for draws in finished for draw in draws)
+
+
+class Native:
+    """The C++ runner, less what it takes to start and to encode."""
+
+    def __init__(self, bundle: Bundle, checkpoint: Checkpoint, step: str, workers: int) -> None:
+        first, second = checkpoint.sampling["temperature"]
+        self.bundle, self.temperature = bundle, (float(first), float(second))
+        self.options: dict[str, object] = {"--step": step, "--workers": workers}
+        self.max_length = checkpoint.max_length
+
+    def decode(self, batch: int, count: int) -> tuple[int, float]:
+        """As `Inside.decode`."""
+        few, start = self._run(batch, 4 * PROTOTYPES)
+        many, whole = self._run(batch, 4 * PROTOTYPES + count)
+        return many - few, whole - start
+
+    def _run(self, batch: int, count: int) -> tuple[int, float]:
+        began = time.perf_counter()
+        found = native.raw(self.bundle, SEED, count, self.temperature, self.options | {"--batch": batch})
+        seconds = time.perf_counter() - began
+        return sum(min(len(tokens) + 1, self.max_length) for tokens in found), seconds
 
 
 @torch.inference_mode()
@@ -155,16 +226,6 @@ def plain_loop(checkpoint: Checkpoint, pool: PrototypePool, batch: int, count: i
             yield Draw(int(samples[row]), tuple(line[:end]), EOS in line, 0.0, tuple(chosen[row].tolist()))
 
 
-def written(samples: Iterable[Sample], out: Path) -> set[tuple[int, str]]:
-    """Write samples to a file; returns them with their addresses."""
-    kept = set()
-    with sample_writer(str(out)) as write:
-        for sample in samples:
-            write(sample)
-            kept.add((sample.index, as_tsv(sample)))
-    return kept
-
-
 def timed(work: Callable[[], object]) -> float:
     """Median seconds over the repeats."""
     seconds = []
@@ -175,73 +236,124 @@ def timed(work: Callable[[], object]) -> float:
     return statistics.median(seconds)
 
 
+def has_runner() -> bool:
+    """Whether the C++ runner is there; says so if it is not."""
+    try:
+        native.runner()
+    except UserError as error:
+        print(f"{error}\n")
+        return False
+    return True
+
+
+def bundle_of(checkpoint: Checkpoint, folder: Path) -> Bundle:
+    """The checkpoint exported, without the usual check of what it computes."""
+    folder.mkdir()
+    bundle = assemble(checkpoint, folder)
+    seal(folder, bundle.manifest)
+    return bundle
+
+
+def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int, limit_rate: float) -> None:
+    """The first table's rows of one generator."""
+    assert checkpoint.pool is not None, "the benchmark samples a generator"
+    config = NetworkConfig(**checkpoint.config["network"])
+    flops = flops_a_token(config, len(checkpoint.vocabulary), float((checkpoint.pool.tokens != 0).sum(axis=1).mean()))
+    limit = limit_rate * 1e9 / flops
+    print(f"| *{name}: {flops / 1e6:.2f} MFLOP a token* | | | *{limit:,.0f}* | *100%* | |", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = bundle_of(checkpoint, Path(folder) / "bundle")
+        runtimes: dict[str, tuple[Inside | Native, list[int]]] = {
+            "torch": (Inside(TorchBackend(checkpoint.network), checkpoint, 1), batches),
+            "torchscript": (Inside(TorchScriptBackend(bundle, threads), checkpoint, 1), batches),
+            "onnx": (Inside(OnnxBackend(bundle, 1, "cpu"), checkpoint, threads), batches),
+        }
+        if has_runner():
+            runtimes["C++, onnx"] = (Native(bundle, checkpoint, "graph", threads), [64, 256])
+            runtimes["C++, own step"] = (Native(bundle, checkpoint, "own", threads), [60, 120, 240])
+        eager = 0.0
+        for runtime, (run, sizes) in runtimes.items():
+            for batch in sizes:
+                samples_s, tokens_s = speed(run, batch)
+                eager = max(eager, tokens_s) if runtime == "torch" else eager
+                ratio = "" if runtime == "torch" else f"{tokens_s / eager:.1f}"
+                share = f"{tokens_s / limit:.0%}"
+                print(f"| {runtime} | {batch} | {samples_s:,.0f} | {tokens_s:,.0f} | {share} | {ratio} |", flush=True)
+
+
+def speed(run: Inside | Native, batch: int) -> tuple[float, float]:
+    """Samples/s and tokens/s: medians of runs of some seconds."""
+    trial = 4 * batch if batch > 1 else 32
+    _, seconds = run.decode(batch, trial)
+    count = max(trial, int(trial * SECONDS / seconds))
+    found = [run.decode(batch, count) for _ in range(REPEATS)]
+    took = statistics.median(seconds for _, seconds in found)
+    return count / took, found[0][0] / took
+
+
 def main() -> None:
     """Run both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("--samples", type=int, default=4096, help="draws a measurement at batch 64 and more")
+    parser.add_argument("--samples", type=int, default=4096, help="draws of the plain loop; ours makes 16 times more")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--tables", nargs="+", choices=["decoding", "end"], default=["decoding", "end"])
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     checkpoint = Checkpoint.load(options.checkpoint)
-    assert checkpoint.pool is not None, "the benchmark samples a generator"
-    pool, config = checkpoint.pool, NetworkConfig(**checkpoint.config["network"])
-    with tempfile.TemporaryDirectory() as folder:
-        export(options.checkpoint, Path(folder) / "bundle", batches={64: 100}, quiet=True)
-        bundle = Bundle.load(Path(folder) / "bundle")
-        backends: dict[str, Backend] = {
-            "onnx": OnnxBackend(bundle, options.threads, "cpu"),
-            "torchscript": TorchScriptBackend(bundle, options.threads),
-            "torch": TorchBackend(checkpoint.network),
-        }
-        by_torch, by_onnx = matrix_rates(config.hidden, options.threads)
-        flops = flops_a_token(config, len(checkpoint.vocabulary), pool.longest)
-        limit = by_onnx * 1e9 / flops
-        print(f"{cpu_model()}, {options.threads} threads; matrix product {by_torch:.0f} GFLOP/s (PyTorch), ", end="")
-        print(
-            f"{by_onnx:.0f} (ONNX Runtime); {flops / 1e6:.2f} MFLOP a token; limit {limit / 1e3:.0f} thousand tokens/s"
-        )
-        print("\n| runtime | batch | samples/s | tokens/s | of the limit | x eager |\n|---|---|---|---|---|---|")
-        for batch in (1, 64, 256, 1024):
-            count = 64 if batch == 1 else max(options.samples, 2 * batch)
-            speeds: dict[str, tuple[float, float]] = {}
-            for name, backend in backends.items():
-                memories = Memories(backend, pool)
-                samples, tokens = decode(backend, pool, memories, checkpoint, batch, count)  # encodes, and warms up
-                seconds = timed(lambda b=backend, m=memories, k=batch, n=count: decode(b, pool, m, checkpoint, k, n))
-                speeds[name] = samples / seconds, tokens / seconds
-            for name, (samples_s, tokens_s) in speeds.items():
-                ratio = samples_s / speeds["torch"][0]
-                print(
-                    f"| {name} | {batch} | {samples_s:,.0f} | {tokens_s:,.0f} | {tokens_s / limit:.0%} | {ratio:.1f} |"
-                )
-                sys.stdout.flush()
-        end_to_end(checkpoint, pool, bundle, options.samples, options.threads, Path(folder) / "samples.jsonl")
+    hidden = checkpoint.network.hidden
+    by_torch, by_onnx = matrix_rates(hidden, options.threads)
+    print(f"{cpu_model()}, {options.threads} threads; matrix product {by_torch:.0f} GFLOP/s (PyTorch), ", end="")
+    print(f"{by_onnx:.0f} (ONNX Runtime)\n")
+    if "decoding" in options.tables:
+        print("| runtime | batch | samples/s | tokens/s | of the limit | x eager's best |\n|---|---|---|---|---|---|")
+        for name, (sizes, batches) in {f"this generator, {hidden} units": OWN, **FRESH}.items():
+            decoding(name, resized(checkpoint, sizes), batches, options.threads, by_onnx)
+    if "end" in options.tables:
+        with tempfile.TemporaryDirectory() as folder:
+            end_to_end(checkpoint, bundle_of(checkpoint, Path(folder) / "bundle"), options.samples, Path(folder))
 
 
-def end_to_end(
-    checkpoint: Checkpoint, pool: PrototypePool, bundle: Bundle, samples: int, threads: int, out: Path
-) -> None:
-    """Prototype choice, encoding, filters and writing included: ours against the plain loop, at batch 256."""
-    training, words = Training(pool.tokens), checkpoint.vocabulary.decode
+def end_to_end(checkpoint: Checkpoint, bundle: Bundle, samples: int, folder: Path) -> None:
+    """Everything from the start of the program to the file included: ours against the plain loop, at batch 256."""
+    pool = checkpoint.pool
+    assert pool is not None, "the benchmark samples a generator"
+    training, words, out = Training(pool.tokens), checkpoint.vocabulary.decode, folder / "samples.jsonl"
 
-    def plain(names: tuple[str, ...], count: int) -> set[tuple[int, str]]:
-        kept = Filter(FilterConfig(names), training).keep(plain_loop(checkpoint, pool, 256, count))
-        return written((Sample(d.index, words(s), words(t), d.log_prob, d.prototypes) for d, s, t in kept), out)
+    def plain(names: str, count: int) -> None:
+        kept = Filter(FilterConfig(tuple(filter(None, names.split(",")))), training)
+        with sample_writer(str(out)) as write:
+            for draw, source, target in kept.keep(plain_loop(checkpoint, pool, 256, count)):
+                write(Sample(draw.index, words(source), words(target), draw.log_prob, draw.prototypes))
 
-    def ours(names: tuple[str, ...], count: int) -> set[tuple[int, str]]:
-        backend = OnnxBackend(bundle, 1, "cpu")  # anew, so that every prototype is encoded within the measured time
-        generator = Generator(backend, pool, checkpoint.vocabulary, checkpoint.max_length, checkpoint.sampling)
-        return written(generator.stream(draws=count, seed=SEED, filters=names, batch=256, workers=threads), out)
+    def ours(runtime: str, names: str, count: int) -> None:
+        command = [sys.executable, "-m", "compgen", "sample", str(bundle.path), "--draws", str(count), "-o", str(out)]
+        command += ["--seed", str(SEED), "--runtime", runtime, *(["--filter", names] if names else [])]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
-    print("\n| end to end, batch 256 | plain loop, draws/s | compgen sample, draws/s | ratio |\n|---|---|---|---|")
-    expected, found = plain((), samples), ours((), samples)
-    assert len(expected & found) > 0.99 * len(expected), "the plain loop draws other samples"
+    def same(expected: set[tuple[int, str]]) -> None:
+        assert len(expected & pairs_in(out)) > 0.99 * len(expected), "the plain loop draws other samples"
+
+    runtimes = ["onnx", *(["native"] if has_runner() else [])]
+    plain("", samples)
+    expected = pairs_in(out)
+    for runtime in runtimes:
+        ours(runtime, "", samples)
+        same(expected)
+    print("\n| end to end | draws/s | x the plain loop |\n|---|---|---|")
     many = 16 * samples
-    for names in (("novel", "unique"), ()):
+    for names in ("novel,unique", ""):
         slow = samples / timed(partial(plain, names, samples))
-        fast = many / timed(partial(ours, names, many))
-        print(f"| filters: {', '.join(names) or 'none'} | {slow:,.0f} | {fast:,.0f} | {fast / slow:.1f} |")
+        print(f"| plain loop, batch 256; filters: {names or 'none'} | {slow:,.0f} | 1.0 |", flush=True)
+        for runtime in runtimes:
+            fast = many / timed(partial(ours, runtime, names, many))
+            print(f"| compgen sample --runtime {runtime} | {fast:,.0f} | {fast / slow:.1f} |", flush=True)
+
+
+def pairs_in(path: Path) -> set[tuple[int, str]]:
+    """Addresses and texts of the samples in a file."""
+    samples = map(json.loads, path.read_text("utf-8").splitlines())
+    return {(sample["index"], " ".join([*sample["source"], "→", *sample["target"]])) for sample in samples}
 
 
 if __name__ == "__main__":
