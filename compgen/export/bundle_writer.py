@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compgen.errors import BundleError
+from compgen.export.approximate import approximate, verify_approximate
 from compgen.export.assemble import assemble, seal
 from compgen.export.card import card
 from compgen.export.verify import at_batches, verify
@@ -17,7 +18,8 @@ def export(
     out: Path,
     *,
     batches: Mapping[int, int] | None = None,
-    torchscript: bool = True,
+    torchscript: bool | None = None,
+    int8: bool = False,
     quiet: bool = False,
 ) -> Manifest:
     """Export a checkpoint to the folder `out`, verified; a bundle already there is replaced.
@@ -26,7 +28,10 @@ def export(
         checkpoint_path: a `.pt` file of training.
         out: the bundle's folder.
         batches: in which batches to verify, and with how many samples each; `verify.at_batches()` if not given.
-        torchscript: keep the TorchScript file; it is a quarter of the bundle. It is verified either way.
+        torchscript: keep the TorchScript file; it is a quarter of the bundle. It is verified either way. Kept if not
+            given, but for int8, which has none.
+        int8: large products in 8-bit integers. The bundle is then verified against itself, and measured against the
+            checkpoint, whose equal it is not meant to be.
         quiet: without progress.
 
     Returns:
@@ -34,17 +39,25 @@ def export(
 
     Raises:
         CheckpointError: the checkpoint cannot be read.
-        BundleError: the export does not compute what the checkpoint does, or `out` is something else than a bundle.
+        BundleError: the export does not compute what the checkpoint does, `out` is something else than a bundle, or
+            the checkpoint cannot be had in int8.
     """
+    if int8 and torchscript:
+        raise BundleError("int8 is for ONNX Runtime alone: an int8 bundle has no TorchScript")
     _require_replaceable(out)
     checkpoint = Checkpoint.load(checkpoint_path)
     with atomic_path(out, directory=True) as folder:
-        bundle = assemble(checkpoint, folder)
-        parity = verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
-        if not torchscript:
-            (folder / SCRIPT).unlink()
+        bundle, approximation = assemble(checkpoint, folder), None
+        if int8:
+            bundle = approximate(checkpoint, bundle)
+            parity, approximation = verify_approximate(checkpoint, bundle, batches or at_batches(), quiet=quiet)
+        else:
+            parity = verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
+            if torchscript is False:
+                (folder / SCRIPT).unlink()
         # The card tells how large the bundle is, and is part of it.
-        manifest = seal(folder, bundle.manifest.model_copy(update={"parity": parity}))
+        measured = {"parity": parity, "approximation": approximation}
+        manifest = seal(folder, bundle.manifest.model_copy(update=measured))
         (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
         return seal(folder, manifest)
 

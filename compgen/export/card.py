@@ -2,7 +2,7 @@
 
 import json
 
-from compgen.runtime.bundle import Manifest, Parity
+from compgen.runtime.bundle import Approximation, Manifest, Parity
 
 PURPOSE = {
     "generator": "makes new training examples (source and target) by recombining those it was trained on",
@@ -37,6 +37,7 @@ FILES = {
 
 def card(manifest: Manifest, name: str) -> str:
     """Markdown that says what a bundle is, how to use it, what it was trained on and how far it can be trusted."""
+    against = "this bundle's own, by its step in batches of 256" if manifest.approximation else "PyTorch in float64"
     sections = [
         f"# {name}\n\nA {manifest.kind} made by compgen {manifest.compgen}: it {PURPOSE[manifest.kind]}.",
         f"## Use\n\n{USE[manifest.kind].format(name=name)}",
@@ -44,13 +45,21 @@ def card(manifest: Manifest, name: str) -> str:
         f"## Sampling\n\nAt most {manifest.max_length} tokens, the end symbol included; attends to "
         f"{manifest.prototypes} sequences; defaults: `{json.dumps(manifest.sampling)}`. A sample is a function of "
         "this bundle, a seed and an index: same request, same samples, in any runtime, batch size and order.",
+        *([_approximation(manifest.approximation)] if manifest.approximation else []),
         f"## Files\n\n{_files(manifest)}\n\nInputs and outputs of each graph are in `manifest.json`.",
-        f"## Parity\n\nSequences compared with PyTorch in float64. A difference is explained when its first draw lies "
+        f"## Parity\n\nSequences compared with {against}. A difference is explained when its first draw lies "
         f"within 1e-5 of a boundary between two tokens, where rounding decides.\n\n{_parity(manifest.parity)}",
         "## Limits\n\nWhat it writes follows its training data, with their errors and biases. A sample is not checked "
         "for truth; filter (`--filter novel,unique`) and look at some before training on them.",
     ]
     return "\n\n".join(section.rstrip() for section in sections) + "\n"
+
+
+def _approximation(measured: Approximation) -> str:
+    return (
+        f"## Approximate\n\nLarge weight matrices are 8-bit integers, for speed: this is another sampler than its "
+        f"checkpoint, and not to be compared with it sample by sample. Measured at export: {measured.sentence()}."
+    )
 
 
 def _bullets(values: dict[str, object]) -> str:

@@ -34,6 +34,11 @@ def write_graphs(network: Network, half: int, folder: Path) -> dict[str, Graph]:
     if network.embedding.weight.dtype == torch.float64 and ENCODER in models:
         spell_out_lstms(models[ENCODER].graph)
     models[SAMPLER] = sampler(models, network, half)
+    return save_graphs(models, folder)
+
+
+def save_graphs(models: dict[str, Any], folder: Path) -> dict[str, Graph]:
+    """Check ONNX models (by file name) and write them to `folder`; return their interfaces."""
     for name, model in models.items():
         onnx.checker.check_model(model, full_check=True)
         onnx.save(model, folder / name)

@@ -90,7 +90,7 @@ def sampler(models: dict[str, Any], network: Network, half: int) -> Any:
         helper.make_tensor_value_info("log_prob", kind, ["B"]),
     ]
     graph = helper.make_graph(outer.nodes, "sampler", inputs, outputs, outer.constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="compgen")
+    model = helper.make_model(graph, opset_imports=models[STEP].opset_import, producer_name="compgen")
     model.ir_version = IR_VERSION
     return model
 

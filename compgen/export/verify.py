@@ -173,7 +173,7 @@ def verify(
     double = replace(checkpoint, network=copy.deepcopy(checkpoint.network).double())
     rows: list[Parity] = []
     with ExitStack() as stack:
-        stack.enter_context(_one_thread())
+        stack.enter_context(one_thread())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         truth = TorchBackend(double.network)
         progress = stack.enter_context(Progress("verify", 2 * (5 + 2 * native) * len(batches), quiet=quiet))
@@ -183,15 +183,15 @@ def verify(
             for name, runner in runners.items():
                 for batch, count in batches.items():
                     found = runner(count, batch)
-                    judged = _judge(work, truth, expected[:count], found)
+                    judged = judge(work, truth, expected[:count], found)
                     rows.append(Parity(runtime=name, dtype=exported.manifest.shape.dtype, batch=batch, **judged))
                     progress.update(len(rows), name)
-    _require(rows)
+    require(rows, "the export does not compute what its checkpoint does")
     return rows
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Torch on one thread: the work comes in small pieces, for which threads wait for one another more than they do."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -243,7 +243,7 @@ def _native(work: Task, bundle: Bundle) -> dict[str, Runner]:
     return {"native": by("own"), "native graph": by("graph")}
 
 
-def _judge(work: Task, truth: Backend, expected: list[Written], found: list[Written]) -> dict[str, Any]:
+def judge(work: Task, truth: Backend, expected: list[Written], found: list[Written]) -> dict[str, Any]:
     """Counts of what was compared and of what differs, with the distances of the differing draws."""
     differing = [row for row, pair in enumerate(zip(expected, found, strict=True)) if pair[0] != pair[1]]
     distances = [distance(work, truth, row, expected[row], found[row]) for row in differing]
@@ -282,11 +282,12 @@ def distance(work: Task, truth: Backend, row: int, expected: Written, found: Wri
 def _replay(work: Task, truth: Backend, row: int, at: int) -> tuple[NDArray[np.float64], int]:
     """Log-probabilities (V) of step `at` of a sample, and the half that it is in."""
     state = opening(truth, work.memory_tokens[row : row + 1], work.half)
-    warmth = np.array(work.temperature)
+    dtype = truth.shape.dtype
+    warmth = np.array(work.temperature, dtype=dtype)
     half, log_probs = state["half"], np.empty((1, 0))
     for step in range(at + 1):
         half = state["half"]
-        inputs = {"uniform": work.uniforms[row : row + 1, step].astype(np.float64), "temperature": warmth}
+        inputs = {"uniform": work.uniforms[row : row + 1, step].astype(dtype), "temperature": warmth}
         token, now, following, hidden, cell, fed = truth.step(state | inputs)
         state |= {"token": token, "half": following, "hidden": hidden, "cell": cell, "fed": fed}
         state["position"] = state["position"] + 1
@@ -294,13 +295,18 @@ def _replay(work: Task, truth: Backend, row: int, at: int) -> tuple[NDArray[np.f
     return log_probs[0], int(half[0])
 
 
-def _require(rows: list[Parity]) -> None:
+def require(rows: list[Parity], otherwise: str) -> None:
+    """Every difference must be one that rounding explains, and few may differ: none in float64.
+
+    Raises:
+        BundleError: it is not so; the message begins with `otherwise`.
+    """
     allowed = [0 if row.dtype == "float64" else -(-row.samples // ROUNDED) for row in rows]
     wrong = [row for row, most in zip(rows, allowed, strict=True) if not row.explained == row.differing <= most]
     if wrong:
         worst = max(wrong, key=lambda row: row.differing / row.samples)
         raise BundleError(
-            f"the export does not compute what its checkpoint does: {worst.runtime}, {worst.dtype}, batch "
+            f"{otherwise}: {worst.runtime}, {worst.dtype}, batch "
             f"{worst.batch}: {worst.differing} of {worst.samples} sequences differ, {worst.explained} of them by "
             f"rounding; {len(wrong)} of {len(rows)} comparisons fail"
         )

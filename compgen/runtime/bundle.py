@@ -61,6 +61,8 @@ class State(_Strict):
 class Parity(_Strict):
     """How the sequences of one runtime compare with those of PyTorch in float64, address by address.
 
+    For an approximate bundle, with its own: those that its step gives in a batch of 256 on one thread.
+
     `explained` counts the differing sequences whose first difference is a draw so near to a boundary between two
     tokens that rounding moves it; `largest` is the greatest distance among the differing ones.
     """
@@ -73,6 +75,27 @@ class Parity(_Strict):
     differing: int
     explained: int
     largest: float
+
+
+class Approximation(_Strict):
+    """How far a bundle that is approximate by intent is from its checkpoint, measured in float32.
+
+    `same` of `samples` addressed samples are the checkpoint's, token for token. `kl` is the mean divergence of the
+    bundle's next-token distribution from the checkpoint's, in nats a token, over the checkpoint's samples.
+    """
+
+    weights: Literal["int8"]
+    samples: int
+    same: int
+    tokens: int
+    kl: float
+
+    def sentence(self) -> str:
+        """The measurement in words."""
+        return (
+            f"approximate ({self.weights}): {self.same:,} of {self.samples:,} samples are the checkpoint's "
+            f"({self.same / self.samples:.1%}); next-token distributions diverge by {self.kl:.1e} nats a token"
+        )
 
 
 class Manifest(_Strict):
@@ -91,6 +114,7 @@ class Manifest(_Strict):
     graphs: dict[str, Graph]
     files: dict[str, FileEntry]
     parity: list[Parity]
+    approximation: Approximation | None = Field(None, description="absent where the bundle is its checkpoint's equal")
 
 
 @dataclass(frozen=True)

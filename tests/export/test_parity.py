@@ -9,7 +9,7 @@ import torch
 
 from compgen.errors import BundleError
 from compgen.export.assemble import assemble
-from compgen.export.verify import _judge, distance, parity, task, verify
+from compgen.export.verify import distance, judge, parity, task, verify
 from compgen.models.backend import TorchBackend
 from compgen.models.decoding import EOS
 from compgen.runtime.bundle import Bundle
@@ -117,7 +117,7 @@ def test_a_draw_beside_an_edge_counts_as_rounding_and_another_does_not():
     for left, explained in ((5e-6, 1), (5e-5, 0)):
         uniforms = work.uniforms.astype(np.float64)
         uniforms[0, 0] += sign * (gaps[nearest] - left)
-        judged = _judge(replace(work, uniforms=uniforms), truth, [written], [(nearest, *written[1:])])
+        judged = judge(replace(work, uniforms=uniforms), truth, [written], [(nearest, *written[1:])])
         assert (judged["differing"], judged["explained"]) == (1, explained)
         assert judged["largest"] == pytest.approx(left, rel=1e-3)
 

@@ -11,6 +11,7 @@ import pytest
 from compgen.api import Predictor
 from compgen.errors import BundleError, UserError
 from compgen.export import assemble
+from compgen.export.bundle_writer import export
 from compgen.export.verify import parity
 from compgen.runtime import native
 from tests.export.tiny import exported, make
@@ -72,6 +73,20 @@ def test_samples_and_records_are_those_of_python(tmp_path, words):
     for differing in ("seconds", "compgen", "model"):
         ours.pop(differing, None), theirs.pop(differing)
     assert ours == theirs
+
+
+@pytest.mark.usefixtures("built")
+def test_an_int8_bundle_gives_what_it_gives_in_python(tmp_path):
+    make(hidden=64).save(tmp_path / "model.pt")
+    export(tmp_path / "model.pt", tmp_path / "bundle", batches={7: 20}, int8=True, quiet=True)
+    for runtime, batch in (("onnx", 64), ("native", 1)):
+        out = tmp_path / f"{runtime}.jsonl"
+        done = compgen(
+            "sample", tmp_path / "bundle", "-o", out, "--runtime", runtime, "--draws", 2000, "--batch", batch
+        )
+        assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "native.jsonl").read_text()
+    assert lines == (tmp_path / "onnx.jsonl").read_text() and lines
 
 
 @pytest.mark.usefixtures("built")

@@ -1,0 +1,157 @@
+"""Milliseconds of a decoding step, float32 against int8, on one thread in batches of 256.
+
+    python scripts/bench/int8.py runs/demo/recomb2.pt
+
+Besides the trained generator, networks of fresh random weights over its prototypes. Steps and plain matrix products of
+both kinds take turns, so that what else the machine does falls on all alike; medians over the repeats, and quartiles of
+the ratio. The limit is the multiplications of the step at the measured rates of products of the gates' shape: for int8
+those in integers at the rate of integers, and the others, attention's above all, at that of float32.
+"""
+
+import argparse
+import copy
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from throughput import cpu_model, flops_a_token
+
+from compgen.export.approximate import approximate
+from compgen.export.assemble import assemble
+from compgen.models.config import NetworkConfig
+from compgen.models.network import Network
+from compgen.runtime import random
+from compgen.runtime.bundle import STEP, Bundle
+from compgen.runtime.onnx_backend import OnnxBackend
+from compgen.runtime.predict import advance, opening
+from compgen.training.checkpoint import Checkpoint
+
+BATCH, SEED, WARM_UP, AT = 256, 11, 5, 6  # AT: the step that is measured, counted from 0
+SIZES = (
+    {"hidden": 512, "encoder_hidden": 512, "embedding": 64, "output": 64, "attention": 128},
+    {"hidden": 1024, "encoder_hidden": 512, "embedding": 1024, "output": 1024, "attention": 1024},
+)
+
+
+def untrained(checkpoint: Checkpoint, sizes: dict[str, int]) -> Checkpoint:
+    """A generator of other sizes, with fresh weights."""
+    torch.manual_seed(SEED)
+    config = NetworkConfig(**checkpoint.config["network"] | sizes)
+    network = Network(config, len(checkpoint.vocabulary))
+    return replace(checkpoint, network=network, config=checkpoint.config | {"network": config.model_dump(mode="json")})
+
+
+def bundles(checkpoint: Checkpoint, folder: Path) -> tuple[Bundle, Bundle]:
+    """The generator in float32 and in int8."""
+    exact = folder / "float32"
+    exact.mkdir()
+    bundle = assemble(checkpoint, exact)
+    shutil.copytree(exact, folder / "int8")
+    return bundle, approximate(checkpoint, replace(bundle, path=folder / "int8"))
+
+
+def some_state(backend: OnnxBackend, checkpoint: Checkpoint) -> dict[str, NDArray[Any]]:
+    """The inputs of a step in the middle of sequences."""
+    pool, samples = checkpoint.pool, np.arange(BATCH)
+    assert pool is not None, "the benchmark samples a generator"
+    state = opening(backend, pool.tokens[pool.choose(SEED, samples), : pool.longest].astype(np.int64), half=0)
+    for _ in range(AT):
+        state, _ = advance(backend, state)
+    return state | {"uniform": random.uniforms(SEED, samples, AT + 1)[:, AT], "temperature": np.ones(2, np.float32)}
+
+
+def product(inner: int, outer: int, *, integers: bool) -> Callable[[], object]:
+    """A product (256, inner) x (inner, outer) by ONNX Runtime on one thread."""
+    rng = np.random.default_rng(SEED)
+    weights: NDArray[Any] = rng.uniform(-1, 1, (inner, outer)).astype(np.float32)
+    x: NDArray[Any] = rng.uniform(-1, 1, (BATCH, inner)).astype(np.float32)
+    operator, extra, kinds = "MatMul", [], (TensorProto.FLOAT, TensorProto.FLOAT)
+    if integers:
+        weights, x = (weights * 64).astype(np.int8), (x * 127 + 128).astype(np.uint8)
+        operator, extra, kinds = "MatMulInteger", ["zero"], (TensorProto.UINT8, TensorProto.INT32)
+    graph = helper.make_graph(
+        [helper.make_node(operator, ["x", "weights", *extra], ["y"])],
+        "product",
+        [helper.make_tensor_value_info("x", kinds[0], [BATCH, inner])],
+        [helper.make_tensor_value_info("y", kinds[1], [BATCH, outer])],
+        [numpy_helper.from_array(weights, "weights"), numpy_helper.from_array(np.array(128, np.uint8), "zero")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3  # float32 has no use for the zero
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, {"x": x})
+
+
+def in_turn(works: list[Callable[[], object]], repeats: int) -> NDArray[np.float64]:
+    """Seconds of each work in each repeat (works, repeats), one after another."""
+    seconds = np.zeros((len(works), repeats))
+    for repeat in range(-WARM_UP, repeats):
+        for row, work in enumerate(works):
+            began = time.perf_counter()
+            work()
+            if repeat >= 0:
+                seconds[row, repeat] = time.perf_counter() - began
+    return seconds
+
+
+def row(name: str, checkpoint: Checkpoint, repeats: int) -> str:
+    """One line of the table."""
+    assert checkpoint.pool is not None, "the benchmark samples a generator"
+    config = NetworkConfig(**checkpoint.config["network"])
+    with tempfile.TemporaryDirectory() as folder:
+        exact, fast = bundles(copy.deepcopy(checkpoint), Path(folder))
+        backends = [OnnxBackend(bundle, 1, "cpu") for bundle in (exact, fast)]
+        state = some_state(backends[0], checkpoint)
+        inner, outer = config.hidden + (config.output if config.feed else 0), 4 * config.hidden
+        products = [product(inner, outer, integers=integers) for integers in (False, True)]
+        seconds = in_turn([*(lambda b=b: b.step(state) for b in backends), *products], repeats)
+        in_integers = 2.0 * BATCH * sum(np.prod(shape) for shape in _integer_shapes(fast))
+    in_all = BATCH * flops_a_token(config, len(checkpoint.vocabulary), checkpoint.pool.longest)
+    slow, quick, by_float, by_integer = np.median(seconds, axis=1)
+    one = 2.0 * BATCH * inner * outer  # multiplications and additions of a product of the gates' shape
+    limits = (in_all * by_float / one, (in_all - in_integers) * by_float / one + in_integers * by_integer / one)
+    low, high = np.quantile(seconds[0] / seconds[1], (0.25, 0.75))
+    return (
+        f"| {name}, {config.hidden} / {config.embedding} / {config.attention} | {slow * 1e3:.2f} | {quick * 1e3:.2f} "
+        f"| {slow / quick:.2f} ({low:.2f}-{high:.2f}) | {limits[0] / slow:.0%} | {limits[1] / quick:.0%} "
+        f"| {one / by_float / 1e9:.0f} / {one / by_integer / 1e9:.0f} |"
+    )
+
+
+def _integer_shapes(bundle: Bundle) -> Iterator[list[int]]:
+    tensors = onnx.load(bundle.path / STEP).graph.initializer
+    return (list(tensor.dims) for tensor in tensors if tensor.data_type == TensorProto.INT8)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("--repeats", type=int, default=60)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    checkpoint = Checkpoint.load(options.checkpoint)
+    print(f"{cpu_model()}, one thread, batch {BATCH}\n")
+    print(
+        "| network, H / E / A | float32, ms | int8, ms | ratio | float32 of limit | int8 of limit | products, Gop/s |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    print(row("trained", checkpoint, options.repeats), flush=True)
+    for sizes in SIZES:
+        print(row("random", untrained(checkpoint, sizes), options.repeats), flush=True)
+
+
+if __name__ == "__main__":
+    main()
