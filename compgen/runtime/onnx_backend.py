@@ -85,7 +85,12 @@ class OnnxBackend:
         return hidden, cell
 
     def step(self, state: Feed) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
-        token, log_probs, half, hidden, cell, fed = self._step(state)
+        rows = len(state["token"])
+        if rows == 1:
+            # ONNX Runtime adds the products of a lone row up in another order than those of many. Two rows make the
+            # last draws of a range the same as in the middle of a longer one, to the last bit of their probability.
+            state = {name: part if name == "temperature" else part.repeat(2, axis=0) for name, part in state.items()}
+        token, log_probs, half, hidden, cell, fed = (part[:rows] for part in self._step(state))
         return token, log_probs, half, hidden, cell, fed
 
 
