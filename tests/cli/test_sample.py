@@ -12,6 +12,7 @@ import pytest
 
 EXPORTED = Path(__file__).parents[2] / "exported"
 WORDS = ("sample", "recomb2", "-n", 1500, "--seed", 3, "--start", 11, "--filter", "unique")
+ENOUGH = 300  # samples, for some of those that follow to repeat one
 ENDLESS = ("sample", "recomb2", "-n", 10**9, *WORDS[4:])
 
 
@@ -27,13 +28,18 @@ def running(out, *words):
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and process.poll() is None and not journal(out).exists():
+        while time.monotonic() < deadline and process.poll() is None and saved(out) < ENOUGH:
             time.sleep(0.02)
         assert process.poll() is None, process.stderr.read()
         yield process
     finally:
         process.kill()
         process.communicate()
+
+
+def saved(out):
+    """How many samples the journal speaks of."""
+    return json.loads(journal(out).read_text())["counts"]["kept"] if journal(out).exists() else 0
 
 
 def partial(out):
