@@ -15,7 +15,9 @@ from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, UserError
 from compgen.opening import open_model
-from compgen.runtime.filters import Counts, Filter, FilterConfig, Training
+from compgen.runtime.filters import Counts, Filter, FilterConfig, Kept, Training
+from compgen.runtime.loop import ROWS as ROWS_ON_GPU
+from compgen.runtime.loop import loop_draws
 from compgen.runtime.output import Sample
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.sampler import Backend, Draw, Tokens, draws, warm
@@ -35,6 +37,7 @@ __all__ = [
     "train_predictor",
 ]
 
+ROWS = 256  # decoded together by a worker
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
 
 
@@ -42,8 +45,20 @@ class Generator:
     """A trained generator, from a bundle (no torch needed) or a checkpoint."""
 
     def __init__(
-        self, backend: Backend, pool: PrototypePool, vocabulary: Vocabulary, max_length: int, sampling: dict[str, Any]
+        self,
+        backend: Backend,
+        pool: PrototypePool,
+        vocabulary: Vocabulary,
+        max_length: int,
+        sampling: dict[str, Any],
+        identity: str = "",
+        bundle: Path | None = None,
     ) -> None:
+        """A generator from its parts; `load` finds them.
+
+        `identity` is a hash of the model's files. The engine `ray` needs the `bundle`, a folder for ONNX Runtime.
+        """
+        self.identity, self.bundle = identity, bundle
         self.backend, self.pool, self.vocabulary, self.max_length = backend, pool, vocabulary, max_length
         first, second = sampling["temperature"]
         self.temperature = (float(first), float(second))
@@ -66,7 +81,8 @@ class Generator:
         """
         backend, meta = open_model(Path(path), "generator", runtime, provider, threads)
         assert meta.pool is not None, "a generator has a pool"
-        return cls(backend, meta.pool, meta.vocabulary, meta.max_length, meta.sampling)
+        parts = (backend, meta.pool, meta.vocabulary, meta.max_length, meta.sampling)
+        return cls(*parts, meta.identity, meta.bundle)
 
     @property
     def training(self) -> Training:
@@ -83,7 +99,7 @@ class Generator:
         *,
         temperature: tuple[float, float] | None = None,
         beam: int | None = None,
-        batch: int = 256,
+        batch: int | None = None,
         workers: int | None = None,
         unwanted: Container[Tokens] = (),
     ) -> Iterator[Draw]:
@@ -94,29 +110,28 @@ class Generator:
         With `beam`, the address chooses the prototypes alone, and the best output that a beam of that width finds is
         the draw (the reference's way on SCAN jump, width 4); temperature and workers then have no part.
 
+        On a GPU the whole loop runs there, and neither `workers` nor `unwanted` has a part. `batch` is how many rows
+        are decoded together: by default 256 by each worker, 4,096 on a GPU.
+
         Raises:
             UserError: both `beam` and `temperature` are given, or a temperature that is none (see `warm`).
         """
-        try:
-            temperature = temperature and (warm(temperature[0]), warm(temperature[1]))
-        except ValueError as error:
-            raise UserError(str(error)) from error
+        temperature = _checked(temperature)
         if beam is not None:
             if temperature is not None:
                 raise UserError("beam search draws nothing at random: give beam or temperature, not both")
-            return self._search(seed, start, stop, beam, batch)
-        return draws(
-            self.backend,
-            self.pool,
-            seed=seed,
-            start=start,
-            stop=stop,
-            max_length=self.max_length,
-            temperature=temperature or self.temperature,
-            slots=batch,
-            workers=workers or os.cpu_count() or 1,
-            unwanted=unwanted,
-        )
+            return self._search(seed, start, stop, beam, batch or ROWS)
+        common: dict[str, Any] = {
+            "seed": seed,
+            "start": start,
+            "stop": stop,
+            "max_length": self.max_length,
+            "temperature": temperature or self.temperature,
+        }
+        if self.backend.loop is not None:
+            return loop_draws(self.backend.loop, self.pool, **common, rows=batch or ROWS_ON_GPU)
+        workers = workers or os.cpu_count() or 1
+        return draws(self.backend, self.pool, **common, slots=batch or ROWS, workers=workers, unwanted=unwanted)
 
     def _search(self, seed: int, start: int, stop: int, width: int, batch: int) -> Iterator[Draw]:
         from compgen.runtime.beam import beam_over
@@ -143,59 +158,95 @@ class Generator:
         ngram: int = 1,
         temperature: tuple[float, float] | None = None,
         beam: int | None = None,
-        batch: int = 256,
+        batch: int | None = None,
         workers: int | None = None,
+        engine: str = "threads",
         counts: Counts | None = None,
         watch: Callable[[Counts], None] | None = None,
+        earlier: Iterable[tuple[Sequence[str], Sequence[str]]] = (),
     ) -> Iterator[Sample]:
         """Samples as they come, in order of address.
+
+        With the `counts` of a part that is done, the stream goes on after it. Between two samples, and when `watch` is
+        called, the counts are those of all samples so far: what is saved then can be gone on from.
 
         Args:
             count: stop after so many kept samples.
             draws: stop after so many draws, however many were kept; addresses start .. start + draws - 1.
             filters, novelty, rarity, ngram: see `FilterConfig`. Unfinished and malformed draws are never kept.
             temperature, beam, batch, workers: see `draw`.
+            engine: `threads` of this process, or `ray`: the CPUs of a Ray cluster (see `runtime.ray_engine`).
             counts: filled in while the stream runs.
             watch: called with the counts every 256 draws, to show progress.
+            earlier: source and target of the samples that `counts` speaks of, for the filter unique.
 
         Raises:
             ExhaustedError: `count` samples cannot be had: 20,000 draws in a row gave none.
-            UserError: neither `count` nor `draws` is given, or a number is impossible.
+            UserError: neither `count` nor `draws` is given, a number is impossible, or the engine cannot do it.
         """
         if count is None and draws is None:
             raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
         judge = Filter(FilterConfig(tuple(filters), novelty, rarity, ngram), self.training)
-        judge.counts = counts if counts is not None else judge.counts
-        counts = judge.counts
-        stop = start + draws if draws is not None else 2**62
-        source = self.draw(
-            seed, start, stop, temperature=temperature, beam=beam, batch=batch, workers=workers, unwanted=judge.unwanted
-        )
-        last = 0
+        judge.counts = counts = Counts() if counts is None else counts
+        if "unique" in filters:
+            for pair in earlier:
+                judge.remember(*map(self.vocabulary.encode, pair))
+        addresses = (seed, start + counts.drawn, start + draws if draws is not None else 2**62)
+        options: dict[str, Any] = {"temperature": temperature, "beam": beam, "batch": batch, "workers": workers}
+        source: Any
+        judged: Iterator[Kept | str]
+        if engine == "ray":
+            source = judged = self._on_ray(judge.config, *addresses, **options)
+        elif engine == "threads":
+            source = self.draw(*addresses, **options, unwanted=judge.unwanted)
+            judged = map(judge.judge, source)
+        else:
+            raise UserError(f"no engine {engine!r}: expected threads or ray")
 
-        def patient() -> Iterator[Draw]:
-            nonlocal last
-            for draw in source:
+        def patient() -> Iterator[Kept | str]:
+            for verdict in judged:
                 if watch is not None and counts.drawn % 256 == 0:
                     watch(counts)
-                if draws is None and counts.drawn - last >= PATIENCE:
+                if draws is None and counts.drawn - counts.last >= PATIENCE:
                     raise ExhaustedError(
                         f"{PATIENCE:,} draws in a row gave no sample that passes "
                         f"{', '.join(filters) or 'as well-formed'}: {counts}"
                     )
-                yield draw
+                yield verdict
 
-        if count is not None and count <= 0:
+        if count is not None and counts.kept >= count:
             return
+        decode = self.vocabulary.decode
         try:
-            for draw, left, right in judge.keep(patient()):
-                last = counts.drawn
-                decode = self.vocabulary.decode
+            for draw, left, right in judge.admit(patient()):
                 yield Sample(draw.index, decode(left), decode(right), draw.log_prob, draw.prototypes)
                 if counts.kept == count:
                     return
         finally:
-            source.close()  # type: ignore[attr-defined]
+            source.close()
+
+    def _on_ray(
+        self,
+        filters: FilterConfig,
+        seed: int,
+        start: int,
+        stop: int,
+        *,
+        temperature: tuple[float, float] | None,
+        beam: int | None,
+        batch: int | None,
+        workers: int | None,
+    ) -> Iterator[Kept | str]:
+        """The draws of some addresses, judged, as a Ray cluster makes them."""
+        from compgen.runtime.ray_engine import Work, judged
+
+        if beam is not None:
+            raise UserError("the engine ray has no beam search")
+        if self.bundle is None:
+            raise UserError("the engine ray needs a bundle that ONNX Runtime runs: export the checkpoint first")
+        bundle = str(self.bundle.absolute())
+        work = Work(bundle, self.identity, seed, _checked(temperature) or self.temperature, batch or ROWS, filters)
+        return judged(work, start, stop, workers)
 
     def sample(
         self,
@@ -230,6 +281,13 @@ class Generator:
         if choice.made:
             samples = choice.of(samples, config, self.training, self.vocabulary)
         return Dataset.from_pairs((sample.source, sample.target) for sample in samples)
+
+
+def _checked(temperature: tuple[float, float] | None) -> tuple[float, float] | None:
+    try:
+        return temperature and (warm(temperature[0]), warm(temperature[1]))
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 class Predictor:

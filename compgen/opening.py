@@ -1,11 +1,12 @@
 """Opens what was trained: a bundle in ONNX Runtime or TorchScript, a checkpoint in PyTorch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import UserError
+from compgen.files import sha256
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.sampler import Backend
 
@@ -14,12 +15,18 @@ RUNTIMES = ("onnx", "torchscript", "torch")
 
 @dataclass(frozen=True)
 class Opened:
-    """What is read with a model; a predictor has no pool and no way of sampling."""
+    """What is read with a model; a predictor has no pool and no way of sampling.
+
+    `identity` is a hash that two models share only if all their files are the same; `bundle` is where ONNX Runtime has
+    it from, and None for other runtimes.
+    """
 
     vocabulary: Vocabulary
     max_length: int
     pool: PrototypePool | None
     sampling: dict[str, Any]
+    identity: str
+    bundle: Path | None = None
 
 
 def open_model(path: Path, kind: str, runtime: str | None, provider: str, threads: int) -> tuple[Backend, Opened]:
@@ -38,7 +45,8 @@ def open_model(path: Path, kind: str, runtime: str | None, provider: str, thread
 
     bundle = Bundle.load(path)
     _require(path, bundle.manifest.kind, kind)
-    meta = Opened(Vocabulary(bundle.vocabulary), bundle.manifest.max_length, bundle.pool, bundle.manifest.sampling)
+    vocabulary, manifest = Vocabulary(bundle.vocabulary), bundle.manifest
+    meta = Opened(vocabulary, manifest.max_length, bundle.pool, manifest.sampling, bundle.identity)
     if runtime == "torch":
         raise UserError(f"{path}: a bundle runs in onnx or torchscript; for --runtime torch give the checkpoint (.pt)")
     if runtime == "torchscript":
@@ -47,7 +55,7 @@ def open_model(path: Path, kind: str, runtime: str | None, provider: str, thread
         return TorchScriptBackend(bundle, threads), meta
     from compgen.runtime.onnx_backend import OnnxBackend
 
-    return OnnxBackend(bundle, threads, provider), meta
+    return OnnxBackend(bundle, threads, provider), replace(meta, bundle=bundle.path)
 
 
 def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -> tuple[Backend, Opened]:
@@ -68,7 +76,7 @@ def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -
     checkpoint = Checkpoint.load(path)
     _require(path, checkpoint.kind, kind)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    meta = Opened(checkpoint.vocabulary, checkpoint.max_length, checkpoint.pool, checkpoint.sampling)
+    meta = Opened(checkpoint.vocabulary, checkpoint.max_length, checkpoint.pool, checkpoint.sampling, sha256(path))
     return TorchBackend(checkpoint.network, device), meta
 
 

@@ -1,10 +1,12 @@
 """The verbs in Python, as the package's docstring shows them."""
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 import compgen
+from compgen.errors import ExhaustedError
 from compgen.runtime.filters import Counts
 
 TINY = [
@@ -64,6 +66,29 @@ def test_a_stream_counts_what_it_does(augmenter):
     assert list(generator.stream(count=0)) == []
     with pytest.raises(compgen.UserError, match="how many"):
         next(generator.stream())
+
+
+def test_a_stream_goes_on_from_its_counts(augmenter):
+    generator = augmenter.generator
+    options = {"start": 3, "filters": ("unique",), "temperature": (1.0, 1.0)}
+    counts = Counts()
+    whole = list(generator.stream(draws=400, counts=counts, **options))
+    assert len(whole) > 9 and counts.rejected["not unique"]
+    for size in (1, 5, len(whole)):
+        part = Counts()
+        stream = generator.stream(draws=400, counts=part, **options)
+        before = list(itertools.islice(stream, size))
+        stream.close()
+        earlier = [(one.source, one.target) for one in before]
+        after = list(generator.stream(draws=400, counts=part, earlier=earlier, **options))
+        assert before + after == whole and part == counts
+        assert not list(generator.stream(len(whole), counts=part, **options))  # all are there
+
+
+def test_patience_lasts_over_an_interruption(augmenter):
+    nearly = Counts(drawn=20_040, kept=1, last=50)
+    with pytest.raises(ExhaustedError, match="20,050 drawn"):
+        list(augmenter.generator.stream(5, filters=("rare",), rarity=1e-9, counts=nearly))
 
 
 def test_a_predictor_predicts_and_is_scored(data, tmp_path):

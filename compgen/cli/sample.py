@@ -104,9 +104,27 @@ def sample(
     provider: Annotated[str, typer.Option(help="Of ONNX Runtime: auto, cpu or cuda.")] = "auto",
     batch: Annotated[
         int | None,
-        typer.Option(min=1, help="Rows decoded at a time by each worker; by default what suits the runtime."),
+        typer.Option(min=1, help="Rows decoded at a time by each worker; by default what suits runtime and device."),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Threads; by default one a core.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads, or CPUs of the Ray cluster; by default all cores.")
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="E",
+            help="What draws: threads of this process, or ray, the CPUs of a Ray cluster: the one that RAY_ADDRESS "
+            "names, else one started here. Its machines need compgen, and the bundle at the path it has here.",
+        ),
+    ] = "threads",
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with a run to the same OUT that was interrupted or killed, given the same options. OUT is then "
+            "what it would have been. For .jsonl and .tsv, without --vote, --support and --best.",
+        ),
+    ] = False,
 ) -> None:
     """Draw new examples from a generator and keep those that pass the filters.
 
@@ -114,30 +132,44 @@ def sample(
     draw that rounding decides), so a large job can be split by --start and --draws; the filter unique, --vote,
     --support and --best then hold within each part. Unfinished and malformed samples are never kept.
 
+    While a run draws, its samples are in OUT.partial, and every two seconds OUT.partial.json says how far it is: with
+    --resume a run goes on from there, however it ended. Batch, workers, runtime and engine may then be others.
+
     Example: compgen sample recomb2 -n 400 --filter novel,unique,rare -o samples.jsonl
     """
     import json
     import time
+    from contextlib import ExitStack
     from dataclasses import asdict
 
     from compgen import __version__
     from compgen.api import Generator
     from compgen.errors import ExhaustedError, Interrupted, UserError
     from compgen.files import atomic_path
+    from compgen.interrupts import interruptible
     from compgen.progress import Progress
     from compgen.runtime.filters import Counts, FilterConfig
     from compgen.runtime.output import Sample, sample_writer
+    from compgen.runtime.partial import SAVE_EVERY, partial_file
     from compgen.runtime.selection import Choice
 
     names = filter_names(filters or [], novel=(novelty,), rare=(rarity, ngram))
     config = FilterConfig(names, novelty or "both", 0.01 if rarity is None else rarity, ngram or 1)
     choice = Choice(vote, margin, support, best)
     drawing = choice.drawing(config)
+    as_they_come = not choice.made and out != "-" and not out.endswith(".gz")
+    if resume and not as_they_come:
+        raise UserError(
+            "--resume is for samples that go to a .jsonl or .tsv file as they are drawn: "
+            "not for standard output or .gz, nor with --vote, --support or --best"
+        )
     if runtime == "native":
         from compgen.runtime import native
 
         if beam is not None or provider != "auto":
             raise UserError("the native runtime draws on the CPU: leave out --beam and --provider")
+        if resume or engine != "threads":
+            raise UserError("the native runtime has neither --resume nor --engine: leave out --runtime native")
         native.sample(
             model,
             {
@@ -161,7 +193,8 @@ def sample(
         )
     if beam is not None and workers is not None:
         raise UserError("--workers are for drawing; beam search (--beam) has none")
-    counts = Counts()
+    if engine == "ray" and provider == "cuda":
+        raise UserError("--engine ray draws on CPUs: leave out --provider cuda")
     stopped: BaseException | None = None
     generator = Generator.load(model, runtime, provider)
     options: dict[str, Any] = {
@@ -174,21 +207,37 @@ def sample(
         "beam": beam,
     }
     filtered: dict[str, Any] = {"filters": drawing.names, "novelty": drawing.novelty}
+    identity = {"compgen": __version__, "model": generator.identity, "-n": count}
     began = time.monotonic()
-    with sample_writer(out) as write, Progress("sample", count or draws or 0) as progress:
+    with ExitStack() as stack, interruptible() as interrupted:
+        partial = None
+        if as_they_come:
+            partial = stack.enter_context(partial_file(Path(out), identity | options | filtered, resume=resume))
+            began -= partial.seconds
+        write = partial.write if partial else stack.enter_context(sample_writer(out))
+        counts = partial.counts if partial else Counts()
+        progress = stack.enter_context(Progress("sample", count or draws or 0, counts.kept if count else counts.drawn))
 
         def watch(counts: Counts) -> None:
             speed = f"{counts.drawn / (time.monotonic() - began):,.0f} draws/s"
             progress.update(counts.kept if count else counts.drawn, f"{speed}, {counts.kept:,} kept")
+            if partial:
+                partial.save(0 if interrupted else SAVE_EVERY)
+            if interrupted and partial:
+                raise Interrupted(f"interrupted; {counts.kept:,} samples are in {partial.path}, --resume goes on")
+            if interrupted:
+                raise KeyboardInterrupt
 
-        running: dict[str, Any] = {"batch": batch or 256, "workers": workers, "counts": counts, "watch": watch}
-        stream = generator.stream(count, **options, **filtered, **running)
+        running: dict[str, Any] = {"batch": batch, "workers": workers, "engine": engine}
+        if partial:
+            running["earlier"] = partial.pairs()
+        stream = generator.stream(count, **options, **filtered, **running, counts=counts, watch=watch)
         kept: list[Sample] = []
         try:
             for one in stream:
                 kept.append(one) if choice.made else write(one)
         except (ExhaustedError, KeyboardInterrupt) as error:
-            if not counts.kept:
+            if not counts.kept or (partial and isinstance(error, KeyboardInterrupt)):
                 raise
             stopped = error  # what was kept is written all the same
         # Without a choice all that is kept has been written, and `kept` is empty.

@@ -83,7 +83,7 @@ class _Probe:
     """A backend that encodes by another and runs a step graph, whose activations it watches."""
 
     def __init__(self, encoder: TorchBackend, step: Any) -> None:
-        self.encode, self.start, self.shape = encoder.encode, encoder.start, encoder.shape
+        self.encode, self.start, self.shape, self.loop = encoder.encode, encoder.start, encoder.shape, None
         self.largest: dict[str, NDArray[np.float32]] = {}
         self._watched = activations(step)
         options = device.onnxruntime().SessionOptions()

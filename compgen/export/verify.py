@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from compgen.runtime.bundle import Bundle, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import as_memories, greedy, opening
-from compgen.runtime.sampler import Backend, Floats, Ints, draws
+from compgen.runtime.sampler import Backend, Ints, Loop, draws
 from compgen.runtime.torchscript_backend import TorchScriptBackend
 from compgen.training.checkpoint import Checkpoint
 
@@ -40,13 +40,6 @@ LONGEST_SOURCE = 12
 
 Written = tuple[int, ...]  # tokens, with the end symbol where the length limit did not come first
 Runner = Callable[[int, int], list[Written]]  # how many samples, in batches of how many, to their sequences
-
-
-class Loop(Protocol):
-    """A whole sampling loop behind one call."""
-
-    def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
-        """Memories (B, n, T), uniforms (L, B), temperature (2) to tokens (L, B) and log-probabilities (B)."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from compgen.models.decoding import DecodingStep
+from compgen.models.loop import TorchLoop
 from compgen.models.network import Network
 from compgen.runtime.sampler import STEP_INPUTS, Floats, Ints, Shape
 
@@ -20,6 +21,7 @@ class TorchBackend:
         self.decoding = DecodingStep(network).to(device).eval()
         dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
         self.shape = Shape(network.hidden, network.output, dtype)
+        self.loop = TorchLoop(network, device) if device != "cpu" else None
 
     def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
         return torch.from_numpy(array).to(self.device)

@@ -126,6 +126,11 @@ class Bundle:
     vocabulary: list[str]
     pool: PrototypePool | None
 
+    @property
+    def identity(self) -> str:
+        """The manifest's SHA-256; the manifest holds those of all other files."""
+        return sha256(self.path / MANIFEST)
+
     @classmethod
     def load(cls, path: str | Path) -> "Bundle":
         """Read and check a bundle: a folder, or the name of one that comes with the product.

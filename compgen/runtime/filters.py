@@ -17,6 +17,8 @@ from compgen.runtime.sampler import Draw, Tokens
 
 FILTERS = ("novel", "unique", "rare")
 
+Kept = tuple[Draw, Tokens, Tokens]  # with its source and its target
+
 
 @dataclass(frozen=True)
 class FilterConfig:
@@ -49,11 +51,17 @@ class FilterConfig:
 
 @dataclass
 class Counts:
-    """How many draws were made and what became of them."""
+    """How many draws were made and what became of them; `last` is what `drawn` was when the last one was kept."""
 
     drawn: int = 0
     kept: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
+    last: int = 0
+
+    @classmethod
+    def of(cls, drawn: int, kept: int, rejected: dict[str, int], last: int) -> "Counts":
+        """Counts from what `to_dict` gives, and `last`."""
+        return cls(drawn, kept, Counter(rejected), last)
 
     def to_dict(self) -> dict[str, Any]:
         """The counts, for JSON."""
@@ -106,7 +114,7 @@ class Training:
 
 
 class Filter:
-    """Judges draws one after another; `unique` remembers what came before."""
+    """Judges draws: each alone, as may be done anywhere, then one after another, as `unique` and the counts need it."""
 
     def __init__(self, config: FilterConfig, training: Training) -> None:
         self.config, self.training = config, training
@@ -119,20 +127,42 @@ class Filter:
         """Sources that no sample may have: a row that has drawn one need not go on to its target."""
         return self.training.sources if "novel" in self.config.names and self.config.novelty != "pair" else ()
 
-    def keep(self, draws: Iterable[Draw]) -> Iterator[tuple[Draw, Tokens, Tokens]]:
+    def keep(self, draws: Iterable[Draw]) -> Iterator[Kept]:
         """The draws that pass, with their source and target; all others are counted by reason."""
-        for draw in draws:
+        return self.admit(map(self.judge, draws))
+
+    def judge(self, draw: Draw) -> Kept | str:
+        """A draw with its source and target, or the reason why it is not kept, as far as no other draw matters."""
+        if draw.given_up:
+            return "not novel"
+        if not draw.finished:
+            return "unfinished"
+        pair = halves(draw.tokens)
+        if pair is None:
+            return "malformed"
+        return self._reason(*pair) or (draw, *pair)
+
+    def admit(self, judged: Iterable[Kept | str]) -> Iterator[Kept]:
+        """What passes of draws that `judge` has judged, in order of address; all others are counted by reason."""
+        unique = "unique" in self.config.names
+        for verdict in judged:
             self.counts.drawn += 1
-            pair = halves(draw.tokens)
-            if draw.given_up:
-                reason = "not novel"
+            if unique and not isinstance(verdict, str) and not self.remember(*verdict[1:]):
+                verdict = "not unique"
+            if isinstance(verdict, str):
+                self.counts.rejected[verdict] += 1
             else:
-                reason = "unfinished" if not draw.finished else "malformed" if pair is None else self._reason(*pair)
-            if reason:
-                self.counts.rejected[reason] += 1
-            elif pair is not None:
                 self.counts.kept += 1
-                yield draw, *pair
+                self.counts.last = self.counts.drawn
+                yield verdict
+
+    def remember(self, source: Sequence[int], target: Sequence[int]) -> bool:
+        """Let `unique` know a sample; false if it knew it already."""
+        key = np.array((*source, SEP_ID, *target), dtype=np.int32).tobytes()
+        if key in self.seen:
+            return False
+        self.seen.add(key)
+        return True
 
     def _reason(self, source: Tokens, target: Tokens) -> str:
         names = self.config.names
@@ -142,9 +172,4 @@ class Filter:
             n = self.config.ngram
             if not (ngrams(source, n) | ngrams(target, n)) - self.common:
                 return "not rare"
-        if "unique" in names:
-            key = np.array((*source, SEP_ID, *target), dtype=np.int32).tobytes()
-            if key in self.seen:
-                return "not unique"
-            self.seen.add(key)
         return ""

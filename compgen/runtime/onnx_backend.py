@@ -66,6 +66,7 @@ class OnnxBackend:
         self._encoder = _Graph(bundle, ENCODER, threads, provider) if bundle.manifest.prototypes else None
         # Only a network that starts from what it has read has a start graph.
         self._start = _Graph(bundle, START, threads, provider) if START in bundle.manifest.graphs else None
+        self.loop = OnnxLoop(bundle, threads, provider) if self.provider == device.CUDA else None
 
     @property
     def provider(self) -> str:
@@ -85,21 +86,35 @@ class OnnxBackend:
         return hidden, cell
 
     def step(self, state: Feed) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
-        token, log_probs, half, hidden, cell, fed = self._step(state)
+        rows = len(state["token"])
+        if rows == 1:
+            # ONNX Runtime adds the products of a lone row up in another order than those of many. Two rows make the
+            # last draws of a range the same as in the middle of a longer one, to the last bit of their probability.
+            state = {name: part if name == "temperature" else part.repeat(2, axis=0) for name, part in state.items()}
+        token, log_probs, half, hidden, cell, fed = (part[:rows] for part in self._step(state))
         return token, log_probs, half, hidden, cell, fed
 
 
 class OnnxLoop:
-    """`sampler.onnx`: encoder and sampling loop in one graph."""
+    """`sampler.onnx`: encoder and sampling loop in one graph. What goes in and out is bound to the device's memory."""
 
     def __init__(self, bundle: Bundle, threads: int = 1, provider: str = "auto") -> None:
         """Open the graph; arguments and errors as for `OnnxBackend`."""
+        self.dtype = bundle.manifest.shape.dtype
         self._graph = _Graph(bundle, SAMPLER, threads, provider)
 
     def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
         """Memories (B, n, T), uniforms (L, B) and temperature (2) to tokens (L, B) and their log-probability (B)."""
         feed = {"memory_tokens": memory_tokens, "uniforms": uniforms, "temperature": temperature}
-        tokens, log_prob = self._graph(feed)
+        session = self._graph.session
+        where = "cuda" if session.get_providers()[0] == device.CUDA else "cpu"
+        binding = session.io_binding()
+        for name in self._graph.inputs:
+            binding.bind_ortvalue_input(name, device.onnxruntime().OrtValue.ortvalue_from_numpy(feed[name], where, 0))
+        for name in self._graph.outputs:
+            binding.bind_output(name, where)
+        session.run_with_iobinding(binding)
+        tokens, log_prob = binding.copy_outputs_to_cpu()
         return tokens, log_prob
 
 

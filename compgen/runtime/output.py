@@ -55,7 +55,32 @@ def as_tsv(sample: Sample) -> str:
     return " ".join(sample.source) + "\t" + " ".join(sample.target)
 
 
+def pair_of_json(line: str) -> tuple[list[str], list[str]]:
+    """Source and target of a line that `as_json` wrote."""
+    fields = json.loads(line)
+    return fields["source"], fields["target"]
+
+
+def pair_of_tsv(line: str) -> tuple[list[str], list[str]]:
+    """Source and target of a line that `as_tsv` wrote."""
+    source, target = line.split("\t")
+    return source.split(), target.split()
+
+
+READERS: dict[str, Callable[[str], tuple[list[str], list[str]]]] = {".jsonl": pair_of_json, ".tsv": pair_of_tsv}
 WRITERS: dict[str, Callable[[Sample], str]] = {".jsonl": as_json, ".tsv": as_tsv}
+
+
+def format_of(path: Path) -> str:
+    """The suffix, .jsonl or .tsv, by which a file of samples says its format.
+
+    Raises:
+        UserError: it has none of these.
+    """
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if suffix not in WRITERS:
+        raise UserError(f"{path}: samples are written as {', '.join(WRITERS)} (perhaps .gz), found suffix {suffix!r}")
+    return suffix
 
 
 @contextmanager
@@ -73,10 +98,7 @@ def sample_writer(out: str) -> Iterator[Callable[[Sample], None]]:
             sys.stdout.flush()
         return
     path = Path(out)
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    if suffix not in WRITERS:
-        raise UserError(f"{out}: samples are written as {', '.join(WRITERS)} (perhaps .gz), found suffix {suffix!r}")
-    line = WRITERS[suffix]
+    line = WRITERS[format_of(path)]
     with atomic_path(path) as temporary, _open(temporary) as stream:
         yield lambda sample: print(line(sample), file=stream)
 

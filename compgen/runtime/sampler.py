@@ -48,10 +48,28 @@ class Shape:
     dtype: str  # float32 or float64
 
 
+class Loop(Protocol):
+    """A whole sampling loop behind one call."""
+
+    @property
+    def dtype(self) -> str:
+        """float32 or float64."""
+
+    def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
+        """Memories (B, n, T), uniforms (L, B), temperature (2) to tokens (L, B) and log-probabilities (B).
+
+        After a row's end symbol its tokens are 0.
+        """
+
+
 class Backend(Protocol):
     """Something that can run a network: ONNX Runtime, TorchScript or PyTorch. Arrays in, arrays out."""
 
     shape: Shape
+
+    @property
+    def loop(self) -> Loop | None:
+        """The whole loop on an accelerator, where each step from here would cross to it and back; else None."""
 
     def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
         """Tokens (B, T) to keys and values (B, n, T, A) and last encoder states (B, n, D)."""

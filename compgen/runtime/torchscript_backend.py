@@ -32,7 +32,7 @@ class TorchScriptBackend:
             raise UserError("TorchScript needs torch: pip install 'compgen[train]', or use the onnx runtime") from error
         torch.set_num_threads(threads)
         state = bundle.manifest.shape
-        self.shape = Shape(state.hidden, state.output, state.dtype)
+        self.shape, self.dtype, self.loop = Shape(state.hidden, state.output, state.dtype), state.dtype, None
         self.device, self._torch = device, torch
         path = bundle.path / SCRIPT
         if not path.is_file():

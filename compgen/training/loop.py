@@ -6,11 +6,8 @@ saved state holds the random numbers' state with everything else.
 """
 
 import json
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +20,7 @@ from torch import Tensor
 
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import atomic_path, writing
+from compgen.interrupts import interruptible
 from compgen.models.network import Network
 from compgen.progress import Progress
 from compgen.training.checkpoint import read_weights_only
@@ -187,7 +185,7 @@ class _Run:
         before = self.spent
         losses: list[Tensor] = []
         tokens, mark = 0, time.monotonic()
-        with _interruptible() as interrupted, Progress("train", self.total, self.step, quiet=self.quiet) as progress:
+        with interruptible() as interrupted, Progress("train", self.total, self.step, quiet=self.quiet) as progress:
             for rows in self.batches():
                 loss, count = self.update(rows)
                 losses.append(loss)
@@ -288,27 +286,6 @@ class _Run:
         torch.random.set_rng_state(state["random"])
         if state["random_cuda"] is not None:
             torch.cuda.set_rng_state(state["random_cuda"])
-
-
-@contextmanager
-def _interruptible() -> Iterator[Sequence[int]]:
-    """Collect SIGINT and SIGTERM instead of breaking off in the middle of an update; a second one breaks off."""
-    got: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield got
-        return
-
-    def note(number: int, _frame: object) -> None:
-        if got:
-            raise KeyboardInterrupt
-        got.append(number)
-
-    old = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield got
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
 
 
 def bucketed(lengths: NDArray[np.int64], batch: int, rng: np.random.Generator) -> list[Rows]:

@@ -1,5 +1,6 @@
 """The command as a user meets it: quick help, clear errors, exit codes, nothing half-written."""
 
+import gzip
 import json
 import os
 import re
@@ -289,7 +290,7 @@ def test_a_closed_pipe_is_quiet(generator):
 
 
 def test_ctrl_c_keeps_what_was_sampled(generator, tmp_path):
-    out = tmp_path / "s.jsonl"
+    out = tmp_path / "s.jsonl.gz"  # a file that --resume cannot go on with
     words = ["sample", generator, "--draws", 10**9, "--temperature", 1, "--workers", 1, "-o", out]
     process = subprocess.Popen([sys.executable, "-m", "compgen", *map(str, words)], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
@@ -299,5 +300,7 @@ def test_ctrl_c_keeps_what_was_sampled(generator, tmp_path):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "goes on" in errors and "Traceback" not in errors
-    assert len(out.read_text().splitlines()) > 0
-    assert {path.name for path in tmp_path.iterdir()} == {"s.jsonl", "s.jsonl.run.json"}
+    record = json.loads((tmp_path / "s.jsonl.gz.run.json").read_text())
+    with gzip.open(out, "rt") as lines:
+        assert len(list(lines)) == record["counts"]["kept"] > 0
+    assert {path.name for path in tmp_path.iterdir()} == {"s.jsonl.gz", "s.jsonl.gz.run.json"}

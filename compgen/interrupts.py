@@ -1,0 +1,27 @@
+"""Ctrl-C and SIGTERM at a moment that suits the work, so that its state can be saved whole."""
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+
+@contextmanager
+def interruptible() -> Iterator[Sequence[int]]:
+    """Collect SIGINT and SIGTERM instead of breaking off in the middle of something; a second one breaks off."""
+    got: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield got
+        return
+
+    def note(number: int, _frame: object) -> None:
+        if got:
+            raise KeyboardInterrupt
+        got.append(number)
+
+    old = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield got
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

@@ -1,0 +1,108 @@
+"""The whole sampling loop in PyTorch, for a GPU: a step is recorded once as a CUDA graph and then replayed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from compgen.models.decoding import BOS, EOS, DecodingStep
+from compgen.models.network import Network
+from compgen.runtime.sampler import Floats, Ints
+
+STRIDE = 8  # steps between two looks at whether all rows have ended, each of which waits for the GPU
+WARM_UP = 3  # steps before recording, in which libraries choose their kernels
+
+
+class TorchLoop:
+    """A network's sampling loop with its state in tensors of fixed addresses, which every replay reads and writes.
+
+    On a CPU the step is called in place of replayed.
+    """
+
+    def __init__(self, network: Network, device: str) -> None:
+        self.network, self.device = network.to(device).eval(), device
+        self.decoding = DecodingStep(network).to(device).eval()
+        self.dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
+        self._state: dict[str, Tensor] = {}
+        self._replay: Callable[[], None] = self._step
+
+    @torch.inference_mode()
+    def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
+        """Memories (B, n, T), uniforms (L, B) and temperature (2) to tokens (L, B) and their log-probability (B)."""
+        self._begin(torch.from_numpy(memory_tokens), torch.from_numpy(uniforms), torch.from_numpy(temperature))
+        state, length = self._state, len(uniforms)
+        for step in range(length):
+            self._replay()
+            if step % STRIDE == STRIDE - 1 and bool(state["done"].all()):
+                break
+        return state["written"].cpu().numpy(), state["log_prob"].cpu().numpy()
+
+    def _begin(self, memory_tokens: Tensor, uniforms: Tensor, temperature: Tensor) -> None:
+        """Set the state to that before the first step; new tensors, and a new recording, where a size has changed."""
+        fresh = self._fresh(*(given.to(self.device) for given in (memory_tokens, uniforms, temperature)))
+        sizes = {name: tensor.shape for name, tensor in self._state.items()}
+        if sizes == {name: tensor.shape for name, tensor in fresh.items()}:
+            for name, tensor in fresh.items():
+                self._state[name].copy_(tensor)
+            return
+        self._state = {name: tensor.clone() for name, tensor in fresh.items()}
+        if self.device != "cpu":
+            self._replay = self._recorded()
+            for name, tensor in fresh.items():  # recording took steps
+                self._state[name].copy_(tensor)
+
+    def _fresh(self, memory_tokens: Tensor, uniforms: Tensor, temperature: Tensor) -> dict[str, Tensor]:
+        network, (length, rows) = self.network, uniforms.shape
+        real: dict[str, Any] = {"dtype": uniforms.dtype, "device": uniforms.device}
+        whole: dict[str, Any] = {"dtype": torch.int64, "device": uniforms.device}
+        hidden = cell = torch.zeros((rows, network.hidden), **real)
+        keys = values = torch.zeros((rows, 0, 0, 0), **real)
+        if network.memories:
+            keys, values, final = network.recall(memory_tokens)
+            hidden, cell = network.start(final)
+        return {
+            "token": torch.full((rows,), BOS, **whole),
+            "hidden": hidden,
+            "cell": cell,
+            "fed": torch.zeros((rows, network.output), **real),
+            "position": torch.zeros(rows, **whole),
+            "half": torch.zeros(rows, **whole),
+            "temperature": temperature,
+            "keys": keys,
+            "values": values,
+            "memory_tokens": memory_tokens,
+            "uniforms": uniforms,
+            "written": torch.zeros((length, rows), **whole),
+            "log_prob": torch.zeros(rows, **real),
+            "done": torch.zeros(rows, dtype=torch.bool, device=uniforms.device),
+        }
+
+    def _step(self) -> None:
+        s = self._state
+        at = s["position"][:1].clone()  # all rows are at the same step
+        token, log_probs, half, hidden, cell, fed = self.decoding(
+            s["token"], s["hidden"], s["cell"], s["fed"], s["position"], s["half"],
+            s["uniforms"].index_select(0, at)[0], s["temperature"], s["keys"], s["values"], s["memory_tokens"],
+        )  # fmt: skip
+        s["log_prob"] += log_probs.gather(1, token.unsqueeze(1))[:, 0].masked_fill(s["done"], 0.0)
+        s["written"].index_copy_(0, at, token.masked_fill(s["done"], 0).unsqueeze(0))
+        s["done"] |= token == EOS
+        s["position"] += 1
+        following = {"token": token, "half": half, "hidden": hidden, "cell": cell, "fed": fed}
+        for name, value in following.items():
+            s[name].copy_(value)
+
+    def _recorded(self) -> Callable[[], None]:
+        """The step as a CUDA graph over the present state."""
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(min(WARM_UP, len(self._state["uniforms"]))):
+                self._step()
+        torch.cuda.current_stream().wait_stream(side)
+        self._state["position"].zero_()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._step()
+        return graph.replay

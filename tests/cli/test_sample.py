@@ -1,0 +1,150 @@
+"""A long sampling run may end in any way at any time: what comes out in the end is what one run would have written."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+EXPORTED = Path(__file__).parents[2] / "exported"
+WORDS = ("sample", "recomb2", "-n", 1500, "--seed", 3, "--start", 11, "--filter", "unique")
+ENOUGH = 300  # samples, for some of those that follow to repeat one
+ENDLESS = ("sample", "recomb2", "-n", 10**9, *WORDS[4:])
+
+
+def compgen(*words, **options):
+    command = [sys.executable, "-m", "compgen", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+
+@contextmanager
+def running(out, *words):
+    """A run to `out`, slow enough to be met at work, once it has left something to go on from."""
+    command = [sys.executable, "-m", "compgen", *map(str, words), "-o", str(out), "--batch", "1", "--workers", "1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None and saved(out) < ENOUGH:
+            time.sleep(0.02)
+        assert process.poll() is None, process.stderr.read()
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def saved(out):
+    """How many samples the journal speaks of."""
+    return json.loads(journal(out).read_text())["counts"]["kept"] if journal(out).exists() else 0
+
+
+def partial(out):
+    return out.with_name(out.name + ".partial")
+
+
+def journal(out):
+    return out.with_name(out.name + ".partial.json")
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def record(out):
+    found = json.loads(Path(f"{out}.run.json").read_text())
+    del found["seconds"]
+    return found
+
+
+def refused(done, *says):
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    for words in says:
+        assert words in " ".join(done.stderr.split())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The files of a run without interruption."""
+    folder = tmp_path_factory.mktemp("whole")
+    for name in ("s.jsonl", "s.tsv"):
+        done = compgen(*WORDS, "-o", folder / name)
+        assert done.returncode == 0, done.stderr
+        assert names(folder) >= {name, f"{name}.run.json"} and not partial(folder / name).exists()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "code"),
+    [("s.jsonl", signal.SIGKILL, -9), ("s.tsv", signal.SIGKILL, -9), ("s.jsonl", signal.SIGTERM, 130)],
+)
+def test_a_run_that_is_ended_goes_on_to_the_same_file(whole, tmp_path, name, end, code):
+    out = tmp_path / name
+    with running(out, *WORDS) as process:
+        process.send_signal(end)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == code
+    assert names(tmp_path) >= {f"{name}.partial", f"{name}.partial.json"} and not out.exists()
+    if end == signal.SIGTERM:
+        assert "--resume goes on" in errors
+        assert json.loads(journal(out).read_text())["bytes"] == partial(out).stat().st_size  # nothing drawn was lost
+    with partial(out).open("a") as stream:
+        stream.write('{"source":["turn')  # a line that was cut as it was written
+    done = compgen(*WORDS, "-o", out, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert out.read_bytes() == (whole / name).read_bytes()
+    assert record(out) == record(whole / name)
+    assert names(tmp_path) == {name, f"{name}.run.json"}
+
+
+def test_a_run_goes_on_with_its_own_options_only(whole, tmp_path):
+    out = tmp_path / "s.jsonl"
+    with running(out, *ENDLESS):
+        refused(compgen(*ENDLESS, "-o", out), "another run is writing it")
+        refused(compgen(*ENDLESS, "-o", out, "--resume"), "another run is writing it")
+    left, samples = journal(out).read_text(), partial(out).read_text()
+    other = ("sample", "recomb2", "-n", 9, "--seed", 3, "--start", 12, "--filter", "unique,novel")
+    refused(
+        compgen(*other, "-o", out, "--resume"),
+        "-n was 1000000000, is 9",
+        "start was 11, is 12",
+        "filters was ['unique'], is ['unique', 'novel']",
+    )
+    assert (journal(out).read_text(), partial(out).read_text()) == (left, samples)  # a refusal changes nothing
+    partial(out).write_text("x" + samples[1:])
+    refused(compgen(*ENDLESS, "-o", out, "--resume"), "s.jsonl.partial, line 1")
+    partial(out).write_text(samples[:100])
+    refused(compgen(*ENDLESS, "-o", out, "--resume"), "100 bytes", "cut short or altered")
+    journal(out).write_text("{}")
+    refused(compgen(*ENDLESS, "-o", out, "--resume"), "not a journal")
+    # Without --resume nothing of it matters.
+    assert compgen(*WORDS, "-o", out).returncode == 0
+    assert out.read_bytes() == (whole / "s.jsonl").read_bytes()
+    assert names(tmp_path) == {"s.jsonl", "s.jsonl.run.json"}
+
+
+def test_resume_with_nothing_there_begins(tmp_path):
+    few = ("sample", "recomb2", "--draws", 50)
+    for name, more in (("a.jsonl", ["--resume"]), ("b.jsonl", [])):
+        assert compgen(*few, "-o", tmp_path / name, *more).returncode == 0
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("-o", "s.jsonl.gz"),
+        ("-o", "s.jsonl", "--vote"),
+        ("-o", "s.jsonl", "--best", "3"),
+        ("-o", "s.jsonl", "--support", "0.1"),
+        ("-o", "s.jsonl", "--runtime", "native"),
+    ],
+)
+def test_what_resume_cannot_do_is_told(words, tmp_path):
+    refused(compgen("sample", EXPORTED / "recomb2", "--draws", 5, "--resume", *words, cwd=tmp_path), "--resume")
+    assert not names(tmp_path)
