@@ -24,6 +24,9 @@ BUNDLE = Path(__file__).parents[1] / "exported" / "recomb2"
 LIBRARY = next((Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so*"))
 
 
+BROKEN = ("manifest.json", "vocabulary.json", "pool.safetensors", "step.onnx", "step.safetensors")
+
+
 def mutate(content: bytes, rng: random.Random) -> bytes:
     """Content with a few bytes changed, or cut short, or a stretch of it repeated."""
     way = rng.choice(("bytes", "bytes", "cut", "repeat", "digits"))
@@ -45,7 +48,7 @@ def mutate(content: bytes, rng: random.Random) -> bytes:
 
 def break_one(bundle: Path, rng: random.Random) -> None:
     """Change one file of a bundle, and perhaps its entry in the manifest."""
-    path = rng.choice([bundle / name for name in ("manifest.json", "vocabulary.json", "pool.safetensors", "step.onnx")])
+    path = bundle / rng.choice(BROKEN)
     path.write_bytes(mutate(path.read_bytes(), rng))
     if path.name != "manifest.json" and rng.random() < 0.5:
         manifest = json.loads((bundle / "manifest.json").read_text())
@@ -70,6 +73,7 @@ def main() -> None:
             if number:
                 break_one(bundle, random.Random(f"{options.seed}-{number}"))
             command = [options.runner, bundle, "--draws", "40" if number else "400", "--filter", "novel,unique,rare"]
+            command += ["--step", "own" if number % 2 else "graph"]
             done = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", env=environment, check=False, timeout=300
             )

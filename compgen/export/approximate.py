@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
+from safetensors.numpy import save
 
 from compgen.errors import BundleError
 from compgen.export.assemble import HALVES
-from compgen.export.int8 import activations, probed, quantised
+from compgen.export.int8 import activations, in_integers, probed, quantised
 from compgen.export.onnx_graphs import save_graphs
 from compgen.export.onnx_sampler import sampler
+from compgen.export.step_weights import step_weights
 from compgen.export.verify import Runner, Task, Written, judge, one_thread, require, task
 from compgen.models.backend import TorchBackend
 from compgen.progress import Progress
@@ -31,9 +33,7 @@ CALIBRATION, CALIBRATION_SEED = 256, 8  # samples that the ranges of activations
 
 
 def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
-    """Put the large products of a bundle's step and sampler in 8-bit integers, in place.
-
-    What is exact goes: TorchScript, and the weights of the C++ runner's own step.
+    """Put the large products of a bundle's step and sampler in 8-bit integers, in place, and drop its TorchScript.
 
     Args:
         checkpoint: what the bundle was assembled from.
@@ -52,11 +52,13 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
     models = {name: onnx.load(bundle.path / name) for name in bundle.manifest.graphs if name != SAMPLER}
     if not activations(models[STEP]):
         raise BundleError("no weight matrix of this network is large enough for int8 to be faster")
-    models[STEP] = quantised(models[STEP], _ranges(checkpoint, models[STEP]))
+    ranges = _ranges(checkpoint, models[STEP])
+    weights = in_integers(step_weights(checkpoint.network), models[STEP], ranges)
+    models[STEP] = quantised(models[STEP], ranges)
     models[SAMPLER] = sampler(models, checkpoint.network, HALVES[checkpoint.kind])
     graphs = save_graphs(models, bundle.path)
-    for exact in (SCRIPT, STEP_WEIGHTS):
-        (bundle.path / exact).unlink()
+    (bundle.path / STEP_WEIGHTS).write_bytes(save(weights))
+    (bundle.path / SCRIPT).unlink()
     return replace(bundle, manifest=bundle.manifest.model_copy(update={"graphs": graphs}))
 
 

@@ -88,28 +88,62 @@ def _large(node: Any, constants: dict[str, NDArray[Any]]) -> NDArray[np.float32]
     return matrix if plain == {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0} else None
 
 
-def _product(graph: Any, node: Any, matrix: NDArray[np.float32], largest: NDArray[np.float32]) -> list[Any]:
-    """The nodes of a product in integers, and of the sum if it is a Gemm."""
-    output = node.output[0]
+def rounded(matrix: NDArray[np.float32], largest: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+    """A matrix (K, N) in integers, for activations whose features are at most `largest` (K) in magnitude.
+
+    Returns:
+        weights (K, N) int8, levels (K), how many levels of an activation there are to 1, and scales (N) of the product.
+    """
     feature = np.where(largest > 0, largest, 1) / LEVELS  # (K)
     scaled = feature[:, None] * matrix.astype(np.float64)
     heaviest = np.abs(scaled).max(axis=0)
     column = np.where(heaviest > 0, heaviest, 1) / WEIGHTS  # (N)
-    inputs: dict[str, NDArray[Any]] = {
-        "levels": (1 / feature).astype(np.float32),
-        "one": np.ones((), np.float32),
-        "zero": np.array(ZERO, np.uint8),
+    return {
         "weights": np.rint(scaled / column).astype(np.int8),
-        "column": column.astype(np.float32),
+        "levels": (1 / feature).astype(np.float32),
+        "scales": column.astype(np.float32),
     }
+
+
+def in_integers(
+    weights: dict[str, NDArray[Any]], model: Any, ranges: dict[str, NDArray[np.float32]]
+) -> dict[str, NDArray[Any]]:
+    """A step's weights by name (`step_weights`) with those of its large products as the graph has them in integers.
+
+    Such a matrix `name` becomes `name.int8`, `name.levels` and `name.scales`; see `rounded`.
+
+    Args:
+        weights: by name.
+        model: the step's graph, not quantised yet.
+        ranges: as for `quantised`.
+    """
+    constants = _constants(model)
+    found = ((node, _large(node, constants)) for node in model.graph.node)
+    large = [(node.input[0], constant) for node, constant in found if constant is not None]
+    result = dict(weights)
+    for name, matrix in weights.items():
+        for activation, constant in large:
+            if np.array_equal(constant, matrix):
+                integers = rounded(matrix, ranges[activation])
+                del result[name]
+                result |= {f"{name}.{kind}": integers[kind] for kind in ("levels", "scales")}
+                result[f"{name}.int8"] = integers["weights"]
+    return result
+
+
+def _product(graph: Any, node: Any, matrix: NDArray[np.float32], largest: NDArray[np.float32]) -> list[Any]:
+    """The nodes of a product in integers, and of the sum if it is a Gemm."""
+    output = node.output[0]
+    inputs: dict[str, NDArray[Any]] = {"one": np.ones((), np.float32), "zero": np.array(ZERO, np.uint8)}
+    inputs |= rounded(matrix, largest)
     names = {name: f"{output}/{name}" for name in inputs}
     graph.initializer.extend(numpy_helper.from_array(value, names[name]) for name, value in inputs.items())
-    spread, rounded = f"{output}/spread", f"{output}/rounded"
+    spread, levels = f"{output}/spread", f"{output}/rounded"
     product = output if node.op_type == "MatMul" else f"{output}/product"
-    integers = [rounded, names["weights"], names["one"], names["column"], names["zero"]]
+    integers = [levels, names["weights"], names["one"], names["scales"], names["zero"]]
     nodes = [
         helper.make_node("Mul", [node.input[0], names["levels"]], [spread]),
-        helper.make_node("QuantizeLinear", [spread, names["one"], names["zero"]], [rounded]),
+        helper.make_node("QuantizeLinear", [spread, names["one"], names["zero"]], [levels]),
         helper.make_node("MatMulIntegerToFloat", integers, [product], domain=MICROSOFT),
     ]
     return nodes if product == output else [*nodes, helper.make_node("Add", [product, node.input[2]], [output])]

@@ -8,7 +8,8 @@
 namespace compgen {
 namespace {
 
-const std::map<std::string, std::size_t> SIZES = {{"U8", 1}, {"U16", 2}, {"I32", 4}, {"I64", 8}, {"F32", 4}, {"F64", 8}};
+const std::map<std::string, std::size_t> SIZES = {{"U8", 1},  {"I8", 1},  {"U16", 2}, {"I32", 4},
+                                                  {"I64", 8}, {"F32", 4}, {"F64", 8}};
 
 // Nothing says that the data are aligned.
 template <class T, class To>
@@ -64,7 +65,7 @@ const Safetensors::Entry& Safetensors::entry(const std::string& name) const {
 
 Array<std::int64_t> Safetensors::integers(const std::string& name, std::size_t rank) const {
   const Entry& found = entry(name);
-  if (found.shape.size() != rank || found.dtype[0] == 'F') {
+  if (found.shape.size() != rank || found.dtype[0] == 'F' || found.dtype == "I8") {
     throw UserError(name + " is " + found.dtype + " of rank " + std::to_string(found.shape.size()) +
                     ", expected integers of rank " + std::to_string(rank));
   }
@@ -77,18 +78,27 @@ Array<std::int64_t> Safetensors::integers(const std::string& name, std::size_t r
   return array;
 }
 
-template <class Real>
-std::vector<Real> Safetensors::reals(const std::string& name, const std::vector<std::int64_t>& shape) const {
+template <class T>
+std::vector<T> Safetensors::exactly(const std::string& name, const char* dtype,
+                                    const std::vector<std::int64_t>& shape) const {
   const Entry& found = entry(name);
-  const char* const dtype = sizeof(Real) == 4 ? "F32" : "F64";
   if (found.shape != shape || found.dtype != dtype) {
     std::string sizes;
     for (const auto size : shape) sizes += (sizes.empty() ? "" : " x ") + std::to_string(size);
     throw UserError(name + ": expected " + dtype + " of " + sizes);
   }
-  std::vector<Real> values;
-  convert<Real>(file_.data() + found.begin, found.count, values);
+  std::vector<T> values;
+  convert<T>(file_.data() + found.begin, found.count, values);
   return values;
+}
+
+std::vector<std::int8_t> Safetensors::bytes(const std::string& name, const std::vector<std::int64_t>& shape) const {
+  return exactly<std::int8_t>(name, "I8", shape);
+}
+
+template <class Real>
+std::vector<Real> Safetensors::reals(const std::string& name, const std::vector<std::int64_t>& shape) const {
+  return exactly<Real>(name, sizeof(Real) == 4 ? "F32" : "F64", shape);
 }
 
 template std::vector<float> Safetensors::reals(const std::string&, const std::vector<std::int64_t>&) const;

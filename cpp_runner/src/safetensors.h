@@ -22,6 +22,8 @@ class Safetensors {
   bool has(const std::string& name) const { return entries_.count(name) > 0; }
   // Integers of 1, 2 (both without sign), 4 or 8 bytes. Throws UserError: there is no such array of this rank.
   Array<std::int64_t> integers(const std::string& name, std::size_t rank) const;
+  // Signed bytes. Throws UserError: there is no such array of this shape.
+  std::vector<std::int8_t> bytes(const std::string& name, const std::vector<std::int64_t>& shape) const;
   // Numbers of the precision of Real. Throws UserError: there is no such array of this shape.
   template <class Real>
   std::vector<Real> reals(const std::string& name, const std::vector<std::int64_t>& shape) const;
@@ -33,6 +35,8 @@ class Safetensors {
     std::size_t begin, count, size;  // of the data: its first byte in the file, numbers, bytes of each
   };
   const Entry& entry(const std::string& name) const;
+  template <class T>
+  std::vector<T> exactly(const std::string& name, const char* dtype, const std::vector<std::int64_t>& shape) const;
 
   const std::string& file_;
   std::map<std::string, Entry> entries_;

@@ -5,8 +5,7 @@
 #include <limits>
 
 #include "errors.h"
-#include "product.h"
-#include "safetensors.h"
+#include "factor.h"
 
 namespace compgen {
 namespace {
@@ -22,7 +21,8 @@ Real sigmoid(Real x) {
 // What a thread needs between one line of the step and the next.
 template <class Real>
 struct Scratch {
-  Left<Real> state, combined, left;
+  Operand<Real> operand;
+  Left<Real> left;
   std::vector<Real> gates, queries, contexts, by_position, scores, logits;
 };
 
@@ -41,10 +41,10 @@ struct Step<Real>::Weights {
   std::int64_t h, f, s, n, a, clip, v;
   bool tanh, copying;
   std::vector<Real> token_gates, token_queries;  // (V, 4H), (V, nA)
-  Right<Real> state_gates, state_queries;        // (S + H, 4H), (S + H, nA)
+  Factor<Real> state_gates, state_queries;       // (S + H, 4H), (S + H, nA)
   std::vector<Right<Real>> position_keys;        // n of (A, 2K + 1)
   std::vector<Right<Real>> position_values;      // n of (2K + 1, A)
-  Right<Real> combine, project;                  // (H + nA, F), (F, V)
+  Factor<Real> combine, project;                 // (H + nA, F), (F, V)
   std::vector<Real> combine_bias, project_bias;  // (F), (V)
 
   explicit Weights(const Bundle& bundle)
@@ -58,18 +58,15 @@ struct Step<Real>::Weights {
         tanh(bundle.network.tanh),
         copying(bundle.network.copying) {
     const Safetensors file(bundle.file(STEP_WEIGHTS));
-    const auto right = [&file](const std::string& name, std::int64_t rows, std::int64_t columns) {
-      return Right<Real>(file.reals<Real>(name, {rows, columns}).data(), rows, columns);
-    };
     token_gates = file.reals<Real>("token_gates", {v, 4 * h});
-    state_gates = right("state_gates", s + h, 4 * h);
-    combine = right("combine", h + n * a, f);
+    state_gates = Factor<Real>(file, "state_gates", s + h, 4 * h);
+    combine = Factor<Real>(file, "combine", h + n * a, f);
     combine_bias = file.reals<Real>("combine_bias", {f});
-    project = right("project", f, v);
+    project = Factor<Real>(file, "project", f, v);
     project_bias = file.reals<Real>("project_bias", {v});
     if (n == 0) return;
     token_queries = file.reals<Real>("token_queries", {v, n * a});
-    state_queries = right("state_queries", s + h, n * a);
+    state_queries = Factor<Real>(file, "state_queries", s + h, n * a);
     if (clip == 0) return;
     const std::int64_t positions = 2 * clip + 1;
     const auto keys = file.reals<Real>("position_keys", {n, a, positions});
@@ -86,33 +83,36 @@ struct Step<Real>::Weights {
       const auto token = batch.token[static_cast<std::size_t>(row)];
       if (token < 0 || token >= v) throw UserError("the network gives a token outside the vocabulary");
     }
-    scratch.state.shape(rows, s + h);
-    if (s > 0) scratch.state.put(0, batch.fed.data(), s, f);
-    scratch.state.put(s, batch.hidden.data(), h, h);
     recur(batch, scratch);
-    scratch.combined.shape(rows, h + n * a);
-    scratch.combined.put(0, batch.next_hidden.data(), h, h);
-    if (n > 0) {
-      scratch.state.put(s, batch.next_hidden.data(), h, h);
-      attend(batch, scratch);
-      scratch.combined.put(h, scratch.contexts.data(), n * a, n * a);
-    }
+    if (n > 0) attend(batch, scratch);
     Real* const u = batch.next_fed.data();
-    combine.product(scratch.combined, u, f);
+    combine.shape(scratch.operand, rows);
+    combine.put(scratch.operand, 0, batch.next_hidden.data(), h, h);
+    if (n > 0) combine.put(scratch.operand, h, scratch.contexts.data(), n * a, n * a);
+    combine.product(scratch.operand, u, f);
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t k = 0; k < f; ++k) u[row * f + k] += combine_bias[static_cast<std::size_t>(k)];
     }
-    scratch.left.shape(rows, f);
-    scratch.left.put(0, u, f, f);
     Real* const logits = room(scratch.logits, rows * v);
-    project.product(scratch.left, logits, v);
+    project.shape(scratch.operand, rows);
+    project.put(scratch.operand, 0, u, f, f);
+    project.product(scratch.operand, logits, v);
     for (std::int64_t row = 0; row < rows; ++row) write(batch, scratch, row);
+  }
+
+  // The state [fed, hidden] times a matrix.
+  void multiply_state(const Batch<Real>& batch, const std::vector<Real>& hidden, const Factor<Real>& factor, Real* out,
+                      std::int64_t stride, Scratch<Real>& scratch) const {
+    factor.shape(scratch.operand, batch.rows);
+    if (s > 0) factor.put(scratch.operand, 0, batch.fed.data(), s, f);
+    factor.put(scratch.operand, s, hidden.data(), h, h);
+    factor.product(scratch.operand, out, stride);
   }
 
   // The LSTM: gates in the order input, forget, candidate, output.
   void recur(Batch<Real>& batch, Scratch<Real>& scratch) const {
     Real* const all = room(scratch.gates, batch.rows * 4 * h);
-    state_gates.product(scratch.state, all, 4 * h);
+    multiply_state(batch, batch.hidden, state_gates, all, 4 * h, scratch);
     for (std::int64_t row = 0; row < batch.rows; ++row) {
       const Real* const gates = all + row * 4 * h;
       const Real* const read = token_gates.data() + batch.token[static_cast<std::size_t>(row)] * 4 * h;
@@ -136,7 +136,7 @@ struct Step<Real>::Weights {
     Real* const queries = room(scratch.queries, rows * n * a);
     Real* const contexts = room(scratch.contexts, rows * n * a);
     Real* const scores = room(scratch.scores, rows * n * t);
-    state_queries.product(scratch.state, queries, n * a);
+    multiply_state(batch, batch.next_hidden, state_queries, queries, n * a, scratch);
     for (std::int64_t row = 0; row < rows; ++row) {
       const Real* const read = token_queries.data() + batch.token[static_cast<std::size_t>(row)] * n * a;
       Real* const query = queries + row * n * a;

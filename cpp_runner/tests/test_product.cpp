@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "integers.h"
 #include "product.h"
 
 using namespace compgen;
@@ -49,6 +50,42 @@ TEST_CASE("products are right for every size that does not fit the tiles") {
       for (const std::int64_t columns : {1, 16, 31, 32, 65}) {
         check<float>(rows, depth, columns);
         check<double>(rows, depth, columns);
+      }
+    }
+  }
+}
+
+TEST_CASE("products in integers round to levels, and add exactly") {
+  for (const std::int64_t rows : {1, 12, 14}) {
+    for (const std::int64_t depth : {1, 4, 31, 300}) {
+      for (const std::int64_t columns : {1, 32, 45}) {
+        std::mt19937 random(2);
+        const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
+        std::vector<std::int8_t> weights(size(depth * columns));
+        for (auto& weight : weights) weight = static_cast<std::int8_t>(static_cast<int>(random() % 129) - 64);
+        std::vector<float> a(size(rows * depth)), levels(size(depth)), scales(size(columns));
+        for (auto& value : a) value = static_cast<float>(static_cast<int>(random() % 601) - 300) / 4;
+        for (auto& level : levels) level = static_cast<float>(1 + random() % 2);
+        for (auto& scale : scales) scale = static_cast<float>(1 + random() % 4) / 8;
+        const RightBytes right(weights, scales, depth, columns);
+        LeftBytes left;
+        left.shape(rows, depth);
+        const std::int64_t middle = depth / 2;
+        left.put(0, a.data(), middle, depth, levels.data());
+        left.put(middle, a.data() + middle, depth - middle, depth, levels.data());
+        std::vector<float> out(size(rows * columns));
+        right.product(left, out.data(), columns);
+        for (std::int64_t row = 0; row < rows; ++row) {
+          for (std::int64_t column = 0; column < columns; ++column) {
+            double sum = 0;
+            for (std::int64_t k = 0; k < depth; ++k) {
+              const float exact = a[size(row * depth + k)] * levels[size(k)];  // halves and quarters are exact
+              const double level = std::clamp(std::nearbyint(static_cast<double>(exact)), -128.0, 127.0);
+              sum += level * weights[size(k * columns + column)];
+            }
+            CHECK(out[size(row * columns + column)] == static_cast<float>(sum * static_cast<double>(scales[size(column)])));
+          }
+        }
       }
     }
   }

@@ -37,6 +37,7 @@ import torch.nn.functional as F
 from onnx import TensorProto, helper
 
 from compgen.errors import UserError
+from compgen.export.approximate import approximate
 from compgen.export.assemble import assemble, seal
 from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
@@ -150,6 +151,8 @@ class Inside:
         """Tokens of the samples 0 .. count - 1, the end symbols included, and seconds."""
         addresses = Addresses(0, count)
         began = time.perf_counter()
+        if self.workers == 1:  # in this thread, the one whose number of threads PyTorch was told
+            return self._work(addresses, batch), time.perf_counter() - began
         with ThreadPoolExecutor(self.workers) as threads:
             tokens = sum(threads.map(lambda _: self._work(addresses, batch), range(self.workers)))
         return tokens, time.perf_counter() - began
@@ -271,6 +274,9 @@ def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int
         if has_runner():
             runtimes["C++, onnx"] = (Native(bundle, checkpoint, "graph", threads), [64, 256])
             runtimes["C++, own step"] = (Native(bundle, checkpoint, "own", threads), [60, 120, 240])
+            rough = approximate(checkpoint, bundle_of(checkpoint, Path(folder) / "int8"))
+            seal(rough.path, rough.manifest)
+            runtimes["C++, own step, int8"] = (Native(rough, checkpoint, "own", threads), [60, 120, 240])
         eager = 0.0
         for runtime, (run, sizes) in runtimes.items():
             for batch in sizes:
