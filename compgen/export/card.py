@@ -28,6 +28,7 @@ FILES = {
     "encoder.onnx": "one encoder pass: tokens to attention memory",
     "start.onnx": "last encoder states to the decoder's first state",
     "step.onnx": "one decoding step with explicit state, for continuous batching and beam search",
+    "step.safetensors": "the step's weights by name, for the C++ runner, which has the step in its own code",
     "sampler.onnx": "encoder and whole sampling loop in one graph",
     "sampler.ts": "the same for TorchScript: methods encode, start, step, and the loop as forward",
     "vocabulary.json": "tokens in the order of their ids",

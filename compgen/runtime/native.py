@@ -38,7 +38,7 @@ def sample(model: str, options: Mapping[str, object]) -> NoReturn:
         UserError: there is no runner, no such bundle, or no ONNX Runtime.
     """
     program, words = runner(), [str(resolve(Path(model))), *_words(options)]
-    os.execve(program, [str(program), *words], _environment())
+    os.execve(program, [str(program), *words], environment())
 
 
 def raw(
@@ -64,7 +64,7 @@ def answers(bundle: Bundle, sources: Sequence[Sequence[str]], options: Mapping[s
 
 def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> list[str]:
     words = [str(runner()), str(bundle.path), *_words(options)]
-    done = subprocess.run(words, input=text, capture_output=True, text=True, env=_environment(), check=False)
+    done = subprocess.run(words, input=text, capture_output=True, text=True, env=environment(), check=False)
     if done.returncode:
         raise UserError(f"the C++ runner failed: {done.stderr.strip()}")
     return done.stdout.splitlines()
@@ -76,7 +76,7 @@ def _words(options: Mapping[str, object]) -> list[str]:
     return [word for name, value in given.items() for word in ([name] if value is True else [name, str(value)])]
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """The environment, with the installed ONNX Runtime's library in it unless another is named."""
     environment = dict(os.environ)
     if "COMPGEN_ONNXRUNTIME" not in environment:

@@ -147,7 +147,7 @@ def test_a_predictor_answers_lines(tmp_path):
     bundle = exported("predictor")
     (tmp_path / "in.tsv").write_text("a b c\tignored\nb\ng g a b\n")
     command = [native.runner(), bundle, "--input", tmp_path / "in.tsv", "-o", tmp_path / "out.tsv"]
-    done = subprocess.run(command, capture_output=True, text=True, env=native._environment())
+    done = subprocess.run(command, capture_output=True, text=True, env=native.environment())
     assert done.returncode == 0, done.stderr
     sources = [["a", "b", "c"], ["b"], ["g", "g", "a", "b"]]
     expected = Predictor.load(bundle).predict(sources)
@@ -172,7 +172,7 @@ def test_a_predictor_answers_lines(tmp_path):
 def test_options_that_do_not_fit_the_bundle_are_errors(tmp_path, kind, words, message):
     (tmp_path / "in.txt").write_text("a b\nzebra\n")
     command = [native.runner(), exported(kind), *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=native._environment())
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=native.environment())
     assert done.returncode == 2 and message in done.stderr, done.stderr
 
 
