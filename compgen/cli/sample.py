@@ -138,6 +138,7 @@ def sample(
     Example: compgen sample recomb2 -n 400 --filter novel,unique,rare -o samples.jsonl
     """
     import json
+    import os
     import time
     from contextlib import ExitStack
     from dataclasses import asdict
@@ -247,6 +248,8 @@ def sample(
         written = len(chosen) if choice.made else counts.kept
     seconds = time.monotonic() - began
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
+    if engine == "threads" and beam is None:
+        speed += f", {workers or os.cpu_count() or 1} threads"
     chose = f"; {written:,} chosen" if choice.made else ""
     console().print(f"{counts}{chose} ({speed})", highlight=False)
     if out != "-":
