@@ -24,7 +24,7 @@ BUNDLE = Path(__file__).parents[1] / "exported" / "recomb2"
 LIBRARY = next((Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so*"))
 
 
-BROKEN = ("manifest.json", "vocabulary.json", "pool.safetensors", "step.onnx", "step.safetensors")
+BROKEN = ("manifest.json", "vocabulary.json", "pool.safetensors", "encoder.onnx", "step.onnx", "step.safetensors")
 
 
 def mutate(content: bytes, rng: random.Random) -> bytes:

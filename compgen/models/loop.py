@@ -21,6 +21,7 @@ class TorchLoop:
     """
 
     def __init__(self, network: Network, device: str) -> None:
+        torch.backends.cudnn.allow_tf32 = False  # its ten bits would give other samples than other runtimes
         self.network, self.device = network.to(device).eval(), device
         self.decoding = DecodingStep(network).to(device).eval()
         self.dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
@@ -46,9 +47,13 @@ class TorchLoop:
             for name, tensor in fresh.items():
                 self._state[name].copy_(tensor)
             return
-        self._state = {name: tensor.clone() for name, tensor in fresh.items()}
+        self._state, self._replay = {name: tensor.clone() for name, tensor in fresh.items()}, self._step
         if self.device != "cpu":
-            self._replay = self._recorded()
+            try:
+                self._replay = self._recorded()
+            except BaseException:
+                self._state = {}  # the next call begins anew
+                raise
             for name, tensor in fresh.items():  # recording took steps
                 self._state[name].copy_(tensor)
 

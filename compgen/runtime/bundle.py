@@ -12,9 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from compgen.data.vocabulary import EOS_ID
 from compgen.errors import BundleError
 from compgen.files import sha256
 from compgen.runtime.pool import PrototypePool
+from compgen.runtime.sampler import warm
 
 FORMAT: Literal["compgen-bundle"] = "compgen-bundle"
 VERSION: Literal[1] = 1
@@ -252,6 +254,8 @@ def _pool_problem(pool: PrototypePool, prototypes: int, vocabulary: int) -> str:
     groups_fit = (pool.starts >= 0) & (pool.counts >= 1) & (pool.starts <= len(pool.members) - pool.counts)
     if prototypes and not (len(pool.starts) and groups_fit.all()):
         return f"groups outside the {len(pool.members)} members"
+    if not (pool.tokens == EOS_ID).any(axis=1).all():
+        return "a sequence without its end symbol"
     if prototypes and (pool.tokens[pool.members, :1] == 0).any():
         return "a prototype without tokens"
     return ""
@@ -264,8 +268,13 @@ def _outside(ids: "np.ndarray[Any, Any]", size: int) -> bool:
 def _temperature(path: Path, sampling: dict[str, Any]) -> None:
     found = sampling.get("temperature")
     pair = isinstance(found, list) and len(found) == 2
-    if not pair or not all(isinstance(value, int | float) and value >= 0 for value in found or []):
-        raise BundleError(f"{path}: sampling.temperature {found!r:.60}, expected two numbers, 0 or more")
+    if not pair or not all(isinstance(value, int | float) for value in found or []):
+        raise BundleError(f"{path}: sampling.temperature {found!r:.60}, expected two numbers")
+    try:
+        for value in found or []:
+            warm(value)
+    except ValueError as error:
+        raise BundleError(f"{path}: sampling.{error}") from error
 
 
 def _line(error: Exception) -> str:

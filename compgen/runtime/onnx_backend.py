@@ -135,8 +135,10 @@ def _open(path: Path, threads: int, provider: str) -> Any:
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4  # what goes wrong is raised below, in one line
-    providers = [provider]
+    providers: list[Any] = [provider]
     if provider == device.CUDA:
+        # With TF32, ONNX Runtime's default, products have ten bits, and samples would not be those of other runtimes.
+        providers = [(provider, {"use_tf32": "0"})]
         # CUDA runs what it can and CPU the handful of shape computations; a missing GPU is an error, not a fallback.
         providers.append(device.CPU)
     try:

@@ -138,8 +138,9 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
                     remove(path)
                     remove(partial.journal)
                 raise
-        path.replace(out)
-        remove(partial.journal)
+            stream.flush()
+            path.replace(out)  # while the lock is held: nobody else may take the file for one to go on with
+            remove(partial.journal)
 
 
 def _lock(stream: BinaryIO, path: Path) -> None:
@@ -154,6 +155,8 @@ def _lock(stream: BinaryIO, path: Path) -> None:
         raise UserError(f"{path}: another run is writing it") from error
     except OSError:
         return  # a file system without locks
+    if not path.exists() or path.stat().st_ino != os.fstat(stream.fileno()).st_ino:
+        raise UserError(f"{path}: another run has just ended and taken it: try again")
 
 
 def _read(journal: Path) -> tuple[dict[str, Any], int, Counts, float]:

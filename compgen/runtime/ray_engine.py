@@ -151,7 +151,7 @@ def _knock(address: str) -> None:
     if not port.isdigit():
         return  # `auto`, or another name that only Ray can resolve
     try:
-        socket.create_connection((host, int(port)), timeout=10).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
     except OSError as error:
         raise UserError(f"Ray at RAY_ADDRESS={address} cannot be reached: {error}") from error
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID
+from compgen.errors import BundleError
 from compgen.runtime import random
 from compgen.runtime.pool import PrototypePool
 
@@ -26,16 +27,17 @@ Ints = NDArray[np.int64]
 
 Tokens = tuple[int, ...]
 COLDEST = 1e-3  # the least temperature but 0; a probability to the power 1/T must not leave float32
+HOTTEST = 1e3  # at 1e7 and more what may not come, whose logit is -1e9, would come
 
 
 def warm(temperature: float) -> float:
-    """A temperature, if it is one to sample at: 0 (greedy), or COLDEST and more.
+    """A temperature, if it is one to sample at: 0 (greedy), or from COLDEST to HOTTEST.
 
     Raises:
         ValueError: it is not.
     """
-    if temperature != 0 and not COLDEST <= temperature < float("inf"):
-        raise ValueError(f"temperature {temperature}: expected 0 (greedy), or {COLDEST} and more")
+    if temperature != 0 and not COLDEST <= temperature <= HOTTEST:
+        raise ValueError(f"temperature {temperature}: expected 0 (greedy), or from {COLDEST} to {HOTTEST:g}")
     return temperature
 
 
@@ -245,6 +247,8 @@ def run_slots(
         inputs["uniform"] = state["numbers"][rows, position]
         inputs["temperature"] = warmth
         token, log_probs, half, hidden, cell, fed = backend.step(inputs)
+        if token.min() < 0 or token.max() >= log_probs.shape[1]:
+            raise BundleError("the network gives a token outside the vocabulary")
         state["log_prob"] += log_probs[rows, token]
         state["written"][rows, position] = token
         position += 1

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -54,7 +53,8 @@ std::string checked(const std::filesystem::path& folder, const std::string& name
     throw UserError("file name '" + name + "', expected a plain name inside the bundle");
   }
   const auto path = folder / name;
-  if (std::filesystem::is_symlink(path) || !std::filesystem::is_regular_file(path)) {
+  std::error_code none;  // what cannot be looked at is not there
+  if (std::filesystem::is_symlink(path, none) || !std::filesystem::is_regular_file(path, none)) {
     throw UserError(name + ": missing, expected a file");
   }
   const auto expected = entry.at("size").get<std::uintmax_t>();
@@ -84,15 +84,16 @@ std::vector<std::string> tokens_of(const std::string& content) {
 }  // namespace
 
 double warm(double temperature) {
-  if (temperature != 0 && !(temperature >= 1e-3 && temperature < std::numeric_limits<double>::infinity())) {
-    throw UserError("temperature " + std::to_string(temperature) + ": expected 0 (greedy), or 0.001 and more");
+  if (temperature != 0 && !(temperature >= 1e-3 && temperature <= 1e3)) {
+    throw UserError("temperature " + std::to_string(temperature) + ": expected 0 (greedy), or from 0.001 to 1000");
   }
   return temperature;
 }
 
 Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
   const auto manifest_path = folder / "manifest.json";
-  if (!std::filesystem::is_regular_file(manifest_path)) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(manifest_path, none)) {
     throw UserError(folder.string() + ": not a bundle: it has no manifest.json");
   }
   try {

@@ -40,8 +40,8 @@ struct Bundle {
   std::array<double, 2> temperature{};         // a generator's, of the source half and of the target half
 };
 
-// Throws UserError unless it is 0 (greedy) or between 0.001 and infinity; a probability to the power 1/T must not leave
-// float32.
+// Throws UserError unless it is 0 (greedy) or between 0.001 and 1000: a probability to the power 1/T must not leave
+// float32, nor may what is banned come.
 double warm(double temperature);
 
 }  // namespace compgen

@@ -186,8 +186,9 @@ std::vector<Tokens> read_sources(const std::string& input, const std::vector<std
   std::map<std::string, std::int32_t> ids;
   for (std::size_t id = SPECIALS; id < vocabulary.size(); ++id) ids[vocabulary[id]] = static_cast<std::int32_t>(id);
   std::ifstream file;
+  std::error_code none;
   if (input != "-") file.open(input);
-  if (!file) throw UserError(input + ": cannot be read");
+  if (!file || std::filesystem::is_directory(input, none)) throw UserError(input + ": cannot be read");
   std::istream& stream = input == "-" ? std::cin : file;
   std::vector<Tokens> sources;
   for (std::string line; std::getline(stream, line);) {
@@ -204,6 +205,7 @@ std::vector<Tokens> read_sources(const std::string& input, const std::vector<std
     if (source.empty()) throw UserError(input + ", line " + std::to_string(sources.size() + 1) + ": no tokens");
     sources.push_back(std::move(source));
   }
+  if (stream.bad()) throw UserError(input + ": cannot be read to its end");
   return sources;
 }
 
@@ -283,7 +285,7 @@ int run(Options& options, const Bundle& bundle) {
       for (const auto& name : split(given, ',')) names.push_back(name);
     }
     Output record(options.out + ".run.json");
-    record.line(record_of(options, names, counts, written, seconds).dump(1));
+    record.line(record_of(options, names, counts, written, seconds).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
     record.finish();
   }
   if (interrupted) {
@@ -308,9 +310,18 @@ void check_options(const Options& options, bool predicts) {
   }
 }
 
+// From now on a first signal asks the work to stop, and a second one ends the program.
+void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
+
 template <class Real>
 int dispatch(Options& options, const Bundle& bundle) {
-  if (bundle.predicts) return run_predictor<Real>(options, bundle);
+  if (bundle.predicts) return run_predictor<Real>(options, bundle);  // has nothing to save, so a signal ends it
+  catch_signals();
   return options.raw ? run_raw<Real>(options, bundle) : run<Real>(options, bundle);
 }
 
@@ -370,9 +381,6 @@ int main(int argc, char** argv) {
   for (const auto* option : app.get_options()) {
     if (option->count() > 0) options.given.push_back(option->get_name());
   }
-  for (const int signal : {SIGINT, SIGTERM}) {
-    std::signal(signal, [](int) { interrupted = 1; });
-  }
   try {
     return dispatch(options);
   } catch (const UserError& error) {
@@ -381,6 +389,8 @@ int main(int argc, char** argv) {
     std::cerr << "error: not enough memory; try a smaller --batch or fewer --workers\n";
   } catch (const std::bad_alloc&) {
     std::cerr << "error: not enough memory; try a smaller --batch or fewer --workers\n";
+  } catch (const std::exception& error) {  // of the system: no further threads, a path that is none
+    std::cerr << "error: " << error.what() << "\n";
   }
   return 2;
 }

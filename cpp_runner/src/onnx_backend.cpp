@@ -15,7 +15,7 @@ namespace {
 
 void open_library() {
   const char* named = std::getenv("COMPGEN_ONNXRUNTIME");
-  const std::string library = named ? named : "libonnxruntime.so.1";
+  const std::string library = named && *named ? named : "libonnxruntime.so.1";
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     throw UserError(std::string("ONNX Runtime cannot be opened: ") + dlerror() +

@@ -33,6 +33,7 @@ Pool::Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabu
   for (std::int64_t row = 0; row < size; ++row) {
     const auto begin = tokens.values.begin() + row * width;
     sequences_.emplace_back(begin, std::find(begin, begin + width, PAD));
+    if (std::find(begin, begin + width, EOS) == begin + width) throw UserError("a sequence without its end symbol");
   }
   members_ = std::move(members.values), starts_ = std::move(starts.values), counts_ = std::move(counts.values);
   if (prototypes == 0) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <mutex>
 #include <numeric>
@@ -42,6 +43,7 @@ void decode(const Bundle& bundle, Backend<Real>& backend, const std::vector<Toke
       Answer& answer = answers[indices[row]];
       answer.log_prob += static_cast<double>(batch.log_probs[row * static_cast<std::size_t>(v) +
                                                              static_cast<std::size_t>(token)]);
+      if (!std::isfinite(answer.log_prob)) throw UserError("the network gives a probability that is no number");
       if (token == EOS) {
         ended[row] = true, --running;
       } else {
@@ -78,9 +80,16 @@ std::vector<Answer> answers(const Bundle& bundle, Backend<Real>& backend, const 
       error = std::current_exception();
     }
   };
-  std::vector<std::thread> threads;
-  for (int k = 0; k < workers; ++k) threads.emplace_back(work);
-  for (auto& thread : threads) thread.join();
+  {
+    std::vector<std::thread> threads;
+    struct Join {
+      std::vector<std::thread>& threads;
+      ~Join() {
+        for (auto& thread : threads) thread.join();
+      }
+    } join{threads};
+    for (int k = 0; k < workers; ++k) threads.emplace_back(work);
+  }
   if (error) std::rethrow_exception(error);
   return found;
 }

@@ -1,5 +1,7 @@
 #include "safetensors.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -98,7 +100,10 @@ std::vector<std::int8_t> Safetensors::bytes(const std::string& name, const std::
 
 template <class Real>
 std::vector<Real> Safetensors::reals(const std::string& name, const std::vector<std::int64_t>& shape) const {
-  return exactly<Real>(name, sizeof(Real) == 4 ? "F32" : "F64", shape);
+  auto values = exactly<Real>(name, sizeof(Real) == 4 ? "F32" : "F64", shape);
+  const auto infinite = [](Real value) { return !std::isfinite(value); };
+  if (std::any_of(values.begin(), values.end(), infinite)) throw UserError(name + " has numbers that are not finite");
+  return values;
 }
 
 template std::vector<float> Safetensors::reals(const std::string&, const std::vector<std::int64_t>&) const;

@@ -24,7 +24,7 @@ class Safetensors {
   Array<std::int64_t> integers(const std::string& name, std::size_t rank) const;
   // Signed bytes. Throws UserError: there is no such array of this shape.
   std::vector<std::int8_t> bytes(const std::string& name, const std::vector<std::int64_t>& shape) const;
-  // Numbers of the precision of Real. Throws UserError: there is no such array of this shape.
+  // Numbers of the precision of Real. Throws UserError: there is no such array of this shape, or a number is not finite.
   template <class Real>
   std::vector<Real> reals(const std::string& name, const std::vector<std::int64_t>& shape) const;
 

@@ -1,5 +1,6 @@
 #include "sampler.h"
 
+#include <cmath>
 #include <deque>
 #include <exception>
 #include <map>
@@ -130,6 +131,7 @@ class Slots {
     const std::int64_t token = at(batch_.next_token, row);
     if (token < 0 || token >= v_) throw UserError("the network gives a token outside the vocabulary");
     draw.log_prob += static_cast<double>(at(batch_.log_probs, row * v_ + token));
+    if (!std::isfinite(draw.log_prob)) throw UserError("the network gives a probability that is no number");
     const std::int64_t position = ++at(batch_.position, row);
     draw.finished = token == EOS;
     const bool at_separator = at(batch_.next_half, row) > at(batch_.half, row);

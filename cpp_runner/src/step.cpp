@@ -13,9 +13,10 @@ namespace {
 constexpr double BANNED = -1e9;  // the logit of a token that may not come
 constexpr double LEAST = 1e-20;  // added to probabilities, so that they have logarithms
 
+// By tanh, which has no number on its way that is infinite: the compiler may assume that there is none.
 template <class Real>
 Real sigmoid(Real x) {
-  return Real{1} / (Real{1} + std::exp(-x));
+  return Real{0.5} * std::tanh(Real{0.5} * x) + Real{0.5};
 }
 
 // What a thread needs between one line of the step and the next.

@@ -80,6 +80,7 @@ def test_files_cut_short_altered_or_missing(copied, name):
         (lambda c: c["files"].update({"..": c["files"]["step.onnx"]}), "plain name"),
         (lambda c: c["graphs"].update({"../x": c["graphs"]["step.onnx"]}), "lists no ../x"),
         (lambda c: c["sampling"].update(temperature="hot"), "sampling.temperature 'hot'"),
+        (lambda c: c["sampling"].update(temperature=[1e12, 0]), "sampling.temperature 1000000000000.0: expected 0"),
         (lambda c: c.update(prototypes=3), "expected 3 prototypes"),
     ],
 )

@@ -2,11 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from compgen.api import Predictor
 from compgen.errors import BundleError, UserError
@@ -131,6 +134,36 @@ def test_own_step_and_graph_give_the_sequences_of_pytorch_in_every_configuration
 
 
 @pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("shift", [-150.0, 150.0])
+def test_gates_far_outside_the_range_of_exponentials_are_closed_or_open(shift):
+    checkpoint = make(hidden=32)
+    checkpoint.network.lstm.bias_ih_l0.data[::3] += shift
+    rows = parity(checkpoint, {25: 60}, native=True, quiet=True)
+    assert {row.runtime for row in rows} >= {"native", "native graph"}
+
+
+@pytest.mark.usefixtures("built")
+def test_weights_that_are_no_numbers_are_refused(tmp_path):
+    checkpoint = make()
+    bundle = assemble.assemble(checkpoint, tmp_path)
+    weights = load_file(tmp_path / "step.safetensors")
+    weights["combine_bias"][0] = float("nan")
+    save_file(weights, tmp_path / "step.safetensors")
+    assemble.seal(tmp_path, bundle.manifest)
+    with pytest.raises(UserError, match="combine_bias has numbers that are not finite"):
+        native.raw(bundle, 0, 10, (1.0, 1.0), {})
+
+
+@pytest.mark.usefixtures("built")
+def test_a_signal_ends_a_predictor_that_waits_for_its_sources():
+    command = [native.runner(), exported("predictor"), "--input", "-"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=native.environment())
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == -signal.SIGINT
+
+
+@pytest.mark.usefixtures("built")
 def test_a_wrong_weight_is_a_difference(monkeypatch):
     right = assemble.step_weights
     monkeypatch.setattr(
@@ -184,6 +217,7 @@ def test_options_that_do_not_fit_the_bundle_are_errors(tmp_path, kind, words, me
         (("recomb2", "-n", 5, "--provider", "cuda"), "--provider"),
         (("recomb2", "-n", 5, "-o", "out.csv"), ".jsonl"),
         (("recomb2", "-n", 5, "--temperature", "1e-9"), "temperature"),
+        (("recomb2", "-n", 5, "--temperature", "1e12"), "temperature"),
         (("nowhere", "-n", 5), "nowhere"),
         (("recomb2",), "-n"),
     ],

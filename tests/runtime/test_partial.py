@@ -1,6 +1,7 @@
 """What is left of a file of samples when a run does not end well."""
 
 import errno
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,18 @@ def test_a_run_that_begins_forgets_the_one_before(tmp_path):
         raise KeyboardInterrupt
     with partial_file(out, OPTIONS, resume=True) as partial:
         assert partial.counts.drawn == 0 and not list(partial.pairs())
+
+
+def test_a_file_that_is_about_to_appear_is_no_other_runs_to_write(tmp_path, monkeypatch):
+    out, moved = tmp_path / "s.jsonl", Path.replace
+
+    def replace(path, goal):
+        if goal == out:
+            with pytest.raises(UserError, match="another run"), partial_file(out, OPTIONS):
+                pass
+        return moved(path, goal)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    with partial_file(out, OPTIONS) as partial:
+        partial.write(sample(5))
+    assert len(out.read_text().splitlines()) == 1
