@@ -59,11 +59,11 @@ OWN: tuple[dict[str, int], list[int]] = ({}, [1, 64, 256, 1024])
 FRESH: dict[str, tuple[dict[str, int], list[int]]] = {  # sizes, and batches of the runtimes in Python
     "SCAN's sizes, 512/64": (
         {"hidden": 512, "encoder_hidden": 512, "embedding": 64, "output": 64, "attention": 128},
-        [1, 64, 256, 1024],
+        [64, 256],
     ),
     "morphology's sizes, 1024/1024": (
         {"hidden": 1024, "encoder_hidden": 512, "embedding": 1024, "output": 1024, "attention": 1024},
-        [1, 64, 256],
+        [64, 256],
     ),
 }
 
@@ -167,13 +167,13 @@ class Inside:
 
 
 class Native:
-    """The C++ runner, less what it takes to start and to encode."""
+    """The C++ runner, less what it takes to start and to encode; it writes its draws to a file."""
 
     def __init__(self, bundle: Bundle, checkpoint: Checkpoint, step: str, workers: int) -> None:
         first, second = checkpoint.sampling["temperature"]
-        self.bundle, self.temperature = bundle, (float(first), float(second))
-        self.options: dict[str, object] = {"--step": step, "--workers": workers}
-        self.max_length = checkpoint.max_length
+        self.out, self.max_length = bundle.path.with_suffix(".jsonl"), checkpoint.max_length
+        self.command = [str(native.runner()), str(bundle.path), "--raw", "-o", str(self.out), "--seed", str(SEED)]
+        self.command += ["--step", step, "--workers", str(workers), "--temperature", f"{first!r},{second!r}"]
 
     def decode(self, batch: int, count: int) -> tuple[int, float]:
         """As `Inside.decode`."""
@@ -182,10 +182,12 @@ class Native:
         return many - few, whole - start
 
     def _run(self, batch: int, count: int) -> tuple[int, float]:
+        command = [*self.command, "--batch", str(batch), "--draws", str(count)]
         began = time.perf_counter()
-        found = native.raw(self.bundle, SEED, count, self.temperature, self.options | {"--batch": batch})
+        subprocess.run(command, check=True, env=native.environment())
         seconds = time.perf_counter() - began
-        return sum(min(len(tokens) + 1, self.max_length) for tokens in found), seconds
+        lengths = (len(json.loads(line)["tokens"]) for line in self.out.read_text("utf-8").splitlines())
+        return sum(min(length + 1, self.max_length) for length in lengths), seconds
 
 
 @torch.inference_mode()
