@@ -53,15 +53,15 @@ from compgen.runtime.sampler import Addresses, Backend, Draw, Memories, run_slot
 from compgen.runtime.torchscript_backend import TorchScriptBackend
 from compgen.training.checkpoint import Checkpoint
 
-SEED, REPEATS, SECONDS = 11, 3, 2.0
-PROTOTYPES = 256  # of the first table
+SEED, REPEATS, SECONDS = 11, 3, 1.0
+PROTOTYPES = 64  # of the first table
 OWN: tuple[dict[str, int], list[int]] = ({}, [1, 64, 256, 1024])
 FRESH: dict[str, tuple[dict[str, int], list[int]]] = {  # sizes, and batches of the runtimes in Python
-    "SCAN's sizes, 512/64": (
+    "scan": (
         {"hidden": 512, "encoder_hidden": 512, "embedding": 64, "output": 64, "attention": 128},
         [64, 256],
     ),
-    "morphology's sizes, 1024/1024": (
+    "morphology": (
         {"hidden": 1024, "encoder_hidden": 512, "embedding": 1024, "output": 1024, "attention": 1024},
         [64, 256],
     ),
@@ -259,7 +259,7 @@ def bundle_of(checkpoint: Checkpoint, folder: Path) -> Bundle:
     return bundle
 
 
-def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int) -> None:
+def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int, repeats: int) -> None:
     """The first table's rows of one generator."""
     assert checkpoint.pool is not None, "the benchmark samples a generator"
     config = NetworkConfig(**checkpoint.config["network"])
@@ -279,7 +279,7 @@ def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int
             runtimes["C++, own step, int8"] = (Native(rough, checkpoint, "own", threads), [60, 120, 240])
         rates, rows = [matrix_rates(config.hidden, threads)], []
         for runtime, (run, sizes) in runtimes.items():
-            rows += [(runtime, batch, *speed(run, batch)) for batch in sizes]
+            rows += [(runtime, batch, *speed(run, batch, repeats)) for batch in sizes]
             rates.append(matrix_rates(config.hidden, threads))  # the best of several moments
     by_torch, by_onnx = (max(found) for found in zip(*rates, strict=True))
     limit = by_onnx * 1e9 / flops
@@ -291,13 +291,13 @@ def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int
         print(f"| {runtime} | {batch} | {samples_s:,.0f} | {tokens_s:,.0f} | {share} | {ratio} |", flush=True)
 
 
-def speed(run: Inside | Native, batch: int) -> tuple[float, float]:
+def speed(run: Inside | Native, batch: int, repeats: int) -> tuple[float, float]:
     """Samples/s and tokens/s: medians of runs of some seconds."""
     trial = 4 * batch if batch > 1 else 32
     while (seconds := run.decode(batch, trial)[1]) < SECONDS / 4:
         trial *= 4
     count = max(trial, int(trial * SECONDS / seconds))
-    found = [run.decode(batch, count) for _ in range(REPEATS)]
+    found = [run.decode(batch, count) for _ in range(repeats)]
     took = statistics.median(seconds for _, seconds in found)
     return count / took, found[0][0] / took
 
@@ -308,6 +308,8 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("--samples", type=int, default=4096, help="draws of the plain loop; ours makes 16 times more")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="of each row of the first table")
+    parser.add_argument("--sizes", nargs="+", choices=["own", *FRESH], default=["own", *FRESH])
     parser.add_argument("--tables", nargs="+", choices=["decoding", "end"], default=["decoding", "end"])
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -315,8 +317,10 @@ def main() -> None:
     print(f"{cpu_model()}, {options.threads} threads\n")
     if "decoding" in options.tables:
         print("| runtime | batch | samples/s | tokens/s | of the limit | x eager's best |\n|---|---|---|---|---|---|")
-        for name, (sizes, batches) in {f"this generator, {checkpoint.network.hidden} units": OWN, **FRESH}.items():
-            decoding(name, resized(checkpoint, sizes), batches, options.threads)
+        for name in options.sizes:
+            sizes, batches = FRESH.get(name, OWN)
+            sized = resized(checkpoint, sizes)
+            decoding(f"{name}, {sized.network.hidden} units", sized, batches, options.threads, options.repeats)
     if "end" in options.tables:
         with tempfile.TemporaryDirectory() as folder:
             end_to_end(
