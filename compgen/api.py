@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compgen.data.catalog import load as load_dataset
-from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, UserError
 from compgen.opening import open_model
+from compgen.runtime.backend import Backend, warm
 from compgen.runtime.filters import Counts, Filter, FilterConfig, Kept, Training
 from compgen.runtime.loop import ROWS as ROWS_ON_GPU
 from compgen.runtime.loop import loop_draws
 from compgen.runtime.output import Sample
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.sampler import Backend, Draw, Tokens, draws, warm
+from compgen.runtime.sampler import Draw, Tokens, draws
 from compgen.runtime.selection import Choice
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draws need not wait for
+    from compgen.data.examples import Dataset
     from compgen.evaluation.metrics import Scores
 
 __all__ = [
@@ -36,6 +36,14 @@ __all__ = [
     "train_generator",
     "train_predictor",
 ]
+
+
+def load_dataset(spec: str, format: str | None = None) -> "Dataset":
+    """A file, `-` for standard input, or NAME/SPLIT of a known data set; see `compgen.data.catalog.load`."""
+    from compgen.data.catalog import load
+
+    return load(spec, format)
+
 
 ROWS = 256  # decoded together by a worker
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
@@ -129,7 +137,8 @@ class Generator:
             "temperature": temperature or self.temperature,
         }
         if self.backend.loop is not None:
-            return loop_draws(self.backend.loop, self.pool, **common, rows=batch or ROWS_ON_GPU)
+            size = len(self.vocabulary)
+            return loop_draws(self.backend.loop, self.pool, **common, vocabulary=size, rows=batch or ROWS_ON_GPU)
         workers = workers or os.cpu_count() or 1
         return draws(self.backend, self.pool, **common, slots=batch or ROWS, workers=workers, unwanted=unwanted)
 
@@ -262,7 +271,7 @@ class Generator:
         support: float | None = None,
         best: int | None = None,
         **options: Any,
-    ) -> Dataset:
+    ) -> "Dataset":
         """New examples as a dataset: `count` of them, or what a number of `draws` gives.
 
         Args:
@@ -273,6 +282,8 @@ class Generator:
         Raises:
             ExhaustedError, UserError: as `stream`, and for choices that are impossible.
         """
+        from compgen.data.examples import Dataset
+
         config = FilterConfig(tuple(filters), novelty, rarity, ngram)
         choice = Choice(vote, margin, support, best)
         first = choice.drawing(config)
@@ -304,8 +315,12 @@ class Predictor:
         backend, meta = open_model(Path(path), "predictor", runtime, provider, threads or os.cpu_count() or 1)
         return cls(backend, meta.vocabulary, meta.max_length)
 
-    def predict(self, sources: Sequence[Sequence[str]], beam: int = 1, batch: int = 256) -> list[list[str]]:
+    def predict(
+        self, sources: Sequence[Sequence[str]], beam: int = 1, batch: int = 256, unknown: bool = False
+    ) -> list[list[str]]:
         """The target of each source, by greedy decoding or by beam search of some width.
+
+        With `unknown`, source tokens that the vocabulary has not are read as `<unk>`, which is never written.
 
         Raises:
             DataError: a source token is not in the vocabulary.
@@ -313,19 +328,27 @@ class Predictor:
         from compgen.runtime.beam import beam as search
         from compgen.runtime.predict import greedy
 
-        ids = [self.vocabulary.encode(source) for source in sources]
+        ids = [self.vocabulary.encode(source, unknown) for source in sources]
         if beam == 1:
             found = greedy(self.backend, ids, self.max_length, batch)
         else:
             found = search(self.backend, ids, beam, self.max_length)
         return [self.vocabulary.decode(target) for target, _ in found]
 
-    def evaluate(self, dataset: Dataset, beam: int = 1) -> "Scores":
-        """Exact match and token F1 on all examples of `dataset`."""
-        from compgen.evaluation.metrics import score
+    def evaluate(self, dataset: "Dataset", beam: int = 1, execute: str | None = None) -> "Scores":
+        """Exact match and token F1 on all examples of `dataset`, and by `execute` the share that executes.
+
+        Raises:
+            UserError: there is no such interpreter.
+            DataError: a source token is not in the vocabulary, or a reference does not execute to its source.
+        """
+        from compgen.evaluation.metrics import check_executes, score
 
         pairs = dataset.pairs()
-        return score(self.predict([source for source, _ in pairs], beam), [target for _, target in pairs])
+        sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+        if execute is not None:
+            check_executes(references, sources, execute)  # an error now, not after predicting
+        return score(self.predict(sources, beam, unknown=True), references, sources, execute)
 
 
 class Recombination:
@@ -335,13 +358,13 @@ class Recombination:
         self.config, self.out, self.overrides, self.seed = config, Path(out), list(overrides), seed
         self.generator: Generator | None = None
 
-    def fit(self, dataset: Dataset, resume: bool = False) -> "Recombination":
+    def fit(self, dataset: "Dataset", resume: bool = False) -> "Recombination":
         """Train the generator, perhaps from where it was interrupted; its checkpoint is written to `out`."""
         train_generator(dataset, self.config, self.out, self.overrides, seed=self.seed, resume=resume)
         self.generator = Generator.load(self.out)
         return self
 
-    def sample(self, count: int, seed: int = 0, **options: Any) -> Dataset:
+    def sample(self, count: int, seed: int = 0, **options: Any) -> "Dataset":
         """`count` novel, unique examples; options as for `Generator.stream`.
 
         Raises:
@@ -353,7 +376,7 @@ class Recombination:
 
 
 def train_generator(
-    dataset: Dataset, config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
+    dataset: "Dataset", config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
 ) -> dict[str, Any]:
     """Train a generator by a named configuration; returns what it was trained on and how it went.
 
@@ -369,7 +392,7 @@ def train_generator(
 
 
 def train_predictor(
-    dataset: Dataset, config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
+    dataset: "Dataset", config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
 ) -> dict[str, Any]:
     """Train a predictor by a named configuration, with `augmented=` data or without; returns how it went."""
     from compgen.training.config import Seq2SeqConfig, load_config

@@ -7,8 +7,8 @@ from typing import Any
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import UserError
 from compgen.files import sha256
+from compgen.runtime.backend import Backend
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.sampler import Backend
 
 RUNTIMES = ("onnx", "torchscript", "torch")
 

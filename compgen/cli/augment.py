@@ -1,16 +1,28 @@
 """`compgen augment`: data in, more data out."""
 
+import functools
+import json
+import operator
+import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, FormatOption, ResumeOption, SeedOption, console, need_torch
+from compgen.cli.common import DataArgument, FormatOption, OutOption, ResumeOption, SeedOption, console, need_torch
 from compgen.cli.sample import FiltersOption, NgramOption, filter_names
+
+if TYPE_CHECKING:
+    from compgen.data.examples import Dataset
+    from compgen.geca.shards import Job
 
 app = typer.Typer(
     no_args_is_help=True, help="Make more examples from those in DATA, by one of the families of methods."
 )
+
+
+LearnOption = Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to learn from.")]
 
 
 @app.command()
@@ -21,7 +33,7 @@ def recombine(
     config: Annotated[
         str, typer.Option("--config", metavar="C", help="A shipped configuration, or a TOML file.")
     ] = "recombine_small",
-    split: Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to learn from.")] = "train",
+    split: LearnOption = "train",
     filters: FiltersOption = ("novel,unique",),  # type: ignore[assignment]
     ngram: NgramOption = None,
     seed: SeedOption = 0,
@@ -36,17 +48,14 @@ def recombine(
     """
     from compgen.api import Recombination
     from compgen.data.catalog import load
-    from compgen.data.formats import FORMATS, format_of, write_dataset
+    from compgen.data.formats import write_dataset
     from compgen.errors import ExhaustedError, UserError
 
     need_torch("training")
     names = filter_names(filters or [], rare=(ngram,))
     if str(out) == "-":
         raise UserError("the generator is kept beside OUT: give the name of a file")
-    if format is None:
-        format = format_of(out)  # an error now, not after training
-    elif format not in FORMATS:
-        raise UserError(f"no format {format!r}: expected one of {', '.join(FORMATS)}")
+    format = _format(out, format)
     checkpoint = out.with_name(out.name + ".pt")
     augmenter = Recombination(config, checkpoint, seed=seed).fit(load(data).split(split), resume=resume)
     try:
@@ -55,3 +64,203 @@ def recombine(
         raise ExhaustedError(f"{error}; the generator is {checkpoint}, for other filters") from error
     write_dataset(samples, out, format)
     console().print(f"{len(samples):,} examples in {out}; the generator is {checkpoint}", highlight=False, markup=False)
+
+
+@app.command()
+def geca(
+    data: DataArgument,
+    out: OutOption,
+    count: Annotated[
+        int | None, typer.Option("-n", min=1, metavar="N", help="At most so many; by default all there are.")
+    ] = None,
+    span: Annotated[int, typer.Option("--span", min=1, help="Most tokens of a span.")] = 1,
+    spans: Annotated[int, typer.Option("--spans", min=1, help="Most spans that are cut out together.")] = 2,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="Cut only spans that stand at most so often in the data; by default all."),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            "--window", min=0, help="Tokens on each side of a gap that must agree; by default the whole template."
+        ),
+    ] = None,
+    variants: Annotated[int, typer.Option("--variants", min=1, help="Most examples made of one template.")] = 2,
+    novelty: Annotated[
+        str, typer.Option("--novelty", help="What must be new: both (source and target), source, or pair.")
+    ] = "both",
+    longest: Annotated[
+        int, typer.Option("--longest", min=1, help="Leave out examples with more tokens on both sides together.")
+    ] = 100,
+    mode: Annotated[
+        str, typer.Option("--mode", help="published: the paper's rule. reference: what its program does.")
+    ] = "published",
+    reach: Annotated[
+        int | None,
+        typer.Option("--reach", min=1, help="To how many templates a fragment may bring others; by default all."),
+    ] = None,
+    memory: Annotated[
+        float, typer.Option("--memory", min=0.01, metavar="GIB", help="Memory to use; past it, tables go to disk.")
+    ] = 4.0,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            "--shard",
+            metavar="I/N",
+            help="Do share I of N, together with the others, which are run with the same options elsewhere and meet in "
+            "the folder OUT.shards; share 1 writes OUT.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", help="local, or ray: a share for each CPU of a cluster that sees OUT's folder."),
+    ] = "local",
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="CPUs of the engine ray to use.")] = None,
+    split: LearnOption = "train",
+    seed: SeedOption = 0,
+    format: FormatOption = None,
+) -> None:
+    """Put fragments of examples where others stood that share an environment with them (Andreas 2020).
+
+    Examples are pairs, or sentences (pairs with an empty target). The data decide how many there can be.
+
+    Examples:
+
+        compgen augment geca scan/jump --longest 38 -n 1000 -o more.tsv
+
+        compgen augment geca sentences.txt --span 2 --spans 1 --limit 20 --window 2 --variants 1 -o more.txt
+    """
+    from compgen.data.formats import write_dataset
+    from compgen.errors import UserError
+    from compgen.geca.augmenter import Drawing
+    from compgen.geca.shards import Job, run_on_ray
+    from compgen.geca.tables import Config
+
+    format = _format(out, format)
+    config, drawing = Config(mode, span, spans, limit, window, longest), Drawing(variants, novelty, reach)
+    share = _share(shard)
+    if engine not in ("local", "ray"):
+        raise UserError(f"no engine {engine!r}: expected local or ray")
+    if (engine == "ray" and shard) or (engine == "local" and workers):
+        raise UserError("--workers is for --engine ray, and --shard for --engine local")
+    if (engine == "ray" or shard) and str(out) == "-":
+        raise UserError("shares meet in a folder beside OUT: give the name of a file")
+    began = time.monotonic()
+    dataset, folder = _load(data, split), Path(f"{out}.shards")
+    job = Job(dataset, config, drawing, count, seed, int(memory * 2**30), folder, share[1])
+    if engine == "ray":
+        samples, note = run_on_ray(job, workers), ""
+    elif shard is None:
+        samples, note = _geca_alone(job)
+    else:
+        found = _geca_share(job, share)
+        if found is None:
+            console().print(f"share {shard} is done; share 1 writes {out}", highlight=False, markup=False)
+            return
+        samples, note = found, ""
+    write_dataset(samples, out, format)
+    made = [samples.frame[name].n_unique() for name in ("template", "fragment")]
+    few = f" (the data license no more of the {count:,})" if count is not None and len(samples) < count else ""
+    seconds = f"; {time.monotonic() - began:.1f} s"
+    console().print(
+        f"{len(samples):,} examples of {made[0]:,} templates and {made[1]:,} fragments{few}{note}{seconds}",
+        highlight=False,
+    )
+    _record(out, {"data": data, "split": split, "n": count, "seed": seed}, asdict(config), asdict(drawing))
+
+
+def _geca_alone(job: "Job") -> "tuple[Dataset, str]":
+    """The new examples, made by this process, and a few words on what was looked at."""
+    from compgen.geca.augmenter import Geca
+    from compgen.progress import Progress
+
+    augmenter = Geca(job.config, job.drawing, job.memory)
+    with Progress("fragments and templates, %", 100) as progress:
+        augmenter.fit(job.dataset, lambda share: progress.update(int(100 * share)))
+    samples = augmenter.sample(job.count, job.seed)
+    tables = augmenter.tables
+    assert tables is not None
+    note = f"; {tables.pairs:,} pairs of {tables.templates:,} templates and {tables.fragments:,} fragments looked at"
+    skipped = tables.enumerator.corpus.skipped
+    return samples, note + (f", {skipped:,} examples left out as longer than {job.config.longest}" if skipped else "")
+
+
+def _geca_share(job: "Job", share: tuple[int, int]) -> "Dataset | None":
+    """What a share of the work comes to: the new examples for the first, None for the others."""
+    from compgen.geca.shards import run_shard
+
+    said: list[object] = []
+
+    def watch(step: str, missing: list[int]) -> None:
+        if said[-1:] != [(step, missing)]:
+            said.append((step, missing))
+            names = ", ".join(f"{number + 1}/{share[1]}" for number in missing)
+            console().print(f"waiting for the {step} of share {names}", highlight=False)
+
+    return run_shard(job, share[0], watch)
+
+
+def _share(text: str | None) -> tuple[int, int]:
+    """--shard I/N as a number from 0 and how many there are."""
+    from compgen.errors import UserError
+
+    number, _, count = (text or "1/1").partition("/")
+    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+        raise UserError(f"--shard {text}: expected I/N with I from 1 to N, for instance 2/4")
+    return int(number) - 1, int(count)
+
+
+@app.command()
+def concat(
+    data: DataArgument,
+    out: OutOption,
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many.")] = 1000,
+    separator: Annotated[
+        str, typer.Option("--separator", metavar="TOKEN", help="The token between the two; empty for none.")
+    ] = "</s>",
+    split: LearnOption = "train",
+    seed: SeedOption = 0,
+    format: FormatOption = None,
+) -> None:
+    """Write one example behind another, on both sides (Jia and Liang 2016, concat-2).
+
+    Example: compgen augment concat pairs.tsv -n 500 -o more.tsv
+    """
+    from compgen.data.formats import write_dataset
+    from compgen.geca.concat import Concat
+
+    format = _format(out, format)
+    samples = Concat(separator or None).fit(_load(data, split)).sample(count, seed)
+    write_dataset(samples, out, format)
+    console().print(f"{len(samples):,} examples", highlight=False)
+
+
+def _load(data: str, split: str) -> "Dataset":
+    from compgen.data.catalog import load
+
+    return load(data).split(split)
+
+
+def _format(out: Path, format: str | None) -> str | None:
+    """--format, if it and the suffix of OUT are ones that can be written: an error now, not after the work."""
+    from compgen.data.formats import FORMATS, format_of
+    from compgen.errors import UserError
+
+    if format is None:
+        if str(out) != "-":
+            format_of(out)
+        return None  # the suffix .txt stands for one of two formats, which the examples decide
+    if format not in FORMATS:
+        raise UserError(f"no format {format!r}: expected one of {', '.join(FORMATS)}")
+    return format
+
+
+def _record(out: Path, *options: dict[str, object]) -> None:
+    """Write beside OUT what it was made with, for `compgen explain` and for those who come later."""
+    from compgen import __version__
+    from compgen.files import atomic_path
+
+    if str(out) != "-":
+        record = functools.reduce(operator.or_, options, {"compgen": __version__})
+        with atomic_path(Path(f"{out}.run.json")) as temporary:
+            temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

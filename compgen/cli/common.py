@@ -17,7 +17,7 @@ DataArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file (.tsv, .jsonl, .parquet, .txt or .scan, each perhaps .gz), - for standard input, "
+        help="A file (.tsv, .jsonl, .parquet, .scan or .txt, each perhaps .gz), - for standard input, "
         "or NAME/SPLIT of a known data set, e.g. scan/jump.",
         show_default=False,
     ),
@@ -40,7 +40,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="F",
-        help="Format of OUT: tsv, jsonl, scan or parquet. Without it, OUT's suffix decides; jsonl for -.",
+        help="Format of OUT: tsv, jsonl, scan, text or parquet. Without it, OUT's suffix decides; jsonl for -.",
         show_default=False,
     ),
 ]

@@ -1,5 +1,8 @@
-"""`compgen data`: see which data sets there are and what is in one, and write one to a file."""
+"""`compgen data`: see which data sets there are and what is in one, compare two, and write one to a file."""
 
+import functools
+import operator
+import textwrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,29 +11,37 @@ from compgen.cli.common import DataArgument, FormatOption, OutOption, SplitOptio
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
+    from compgen.evaluation.overlap import Overlap
 
-app = typer.Typer(no_args_is_help=True, help="Data sets: list the known ones, look into any, convert to other formats.")
+app = typer.Typer(no_args_is_help=True, help="Data sets: list the known ones, look into any, compare, convert.")
 
 
 @app.command("list")
 def list_() -> None:
-    """List the known data sets, with the number of examples in each split.
+    """List the known data sets, with the number of examples in each split, or the file that has to be downloaded.
 
     Example: compgen data list
     """
     from rich.console import Console
     from rich.table import Table
 
-    from compgen.data.catalog import DATASETS, load
+    from compgen.data.catalog import DATASETS
+    from compgen.data.downloads import VARIABLE
 
     table = Table("data set", "examples", "new in test", box=None, pad_edge=False)
     for column in table.columns[:2]:
         column.no_wrap = True
     for name, known in DATASETS.items():
         for split, (_, novelty) in known.splits.items():
-            table.add_row(f"{name}/{split}", _sizes(load(f"{name}/{split}")), novelty)
+            # At most this wide, so that 80 columns leave some to the last.
+            table.add_row(f"{name}/{split}", textwrap.fill(_sizes_or_need(f"{name}/{split}"), 34), novelty)
     output = Console()
     output.print(table)
+    output.print(
+        f"\nWhat a data set needs is looked for in the folder that {VARIABLE} names. To hear where to get it: "
+        "compgen data show NAME",
+        highlight=False,
+    )
     for name, known in DATASETS.items():
         output.print(f"\n{name}: {known.description}. {known.citation}.", highlight=False)
 
@@ -79,11 +90,105 @@ def write(data: DataArgument, out: OutOption, split: SplitOption = None, format:
         console().print(f"{out}: {_sizes(dataset)}", highlight=False, markup=False, soft_wrap=True)
 
 
+@app.command()
+def overlap(
+    data: DataArgument,
+    split: Annotated[
+        str | None,
+        typer.Option("--split", metavar="S", help="The split of DATA to look for; by default test, or the only one."),
+    ] = None,
+    train: Annotated[
+        str | None, typer.Option("--train", metavar="DATA", help="Training data to look in; by default DATA itself.")
+    ] = None,
+    train_split: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--train-split",
+            metavar="S",
+            help="The split of the training data, by default train, or the only one; may be repeated.",
+        ),
+    ] = None,
+    augmented: Annotated[
+        list[str] | None,
+        typer.Option("--augmented", metavar="DATA", help="Look in this and the training data too; may be repeated."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines, one a row, in place of a table.")] = False,
+) -> None:
+    """Print how much of a test set is in the training data, and in training and augmented data together.
+
+    Example overlap: the share of distinct test examples, source and target, that are training examples.
+    Co-occurrence overlap: the share of pairs of tokens standing together in a source, or in a target, of the test set
+    that stand together in training. The first row is the training data alone; each --augmented has a row of its own.
+
+    Example: compgen data overlap scan/jump --augmented augmented.jsonl
+    """
+    from compgen.data.catalog import load
+    from compgen.errors import UserError
+    from compgen.evaluation.overlap import overlap as measure
+
+    more = augmented or []
+    if [data, train, *more].count("-") > 1:
+        raise UserError("standard input (-) can be read only once: give files")
+    tested = load(data)
+    trained = tested if train in (None, data) else load(train)
+    wanted = _usual_split(tested, "test") if split is None else split
+    seen = train_split or [_usual_split(trained, "train")]
+    if trained is tested and wanted in seen:
+        raise UserError(f"{data}: the split {wanted!r} would be compared with itself: give --train, or other splits")
+    test = tested.split(wanted)
+    known = functools.reduce(operator.add, map(trained.split, seen))
+    rows: list[tuple[str | None, Overlap]] = [(None, measure(test, known))]
+    rows += [(name, measure(test, known + load(name))) for name in more]
+    asked = {"data": data, "split": wanted, "train": train or data, "train_split": ",".join(seen)}
+    if json:
+        from json import dumps
+
+        for name, found in rows:
+            typer.echo(dumps(asked | {"augmented": name} | found.to_dict()))
+        return
+    _print_overlaps(rows, "|".join(f"{name}:{value}" for name, value in asked.items()))
+
+
+def _usual_split(dataset: "Dataset", usual: str) -> str:
+    """The split that is meant where none is named: the only one, or else the usual one."""
+    return usual if len(dataset.splits) > 1 else next(iter(dataset.splits))
+
+
+def _print_overlaps(rows: "list[tuple[str | None, Overlap]]", asked: str) -> None:
+    """The table, a row for each (augmented data, overlap), and what was asked for with the metrics' signature."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from compgen.evaluation.overlap import SIGNATURE
+
+    table = Table("looked in", "example overlap", "co-occurrence overlap", box=None, pad_edge=False)
+    for name, found in rows:
+        table.add_row(
+            Text("train" if name is None else f"train + {name}"),
+            f"{found.example_overlap:.4f} ({found.shared_examples:,} of {found.examples:,})",
+            f"{found.cooccurrence_overlap:.4f} ({found.shared_cooccurrences:,} of {found.cooccurrences:,})",
+        )
+    output = Console()
+    output.print(table)
+    output.print(f"{asked}|{SIGNATURE}", highlight=False, markup=False, soft_wrap=True)
+
+
 def _load(data: str, split: str | None) -> "Dataset":
     from compgen.data.catalog import load
 
     dataset = load(data)
     return dataset if split is None else dataset.split(split)
+
+
+def _sizes_or_need(name: str) -> str:
+    from compgen.data.catalog import load
+    from compgen.data.downloads import MissingFileError
+
+    try:
+        return _sizes(load(name))
+    except MissingFileError as error:
+        return f"needs {error.name}"
 
 
 def _sizes(dataset: "Dataset") -> str:

@@ -17,12 +17,22 @@ def evaluate(
         typer.Option("--split", metavar="S", help="The split of DATA; by default test, or the only one there is."),
     ] = None,
     beam: Annotated[int, typer.Option("--beam", min=1, help="Width of beam search; 1 is greedy.")] = 1,
+    execute: Annotated[
+        str | None,
+        typer.Option(
+            "--execute",
+            metavar="LANGUAGE",
+            help="Also execute each prediction, and score the share that gives its source: scan, for predictors of "
+            "SCAN commands from actions (NACS). What cannot be executed is wrong.",
+        ),
+    ] = None,
     predictions: Annotated[
         Path | None,
         typer.Option("--predictions", metavar="OUT", help="Write source and predicted target here (one MODEL)."),
     ] = None,
     errors: Annotated[
-        int, typer.Option("--errors", min=0, metavar="N", help="Print the first N wrong predictions.")
+        int,
+        typer.Option("--errors", min=0, metavar="N", help="Print the first N predictions other than their reference."),
     ] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines, one a model, in place of a table.")] = False,
     runtime: Annotated[
@@ -30,7 +40,7 @@ def evaluate(
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N examples.")] = None,
 ) -> None:
-    """Predict the targets of DATA and score them: exact match and token F1.
+    """Predict the targets of DATA and score them: exact match and token F1, and with --execute by what they do.
 
     Example: compgen evaluate baseline.pt augmented.pt scan/jump
     """
@@ -41,7 +51,7 @@ def evaluate(
     from compgen.data.examples import Dataset
     from compgen.data.formats import format_of, write_dataset
     from compgen.errors import UserError
-    from compgen.evaluation.metrics import SIGNATURE, score
+    from compgen.evaluation.metrics import check_executes, score
 
     if predictions is not None:
         if len(models) > 1:
@@ -53,12 +63,23 @@ def evaluate(
     dataset = whole if split is None else whole.split(split)
     pairs = dataset.pairs()[:limit]
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    if execute is not None:
+        check_executes(references, sources, execute)
     rows = []
     listing = sys.stderr if json else sys.stdout
     for model in models:
         console().print(f"{model}: {len(pairs):,} examples", highlight=False, markup=False)
-        predicted = Predictor.load(model, runtime).predict(sources, beam)
-        rows.append((model, score(predicted, references)))
+        predictor = Predictor.load(model, runtime)
+        unknown = {token for source in sources for token in source if token not in predictor.vocabulary}
+        if unknown:
+            some = ", ".join(sorted(unknown)[:5]) + (", ..." if len(unknown) > 5 else "")
+            console().print(
+                f"{model}: {len(unknown):,} source tokens are unknown to it, and read as <unk>: {some}",
+                highlight=False,
+                markup=False,
+            )
+        predicted = predictor.predict(sources, beam, unknown=True)
+        rows.append((model, score(predicted, references, sources, execute)))
         wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
         for source, reference, found in wrong[:errors]:
             for label, tokens in (("source", source), ("expected", reference), ("found", [*found, "\n"])):
@@ -75,9 +96,12 @@ def evaluate(
     from rich.text import Text
 
     table = Table("model", "examples", "exact match", "F1", box=None, pad_edge=False)
+    if execute is not None:
+        table.add_column("executes")
     for model, scores in rows:
-        table.add_row(Text(model), f"{scores.examples:,}", f"{scores.exact_match:.4f}", f"{scores.f1:.4f}")
+        shares = [scores.exact_match, scores.f1] + ([] if scores.executes is None else [scores.executes])
+        table.add_row(Text(model), f"{scores.examples:,}", *(f"{share:.4f}" for share in shares))
     output = Console()
     output.print(table)
     said = "|".join(f"{name}:{value}" for name, value in signature.items() if value is not None)
-    output.print(f"{said}|{SIGNATURE}", highlight=False, markup=False)
+    output.print(f"{said}|{rows[0][1].signature}", highlight=False, markup=False)

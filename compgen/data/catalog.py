@@ -3,9 +3,10 @@
 import dataclasses
 import difflib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
-from compgen.data import scan
+from compgen.data import cogs, downloads, scan, text2sql
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import DataError
@@ -13,14 +14,40 @@ from compgen.errors import DataError
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """A data set that the program can make: what it is, where it was published, and its splits.
+    """A data set that the program can make, or read once its files are there: what it is, by whom, and its splits.
 
-    `splits` maps a name to the function that makes the split and to a few words on what is new in its test part.
+    `splits` maps a name to the function that makes the split and to a few words on what is new in its test part. The
+    function raises `downloads.MissingFileError` where a file has to be downloaded first.
     """
 
     description: str
     citation: str
     splits: Mapping[str, tuple[Callable[[], Dataset], str]]
+
+
+def _text2sql(file: str, folder: str, split: text2sql.Split) -> Dataset:
+    origin = f"github.com/jkkummerfeld/text2sql-data, folder {folder}"
+    return text2sql.read(downloads.find(f"text2sql/{file}", origin=origin), split)
+
+
+def _cogs_lf() -> Dataset:
+    # `lf.` tells the published files from variable-free ones, where somebody keeps both in one folder.
+    origin = "github.com/najoungkim/COGS, folder data"
+    names = {part: (f"cogs/lf.{part}.tsv", f"cogs/{part}.tsv") for part in cogs.PARTS}
+    return cogs.read({part: downloads.find(*both, origin=origin) for part, both in names.items()}, "lf")
+
+
+def _cogs_variable_free() -> Dataset:
+    origin = (
+        "github.com/najoungkim/COGS, folder data, by way of preprocess_cogs_data.py in github.com/google-research/"
+        "language, folder language/compgen/csl/tasks/cogs/tools"
+    )
+    files = {part: downloads.find(f"cogs/{part}.tsv", origin=origin) for part in cogs.PARTS}
+    return cogs.read(files, "variable-free")
+
+
+def _swapped(make: Callable[[], Dataset]) -> Dataset:
+    return make().swapped()
 
 
 DATASETS: dict[str, Known] = {
@@ -29,6 +56,44 @@ DATASETS: dict[str, Known] = {
         citation="Lake and Baroni (2018), Generalization without systematicity, ICML; "
         "Loula, Baroni and Lake (2018), Rearranging the familiar, BlackboxNLP",
         splits=scan.SPLITS,
+    ),
+    "nacs": Known(
+        description="SCAN from actions to commands; nearly all actions have several commands, any of them right",
+        citation="Bastings et al. (2018), Jump to better conclusions, BlackboxNLP; "
+        "Andreas (2020), Good-enough compositional data augmentation, ACL, section 4.1",
+        splits={name: (partial(_swapped, make), novelty) for name, (make, novelty) in scan.SPLITS.items()},
+    ),
+    "geo": Known(
+        description="GeoQuery, 877 questions on the geography of the USA, with SQL or with logical forms",
+        citation="Zelle and Mooney (1996), Learning to parse database queries, AAAI; "
+        "Finegan-Dollak et al. (2018), Improving text-to-SQL evaluation methodology, ACL",
+        splits={
+            "sql-query": (partial(_text2sql, "geography.json", "data", "query"), "all queries"),
+            "sql-question": (partial(_text2sql, "geography.json", "data", "question"), "questions, not all queries"),
+            "logic-query": (partial(_text2sql, "geography-logic.txt", "data/non-sql-data", "query"), "all queries"),
+            "logic-question": (
+                partial(_text2sql, "geography-logic.txt", "data/non-sql-data", "question"),
+                "questions, not all queries",
+            ),
+        },
+    ),
+    "scholar": Known(
+        description="817 questions on scientific papers, with SQL",
+        citation="Iyer et al. (2017), Learning a neural semantic parser from user feedback, ACL; "
+        "Finegan-Dollak et al. (2018), Improving text-to-SQL evaluation methodology, ACL",
+        splits={
+            "query": (partial(_text2sql, "scholar.json", "data", "query"), "all queries"),
+            "question": (partial(_text2sql, "scholar.json", "data", "question"), "most questions"),
+        },
+    ),
+    "cogs": Known(
+        description="English sentences and their meanings, with the further test split gen",
+        citation="Kim and Linzen (2020), COGS, EMNLP; variable-free form: Qiu et al. (2022), Improving compositional "
+        "generalization with latent structure and data augmentation, NAACL",
+        splits={
+            "lf": (_cogs_lf, "in gen, combinations"),
+            "variable-free": (_cogs_variable_free, "in gen, combinations"),
+        },
     ),
 }
 
@@ -44,7 +109,7 @@ def load(spec: str, format: str | None = None) -> Dataset:
     A file that exists wins over a name. `format` is for files whose name does not tell.
 
     Raises:
-        DataError: if `spec` is none of these, or the file is not as it should be.
+        DataError: if `spec` is none of these, or the file is not as it should be, or has to be downloaded first.
     """
     name, _, split = spec.partition("/")
     if spec == "-" or Path(spec).exists() or not _may_be_name(spec):

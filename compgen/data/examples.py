@@ -75,6 +75,10 @@ class Dataset:
         """Without the repetitions of a (source, target, split); the first of each stays, in order."""
         return Dataset(self.frame.unique(subset=COLUMNS, keep="first", maintain_order=True))
 
+    def swapped(self) -> "Dataset":
+        """With each source for a target and each target for a source."""
+        return Dataset(self.frame.with_columns(source=pl.col("target"), target=pl.col("source")))
+
     def pairs(self) -> list[tuple[list[str], list[str]]]:
         """All examples as Python lists of tokens, in order."""
         return list(zip(self.frame["source"].to_list(), self.frame["target"].to_list(), strict=True))

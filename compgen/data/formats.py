@@ -2,7 +2,8 @@
 
     tsv      source TAB target [TAB split]; tokens stand between blanks; no header
     jsonl    {"source": ..., "target": ..., "split": ...}; a side is a list of tokens or a string; split is optional
-    scan     IN: source OUT: target, as the SCAN files are published; suffix .txt or .scan
+    scan     IN: source OUT: target, as the SCAN files are published; suffix .scan, or .txt if it begins with IN:
+    text     a sentence a line, tokens between blanks: an example with an empty target; suffix .txt
     parquet  columns source, target and perhaps split; a side is a list of tokens or a string
 
 Any of them may be compressed with gzip. Whoever gives a file that is not as it should be hears which line, what was
@@ -24,7 +25,7 @@ from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.errors import DataError
 from compgen.files import STDOUT, atomic_path, writing
 
-_SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".txt": "scan", ".scan": "scan"}
+_SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".txt": "text", ".scan": "scan"}
 _GZIP_MAGIC = b"\x1f\x8b"
 _PARQUET_MAGIC = b"PAR1"
 # What separates tokens, for reading as for writing: a token that holds it cannot be written between blanks.
@@ -51,11 +52,14 @@ def read_dataset(path: str | Path, format: str | None = None) -> Dataset:
     name = "standard input" if str(path) == "-" else str(path)
     if format is not None:
         _check_format(format)
-    elif not _is_pipe(path):
+        content = _uncompressed(_read_bytes(path), name)
+    else:
         # Before reading, so that a wrong suffix is reported at once.
-        format = format_of(path)
-    content = _uncompressed(_read_bytes(path), name)
-    frame = _READERS[format or _guess(content)](content, name)
+        format = None if _is_pipe(path) else format_of(path)
+        content = _uncompressed(_read_bytes(path), name)
+        if format is None or (format == "text" and _looks_like_scan(content)):
+            format = _guess(content)
+    frame = _READERS[format](content, name)
     if frame.is_empty():
         raise DataError(f"{name}: no examples: the file is empty")
     return Dataset(frame)
@@ -64,8 +68,9 @@ def read_dataset(path: str | Path, format: str | None = None) -> Dataset:
 def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None) -> None:
     """Write a dataset to a file, whole or not at all, or to standard output if `path` is `-`.
 
-    The format is `format`, or else what the suffix says, `jsonl` on standard output. A file name that ends in `.gz`
-    is compressed. `tsv` names the splits only if there are others than `train`.
+    The format is `format`, or else what the suffix says (`.txt` is `scan` unless all are sentences), or else, on
+    standard output, `jsonl`. A file name that ends in `.gz` is compressed. `tsv` names the splits only if there are
+    others than `train`.
 
     Raises:
         DataError: if the format cannot hold the data, e.g. a token with a blank in `tsv`, several splits in `scan`.
@@ -73,6 +78,8 @@ def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None)
     """
     if format is None:
         format = "jsonl" if str(path) == "-" else format_of(path)
+        if format == "text" and not _may_be_text(dataset):
+            format = "scan"
     _check_format(format)
     content = _WRITERS[format](dataset, "standard output" if str(path) == "-" else str(path))
     if str(path) == "-":
@@ -85,6 +92,15 @@ def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None)
         content = gzip.compress(content, compresslevel=6, mtime=0)
     with atomic_path(Path(path)) as temporary:
         temporary.write_bytes(content)
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file, or of standard input if `path` is `-`; gzip is recognised.
+
+    Raises:
+        DataError: if there is no such file, or it is not text in UTF-8.
+    """
+    return _decoded(_uncompressed(_read_bytes(path), str(path)), str(path))
 
 
 def format_of(path: str | Path) -> str:
@@ -140,10 +156,25 @@ def _guess(content: bytes) -> str:
     """The format that the beginning of `content` looks like."""
     if content.startswith(_PARQUET_MAGIC):
         return "parquet"
-    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:3]
-    if start.startswith(b"{"):
+    if _looks_like_scan(content):
+        return "scan"
+    if _start(content).startswith(b"{"):
         return "jsonl"
-    return "scan" if start == b"IN:" else "tsv"
+    return "tsv" if b"\t" in content.partition(b"\n")[0] else "text"
+
+
+def _looks_like_scan(content: bytes) -> bool:
+    return _start(content) == b"IN:"
+
+
+def _start(content: bytes) -> bytes:
+    return content.removeprefix(b"\xef\xbb\xbf").lstrip()[:3]
+
+
+def _may_be_text(dataset: Dataset) -> bool:
+    """Whether all examples are sentences, and the first would not be taken for a line of SCAN."""
+    sentences = (dataset.frame["source"].list.len() > 0) & (dataset.frame["target"].list.len() == 0)
+    return bool(sentences.all()) and not (len(dataset) and dataset.frame["source"][0][0].startswith("IN:"))
 
 
 def _decoded(content: bytes, name: str) -> str:
@@ -207,6 +238,13 @@ def _read_scan(content: bytes, name: str) -> pl.DataFrame:
         number, line = bad
         raise _malformed(name, number, _shown(line), _SCAN_LINE)
     return lines.select("source", "target", split=pl.lit(TRAIN))
+
+
+def _read_text(content: bytes, name: str) -> pl.DataFrame:
+    lines = _lines(content, name)
+    return lines.select(
+        source=pl.col("line").str.extract_all(_TOKEN), target=pl.lit([], dtype=TOKENS), split=pl.lit(TRAIN)
+    ).filter(pl.col("source").list.len() > 0)
 
 
 def _read_jsonl(content: bytes, name: str) -> pl.DataFrame:
@@ -332,6 +370,15 @@ def _write_scan(dataset: Dataset, name: str) -> bytes:
     return _text(dataset.frame.select(pl.concat_str(pl.lit("IN:"), sides[0], pl.lit(" OUT:"), sides[1])).to_series())
 
 
+def _write_text(dataset: Dataset, name: str) -> bytes:
+    _check_writable(dataset, _BLANK, f"{name}: text holds no blank in a token and no empty token")
+    bad = dataset.frame.filter((pl.col("source").list.len() == 0) | (pl.col("target").list.len() > 0))
+    if bad.height:
+        found = "an empty sentence" if bad["source"].list.len()[0] == 0 else "an example with a target"
+        raise DataError(f"{name}: text holds sentences, one a line: found {found}; write tsv")
+    return _text(dataset.frame.select(_joined("source")).to_series())
+
+
 def _write_jsonl(dataset: Dataset, _name: str) -> bytes:
     return dataset.frame.select(COLUMNS).write_ndjson().encode()
 
@@ -346,12 +393,14 @@ _READERS: dict[str, Callable[[bytes, str], pl.DataFrame]] = {
     "tsv": _read_tsv,
     "jsonl": _read_jsonl,
     "scan": _read_scan,
+    "text": _read_text,
     "parquet": _read_parquet,
 }
 _WRITERS: dict[str, Callable[[Dataset, str], bytes]] = {
     "tsv": _write_tsv,
     "jsonl": _write_jsonl,
     "scan": _write_scan,
+    "text": _write_text,
     "parquet": _write_parquet,
 }
 FORMATS = tuple(_READERS)

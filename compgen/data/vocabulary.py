@@ -52,8 +52,10 @@ class Vocabulary:
         """All tokens in the order of their ids, special symbols included: what `Vocabulary(...)` takes back."""
         return self._tokens
 
-    def encode(self, tokens: Iterable[str]) -> list[int]:
+    def encode(self, tokens: Iterable[str], unknown: bool = False) -> list[int]:
         """The ids of data tokens. Special symbols are not data: put their ids in by `BOS_ID` and its like.
+
+        With `unknown`, a token that is not in the vocabulary is UNK_ID.
 
         Raises:
             DataError: for a token that is not in the vocabulary, with the nearest ones that are, or is special.
@@ -61,7 +63,9 @@ class Vocabulary:
         ids = []
         for token in tokens:
             number = self._ids.get(token, -1)
-            if number < len(SPECIALS):
+            if number < 0 and unknown:
+                number = UNK_ID
+            elif number < len(SPECIALS):
                 raise _special_in_data(token) if number >= 0 else self._unknown(token)
             ids.append(number)
         return ids

@@ -23,10 +23,11 @@ from compgen.export.verify import Runner, Task, Written, judge, one_thread, requ
 from compgen.models.backend import TorchBackend
 from compgen.progress import Progress
 from compgen.runtime import device
+from compgen.runtime.backend import Backend, Floats, Ints
 from compgen.runtime.bundle import SAMPLER, SCRIPT, STEP, STEP_WEIGHTS, Approximation, Bundle, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.predict import opening
-from compgen.runtime.sampler import Backend, Floats, Ints, draws
+from compgen.runtime.sampler import draws
 from compgen.training.checkpoint import Checkpoint
 
 CALIBRATION, CALIBRATION_SEED = 256, 8  # samples that the ranges of activations are taken from, and not measured on

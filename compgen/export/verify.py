@@ -24,11 +24,12 @@ from compgen.models.decoding import BANNED, BOS, EOS, PAD, SEP, UNK
 from compgen.progress import Progress
 from compgen.runtime import native as native_runner
 from compgen.runtime import random
+from compgen.runtime.backend import Backend, Ints, Loop
 from compgen.runtime.bundle import Bundle, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import as_memories, greedy, opening
-from compgen.runtime.sampler import Backend, Ints, Loop, draws
+from compgen.runtime.sampler import draws
 from compgen.runtime.torchscript_backend import TorchScriptBackend
 from compgen.training.checkpoint import Checkpoint
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from compgen.models.decoding import DecodingStep
 from compgen.models.loop import TorchLoop
 from compgen.models.network import Network
-from compgen.runtime.sampler import STEP_INPUTS, Floats, Ints, Shape
+from compgen.runtime.backend import STEP_INPUTS, Floats, Ints, Shape
 
 
 class TorchBackend:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from compgen.models.decoding import BOS, EOS, DecodingStep
 from compgen.models.network import Network
-from compgen.runtime.sampler import Floats, Ints
+from compgen.runtime.backend import Floats, Ints
 
 STRIDE = 8  # steps between two looks at whether all rows have ended, each of which waits for the GPU
 WARM_UP = 3  # steps before recording, in which libraries choose their kernels

@@ -16,7 +16,7 @@ from compgen.errors import DataError
 from compgen.models.network import Network
 from compgen.recombine.compatible import LengthBound, compatible
 from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
-from compgen.runtime.sampler import warm
+from compgen.runtime.backend import warm
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Configuration, with_memories
 from compgen.training.loop import (

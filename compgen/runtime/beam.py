@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, UNK_ID
 from compgen.errors import UserError
+from compgen.runtime.backend import Backend, Ints
 from compgen.runtime.predict import Scored, advance, as_memories, by_length, keep, opening
-from compgen.runtime.sampler import Backend, Ints
 
 NEVER = (PAD_ID, BOS_ID, UNK_ID)  # these are not written
 NEVER_FIRST = (*NEVER, EOS_ID, SEP_ID)  # an output begins with neither its end nor its separator

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from compgen.data.vocabulary import EOS_ID
 from compgen.errors import BundleError
 from compgen.files import sha256
+from compgen.runtime.backend import warm
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.sampler import warm
 
 FORMAT: Literal["compgen-bundle"] = "compgen-bundle"
 VERSION: Literal[1] = 1

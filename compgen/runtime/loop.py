@@ -11,8 +11,9 @@ import numpy as np
 
 from compgen.data.vocabulary import EOS_ID
 from compgen.runtime import random
+from compgen.runtime.backend import Loop, check_tokens
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.sampler import Draw, Loop
+from compgen.runtime.sampler import Draw
 
 ROWS = 4096  # decoded together by default
 
@@ -26,15 +27,21 @@ def loop_draws(
     stop: int,
     max_length: int,
     temperature: tuple[float, float],
+    vocabulary: int,
     rows: int = ROWS,
 ) -> Iterator[Draw]:
-    """Draws of addresses start .. stop - 1, in order, `rows` at a time."""
+    """Draws of addresses start .. stop - 1, in order, `rows` at a time; `vocabulary` is the number of its tokens.
+
+    Raises:
+        BundleError: the network gives a token that the vocabulary does not have.
+    """
     for first in range(start, stop, rows):
         addresses = np.arange(first, min(first + rows, stop), dtype=np.int64)
         chosen = pool.choose(seed, addresses)
         memory_tokens = pool.tokens[chosen, : pool.longest].astype(np.int64)
         uniforms = np.ascontiguousarray(random.uniforms(seed, addresses, max_length).T.astype(loop.dtype))
         tokens, log_probs = loop.sample(memory_tokens, uniforms, np.array(temperature, dtype=loop.dtype))
+        check_tokens(tokens, vocabulary)
         columns = (addresses.tolist(), tokens.T.tolist(), log_probs.tolist(), chosen.tolist())
         for index, row, log_prob, prototypes in zip(*columns, strict=True):
             finished = EOS_ID in row

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from compgen.errors import BundleError, UserError
 from compgen.runtime import device
+from compgen.runtime.backend import STATE, Floats, Ints, Shape
 from compgen.runtime.bundle import ENCODER, SAMPLER, START, STEP, Bundle
-from compgen.runtime.sampler import STATE, Floats, Ints, Shape
 
 Feed = dict[str, NDArray[Any]]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID
-from compgen.runtime.sampler import Backend, Ints
+from compgen.runtime.backend import Backend, Ints
 
 State = dict[str, NDArray[Any]]
 Scored = tuple[list[int], float]  # tokens without the end symbol, and the log-probability of all with it

@@ -5,18 +5,14 @@ is lost. What needs all draws in order (the filter unique, the counts, when to s
 results in order of address: they are those of one machine.
 """
 
-import os
-import signal
-import socket
-import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
+from compgen.cluster import cluster, first_line
 from compgen.errors import BundleError, UserError
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.filters import Filter, FilterConfig, Kept, Training
@@ -50,8 +46,7 @@ def judged(work: Work, start: int, stop: int, workers: int | None = None) -> Ite
         UserError: Ray is not installed, its cluster cannot be reached, or it lost the workers of a range again and
             again; or a worker cannot use the bundle.
     """
-    ray = _ray()
-    with _cluster(ray, workers) as cpus:
+    with cluster(workers) as (ray, cpus):
         task = ray.remote(judge_range).options(num_cpus=1, max_retries=RETRIES)
         waiting: deque[tuple[int, Any]] = deque()
         try:
@@ -106,56 +101,6 @@ def _worker(work: Work) -> _Worker:
     return _Worker(backend, memories, bundle.manifest.max_length, Filter(work.filters, Training(bundle.pool.tokens)))
 
 
-def _ray() -> Any:
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise UserError("the engine ray needs Ray: pip install 'compgen[ray]'") from error
-    return ray
-
-
-@contextmanager
-def _cluster(ray: Any, workers: int | None) -> Iterator[int]:
-    """A running Ray; yields how many CPUs of it to use."""
-    started = not ray.is_initialized()
-    if started:
-        _start(ray, workers)
-    try:
-        yield workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-    finally:
-        if started:
-            ray.shutdown()
-
-
-def _start(ray: Any, workers: int | None) -> None:
-    address = os.environ.get("RAY_ADDRESS")
-    terminated = signal.getsignal(signal.SIGTERM)
-    quiet = {"log_to_driver": False, "logging_level": "error"}
-    if address:
-        _knock(address)
-    try:
-        if address:
-            ray.init("auto", **quiet)
-        else:
-            ray.init("local", num_cpus=workers, include_dashboard=False, **quiet)
-    except (ConnectionError, RuntimeError) as error:
-        where = f"Ray at RAY_ADDRESS={address}" if address else "a Ray on this machine"
-        raise UserError(f"{where} cannot be used: {_line(error)}") from error
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, terminated)  # Ray put its own in place, which ends the process at once
-
-
-def _knock(address: str) -> None:
-    """Ray would try an address where nobody answers for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not port.isdigit():
-        return  # `auto`, or another name that only Ray can resolve
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-    except OSError as error:
-        raise UserError(f"Ray at RAY_ADDRESS={address} cannot be reached: {error}") from error
-
-
 def _result(ray: Any, first: int, reference: Any) -> list[Kept | str]:
     try:
         found: list[Kept | str] = ray.get(reference)
@@ -165,9 +110,5 @@ def _result(ray: Any, first: int, reference: Any) -> list[Kept | str]:
         raise
     except ray.exceptions.RayError as error:
         message = f"the range from address {first:,} was lost with its worker, {RETRIES} retries included"
-        raise UserError(f"{message}: {_line(error)}") from error
+        raise UserError(f"{message}: {first_line(error)}") from error
     return found
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

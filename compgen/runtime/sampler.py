@@ -12,75 +12,17 @@ import queue
 import threading
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID
-from compgen.errors import BundleError
 from compgen.runtime import random
+from compgen.runtime.backend import STATE, Backend, Floats, Ints, check_tokens
 from compgen.runtime.pool import PrototypePool
 
-Floats = NDArray[np.floating[Any]]
-Ints = NDArray[np.int64]
-
 Tokens = tuple[int, ...]
-COLDEST = 1e-3  # the least temperature but 0; a probability to the power 1/T must not leave float32
-HOTTEST = 1e3  # at 1e7 and more what may not come, whose logit is -1e9, would come
-
-
-def warm(temperature: float) -> float:
-    """A temperature, if it is one to sample at: 0 (greedy), or from COLDEST to HOTTEST.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if temperature != 0 and not COLDEST <= temperature <= HOTTEST:
-        raise ValueError(f"temperature {temperature}: expected 0 (greedy), or from {COLDEST} to {HOTTEST:g}")
-    return temperature
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a decoder's state looks like."""
-
-    hidden: int
-    output: int
-    dtype: str  # float32 or float64
-
-
-class Loop(Protocol):
-    """A whole sampling loop behind one call."""
-
-    @property
-    def dtype(self) -> str:
-        """float32 or float64."""
-
-    def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
-        """Memories (B, n, T), uniforms (L, B), temperature (2) to tokens (L, B) and log-probabilities (B).
-
-        After a row's end symbol its tokens are 0.
-        """
-
-
-class Backend(Protocol):
-    """Something that can run a network: ONNX Runtime, TorchScript or PyTorch. Arrays in, arrays out."""
-
-    shape: Shape
-
-    @property
-    def loop(self) -> Loop | None:
-        """The whole loop on an accelerator, where each step from here would cross to it and back; else None."""
-
-    def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
-        """Tokens (B, T) to keys and values (B, n, T, A) and last encoder states (B, n, D)."""
-
-    def start(self, final: Floats) -> tuple[Floats, Floats]:
-        """Last encoder states (B, n, D) to the first hidden and cell (B, H)."""
-
-    def step(self, state: dict[str, NDArray[Any]]) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
-        """Named inputs of the decoding step to token, log-probabilities, half, hidden, cell, fed."""
 
 
 @dataclass(frozen=True)
@@ -189,12 +131,14 @@ class _Supply:
     ) -> None:
         self.backend, self.pool, self.memories, self.addresses = backend, pool, memories, addresses
         self.seed, self.max_length = seed, max_length
-        self.ready: dict[str, NDArray[Any]] = self._block(0)
+        self.block = FIRST  # addresses at a time; doubles, so that the first sample need not wait for hundreds
+        self.ready: dict[str, NDArray[Any]] = self._begin(0)
 
     def take(self, count: int) -> dict[str, NDArray[Any]]:
         """The state of up to `count` rows at their first step; fewer when the addresses are used up."""
         while len(self.ready["index"]) < count:
-            block = self._block(BLOCK)
+            block = self._begin(self.block)
+            self.block = min(BLOCK, 2 * self.block)
             if not len(block["index"]):
                 break
             self.ready = {name: np.concatenate([values, block[name]]) for name, values in self.ready.items()}
@@ -212,7 +156,7 @@ class _Supply:
             taken["hidden"], taken["cell"] = self.backend.start(taken.pop("final"))
         return taken
 
-    def _block(self, count: int) -> dict[str, NDArray[Any]]:
+    def _begin(self, count: int) -> dict[str, NDArray[Any]]:
         samples = self.addresses.take(count)
         chosen = self.pool.choose(self.seed, samples)
         if self.pool.prototypes and len(samples):
@@ -236,10 +180,13 @@ def run_slots(
     temperature: tuple[float, float],
     unwanted: Container[Tokens] = (),
 ) -> Iterator[list[Draw]]:
-    """Draw all addresses that can be had with a batch of at most `slots` rows; yield draws as they finish."""
+    """Draw all addresses that can be had with a batch of at most `slots` rows; yield draws as they finish.
+
+    The batch starts small and doubles whenever rows finish, so that the first draws are there at once.
+    """
     warmth = np.array(temperature, dtype=backend.shape.dtype)
     supply = _Supply(backend, pool, memories, addresses, seed, max_length)
-    state = supply.take(slots)
+    state = supply.take(min(slots, FIRST))
     rows = np.arange(len(state["index"]))
     while len(rows):
         position = state["position"]
@@ -247,8 +194,7 @@ def run_slots(
         inputs["uniform"] = state["numbers"][rows, position]
         inputs["temperature"] = warmth
         token, log_probs, half, hidden, cell, fed = backend.step(inputs)
-        if token.min() < 0 or token.max() >= log_probs.shape[1]:
-            raise BundleError("the network gives a token outside the vocabulary")
+        check_tokens(token, log_probs.shape[1])
         state["log_prob"] += log_probs[rows, token]
         state["written"][rows, position] = token
         position += 1
@@ -260,20 +206,20 @@ def run_slots(
         if not len(done):
             continue
         yield _finished(state, done, set(given_up))
-        fresh = supply.take(len(done))
+        fresh = supply.take(len(done) + min(len(rows), slots - len(rows)))
         refilled = done[: len(fresh["index"])]
         if len(refilled):
             for name, values in fresh.items():
-                state[name][refilled] = values
+                state[name][refilled] = values[: len(refilled)]
         if len(refilled) < len(done):  # nothing left to draw: go on with the rows that are not done
             keep = np.delete(rows, done[len(refilled) :])
             state = {name: values[keep] for name, values in state.items()}
-            rows = np.arange(len(keep))
+        elif len(fresh["index"]) > len(done):
+            state = {name: np.concatenate([values, fresh[name][len(done) :]]) for name, values in state.items()}
+        rows = np.arange(len(state["index"]))
 
 
-STATE = ("token", "hidden", "cell", "fed", "position", "half", "keys", "values", "memory_tokens")
-STEP_INPUTS = (*STATE[:6], "uniform", "temperature", *STATE[6:])  # in the order in which torch modules take them
-BLOCK = 256
+FIRST, BLOCK = 16, 256  # rows that a batch starts with; most addresses that are worked out together
 
 
 def _with_source(state: dict[str, NDArray[Any]], rows: Ints, unwanted: Container[Tokens]) -> list[int]:

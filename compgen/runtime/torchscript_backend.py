@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.errors import BundleError, UserError
+from compgen.runtime.backend import STEP_INPUTS, Floats, Ints, Shape
 from compgen.runtime.bundle import SCRIPT, Bundle
-from compgen.runtime.sampler import STEP_INPUTS, Floats, Ints, Shape
 
 
 class TorchScriptBackend:

@@ -24,8 +24,8 @@ from compgen.errors import UserError
 from compgen.models.config import NetworkConfig
 from compgen.models.loop import TorchLoop
 from compgen.runtime import random
+from compgen.runtime.backend import Loop
 from compgen.runtime.onnx_backend import OnnxLoop
-from compgen.runtime.sampler import Loop
 from compgen.training.checkpoint import Checkpoint
 
 REPEATS = 5

@@ -44,12 +44,13 @@ from compgen.models.config import NetworkConfig
 from compgen.models.decoding import EOS, SEP, DecodingStep
 from compgen.models.network import Network, lstm_cell
 from compgen.runtime import native, random
+from compgen.runtime.backend import Backend
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.filters import Filter, FilterConfig, Training
 from compgen.runtime.onnx_backend import OnnxBackend
 from compgen.runtime.output import Sample, sample_writer
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.sampler import Addresses, Backend, Draw, Memories, run_slots
+from compgen.runtime.sampler import Addresses, Draw, Memories, run_slots
 from compgen.runtime.torchscript_backend import TorchScriptBackend
 from compgen.training.checkpoint import Checkpoint
 

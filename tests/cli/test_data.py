@@ -1,5 +1,6 @@
 """`compgen data`, as a user runs it."""
 
+import json
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from compgen.cli.data import app
 from compgen.data.catalog import names
 from compgen.data.formats import read_dataset
 from compgen.data.scan import jump
-from compgen.errors import DataError
+from compgen.errors import DataError, UserError
 
 
 def run(*arguments, **options):
@@ -24,6 +25,16 @@ def test_list_shows_every_data_set_with_its_sizes_on_one_line():
         assert any(line.startswith(name + " ") for line in result.stdout.splitlines())
     assert any("scan/jump " in line and "train 14,670, test 7,706" in line for line in result.stdout.splitlines())
     assert "Lake and Baroni (2018)" in " ".join(result.stdout.split())
+
+
+def test_list_says_what_has_to_be_downloaded(monkeypatch, tmp_path):
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
+    result = run("list")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert any("geo/logic-query " in line and "needs text2sql/geography-logic.txt" in line for line in lines)
+    assert any("cogs/lf " in line and "needs cogs/train.tsv" in line for line in lines)
+    assert "the folder that COMPGEN_DATA names" in " ".join(result.stdout.split())
 
 
 def test_show_prints_examples_and_statistics():
@@ -89,7 +100,72 @@ def test_mistakes_raise_the_users_error_and_write_nothing(tmp_path, monkeypatch,
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["list", "show", "write"])
+@pytest.fixture
+def splits(tmp_path):
+    """A file with three splits, and one of synthetic examples that has one."""
+    whole, more = tmp_path / "whole.tsv", tmp_path / "more.tsv"
+    whole.write_text("a b\tX\ttrain\na c\tX\tdev\na b\tX\ttest\na c\tX Y\ttest\n")
+    more.write_text("a c\tX Y\n")
+    return whole, more
+
+
+def overlaps(*arguments, **options):
+    result = run("overlap", *arguments, "--json", **options)
+    assert result.exit_code == 0, result.exception
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_overlap_compares_test_with_train_without_and_with_each_augmentation(splits):
+    whole, more = splits
+    alone, augmented, other = overlaps(whole, "--augmented", more, "--augmented", whole)
+    assert (alone["split"], alone["train_split"], alone["augmented"]) == ("test", "train", None)
+    assert (alone["example_overlap"], alone["cooccurrence_overlap"]) == (0.5, 0.5)  # not ac cc XY YY
+    assert (augmented["augmented"], augmented["example_overlap"], augmented["cooccurrence_overlap"]) == (
+        str(more),
+        1,
+        1,
+    )
+    assert (other["augmented"], other["example_overlap"]) == (str(whole), 1)
+
+
+def test_overlap_looks_where_it_is_told(splits):
+    whole, more = splits
+    (both,) = overlaps(whole, "--train-split", "train", "--train-split", "dev")
+    assert (both["train_split"], both["shared_cooccurrences"]) == ("train,dev", 6)
+    assert overlaps(whole, "--split", "dev")[0]["shared_cooccurrences"] == 2  # aa XX
+    (files,) = overlaps("-", "--train", whole, input=more.read_text())
+    assert (files["split"], files["train"], files["shared_cooccurrences"]) == ("train", str(whole), 2)
+
+
+def test_overlap_prints_a_table():
+    result = run("overlap", "scan/jump", "--augmented", "scan/jump")
+    assert result.exit_code == 0
+    header, alone, augmented, said = (" ".join(line.split()) for line in result.stdout.splitlines())
+    assert header == "looked in example overlap co-occurrence overlap"
+    assert alone == "train 0.0000 (0 of 7,706) 0.8333 (85 of 102)"
+    assert augmented == "train + scan/jump 1.0000 (7,706 of 7,706) 1.0000 (102 of 102)"
+    assert said.startswith("data:scan/jump|split:test|train:scan/jump|train_split:train|examples:distinct")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["more.tsv"], "the split 'train' would be compared with itself: give --train"),
+        (["whole.tsv", "--train", "whole.tsv", "--train-split", "test"], "the split 'test' would be compared"),
+        (["whole.tsv", "--split", "gen"], "no examples in split 'gen'"),
+        (["whole.tsv", "--train-split", "val"], "no examples in split 'val'"),
+        (["-", "--train", "-"], "only once"),
+        (["whole.tsv", "--augmented", "nowhere.tsv"], "nowhere.tsv: no such file"),
+    ],
+)
+def test_overlap_refuses_what_says_nothing(splits, monkeypatch, arguments, message):
+    monkeypatch.chdir(splits[0].parent)
+    result = run("overlap", *arguments)
+    assert isinstance(result.exception, UserError)
+    assert message in str(result.exception)
+
+
+@pytest.mark.parametrize("command", ["list", "show", "write", "overlap"])
 def test_help_teaches_by_an_example(command):
     assert f"Example: compgen data {command}" in run(command, "--help").stdout
 

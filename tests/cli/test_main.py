@@ -111,6 +111,36 @@ def test_pairs_go_all_the_way(generator, tmp_path):
     assert len(predicted) == 6
 
 
+def test_predicted_commands_can_be_executed(tmp_path):
+    from compgen.api import Predictor, load_dataset
+    from compgen.data.scan import interpret
+    from compgen.errors import DataError
+
+    commands = [f"{verb}{late}" for verb in ("walk", "run", "look") for late in ("", " twice", " left")]
+    nacs, model, predictions = (tmp_path / name for name in ("nacs.tsv", "p.pt", "predictions.tsv"))
+    nacs.write_text("".join(f"{' '.join(interpret(one.split()))}\t{one}\n" for one in commands))
+    trained = compgen("train", "seq2seq", nacs, "-o", model, *SMALL)
+    assert trained.returncode == 0, trained.stderr
+    scored = compgen("evaluate", model, nacs, "--execute", "scan", "--json", "--predictions", predictions)
+    assert scored.returncode == 0, scored.stderr
+    figures = json.loads(scored.stdout)
+
+    def right(actions, command):
+        try:
+            return " ".join(interpret(command.split())) == actions
+        except DataError:
+            return False
+
+    hits = [right(*line.split("\t")[:2]) for line in predictions.read_text().splitlines()]
+    assert figures["executes"] == sum(hits) / len(hits) >= figures["exact_match"]
+    assert figures["signature"].endswith("|executes:scan,equals-source")
+    scores = Predictor.load(model).evaluate(load_dataset(str(nacs)), execute="scan")
+    assert scores.executes == figures["executes"]
+    table = compgen("evaluate", model, nacs, "--execute", "scan")
+    assert table.stdout.splitlines()[0].split()[-1] == "executes"
+    assert table.stdout.splitlines()[1].split()[-1] == f"{figures['executes']:.4f}"
+
+
 def test_a_range_of_addresses_can_be_split(generator):
     whole = compgen("sample", generator, "--draws", 60, "--temperature", "1", "--workers", 2).stdout
     parts = [
@@ -188,6 +218,8 @@ def test_an_impossible_filter_stops_with_counts(generator, tmp_path):
         (["train", "recombine", "scan/jump", "-o", "x.pt", "--config", "nothing"], ["nothing", "recombine_small"]),
         (["train", "recombine", "scan/jump", "-o", "x.pt", "--device", "tpu"], ["tpu", "cuda"]),
         (["evaluate", "nowhere.pt", "scan/jump"], ["nowhere.pt"]),
+        (["evaluate", "nowhere.pt", "scan/jump", "--execute", "lisp"], ["no interpreter 'lisp'", "scan"]),
+        (["evaluate", "nowhere.pt", "scan/jump", "--execute", "scan"], ["targets that execute to their sources"]),
         (["sample"], ["MODEL"]),
         (["frobnicate"], ["frobnicate"]),
         (["evaluate", "nowhere.pt", "scan/jump", "--predictions", "out.csv"], ["out.csv"]),

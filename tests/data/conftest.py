@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from compgen.data.catalog import load
+from compgen.data.downloads import VARIABLE, MissingFileError
+from compgen.data.examples import Dataset
+
+FOLDER = Path(os.environ[VARIABLE])
+
 
 @pytest.fixture(scope="session")
 def published() -> Callable[[str, str], list[str]]:
     """The lines of a published SCAN file, by part (train, test) and split; skips where the files are absent."""
-    repository = Path(__file__).parents[2]
-    folder = Path(os.environ.get("COMPGEN_DATA", repository.parent / "shared" / "data")) / "scan"
+    folder = FOLDER / "scan"
 
     def lines(part: str, split: str) -> list[str]:
         path = folder / f"tasks_{part}_{split}.txt"
@@ -24,3 +29,17 @@ def published() -> Callable[[str, str], list[str]]:
         pytest.skip(f"no published SCAN files in {folder}: set COMPGEN_DATA to the folder that holds scan/")
 
     return lines
+
+
+@pytest.fixture
+def downloaded(monkeypatch) -> Callable[[str], Dataset]:
+    """A known data set by its name; skips where its files are absent."""
+    monkeypatch.setenv(VARIABLE, str(FOLDER))
+
+    def load_(name: str) -> Dataset:
+        try:
+            return load(name)
+        except MissingFileError as error:
+            pytest.skip(str(error))
+
+    return load_

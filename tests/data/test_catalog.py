@@ -11,12 +11,59 @@ from compgen.errors import DataError
 SMALL = Dataset.from_pairs([(["jump"], ["I_JUMP"])])
 
 
-def test_every_name_can_be_loaded():
-    assert "scan/jump" in names()
+@pytest.mark.parametrize("name", names())
+def test_every_name_can_be_loaded(downloaded, name):
+    parts = set(downloaded(name).splits)
+    assert {"train", "test"} <= parts <= {"train", "dev", "test", "gen"}
+
+
+def test_names_are_those_of_data_sets_with_their_splits():
+    assert {"scan/jump", "nacs/jump", "geo/sql-query", "scholar/question", "cogs/lf"} <= set(names())
     assert len(names()) == sum(len(known.splits) for known in DATASETS.values())
-    for name in names():
-        assert set(load(name).splits) == {"train", "test"}
     assert load("scan/jump") == scan.jump()
+
+
+def test_nacs_is_scan_with_sides_swapped():
+    actions, command = load("nacs/jump").pairs()[-1]
+    assert (command, actions) == load("scan/jump").pairs()[-1]
+    assert load("nacs/jump").splits == load("scan/jump").splits
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "origin"),
+    [
+        ("geo/sql-query", "text2sql/geography.json", "github.com/jkkummerfeld/text2sql-data, folder data$"),
+        ("geo/logic-query", "text2sql/geography-logic.txt", "text2sql-data, folder data/non-sql-data$"),
+        ("scholar/question", "text2sql/scholar.json", "github.com/jkkummerfeld/text2sql-data, folder data$"),
+        ("cogs/lf", "cogs/train.tsv", "github.com/najoungkim/COGS, folder data$"),
+        ("cogs/variable-free", "cogs/train.tsv", "github.com/najoungkim/COGS, folder data"),
+    ],
+)
+def test_a_file_that_has_to_be_downloaded_is_named_with_its_origin(monkeypatch, tmp_path, name, file, origin):
+    expected = f"expected {file} in the folder that the environment variable COMPGEN_DATA names; get it from .*{origin}"
+    monkeypatch.delenv("COMPGEN_DATA", raising=False)
+    with pytest.raises(DataError, match=f"found no COMPGEN_DATA set, {expected}"):
+        load(name)
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
+    with pytest.raises(DataError, match=f"found no {file} in {tmp_path}, {expected}"):
+        load(name)
+
+
+def test_logical_forms_of_cogs_may_stand_beside_variable_free_ones(monkeypatch, tmp_path):
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
+    (tmp_path / "cogs").mkdir()
+    for part in ("train", "dev", "test", "gen"):
+        (tmp_path / "cogs" / f"{part}.tsv").write_text("A rose\trose ( x _ 1 )\tprimitive\n")
+    published = load("cogs/lf")
+    assert published.pairs() == [(["A", "rose"], ["rose", "(", "x_1", ")"])] * 4
+    with pytest.raises(DataError, match="expected targets in the form 'variable-free'"):
+        load("cogs/variable-free")
+    for part in ("train", "dev", "test", "gen"):
+        path = tmp_path / "cogs" / f"{part}.tsv"
+        path.rename(path.with_name(f"lf.{part}.tsv"))
+        path.write_text("A rose\tsee ( theme = rose )\n")
+    assert load("cogs/lf") == published
+    assert load("cogs/variable-free").pairs() == [(["A", "rose"], ["see", "(", "theme", "=", "rose", ")"])] * 4
 
 
 def test_a_file_that_exists_wins_over_a_name(tmp_path, monkeypatch):

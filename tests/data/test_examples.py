@@ -57,6 +57,13 @@ def test_a_missing_split_names_those_there_are():
         (TRAIN + TEST).split("dev")
 
 
+def test_swapping_exchanges_the_sides_and_keeps_the_rest():
+    marked = Dataset(TEST.frame.with_columns(method=pl.lit("geca")))
+    assert marked.swapped().pairs() == [(["W"], ["walk"])]
+    assert marked.swapped().frame["method"].to_list() == ["geca"]
+    assert marked.swapped().swapped() == marked
+
+
 def test_unique_drops_repetitions_within_a_split_only():
     both = (TRAIN + TEST).unique()
     assert both.splits == {"train": 2, "test": 1}

@@ -19,6 +19,7 @@ from compgen.errors import DataError, UserError
 
 PAIRS = [(["jump", "twice"], ["I_JUMP", "I_JUMP"]), (["walk"], ["I_WALK"])]
 SMALL = Dataset.from_pairs(PAIRS)
+SENTENCES = Dataset.from_pairs([(["the", "cat"], []), (["sat"], [])])
 BOTH = SMALL + Dataset.from_pairs([(["run"], [])], split="test")
 
 anything = st.text(st.characters(exclude_categories=["Cs"]))
@@ -138,18 +139,19 @@ def test_an_explicit_format_wins_over_the_suffix(tmp_path):
 @pytest.mark.parametrize("format", FORMATS)
 def test_pipes_are_recognised_by_what_comes_through(tmp_path, monkeypatch, format, compressed):
     output = io.BytesIO()
+    small = SENTENCES if format == "text" else SMALL
     monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(buffer=output))
-    write_dataset(SMALL, "-", format)
+    write_dataset(small, "-", format)
     content = gzip.compress(output.getvalue()) if compressed else output.getvalue()
 
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
-    assert read_dataset("-") == SMALL
+    assert read_dataset("-") == small
 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(content,))
     writer.start()
-    assert read_dataset(pipe) == SMALL
+    assert read_dataset(pipe) == small
     writer.join()
 
 
@@ -261,7 +263,7 @@ def test_missing_files_folders_and_unknown_formats_are_reported(tmp_path):
         read_dataset(tmp_path / "x.csv")
     with pytest.raises(DataError, match=r"found no suffix, expected"):
         write_dataset(SMALL, tmp_path / "x.gz")
-    with pytest.raises(DataError, match="unknown format 'csv': known formats are tsv, jsonl, scan, parquet"):
+    with pytest.raises(DataError, match="unknown format 'csv': known formats are tsv, jsonl, scan, text, parquet"):
         write_dataset(SMALL, tmp_path / "x.tsv", format="csv")
 
 
@@ -294,3 +296,25 @@ def test_a_goal_that_cannot_be_written_is_the_users_error(tmp_path):
     with pytest.raises(UserError, match=r"x.tsv: cannot be written: Is a directory"):
         write_dataset(SMALL, tmp_path / "x.tsv")
     assert [path.name for path in tmp_path.iterdir()] == ["x.tsv"]
+
+
+def test_text_is_a_sentence_a_line(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("the cat  sat\n\n a dog\r\n")
+    sentences = read_dataset(path)
+    assert sentences.pairs() == [(["the", "cat", "sat"], []), (["a", "dog"], [])]
+    write_dataset(sentences, path)
+    assert path.read_text() == "the cat sat\na dog\n"
+    assert read_dataset(path) == sentences
+
+
+def test_text_may_begin_like_scan_if_the_format_is_given(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("IN: what is this\n")
+    assert read_dataset(path, "text").pairs() == [(["IN:", "what", "is", "this"], [])]
+    with pytest.raises(DataError, match="OUT:"):
+        read_dataset(path)
+    with pytest.raises(DataError, match="an empty sentence"):
+        write_dataset(Dataset.from_pairs([([], [])]), path, "text")
+    with pytest.raises(DataError, match="with a target"):
+        write_dataset(SMALL, path, "text")

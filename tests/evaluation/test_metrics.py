@@ -2,7 +2,8 @@
 
 import pytest
 
-from compgen.evaluation.metrics import score
+from compgen.errors import DataError, UserError
+from compgen.evaluation.metrics import check_executes, executes, score
 
 
 def test_exact_match_and_micro_f1():
@@ -19,3 +20,41 @@ def test_nothing_right_is_zero_and_mismatched_numbers_are_refused():
     for predictions, references in ([["a"]], []), ([], []):
         with pytest.raises(ValueError, match="references"):
             score(predictions, references)
+
+
+ACTIONS = ["I_RUN I_WALK", "I_JUMP I_JUMP", "I_LOOK", "I_LOOK"]
+COMMANDS = ["run and walk", "jump twice", "look", "look"]
+PREDICTED = ["walk after run", "jump and jump", "I_LOOK", ""]  # two right ones, other than the references; no commands
+
+
+def tokens(*lines):
+    return [line.split() for line in lines]
+
+
+def test_execution_counts_every_command_with_the_right_actions():
+    scores = score(tokens(*PREDICTED), tokens(*COMMANDS), tokens(*ACTIONS), "scan")
+    assert (scores.exact_match, scores.executes) == (0, 0.5)
+    assert scores.signature == "exact:whole-sequence|f1:micro,multiset|executes:scan,equals-source"
+    assert scores.to_dict()["executes"] == 0.5
+    assert executes(tokens(*PREDICTED), tokens(*ACTIONS), "scan") == [True, True, False, False]
+    wrong = tokens("walk and run", "jump thrice", "look left", "walk")
+    assert score(wrong, tokens(*COMMANDS), tokens(*ACTIONS), "scan").executes == 0
+
+
+def test_without_execution_nothing_says_executes():
+    scores = score(tokens(*PREDICTED), tokens(*COMMANDS), tokens(*ACTIONS))
+    assert scores.executes is None
+    assert "execute" not in str(scores.to_dict())
+
+
+def test_execution_needs_an_interpreter_and_sources():
+    with pytest.raises(UserError, match="no interpreter 'lisp': expected one of scan"):
+        score(tokens("walk"), tokens("walk"), tokens("I_WALK"), "lisp")
+    with pytest.raises(ValueError, match="0 sources"):
+        score(tokens("walk"), tokens("walk"), execute="scan")
+
+
+def test_data_the_wrong_way_round_cannot_be_scored_by_execution():
+    check_executes(tokens(*COMMANDS), tokens(*ACTIONS), "scan")
+    with pytest.raises(DataError, match="found the source 'run and walk' with the target 'I_RUN I_WALK'"):
+        check_executes(tokens(*ACTIONS), tokens(*COMMANDS), "scan")

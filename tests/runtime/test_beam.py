@@ -7,9 +7,9 @@ import pytest
 
 from compgen.errors import UserError
 from compgen.models.backend import TorchBackend
+from compgen.runtime.backend import Shape
 from compgen.runtime.beam import beam, beam_over
 from compgen.runtime.predict import greedy
-from compgen.runtime.sampler import Shape
 from tests.export.tiny import make
 
 EOS, SEP, A, B = 2, 3, 5, 6

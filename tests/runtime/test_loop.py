@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from compgen.api import Generator
+from compgen.errors import BundleError
 from compgen.models.backend import TorchBackend
 from compgen.models.loop import TorchLoop
 from compgen.runtime.bundle import Bundle
@@ -24,12 +25,16 @@ def test_a_loop_gives_the_draws_of_continuous_batching(loop, changes):
     checkpoint = make(**changes)
     asked = {"seed": 3, "start": 5, "stop": 205, "max_length": 9, "temperature": (1.0, 0.5)}
     expected = list(draws(TorchBackend(checkpoint.network), checkpoint.pool, **asked))
-    found = list(loop_draws(LOOPS[loop](changes), checkpoint.pool, **asked, rows=64))  # the last batch is smaller
+    found = list(
+        loop_draws(LOOPS[loop](changes), checkpoint.pool, **asked, vocabulary=99, rows=64)
+    )  # the last batch is smaller
     assert [(d.index, d.tokens, d.finished, d.prototypes) for d in found] == [
         (d.index, d.tokens, d.finished, d.prototypes) for d in expected
     ]
     np.testing.assert_allclose([d.log_prob for d in found], [d.log_prob for d in expected], rtol=1e-4)
     assert {d.finished for d in found} == {True, False}
+    with pytest.raises(BundleError, match="outside the vocabulary"):
+        list(loop_draws(LOOPS[loop](changes), checkpoint.pool, **asked, vocabulary=4))
 
 
 def test_a_generator_with_a_loop_draws_by_it(monkeypatch):

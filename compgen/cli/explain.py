@@ -1,0 +1,94 @@
+"""`compgen explain`: why a synthesised example exists."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from compgen.geca.explain import Marked
+
+app = typer.Typer(no_args_is_help=True, help="Why a synthesised example exists.")
+
+COLOURS = ("bold red", "bold blue", "bold green", "bold magenta", "bold cyan")
+
+
+@app.command()
+def geca(
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="What `compgen augment geca` wrote; its data must be there.")
+    ],
+    line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many, from there on.")] = 1,
+) -> None:
+    """Show the three training examples that license an example that GECA made.
+
+    OUT is made once more, by the options in OUT.run.json. Fragments are marked by [brackets], and by colours, one a
+    gap, on a terminal.
+
+    Example: compgen explain geca more.tsv --line 7
+    """
+    from rich.console import Console
+
+    from compgen.data.catalog import load
+    from compgen.errors import UserError
+    from compgen.geca.augmenter import Drawing, Geca
+    from compgen.geca.explain import explain
+    from compgen.geca.tables import Config
+
+    record = _record(out)
+    config = Config(**{name: record[name] for name in Config.__dataclass_fields__})
+    drawing = Drawing(**{name: record[name] for name in Drawing.__dataclass_fields__})
+    augmenter = Geca(config, drawing).fit(load(record["data"]).split(record["split"]))
+    frame = augmenter.sample(record["n"], record["seed"]).frame
+    if load(str(out)).pairs() != list(zip(frame["source"].to_list(), frame["target"].to_list(), strict=True)):
+        raise UserError(f"{out}: found other examples than {record['data']} gives by {out}.run.json: one has changed")
+    if line > frame.height:
+        raise UserError(f"{out}: it has {frame.height:,} examples, no line {line:,}")
+    assert augmenter.tables is not None
+    output = Console(highlight=False)
+    for row in frame[line - 1 : line - 1 + count].iter_rows(named=True):
+        licence = explain(augmenter.tables, row["template"], row["fragment"])
+        output.print(f"{line}. made, since the fragment of the second stands where that of the first does:")
+        line += 1
+        for label, marked in (
+            ("made", licence.made),
+            ("first", licence.shares),
+            ("second", licence.lends),
+            ("template of", licence.hosts),
+        ):
+            output.print(_line(label, marked), soft_wrap=True)
+
+
+def _record(out: Path) -> dict[str, Any]:
+    from json import loads
+
+    from compgen.errors import UserError
+
+    path = Path(f"{out}.run.json")
+    try:
+        record = loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; `compgen augment geca -o {out}` writes it") from None
+    except ValueError as error:
+        raise UserError(f"{path}: found no JSON: {error}") from None
+    if not isinstance(record, dict) or "mode" not in record:
+        raise UserError(f"{path}: found no options of GECA, expected what `compgen augment geca` writes")
+    if record["data"] == "-":
+        raise UserError(f"{out}: its data came from standard input and are gone: make it from a file")
+    return record
+
+
+def _line(label: str, marked: "Marked") -> "Text":
+    from rich.text import Text
+
+    text = Text(f"  {label:<12}")
+    for name, pieces in (("", marked.source), ("->", marked.target)):
+        if pieces:
+            text.append(f" {name}" if name else "")
+        for piece, gap in pieces:
+            text.append(" ")
+            text.append(f"[{piece}]" if gap >= 0 else piece, COLOURS[gap % len(COLOURS)] if gap >= 0 else "")
+    return text

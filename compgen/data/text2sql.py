@@ -1,0 +1,107 @@
+"""GeoQuery and Scholar as text2sql-data publishes them (Finegan-Dollak et al., ACL 2018), variables filled in.
+
+A file is a JSON list. An entry is a query, with variables in it, and the questions that ask for it:
+
+    {"sql": ["SELECT ... = \"city0\" ;", ...], "query-split": "train",
+     "sentences": [{"text": "where is city0", "question-split": "dev", "variables": {"city0": "new york"}}, ...]}
+
+Files with logical forms say `logic` in place of `sql`. Pairs are made as the reference code of GECA makes them
+(Andreas, ACL 2020), so that figures can be compared:
+
+1. Only the first query of an entry counts; the others are further ways to write it.
+2. Blanks are put around `"`, `(` and `)` in the query, not in the question.
+3. In both, each variable's name is replaced by its value wherever the letters occur. What a question gives no value
+   for stays, as `year0` in one pair of Scholar.
+4. Both are split at white space; case is kept.
+
+In one thing we deviate, which changes no pair of the published files: longer names are replaced first, not names in
+the order of the file, so that `city1` does not spoil `city10`.
+"""
+
+import re
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
+
+from compgen.data.examples import TRAIN, Dataset
+from compgen.data.formats import read_text
+from compgen.errors import DataError
+
+Split = Literal["query", "question"]
+
+_PARTS = (TRAIN, "dev", "test")
+# Small corpora have ten folds in place of parts; GECA's reference takes these two for dev and test.
+_FOLDS = {"8": "dev", "9": "test"}
+_APART = re.compile(r'["()]')
+_EXPECTED = (
+    'a JSON list of {"sql" or "logic": [a query, ...], "query-split": ..., '
+    '"sentences": [{"text": ..., "question-split": ..., "variables": {name: value, ...}}, ...]}'
+)
+
+
+class _Sentence(BaseModel):
+    text: str
+    split: str = Field(validation_alias="question-split")
+    variables: dict[str, str]
+
+
+class _Entry(BaseModel):
+    queries: list[str] = Field(validation_alias=AliasChoices("sql", "logic"), min_length=1)
+    split: str = Field(validation_alias="query-split")
+    sentences: list[_Sentence]
+
+
+def read(path: str | Path, split: Split) -> Dataset:
+    """The pairs of question and query in a file: first those to train on, then `dev`, then `test`, in its order.
+
+    The `query` split keeps all questions for a query in one part, so that a test query is a new one but for its
+    values; the `question` split does not. Where the split is a number, it is a fold: 8 is dev, 9 is test, the others
+    are to train on.
+
+    Raises:
+        DataError: if there is no such file, or it is not JSON, or an entry lacks what it should have; the message
+            says which entry.
+    """
+    pairs: dict[str, list[tuple[list[str], list[str]]]] = {part: [] for part in _PARTS}
+    for number, entry in enumerate(_entries(path), start=1):
+        query = _APART.sub(r" \g<0> ", entry.queries[0])
+        for sentence in entry.sentences:
+            part = _part(entry.split if split == "query" else sentence.split, f"{path}, entry {number}", split)
+            pairs[part].append((_tokens(sentence.text, sentence), _tokens(query, sentence)))
+    dataset = Dataset(pl.concat([Dataset.from_pairs(pairs[part], split=part).frame for part in _PARTS]))
+    if not len(dataset):
+        raise DataError(f"{path}: no examples: found no question in it, expected {_EXPECTED}")
+    return dataset
+
+
+def _tokens(text: str, sentence: _Sentence) -> list[str]:
+    """The tokens of a question or a query, with the sentence's values for the variables."""
+    for name in sorted(sentence.variables, key=len, reverse=True):
+        text = text.replace(name, sentence.variables[name])
+    return text.split()
+
+
+def _part(value: str, where: str, split: Split) -> str:
+    """The part that a value of `query-split` or `question-split` stands for."""
+    if value.isdecimal():
+        return _FOLDS.get(value, TRAIN)
+    if value not in _PARTS:
+        raise DataError(
+            f'{where}: found "{split}-split": {value!r}, expected train, dev, test, or the number of a fold'
+        )
+    return value
+
+
+def _entries(path: str | Path) -> list[_Entry]:
+    text = read_text(path)
+    try:
+        return TypeAdapter(list[_Entry]).validate_json(text)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        # E.g. (3, "sentences", 0, "text"): people count from one.
+        steps = [str(step + 1) if isinstance(step, int) else step for step in problem["loc"]]
+        where = f", entry {' '.join(steps)}" if steps else ""
+        found = f"found {problem['input']!r:.80}: {problem['msg']}"
+        raise DataError(f"{path}{where}: {found}; expected {_EXPECTED}") from None

@@ -1,0 +1,7 @@
+"""GECA, good-enough compositional data augmentation (Andreas 2020): fragments of one example put into another."""
+
+from compgen.geca.augmenter import Drawing, Geca
+from compgen.geca.concat import Concat
+from compgen.geca.tables import Config
+
+__all__ = ["Concat", "Config", "Drawing", "Geca"]

@@ -1,0 +1,159 @@
+"""GECA behind the interface of all augmenters: `fit` builds the tables, `sample` composes."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from compgen.data.examples import SCHEMA, TRAIN, Dataset
+from compgen.errors import ExhaustedError, UserError
+from compgen.geca.compose import BOTH_SIDES, Composed, Composer
+from compgen.geca.corpus import SEPARATOR, Corpus
+from compgen.geca.tables import Config, Tables, build
+
+NOVELTIES = ("both", "source", "pair")
+EXTRA = {"template": pl.UInt64, "fragment": pl.UInt64}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How examples are drawn from the tables.
+
+    Attributes:
+        variants: most examples of a template.
+        novelty: what is new: `both` the source and the target unseen in the data, the `source`, or the `pair`. Of
+            sentences, all three mean the sentence.
+        reach: to how many templates a fragment may bring others; None for all. `max_adjacencies` in the revision of
+            the reference that made the published SCAN data, where it was 1000.
+    """
+
+    variants: int = 2
+    novelty: str = "both"
+    reach: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UserError for what cannot be."""
+        if self.novelty not in NOVELTIES:
+            raise UserError(f"no novelty {self.novelty!r}: expected {', '.join(NOVELTIES)}")
+        for name, value in (("variants", self.variants), ("reach", self.reach)):
+            if value is not None and value < 1:
+                raise UserError(f"GECA: {name} {value}: expected 1 or more")
+
+
+class Geca:
+    """Good-enough compositional data augmentation (Andreas 2020)."""
+
+    def __init__(self, config: Config | None = None, drawing: Drawing | None = None, memory: int = 2**32) -> None:
+        """An augmenter by some options, within a number of bytes of memory. Results do not depend on `memory`."""
+        self.config, self.drawing, self.memory = config or Config(), drawing or Drawing(), memory
+        self.tables: Tables | None = None
+
+    def fit(self, dataset: Dataset, watch: Callable[[float], None] | None = None) -> "Geca":
+        """Find the fragments and templates of all examples of a dataset; `watch` hears how much is done, up to 1.
+
+        Raises:
+            DataError: there is no example, or some are pairs and others sentences.
+            UserError: the memory is too little, or there are too many different spans.
+            ExhaustedError: the options yield no example from these data; the message says which of them.
+        """
+        self.tables = build(Corpus.of(dataset, self.config.longest), self.config, self.memory, watch)
+        check_licensed(self.tables)
+        return self
+
+    def sample(self, count: int | None = None, seed: int = 0) -> Dataset:
+        """Up to `count` new, distinct examples, or all; fewer where the data license no more.
+
+        Besides source and target the frame has the columns `template` and `fragment`, which name what each example
+        was made of. The examples and their order depend on the data (not on their order), the options and the seed.
+
+        Raises:
+            UserError: `fit` was not called.
+            ExhaustedError: there is not one.
+        """
+        if self.tables is None:
+            raise UserError("fit the augmenter to a dataset before sampling from it")
+        return dataset_of(self.tables, merged(first(self.tables, self.drawing, count, seed), count), count)
+
+
+Row = tuple[tuple[int, int], bytes, int, int]  # key and rank, tokens, template, fragment
+
+
+def first(tables: Tables, drawing: Drawing, count: int | None, seed: int) -> list[Row]:
+    """The first `count` distinct examples of each of the partitions; the first `count` of all are among them."""
+    composer = Composer(tables, seed=seed, variants=drawing.variants, novelty=drawing.novelty, reach=drawing.reach)
+    return [row for frame in tables.store.partitions() for row in _distinct(composer.compose(frame), count)]
+
+
+def merged(rows: Iterable[Row], count: int | None) -> list[Row]:
+    """The first `count` distinct examples among those of several partitions."""
+    distinct: dict[bytes, Row] = {}
+    for row in sorted(rows):
+        distinct.setdefault(row[1], row)
+    return list(distinct.values())[:count]
+
+
+def _distinct(composed: Iterable[Composed], count: int | None) -> Iterable[Row]:
+    rows: dict[bytes, Row] = {}
+    for part in composed:
+        columns = zip(part.key.tolist(), part.template.tolist(), part.fragment.tolist(), strict=True)
+        starts = part.sequences.starts.tolist()
+        for (key, template, fragment), (start, stop) in zip(columns, pairwise(starts), strict=True):
+            tokens = part.sequences.tokens[start:stop].tobytes()
+            rows.setdefault(tokens, ((key, len(rows)), tokens, template, fragment))
+        if count is not None and len(rows) >= count:
+            break
+    return rows.values()
+
+
+def dataset_of(tables: Tables, rows: list[Row], count: int | None) -> Dataset:
+    """Composed examples as a dataset.
+
+    Raises:
+        ExhaustedError: there is none, though `count` is not 0.
+    """
+    if not rows and count != 0:
+        raise ExhaustedError(f"GECA makes no new example of these data: {_why_none(tables)}")
+    words = tables.enumerator.corpus.words.to_list()
+    columns: dict[str, list[object]] = {name: [] for name in (*SCHEMA, *EXTRA)}
+    for _, tokens, template, fragment in rows:
+        ids = np.frombuffer(tokens, dtype=np.int32).tolist()
+        middle = ids.index(SEPARATOR)
+        columns["source"].append([words[token] for token in ids[1:middle]])
+        columns["target"].append([words[token] for token in ids[middle + 1 : -1]])
+        columns["split"].append(TRAIN)
+        columns["template"].append(template)
+        columns["fragment"].append(fragment)
+    return Dataset(pl.DataFrame(columns, schema={**SCHEMA, **EXTRA}))
+
+
+def check_licensed(tables: Tables) -> None:
+    """Raise ExhaustedError, which says why, if no fragment may take another's place."""
+    if tables.licences.is_empty():
+        raise ExhaustedError(f"GECA can make nothing of these data: {_why(tables)}")
+
+
+def _why(tables: Tables) -> str:
+    """Which options leave no licence."""
+    corpus, config = tables.enumerator.corpus, tables.config
+    if not len(corpus.short):
+        shortest = int(corpus.lengths.min())
+        return f"all {len(corpus):,} examples are longer than {config.longest} tokens (the shortest has {shortest})"
+    if not len(tables.enumerator.spans):
+        return f"no span of up to {config.span} tokens stands at most {config.limit} times"
+    return (
+        f"no {'template' if tables.group == 'template' else 'environment'} has two fragments; longer or more spans, a "
+        "higher frequency limit or a smaller window may find some"
+    )
+
+
+def _why_none(tables: Tables) -> str:
+    """Why templates with licences make no example."""
+    if tables.enumerator.corpus.paired:
+        sides = (frame["sides"] == BOTH_SIDES for frame in tables.store.partitions())
+        if not any(side.any() for side in sides):
+            return (
+                f"with fragments of {tables.config.spans} spans at most, none has one on each side, source and target"
+            )
+    return "what the templates may take gives only examples that are known"

@@ -1,0 +1,258 @@
+"""Composition: what each template may take, drawn and filled in (GECA, section 3 and algorithm 1).
+
+A template that takes fragments is a host. What it may take follows from its evidence, the licensed fragments that it
+(or, by the mode `reference`, its environment) has; hosts with the same evidence have the same candidates, and groups
+with the same fragments give the same licences, so both are worked out once. A candidate counts as often as groups
+license it, as in the reference.
+
+Hosts come in an order, and candidates are drawn by keys, that are hashes of what they are and of the seed: nothing
+depends on the order of the data, on partitions or on what else is composed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from compgen.geca.arrays import BASE, Hashes, Ints, mix, ranges
+from compgen.geca.realise import Known, Sequences, realise
+from compgen.geca.tables import Tables, check_environments, check_templates
+
+HOSTS = 1 << 15  # worked on together, at most
+CANDIDATES = 1 << 21  # of hosts that are worked on together, about
+BOTH_SIDES = 3
+
+
+@dataclass(frozen=True)
+class Composed:
+    """New examples, in the order of their keys, which may repeat.
+
+    Attributes:
+        key: by which hosts are ordered.
+        template, fragment: what each was made of.
+        sequences: their tokens.
+    """
+
+    key: Hashes
+    template: Hashes
+    fragment: Hashes
+    sequences: Sequences
+
+
+class Composer:
+    """Draws new examples from tables."""
+
+    def __init__(self, tables: Tables, *, seed: int, variants: int, novelty: str, reach: int | None) -> None:
+        """Up to `variants` examples a template; `novelty` as for `Known`.
+
+        `reach` is how many templates a fragment may be evidence for, those first in the order of hosts: what
+        `max_adjacencies` was in the revision of the reference that made the published SCAN data.
+
+        In the mode `reference` candidates are drawn before it is known which of them are new: a template gets
+        `variants` draws, of which one may repeat another, and keeps what is good among them.
+        """
+        self.tables, self.variants = tables, variants
+        self.known = Known(tables.enumerator.corpus, novelty)
+        self.seed = mix(np.array([seed], dtype=np.uint64) + BASE)  # one number, as an array: it may overflow silently
+        self.members, self.classes = _classes(tables)
+        self.licensed = tables.licences.select("fragment").unique()
+        self.last = None if reach is None else self._last(reach)
+
+    def compose(self, frame: pl.DataFrame) -> Iterator[Composed]:
+        """New examples by the hosts among the rows of some partitions, in the order of the hosts' keys."""
+        rows, evidence = self.hosts(frame)
+        hosts = self._keyed(rows.group_by("template").agg(pl.col(self.tables.host).first().alias("host")))
+        for part in _ascending(hosts["key"].to_numpy()):
+            yield from self._block(hosts[part], rows, evidence)
+
+    def hosts(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The rows of all hosts, and the evidence: `host`, `fragment`, `without`, a group that it is not to count for.
+
+        By the mode `published`, where environments are windows, the example that shows a fragment in an environment
+        is another template than the host; a host that is the only one there is no evidence.
+        """
+        tables = self.tables
+        linked = frame.join(self.licensed, on="fragment", how="semi")
+        rows = linked
+        if tables.key != "template":
+            rows = frame.join(linked.select(tables.host).unique(), on=tables.host, how="semi")
+        if tables.enumerator.corpus.paired:
+            # A new example must differ on both sides from the one that lends its template.
+            rows = rows.filter(pl.col("sides") == BOTH_SIDES)
+        if self.last is not None:
+            reached = self._keyed(linked).join(self.last, on="fragment", how="left")
+            linked = reached.filter(pl.col("last").is_null() | (pl.col("key") <= pl.col("last")))
+        if tables.host == tables.key:
+            evidence = linked.select(pl.col(tables.host).alias("host"), "fragment").unique()
+            return rows, evidence.with_columns(without=pl.lit(None, dtype=pl.UInt64))
+        alone = tables.licences.filter(pl.col("support") == 1).select("group", "fragment", without="group")
+        evidence = linked.join(alone, left_on=[tables.key, "fragment"], right_on=["group", "fragment"], how="left")
+        return rows, evidence.select(pl.col("template").alias("host"), "fragment", "without")
+
+    def _last(self, reach: int) -> pl.DataFrame:
+        """The key, `last`, of the last template that each fragment with more than `reach` of them is evidence for."""
+        last = pl.DataFrame(schema={"fragment": pl.UInt64, "key": pl.List(pl.UInt64)})
+        for frame in self.tables.store.partitions():
+            linked = self._keyed(frame.join(self.licensed, on="fragment", how="semi"))
+            keys = pl.concat([last.explode("key"), linked.select("fragment", "key")])
+            last = keys.group_by("fragment").agg(pl.col("key").bottom_k(reach))
+        last = last.filter(pl.col("key").list.len() == reach)
+        return last.select("fragment", last=pl.col("key").list.max())
+
+    def _keyed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.with_columns(key=pl.Series(mix(frame["template"].to_numpy() ^ self.seed)))
+
+    def _block(self, hosts: pl.DataFrame, rows: pl.DataFrame, evidence: pl.DataFrame) -> Iterator[Composed]:
+        """New examples by some hosts: `template`, `host`, `key`."""
+        rows = rows.join(hosts.select("template"), on="template", how="semi").sort("template", "example")
+        check_templates(self.tables, rows)
+        if self.tables.key != "template":
+            check_environments(self.tables, rows)
+        evidence = evidence.join(hosts.select("host").unique(), on="host", how="semi")
+        signatures = evidence.sort("fragment").group_by("host").agg("fragment", "without")
+        kinds = signatures.select("fragment", "without").unique().with_row_index("kind")
+        signatures = signatures.join(kinds, on=["fragment", "without"], nulls_equal=True)
+        groups = self._groups(kinds.explode("fragment", "without"))
+        sizes = groups.join(self.classes, on="class").group_by("kind").agg(pl.col("size").sum())
+        hosts = hosts.join(signatures.select("host", "kind"), on="host").join(sizes, on="kind").sort("key")
+        # Candidates are spelled out for as many hosts as memory allows: there may be as many for each as hosts.
+        part = (hosts["size"].cum_sum() - 1) // CANDIDATES
+        for some in hosts.with_columns(part=part).partition_by("part", maintain_order=True):
+            candidates = self._candidates(groups.join(some.select("kind").unique(), on="kind", how="semi"))
+            yield from self._draw(some, rows, candidates)
+
+    def _groups(self, evidence: pl.DataFrame) -> pl.DataFrame:
+        """The groups, by class, that each kind of evidence is in: `kind`, `class`."""
+        groups = evidence.join(self.members, on="fragment")
+        groups = groups.filter(pl.col("without").is_null() | (pl.col("without") != pl.col("class")))
+        return groups.select("kind", "class").unique()
+
+    def _candidates(self, groups: pl.DataFrame) -> pl.DataFrame:
+        """What the groups of each kind license: `kind`, `fragment`, `weight`, the number of groups that do."""
+        lent = groups.join(self.classes.drop("size"), on="class").join(self.members, on="class")
+        return lent.group_by("kind", "fragment").agg(pl.col("weight").sum())
+
+    def _draw(self, hosts: pl.DataFrame, rows: pl.DataFrame, candidates: pl.DataFrame) -> Iterator[Composed]:
+        """New examples by some hosts, which are in the order of their keys."""
+        own = rows.select("template", "fragment")
+        pool = hosts.select("template", "key", "kind").join(candidates, on="kind")
+        pool = pool.join(own, on=["template", "fragment"], how="anti")
+        template, fragment = pool["template"].to_numpy(), pool["fragment"].to_numpy()
+        # Smallest of exponential variates of rate w: draws without replacement in proportion to w.
+        uniform = mix(template ^ mix(fragment ^ self.seed)).astype(np.float64) / 2.0**64
+        delay = -np.log1p(-np.minimum(uniform, 1 - 2.0**-53)) / pool["weight"].to_numpy()
+        order = np.lexsort((fragment, delay, template, pool["key"].to_numpy()))
+        if self.tables.config.mode == "reference":
+            own_rows = rows["template"].to_numpy()
+            order = order[self._differs(template[order], fragment[order], own_rows, rows)]
+            order = order[self._drawn(template[order], pool["weight"].to_numpy()[order])]
+        key, template, fragment = pool["key"].to_numpy()[order], template[order], fragment[order]
+        first_row = rows["template"].to_numpy()
+        taken = self._first_good(template, fragment, first_row, rows)
+        if len(taken):
+            sequences = self._fill(rows, np.searchsorted(first_row, template[taken]), fragment[taken])
+            yield Composed(key[taken], template[taken], fragment[taken], sequences)
+
+    def _drawn(self, template: Hashes, weight: NDArray[np.uint32]) -> Ints:
+        """Which candidates are met in `variants` draws from a list that holds each as often as its weight.
+
+        Candidates are in the order in which they are first met. A draw repeats one already met with the
+        probability of the share that its copies have in what is left of the list.
+        """
+        first, count = _runs(template)
+        total = np.add.reduceat(weight, first).astype(np.float64) if len(first) else np.zeros(0)
+        sums = np.append(0.0, np.cumsum(weight, dtype=np.float64))
+        met = np.minimum(1, count)
+        for draw in range(1, self.variants):
+            left = np.maximum(total - draw, 1e-9)
+            share = (sums[first + met] - sums[first] - draw) / left
+            uniform = mix(template[first] ^ mix(self.seed + np.uint64(draw))).astype(np.float64) / 2.0**64
+            met += (uniform >= share) & (met < count)
+        return ranges(first, met)[1]
+
+    def _first_good(self, template: Hashes, fragment: Hashes, known: Hashes, rows: pl.DataFrame) -> Ints:
+        """Of the candidates, which are together by template, the first `variants` of each that pass."""
+        next_, count = _runs(template)
+        stop = next_ + count
+        wanting = np.full(len(next_), self.variants)
+        found: list[Ints] = []
+        asked = 1
+        while True:
+            live = np.flatnonzero((wanting > 0) & (next_ < stop))
+            if not len(live):
+                break
+            count = np.minimum(np.maximum(wanting[live], asked), stop[live] - next_[live])
+            owner, index = ranges(next_[live], count)
+            good = self._passes(template[index], fragment[index], known, rows)
+            rank = np.cumsum(good) - 1
+            before = np.append(0, np.cumsum(good))[np.cumsum(count) - count]
+            take = good & (rank - before[owner] < wanting[live][owner])
+            found.append(index[take])
+            wanting[live] -= np.bincount(owner[take], minlength=len(live))
+            next_[live] += count
+            asked *= 2
+        return np.sort(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+
+    def _differs(self, template: Hashes, fragment: Hashes, known: Hashes, rows: pl.DataFrame) -> NDArray[np.bool_]:
+        """Which candidates do not keep a span of each fragment that their template has."""
+        if not len(template):
+            return np.zeros(0, dtype=bool)
+        first = np.searchsorted(known, template)
+        count = np.searchsorted(known, template, side="right") - first
+        unpack = self.tables.enumerator.packing.unpack
+        owner, row = ranges(first, count)
+        ours, theirs = unpack(rows["fragment"].to_numpy())[row], unpack(fragment)[owner]
+        shares = ((ours[:, :, None] == theirs[:, None, :]) & (ours[:, :, None] > 0)).any(axis=(1, 2))
+        differs: NDArray[np.bool_] = ~np.logical_and.reduceat(shares, np.cumsum(count) - count)
+        return differs
+
+    def _passes(self, template: Hashes, fragment: Hashes, known: Hashes, rows: pl.DataFrame) -> NDArray[np.bool_]:
+        """Which candidates are new examples and do not keep a span of each fragment that their template has."""
+        good = self._differs(template, fragment, known, rows)
+        first = np.searchsorted(known, template)
+        tested = np.flatnonzero(good)
+        if len(tested):
+            good[tested] = ~self.known.holds(self._fill(rows, first[tested], fragment[tested]))
+        return good
+
+    def _fill(self, rows: pl.DataFrame, chosen: Ints, fragment: Hashes) -> Sequences:
+        part = rows[chosen]
+        example = part["example"].to_numpy().astype(np.int64)
+        return realise(self.tables.enumerator, example, part["fragment"].to_numpy(), fragment)
+
+
+def _classes(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Groups with the same fragments as one: `class`, `fragment`; and `class`, how many groups and fragments it has.
+
+    The second frame's columns are `class`, `weight` and `size`. By the mode `published` with windows a group must be
+    known by name, and each is a class.
+    """
+    licences = tables.licences.select("group", "fragment")
+    if tables.host != tables.key:
+        members = licences.rename({"group": "class"})
+        sizes = members.group_by("class").agg(pl.len().cast(pl.Int64).alias("size"))
+        return members, sizes.with_columns(weight=pl.lit(1, dtype=pl.UInt32))
+    sets = licences.sort("fragment").group_by("group").agg("fragment").group_by("fragment").len("weight")
+    sets = sets.with_row_index("class").with_columns(pl.col("class").cast(pl.UInt64))
+    sizes = sets.select("class", "weight", pl.col("fragment").list.len().cast(pl.Int64).alias("size"))
+    return sets.select("class", "fragment").explode("fragment"), sizes
+
+
+def _runs(values: Hashes) -> tuple[Ints, Ints]:
+    """Where each run of equal values begins, and how long it is."""
+    first = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, dtype=np.int64)
+    return first, np.diff(np.append(first, len(values)))
+
+
+def _ascending(keys: Hashes) -> Iterator[Ints]:
+    """Positions in the order of their keys, some at a time; few at first, for they may be enough."""
+    size, rest = 1 << 10, np.arange(len(keys))
+    while len(rest) > size:
+        part = np.argpartition(keys[rest], size)
+        chosen = rest[part[:size]]
+        yield chosen[np.argsort(keys[chosen])]
+        rest = rest[part[size:]]
+        size = min(4 * size, HOSTS)
+    yield rest[np.argsort(keys[rest])]

@@ -1,0 +1,50 @@
+"""Concatenation: two examples one after the other are a third (Jia and Liang 2016, rule "concat-2").
+
+What GECA's table 2 calls "+ concat".
+"""
+
+import numpy as np
+
+from compgen.data.examples import Dataset
+from compgen.errors import DataError, ExhaustedError, UserError
+
+
+class Concat:
+    """An augmenter that writes one example behind another, on both sides."""
+
+    def __init__(self, separator: str | None = "</s>") -> None:
+        """`separator` is the token between the two; None for none."""
+        self.between = [] if separator is None else [separator]
+        self.examples: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+
+    def fit(self, dataset: Dataset) -> "Concat":
+        """Take the distinct examples of a dataset.
+
+        Raises:
+            DataError: there is none.
+        """
+        self.examples = sorted({(tuple(source), tuple(target)) for source, target in dataset.pairs()})
+        if not self.examples:
+            raise DataError("concat: found no example, expected some to put together")
+        return self
+
+    def sample(self, count: int, seed: int = 0) -> Dataset:
+        """`count` distinct concatenations of two examples, which may be the same.
+
+        Raises:
+            UserError: `fit` was not called.
+            ExhaustedError: there are fewer than `count`.
+        """
+        size = len(self.examples)
+        if not size:
+            raise UserError("fit the augmenter to a dataset before sampling from it")
+        if count > size**2:
+            raise ExhaustedError(f"concat: {size:,} distinct examples give {size**2:,} pairs, fewer than {count:,}")
+        pairs = np.random.Generator(np.random.Philox(seed)).choice(size**2, count, replace=False)
+        return Dataset.from_pairs(self._joined(*divmod(pair, size)) for pair in pairs.tolist())
+
+    def _joined(self, first: int, second: int) -> tuple[list[str], list[str]]:
+        one, two = self.examples[first], self.examples[second]
+        # The target of a sentence stays empty.
+        source, target = ([*a, *(self.between if a or b else []), *b] for a, b in zip(one, two, strict=True))
+        return source, target

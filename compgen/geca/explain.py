@@ -1,0 +1,97 @@
+"""Why a synthesised example exists: the training examples that license it (GECA, section 3, figure 1)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from compgen.geca.compose import Composer
+from compgen.geca.corpus import SEPARATOR
+from compgen.geca.realise import occurrences, realise
+from compgen.geca.tables import Tables
+
+Pieces = list[tuple[str, int]]  # a token outside of gaps, with -1; or all that stands in a gap, with its number
+
+
+@dataclass(frozen=True)
+class Marked:
+    """An example with its gaps marked."""
+
+    source: Pieces
+    target: Pieces
+
+
+@dataclass(frozen=True)
+class Licence:
+    """Three training examples that together license a fourth.
+
+    Attributes:
+        shares: w, which has a fragment in the group of templates that makes fragments exchangeable.
+        hosts: x, which has the same fragment, or (mode `reference`, with windows) one in the same environment, and
+            lends its template.
+        lends: y, which has the new fragment in the group of w.
+        made: z, the new example: the template of x with the fragment of y.
+    """
+
+    shares: Marked
+    hosts: Marked
+    lends: Marked
+    made: Marked
+
+
+def explain(tables: Tables, template: int, fragment: int) -> Licence:
+    """The licence of an example that `Geca.sample` names by these two numbers.
+
+    Where several license it, the one whose examples come first.
+
+    Raises:
+        ValueError: nothing licenses it.
+    """
+    composer = Composer(tables, seed=0, variants=1, novelty="pair", reach=None)
+    for frame in tables.store.partitions():
+        if not (frame["template"] == template).any():
+            continue
+        rows, evidence = composer.hosts(frame)
+        own = rows.filter(pl.col("template") == template)
+        if own.is_empty():
+            break
+        shared = evidence.filter(pl.col("host") == own[tables.host][0])
+        groups = shared.join(tables.licences, on="fragment").filter(
+            pl.col("without").is_null() | (pl.col("without") != pl.col("group"))
+        )
+        lenders = tables.licences.filter(pl.col("fragment") == fragment).select("group", lender="example")
+        found = groups.join(lenders, on="group").sort("example", "lender", "fragment")
+        if found.is_empty():
+            break
+        first = found.row(0, named=True)
+        # The host's own row with the shared fragment, where it has one.
+        host = own.sort(pl.col("fragment") != first["fragment"], "example").row(0, named=True)
+        return Licence(
+            _marked(tables, first["example"], first["fragment"]),
+            _marked(tables, host["example"], host["fragment"]),
+            _marked(tables, first["lender"], fragment),
+            _marked(tables, host["example"], host["fragment"], fragment),
+        )
+    raise ValueError(f"no licence for fragment {fragment} in template {template}")
+
+
+def _marked(tables: Tables, example: int, fragment: int, filling: int | None = None) -> Marked:
+    """An example with the gaps of a fragment, or with what fills them."""
+    enumerator = tables.enumerator
+    which, cut = np.array([example]), np.array([fragment], dtype=np.uint64)
+    new = np.array([fragment if filling is None else filling], dtype=np.uint64)
+    tokens = realise(enumerator, which, cut, new).tokens
+    where = occurrences(enumerator, which, cut)
+    spans = enumerator.packing.unpack(new)[0]
+    words = enumerator.corpus.words.gather(tokens).to_list()
+    pieces: Pieces = []
+    done = moved = 0  # tokens that are in `pieces`; how far what comes now has moved to the right
+    for position, gap, length in zip(where.position.tolist(), where.gap.tolist(), where.length.tolist(), strict=True):
+        start = position - int(enumerator.corpus.starts[example]) + moved
+        stop = start + int(enumerator.spans.lengths[spans[gap]])
+        pieces += [(word, -1) for word in words[done:start]]
+        pieces.append((" ".join(words[start:stop]), gap))
+        done, moved = stop, moved + stop - start - length
+    pieces += [(word, -1) for word in words[done:]]
+    middle = pieces.index((words[int(np.flatnonzero(tokens == SEPARATOR)[0])], -1), 1)
+    return Marked(pieces[1:middle], pieces[middle + 1 : -1])

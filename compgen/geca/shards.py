@@ -1,0 +1,209 @@
+"""One job on several machines or processes, which share nothing but a folder.
+
+Each shard enumerates its share of the examples and writes their rows; when all have, it finds the licences among its
+share of the partitions; when all have, it composes by the hosts among them; and one of them merges what all have
+made. A step that is done is a file that is there, so shards need no other word of each other, and one that was lost
+is started again and goes on. The examples are those of one process.
+"""
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from compgen import __version__
+from compgen.cluster import cluster, first_line
+from compgen.data.examples import Dataset
+from compgen.errors import UserError
+from compgen.files import atomic_path, writing
+from compgen.geca.augmenter import Drawing, Row, check_licensed, dataset_of, first, merged
+from compgen.geca.corpus import Corpus
+from compgen.geca.spans import Spans
+from compgen.geca.tables import CollisionError, Config, Tables, enumerate_rows, find_licences, memory_for, start
+
+POLL = 0.5  # seconds between two looks into the folder
+RETRIES = 5  # of a step whose worker was lost
+MADE = {"key": pl.UInt64, "rank": pl.UInt64, "tokens": pl.Binary, "template": pl.UInt64, "fragment": pl.UInt64}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all shards have in common.
+
+    Attributes:
+        dataset: the same examples, in the same order, for all.
+        config, drawing, count, seed: as for `Geca`.
+        memory: bytes that each shard may use.
+        folder: where the shards meet; it must be on a file system that all of them see.
+        shards: how many there are.
+    """
+
+    dataset: Dataset
+    config: Config
+    drawing: Drawing
+    count: int | None
+    seed: int
+    memory: int
+    folder: Path
+    shards: int
+
+    def open(self) -> None:
+        """Make the folder, or see that it is this job's.
+
+        Raises:
+            UserError: it is another's, or cannot be written; or the drawing has a `reach`.
+        """
+        if self.drawing.reach is not None:
+            raise UserError("GECA: --reach looks at all templates of a fragment, which no shard has: leave one out")
+        mine: dict[str, object] = {
+            "compgen": __version__,
+            "polars": pl.__version__,
+            "count": self.count,
+            "seed": self.seed,
+        }
+        mine |= {"shards": self.shards, "data": self._identity()} | asdict(self.config) | asdict(self.drawing)
+        path = self.folder / "job.json"
+        if not path.exists():
+            with atomic_path(path) as temporary:
+                temporary.write_text(json.dumps(mine, indent=1), encoding="utf-8")
+        found = json.loads(path.read_text(encoding="utf-8"))
+        other = [name for name, value in mine.items() if found.get(name) != value]
+        if other:
+            raise UserError(f"{self.folder}: found the work of another job (other {', '.join(other)}): delete it")
+
+    def _identity(self) -> str:
+        rows = self.dataset.frame.select("source", "target").hash_rows(seed=0)
+        return hashlib.sha256(rows.to_numpy().tobytes()).hexdigest()
+
+    def files(self, step: str) -> list[Path]:
+        """The files that say that a step is done, one a shard."""
+        return [self.folder / f"{step}-{number}.arrow" for number in range(self.shards)]
+
+    def missing(self, step: str) -> list[int]:
+        """The shards that have not done a step."""
+        return [number for number, path in enumerate(self.files(step)) if not path.exists()]
+
+
+STEPS = ("rows", "licences", "made")
+
+
+class Shard:
+    """One share of a job's work."""
+
+    def __init__(self, job: Job, number: int) -> None:
+        """Shard `number`, from 0, of `job.shards`."""
+        self.job, self.number = job, number
+
+    def do(self, step: str) -> None:
+        """Do one of the STEPS, unless it is done. All shards must have done the step before.
+
+        Raises:
+            UserError: the memory is too little, or the folder cannot be written.
+        """
+        if self.number not in self.job.missing(step):
+            return
+        corpus, spans = self._corpus
+        try:
+            with memory_for(corpus, spans, self.job.memory) as most, writing(self.job.folder):
+                share = (self.number, self.job.shards)
+                tables = start(corpus, spans, self.job.config, most, folder=self.job.folder, share=share)
+                result = {"rows": self._rows, "licences": self._licences, "made": self._made}[step](tables)
+                with atomic_path(self.job.files(step)[self.number]) as temporary:
+                    result.write_ipc(temporary)
+        except CollisionError:
+            raise UserError(
+                "GECA: two templates have one hash; one process can choose another: leave out shards"
+            ) from None
+
+    @cached_property
+    def _corpus(self) -> tuple[Corpus, Spans]:
+        corpus = Corpus.of(self.job.dataset, self.job.config.longest)
+        return corpus, Spans.of(corpus, self.job.config.span, self.job.config.limit)
+
+    def _rows(self, tables: Tables) -> pl.DataFrame:
+        for path in self.job.folder.glob(f"*-{self.number}-*-*.arrow"):
+            path.unlink()  # of a run that did not end
+        enumerate_rows(tables, tables.examples()[self.number :: self.job.shards])
+        tables.store.spill()
+        return pl.DataFrame()
+
+    def _licences(self, tables: Tables) -> pl.DataFrame:
+        found = find_licences(tables)
+        return found.licences.with_columns(pairs=pl.lit(found.pairs), templates=pl.lit(found.templates))
+
+    def _made(self, tables: Tables) -> pl.DataFrame:
+        job = self.job
+        licences = pl.concat(map(pl.read_ipc, job.files("licences"))).select(tables.licences.columns)
+        tables = replace(tables, licences=licences)
+        check_licensed(tables)
+        rows = merged(first(tables, job.drawing, job.count, job.seed), job.count)
+        return pl.DataFrame([(*row[0], *row[1:]) for row in rows], schema=MADE, orient="row")
+
+    def merge(self) -> Dataset:
+        """The examples that all shards have made; the folder is deleted.
+
+        Raises:
+            ExhaustedError: there are none.
+        """
+        job = self.job
+        rows: list[Row] = []
+        for path in job.files("made"):
+            rows += [((key, rank), *rest) for key, rank, *rest in pl.read_ipc(path).iter_rows()]
+        with memory_for(*self._corpus, job.memory) as most:
+            tables = start(*self._corpus, job.config, most, folder=job.folder)
+            result = dataset_of(tables, merged(rows, job.count), job.count)
+        shutil.rmtree(job.folder)
+        return result
+
+
+def run_shard(job: Job, number: int, watch: Callable[[str, list[int]], None]) -> Dataset | None:
+    """All that one shard has to do. Shard 0 merges and returns the examples, the others return None.
+
+    `watch` is called while this shard waits: for which step, and for which other shards.
+
+    Raises:
+        UserError, ExhaustedError: as `Geca`.
+    """
+    job.open()
+    shard = Shard(job, number)
+    for step in STEPS:
+        shard.do(step)
+        if step == STEPS[-1] and number:
+            return None
+        while missing := job.missing(step):
+            watch(step, missing)
+            time.sleep(POLL)
+    return shard.merge()
+
+
+def run_on_ray(job: Job, workers: int | None = None) -> Dataset:
+    """All shards, one a CPU, as tasks of a Ray cluster (see `compgen.cluster`), whose machines see the job's folder.
+
+    Raises:
+        UserError, ExhaustedError: as `Geca`; or Ray is not there, or lost the workers of a step again and again.
+    """
+    with cluster(workers) as (ray, cpus):
+        job = replace(job, shards=cpus)
+        job.open()
+        task = ray.remote(_step).options(num_cpus=1, max_retries=RETRIES)
+        shared = ray.put(job)
+        for step in STEPS:
+            try:
+                ray.get([task.remote(shared, number, step) for number in range(job.shards)])
+            except ray.exceptions.RayTaskError as error:
+                if isinstance(error.cause, UserError):
+                    raise UserError(f"on a worker of the Ray cluster: {error.cause}") from None
+                raise
+            except ray.exceptions.RayError as error:
+                raise UserError(f"a step of GECA was lost with its worker: {first_line(error)}") from error
+    return Shard(job, 0).merge()
+
+
+def _step(job: Job, number: int, step: str) -> None:
+    Shard(job, number).do(step)

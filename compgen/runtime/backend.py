@@ -1,0 +1,80 @@
+"""What runs a network: the interface that the sampler sees, whichever runtime is behind it."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.errors import BundleError
+
+Floats = NDArray[np.floating[Any]]
+Ints = NDArray[np.int64]
+
+STATE = ("token", "hidden", "cell", "fed", "position", "half", "keys", "values", "memory_tokens")
+STEP_INPUTS = (*STATE[:6], "uniform", "temperature", *STATE[6:])  # in the order in which torch modules take them
+COLDEST = 1e-3  # the least temperature but 0; a probability to the power 1/T must not leave float32
+HOTTEST = 1e3  # at 1e7 and more what may not come, whose logit is -1e9, would come
+
+
+def warm(temperature: float) -> float:
+    """A temperature, if it is one to sample at: 0 (greedy), or from COLDEST to HOTTEST.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if temperature != 0 and not COLDEST <= temperature <= HOTTEST:
+        raise ValueError(f"temperature {temperature}: expected 0 (greedy), or from {COLDEST} to {HOTTEST:g}")
+    return temperature
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a decoder's state looks like."""
+
+    hidden: int
+    output: int
+    dtype: str  # float32 or float64
+
+
+class Loop(Protocol):
+    """A whole sampling loop behind one call."""
+
+    @property
+    def dtype(self) -> str:
+        """float32 or float64."""
+
+    def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
+        """Memories (B, n, T), uniforms (L, B), temperature (2) to tokens (L, B) and log-probabilities (B).
+
+        After a row's end symbol its tokens are 0.
+        """
+
+
+class Backend(Protocol):
+    """Something that can run a network: ONNX Runtime, TorchScript or PyTorch. Arrays in, arrays out."""
+
+    shape: Shape
+
+    @property
+    def loop(self) -> Loop | None:
+        """The whole loop on an accelerator, where each step from here would cross to it and back; else None."""
+
+    def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
+        """Tokens (B, T) to keys and values (B, n, T, A) and last encoder states (B, n, D)."""
+
+    def start(self, final: Floats) -> tuple[Floats, Floats]:
+        """Last encoder states (B, n, D) to the first hidden and cell (B, H)."""
+
+    def step(self, state: dict[str, NDArray[Any]]) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
+        """Named inputs of the decoding step to token, log-probabilities, half, hidden, cell, fed."""
+
+
+def check_tokens(tokens: Ints, size: int) -> None:
+    """Refuse tokens that a vocabulary of `size` does not have: they come from a damaged network.
+
+    Raises:
+        BundleError: there is one.
+    """
+    if tokens.size and (tokens.min() < 0 or tokens.max() >= size):
+        raise BundleError("the network gives a token outside the vocabulary")

@@ -1,0 +1,96 @@
+"""`compgen augment geca`, `augment concat` and `explain geca`, as a user runs them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PAIRS = "dax\tDAX\njog\tJOG\njog twice\tJOG JOG\njog left\tLEFT JOG\n"
+
+
+def compgen(*words, stdin=None):
+    command = [sys.executable, "-m", "compgen", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, input=stdin, timeout=120)
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text(PAIRS)
+    return path
+
+
+def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
+    out = tmp_path / "more.tsv"
+    done = compgen("augment", "geca", pairs, "-n", 9, "--seed", 3, "--reach", 99, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "2 examples of 2 templates and 1 fragments (the data license no more of the 9)" in done.stderr.replace(
+        "\n", " "
+    )
+    assert sorted(out.read_text().splitlines()) == ["dax left\tLEFT DAX", "dax twice\tDAX DAX"]
+    record = json.loads((tmp_path / "more.tsv.run.json").read_text())
+    assert (record["data"], record["n"], record["seed"], record["mode"]) == (str(pairs), 9, 3, "published")
+
+    line = out.read_text().splitlines().index("dax twice\tDAX DAX") + 1
+    explained = compgen("explain", "geca", out, "--line", line)
+    assert explained.returncode == 0, explained.stderr
+    assert "made         [dax] twice -> [DAX] [DAX]" in explained.stdout
+    assert "first        [jog] -> [JOG]" in explained.stdout
+    assert "second       [dax] -> [DAX]" in explained.stdout
+    assert "template of  [jog] twice -> [JOG] [JOG]" in explained.stdout
+
+    pairs.write_text(PAIRS + "jog right\tRIGHT JOG\n")
+    changed = compgen("explain", "geca", out)
+    assert changed.returncode == 2 and "one has changed" in changed.stderr
+
+
+def test_geca_reads_and_writes_pipes(tmp_path):
+    done = compgen("augment", "geca", "-", "-o", "-", "--format", "tsv", stdin=PAIRS)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["dax left\tLEFT DAX", "dax twice\tDAX DAX"]
+    assert compgen("augment", "geca", "-", "-o", tmp_path / "x.tsv", stdin=PAIRS).returncode == 0
+    assert "standard input and are gone" in compgen("explain", "geca", tmp_path / "x.tsv").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["augment", "geca", "scan/jump", "-o", "x.csv"], "suffix '.csv'"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--mode", "other"], "expected published or reference"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--novelty", "none"], "expected both, source, pair"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--limit", "1"], "at most 1 times"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--memory", "0.02"], "GiB or more"),
+        (["augment", "geca", "scan/jump", "--split", "dev", "-o", "x.tsv"], "no examples in split 'dev'"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "3/2"], "expected I/N"),
+        (["augment", "geca", "scan/jump", "-o", "-", "--shard", "1/2"], "give the name of a file"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--workers", "2"], "--workers is for --engine ray"),
+        (["augment", "concat", "scan/jump", "-n", 10**12, "-o", "x.tsv"], "fewer than"),
+        (["explain", "geca", "gone.tsv"], "no such file"),
+    ],
+)
+def test_what_cannot_be_is_one_message_and_code_2(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = compgen(*words)
+    assert done.returncode == 2
+    assert message in done.stderr and "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_concat_puts_examples_one_behind_another(pairs, tmp_path):
+    out = tmp_path / "more.tsv"
+    assert compgen("augment", "concat", pairs, "-n", 16, "-o", out).returncode == 0
+    lines = out.read_text().splitlines()
+    assert len(set(lines)) == 16
+    assert "dax </s> jog left\tDAX </s> LEFT JOG" in lines
+
+
+def test_shares_meet_beside_out(pairs, tmp_path):
+    out = tmp_path / "more.tsv"
+    words = ["augment", "geca", pairs, "-o", out, "--shard"]
+    first = subprocess.Popen([sys.executable, "-m", "compgen", *map(str, words), "1/2"])
+    assert compgen(*words, "2/2").returncode == 0
+    assert first.wait(60) == 0
+    assert sorted(out.read_text().splitlines()) == ["dax left\tLEFT DAX", "dax twice\tDAX DAX"]
+    assert not (tmp_path / "more.tsv.shards").exists()
+    assert "[dax]" in compgen("explain", "geca", out).stdout

@@ -1,0 +1,207 @@
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compgen.data.examples import Dataset
+from compgen.errors import DataError, ExhaustedError, UserError
+from compgen.geca import enumeration, tables
+from compgen.geca.augmenter import Drawing, Geca
+from compgen.geca.tables import Config
+from tests.geca import naive
+
+ALL = 300  # variants: more than there are candidates
+
+
+def sentences(*lines):
+    return Dataset.from_pairs((line.split(), []) for line in lines)
+
+
+def pairs(*lines):
+    return Dataset.from_pairs(tuple(side.split() for side in line.split(" -> ")) for line in lines)
+
+
+def texts(dataset):
+    return {" -> ".join(" ".join(side) for side in pair if side) for pair in dataset.pairs()}
+
+
+def made(dataset, *, drawing=None, count=None, seed=0, memory=2**32, **options):
+    return Geca(Config(**options), drawing, memory).fit(dataset).sample(count, seed)
+
+
+def test_figure_1_of_the_paper():
+    """Picks ... up and puts ... down stand in one environment, so one may stand where the other does."""
+    data = sentences(
+        "she picks the wug up in Fresno",
+        "she puts the wug down in Tempe",
+        "Pat picks cats up",
+        "Pat puts cats down",
+    )
+    assert texts(made(data)) == {"she puts the wug down in Fresno", "she picks the wug up in Tempe"}
+
+
+def test_a_new_verb_is_put_where_others_stand():
+    """The paper's dax: one example of the new verb is enough, if other verbs stand alone too."""
+    data = pairs("dax -> DAX", "jog -> JOG", "jog twice -> JOG JOG", "jog left -> LEFT JOG")
+    assert texts(made(data)) == {"dax twice -> DAX DAX", "dax left -> LEFT DAX"}
+
+
+def test_a_new_noun_is_put_where_others_stand():
+    data = sentences("the wug sang", "the cat sang", "a cat slept", "a cat ran")
+    options = {"spans": 1, "window": 1}
+    assert {"a wug slept", "a wug ran"} <= texts(made(data, mode="reference", drawing=Drawing(ALL), **options))
+
+
+words = st.sampled_from(["a", "b", "c", "d"])
+sides = st.lists(words, min_size=1, max_size=5).map(tuple)
+configs = st.builds(
+    Config,
+    mode=st.sampled_from(["published", "reference"]),
+    span=st.integers(1, 3),
+    spans=st.integers(1, 3),
+    limit=st.sampled_from([None, 2, 5]),
+    window=st.sampled_from([None, 0, 1, 2]),
+    longest=st.sampled_from([7, 99]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.one_of(
+        st.lists(st.tuples(sides, st.just(())), min_size=1, max_size=7),
+        st.lists(st.tuples(sides, sides), min_size=1, max_size=5),
+    ),
+    configs,
+    st.sampled_from(["both", "source", "pair"]),
+)
+def test_tables_and_examples_are_those_of_the_definitions(examples, config, novelty):
+    expected = naive.rows(examples, config)
+    made = naive.composed(examples, config, novelty)
+    augmenter = Geca(config, Drawing(ALL, novelty))
+    try:
+        found = augmenter.fit(Dataset.from_pairs(examples)).sample()
+        got = {(tuple(source), tuple(target)) for source, target in found.pairs()}
+        assert len(got) == len(found)
+    except ExhaustedError:
+        got = set()
+    assert got == made
+    if augmenter.tables is not None:
+        assert augmenter.tables.pairs == len(expected)
+        assert augmenter.tables.templates == len({template for template, _, _ in expected})
+        assert augmenter.tables.fragments == len({fragment for _, fragment, _ in expected})
+
+
+GRAMMAR = [
+    f"{verb} {how} -> {' '.join([verb.upper()] * times)}"
+    for verb in ("walk", "run", "look", "hop")
+    for how, times in (("once", 1), ("twice", 2), ("thrice", 3))
+] + ["jump -> JUMP", "walk -> WALK", "a b -> A B", "walk once and run twice -> WALK RUN RUN"]
+
+
+@pytest.mark.parametrize("mode", ["published", "reference"])
+@pytest.mark.parametrize("window", [None, 1])
+def test_nothing_depends_on_the_order_of_the_data_or_on_memory(mode, window, monkeypatch):
+    data = pairs(*GRAMMAR)
+    options = {"mode": mode, "window": window, "span": 2, "count": 20, "seed": 7}
+    expected = made(data, **options)
+    assert len(expected) > 5
+    shuffled = random.Random(1).sample(GRAMMAR, len(GRAMMAR))
+    assert made(pairs(*shuffled), **options).pairs() == expected.pairs()
+    stores = []
+    monkeypatch.setattr(tables, "CHECKED", 7)
+    monkeypatch.setattr(enumeration, "CHUNK", 50)
+    monkeypatch.setattr(tables, "EXAMPLES", 20)
+
+    class Small(tables.Store):
+        def __init__(self, key, most, *arguments):
+            super().__init__(key, min(most, 60), *arguments)
+            stores.append(self)
+
+    monkeypatch.setattr(tables, "Store", Small)
+    again = made(data, **options)
+    assert again.pairs() == expected.pairs()
+    assert stores[-1].files > 1 and len(list(stores[-1].partitions())) > 1
+
+
+def test_a_collision_of_hashes_is_found_and_another_hash_is_taken(monkeypatch):
+    data = pairs(*GRAMMAR)
+    expected = made(data)
+    hashes = enumeration.Enumerator.template_hashes
+    used = []
+
+    def colliding(self, *arguments):
+        used.append(self.salt)
+        result = hashes(self, *arguments)
+        return result % np.uint64(50) if self.salt == 0 else result
+
+    monkeypatch.setattr(enumeration.Enumerator, "template_hashes", colliding)
+    assert texts(made(data, drawing=Drawing(ALL))) == texts(made(data, drawing=Drawing(ALL)))
+    assert set(used) == {0, 1}
+    assert len(made(data)) == len(expected)
+
+
+def test_a_seed_decides_which_examples_come():
+    data = pairs(*GRAMMAR)
+    first, again, other = (made(data, count=5, seed=seed).pairs() for seed in (1, 1, 2))
+    assert first == again != other
+    whole = made(data, seed=1).pairs()
+    assert whole[:5] == first
+    assert sorted(made(data, seed=2, drawing=Drawing(ALL)).pairs()) == sorted(made(data, drawing=Drawing(ALL)).pairs())
+
+
+def test_variants_limit_the_examples_of_a_template():
+    data = sentences("the a", "the b", "the c", "the d", "my old a")
+    assert len(made(data, spans=1)) == 2
+    assert len(made(data, spans=1, drawing=Drawing(1))) == 1
+    assert len(made(data, spans=1, drawing=Drawing(9))) == 3
+
+
+def test_reach_limits_the_templates_that_a_fragment_brings_others_to():
+    data = pairs("jump -> JUMP", "walk -> WALK", *(f"walk {word} -> WALK {word.upper()}" for word in "abcdefgh"))
+    assert len(made(data)) == 8
+    # The template of "walk -> WALK" is one of those that are reached, or not.
+    assert len(made(data, drawing=Drawing(reach=3))) in (2, 3)
+
+
+def test_too_long_examples_are_left_out_but_counted():
+    data = pairs("dax -> DAX", "jog -> JOG", "jog twice -> JOG JOG", "jog and so on for long -> JOG X X X X X")
+    augmenter = Geca(Config(longest=8)).fit(data)
+    assert augmenter.tables.enumerator.corpus.skipped == 1
+    assert texts(augmenter.sample()) == {"dax twice -> DAX DAX"}
+
+
+def test_what_cannot_be_is_said():
+    with pytest.raises(UserError, match="fit"):
+        Geca().sample(1)
+    with pytest.raises(DataError, match="expected a source and a target in all"):
+        Geca().fit(pairs("a -> b") + sentences("c"))
+    with pytest.raises(DataError, match="empty source"):
+        Geca().fit(Dataset.from_pairs([([], ["a"])]))
+    with pytest.raises(DataError, match="no example"):
+        Geca().fit(Dataset.from_pairs([]))
+    with pytest.raises(ExhaustedError, match="longer than 1 tokens"):
+        Geca(Config(longest=1)).fit(pairs("a b -> c"))
+    with pytest.raises(ExhaustedError, match="at most 1 times"):
+        Geca(Config(limit=1)).fit(pairs("a -> a"))
+    with pytest.raises(ExhaustedError, match="no template has two fragments"):
+        Geca().fit(pairs("a b c -> d e f"))
+    with pytest.raises(ExhaustedError, match="none has one on each side"):
+        made(pairs("a b -> X", "a c -> X"), spans=1)
+    with pytest.raises(ExhaustedError, match="known"):
+        made(pairs("a -> A", "b -> B"))
+    with pytest.raises(UserError, match=r"expected 0\.\d\d GiB or more"):
+        Geca(memory=2**20).fit(pairs("a -> A", "b -> B"))
+    for options in ({"mode": "other"}, {"span": 0}, {"window": -1}, {"limit": 0}):
+        with pytest.raises(UserError, match="expected"):
+            Config(**options)
+    for options in ({"novelty": "other"}, {"variants": 0}, {"reach": 0}):
+        with pytest.raises(UserError, match="expected"):
+            Drawing(**options)
+
+
+def test_too_many_spans_to_name_are_refused():
+    data = sentences(" ".join(map(str, range(300))))
+    with pytest.raises(UserError, match="expected at most 255"):
+        Geca(Config(spans=8, longest=300)).fit(data)

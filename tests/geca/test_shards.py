@@ -1,0 +1,100 @@
+import threading
+from dataclasses import replace
+
+import pytest
+
+from compgen.data.examples import Dataset
+from compgen.errors import ExhaustedError, UserError
+from compgen.geca import shards, tables
+from compgen.geca.augmenter import Drawing, Geca
+from compgen.geca.shards import Job, Shard, run_on_ray, run_shard
+from compgen.geca.tables import Config
+from tests.geca.test_augmenter import GRAMMAR, pairs
+
+CONFIGS = [Config(), Config("reference", span=2, window=1), Config(span=2, window=1)]
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch):
+    monkeypatch.setattr(tables, "EXAMPLES", 10)  # so that each shard has some
+    monkeypatch.setattr(shards, "POLL", 0.01)
+
+
+def job(folder, config, **options):
+    return Job(
+        pairs(*GRAMMAR), config, Drawing(), **({"count": 25, "seed": 3, "memory": 2**32} | options), folder=folder
+    )
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_shards_make_what_one_process_makes(config, tmp_path):
+    expected = Geca(config).fit(pairs(*GRAMMAR)).sample(25, seed=3)
+    work = job(tmp_path / "x", config, shards=3)
+    results = [None] * 3
+    waited = []
+
+    def run(number):
+        results[number] = run_shard(work, number, lambda *what: waited.append(what))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results[0].pairs() == expected.pairs()
+    assert results[1:] == [None, None]
+    assert waited
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_lost_shard_is_started_again_and_goes_on(tmp_path):
+    work = job(tmp_path / "x", Config(), shards=2)
+    expected = Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3)
+    work.open()
+    Shard(work, 0).do("rows")
+    before = work.files("rows")[0].stat().st_mtime_ns
+    (tmp_path / "x" / "7-1-0-3.arrow").write_bytes(b"half of")  # shard 1 died here
+    Shard(work, 1).do("rows")
+    Shard(work, 0).do("rows")
+    assert work.files("rows")[0].stat().st_mtime_ns == before
+    for step in ("licences", "made"):
+        for number in (1, 0):
+            Shard(work, number).do(step)
+    assert run_shard(work, 0, lambda *what: pytest.fail("nothing to wait for")).pairs() == expected.pairs()
+
+
+def test_another_job_s_folder_is_refused(tmp_path):
+    job(tmp_path / "x", Config(), shards=2).open()
+    job(tmp_path / "x", Config(), shards=2).open()
+    for other in (
+        job(tmp_path / "x", Config(), shards=3),
+        job(tmp_path / "x", Config(), shards=2, seed=4),
+        job(tmp_path / "x", CONFIGS[1], shards=2),
+        replace(job(tmp_path / "x", Config(), shards=2), dataset=pairs("a -> b")),
+    ):
+        with pytest.raises(UserError, match="the work of another job"):
+            other.open()
+
+
+def test_what_cannot_be_is_said(tmp_path):
+    with pytest.raises(UserError, match="reach"):
+        Job(pairs("a -> b"), Config(), Drawing(reach=3), 1, 1, 2**32, tmp_path / "x", 2).open()
+    with pytest.raises(UserError, match="GiB or more"):
+        Shard(job(tmp_path / "x", Config(), shards=1, memory=2**20), 0).do("rows")
+    nothing = replace(job(tmp_path / "y", Config(), shards=1), dataset=pairs("a b c -> d e f"))
+    with pytest.raises(ExhaustedError, match="no template has two fragments"):
+        run_shard(nothing, 0, lambda *what: None)
+
+
+def test_a_ray_cluster_makes_what_one_process_makes(tmp_path):
+    ray = pytest.importorskip("ray", reason="needs Ray, the extra [ray]")
+    expected = Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    try:
+        made = run_on_ray(job(tmp_path / "x", Config(), shards=1))
+        with pytest.raises(UserError, match="GiB or more"):
+            run_on_ray(job(tmp_path / "y", Config(), shards=1, memory=2**20))
+    finally:
+        ray.shutdown()
+    assert made.pairs() == expected.pairs()
+    assert isinstance(made, Dataset)
