@@ -3,9 +3,9 @@
 import contextlib
 import errno
 import hashlib
-import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,8 +55,9 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
                 temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
                 temporary.chmod(0o755)
             else:
-                # The goal's suffix stays last, because writers choose their format by it.
-                temporary = path.parent / f".{os.getpid()}.{path.name}"
+                # Nobody else, on this machine or another, writes to the same name. The goal's suffix stays last,
+                # because writers choose their format by it.
+                temporary = path.parent / f".{uuid.uuid4().hex}.{path.name}"
             yield temporary
             if directory and path.exists():
                 shutil.rmtree(path)

@@ -159,6 +159,7 @@ def geca(
             return
         samples, note = found, ""
     write_dataset(samples, out, format)
+    job.close()
     made = [samples.frame[name].n_unique() for name in ("template", "fragment")]
     few = f" (the data license no more of the {count:,})" if count is not None and len(samples) < count else ""
     seconds = f"; {time.monotonic() - began:.1f} s"

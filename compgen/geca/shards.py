@@ -2,15 +2,18 @@
 
 Each shard enumerates its share of the examples and writes their rows; when all have, it finds the licences among its
 share of the partitions; when all have, it composes by the hosts among them; and one of them merges what all have
-made. A step that is done is a file that is there, so shards need no other word of each other, and one that was lost
-is started again and goes on. The examples are those of one process.
+made. A step that is done is a file that is there, and so is the reason why a shard gave up; shards need no other word
+of each other, and one that was lost is started again and goes on. The examples are those of one process.
 """
 
 import hashlib
 import json
+import os
 import shutil
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -69,9 +72,13 @@ class Job:
         }
         mine |= {"shards": self.shards, "data": self._identity()} | asdict(self.config) | asdict(self.drawing)
         path = self.folder / "job.json"
-        if not path.exists():
-            with atomic_path(path) as temporary:
-                temporary.write_text(json.dumps(mine, indent=1), encoding="utf-8")
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self.folder, prefix=".job.") as stream:
+                json.dump(mine, stream, indent=1)
+                stream.flush()
+                with suppress(FileExistsError):  # the first shard wins, whole; the others compare
+                    os.link(stream.name, path)
         found = json.loads(path.read_text(encoding="utf-8"))
         other = [name for name, value in mine.items() if found.get(name) != value]
         if other:
@@ -86,8 +93,34 @@ class Job:
         return [self.folder / f"{step}-{number}.arrow" for number in range(self.shards)]
 
     def missing(self, step: str) -> list[int]:
-        """The shards that have not done a step."""
-        return [number for number, path in enumerate(self.files(step)) if not path.exists()]
+        """The shards that have not done a step.
+
+        Raises:
+            UserError: one of them gave up; the message says why.
+        """
+        missing = [number for number, path in enumerate(self.files(step)) if not path.exists()]
+        for number in missing:
+            with suppress(FileNotFoundError):
+                raise UserError(f"share {number + 1} gave up: {self._reason(number).read_text(encoding='utf-8')}")
+        return missing
+
+    @contextmanager
+    def giving_up(self, number: int) -> Iterator[None]:
+        """What ends a shard is left in the folder for the others, who wait for it; a new start takes it away."""
+        self._reason(number).unlink(missing_ok=True)
+        try:
+            yield
+        except Exception as error:  # not Ctrl-C: who stops a shard starts it again
+            with suppress(OSError):
+                self._reason(number).write_text(str(error) or type(error).__name__, encoding="utf-8")
+            raise
+
+    def _reason(self, number: int) -> Path:
+        return self.folder / f"failed-{number}.txt"
+
+    def close(self) -> None:
+        """Delete the folder: the examples are written."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 STEPS = ("rows", "licences", "made")
@@ -106,7 +139,7 @@ class Shard:
         Raises:
             UserError: the memory is too little, or the folder cannot be written.
         """
-        if self.number not in self.job.missing(step):
+        if self.job.files(step)[self.number].exists():
             return
         corpus, spans = self._corpus
         try:
@@ -146,7 +179,7 @@ class Shard:
         return pl.DataFrame([(*row[0], *row[1:]) for row in rows], schema=MADE, orient="row")
 
     def merge(self) -> Dataset:
-        """The examples that all shards have made; the folder is deleted.
+        """The examples that all shards have made.
 
         Raises:
             ExhaustedError: there are none.
@@ -157,23 +190,23 @@ class Shard:
             rows += [((key, rank), *rest) for key, rank, *rest in pl.read_ipc(path).iter_rows()]
         with memory_for(*self._corpus, job.memory) as most:
             tables = start(*self._corpus, job.config, most, folder=job.folder)
-            result = dataset_of(tables, merged(rows, job.count), job.count)
-        shutil.rmtree(job.folder)
-        return result
+            return dataset_of(tables, merged(rows, job.count), job.count)
 
 
 def run_shard(job: Job, number: int, watch: Callable[[str, list[int]], None]) -> Dataset | None:
     """All that one shard has to do. Shard 0 merges and returns the examples, the others return None.
 
-    `watch` is called while this shard waits: for which step, and for which other shards.
+    `watch` is called while this shard waits: for which step, and for which other shards. The job's folder stays, until
+    `job.close`, so that what is returned is not lost before it is written.
 
     Raises:
-        UserError, ExhaustedError: as `Geca`.
+        UserError, ExhaustedError: as `Geca`; or another shard gave up.
     """
     job.open()
     shard = Shard(job, number)
     for step in STEPS:
-        shard.do(step)
+        with job.giving_up(number):
+            shard.do(step)
         if step == STEPS[-1] and number:
             return None
         while missing := job.missing(step):
@@ -184,6 +217,8 @@ def run_shard(job: Job, number: int, watch: Callable[[str, list[int]], None]) ->
 
 def run_on_ray(job: Job, workers: int | None = None) -> Dataset:
     """All shards, one a CPU, as tasks of a Ray cluster (see `compgen.cluster`), whose machines see the job's folder.
+
+    The folder stays until `job.close`.
 
     Raises:
         UserError, ExhaustedError: as `Geca`; or Ray is not there, or lost the workers of a step again and again.

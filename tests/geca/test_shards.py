@@ -36,15 +36,53 @@ def test_shards_make_what_one_process_makes(config, tmp_path):
     def run(number):
         results[number] = run_shard(work, number, lambda *what: waited.append(what))
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
+    in_threads(run, 3)
+    assert results[0].pairs() == expected.pairs()
+    assert results[1:] == [None, None]
+    assert waited
+    work.close()
+    assert not (tmp_path / "x").exists()
+
+
+def in_threads(run, count):
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert results[0].pairs() == expected.pairs()
-    assert results[1:] == [None, None]
-    assert waited
-    assert not (tmp_path / "x").exists()
+
+
+def test_many_may_open_a_job_at_once(tmp_path):
+    """The first one's word holds, whole; nobody finds half of it."""
+    errors = []
+
+    def run(number):
+        try:
+            job(tmp_path / f"{number // 16}", Config(), shards=2).open()
+        except Exception as error:
+            errors.append(error)
+
+    in_threads(run, 64)
+    assert not errors
+    assert [path.name for path in (tmp_path / "0").iterdir()] == ["job.json"]
+
+
+def test_who_gives_up_tells_those_who_wait(tmp_path):
+    work = job(tmp_path / "x", Config(), shards=2)
+    poor = replace(work, memory=2**20)
+    with pytest.raises(UserError, match="GiB or more"):
+        run_shard(poor, 1, lambda *what: None)
+    with pytest.raises(UserError, match=r"share 2 gave up: .* GiB or more"):
+        run_shard(work, 0, lambda *what: pytest.fail("nothing to wait for"))
+    results = [None] * 2
+
+    def again(number):
+        results[number] = run_shard(work, number, lambda *what: None)
+
+    with work.giving_up(1):  # a new start: its word is taken back
+        pass
+    in_threads(again, 2)
+    assert results[0].pairs() == Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3).pairs()
 
 
 def test_a_lost_shard_is_started_again_and_goes_on(tmp_path):
