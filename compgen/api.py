@@ -320,7 +320,8 @@ class Predictor:
     ) -> list[list[str]]:
         """The target of each source, by greedy decoding or by beam search of some width.
 
-        With `unknown`, source tokens that the vocabulary has not are read as `<unk>`, which is never written.
+        With `unknown`, a source may have tokens that the vocabulary has not: a predictor that copies may write them
+        too, up to eight different ones in a source; others are read as `<unk>`, which is never written.
 
         Raises:
             DataError: a source token is not in the vocabulary.
@@ -328,12 +329,13 @@ class Predictor:
         from compgen.runtime.beam import beam as search
         from compgen.runtime.predict import greedy
 
-        ids = [self.vocabulary.encode(source, unknown) for source in sources]
+        read = [self.vocabulary.lend(source) if unknown else (self.vocabulary.encode(source), {}) for source in sources]
+        ids = [source for source, _ in read]
         if beam == 1:
             found = greedy(self.backend, ids, self.max_length, batch)
         else:
             found = search(self.backend, ids, beam, self.max_length)
-        return [self.vocabulary.decode(target) for target, _ in found]
+        return [self.vocabulary.decode(target, lent) for (target, _), (_, lent) in zip(found, read, strict=True)]
 
     def evaluate(self, dataset: "Dataset", beam: int = 1, execute: str | None = None) -> "Scores":
         """Exact match and token F1 on all examples of `dataset`, and by `execute` the share that executes.

@@ -114,6 +114,21 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
         compgen.Generator.load(tmp_path / "bundle")
 
 
+def test_a_predictor_that_copies_copies_words_it_never_saw(tmp_path):
+    names = [f"name{number}" for number in range(12)]
+    pairs = [(["go", "to", a, "from", b], ["TO", a, "FROM", b]) for a in names for b in names]
+    settings = ["network.copying=true", "network.token_dropout=0.2", "network.write_dropout=0.0", "held_out=0.0"]
+    settings += ["network.attention=32", "network.embedding_dropout=0.0", "network.output_dropout=0.0"]
+    settings += [*TINY[:-1], "optimisation.steps=300", "optimisation.batch=32", "optimisation.learning_rate=0.01"]
+    train = compgen.Dataset.from_pairs(pairs)
+    compgen.train_predictor(train, "seq2seq_small", tmp_path / "p.pt", settings, quiet=True)
+    asked = [["go", "to", "utah", "from", "name3"], ["go", "to", "ohio", "from", "utah"]]
+    expected = [["TO", "utah", "FROM", "name3"], ["TO", "ohio", "FROM", "utah"]]
+    assert compgen.Predictor.load(tmp_path / "p.pt").predict(asked, unknown=True) == expected
+    compgen.export_bundle(tmp_path / "p.pt", tmp_path / "bundle", batches={8: 20}, quiet=True)
+    assert compgen.Predictor.load(tmp_path / "bundle").predict(asked, unknown=True) == expected
+
+
 def test_names_are_those_of_the_package():
     rooms = {path.name for path in Path(compgen.__file__).parent.iterdir()}
     for name in compgen.__all__:

@@ -74,7 +74,7 @@ def evaluate(
         if unknown:
             some = ", ".join(sorted(unknown)[:5]) + (", ..." if len(unknown) > 5 else "")
             console().print(
-                f"{model}: {len(unknown):,} source tokens are unknown to it, and read as <unk>: {some}",
+                f"{model}: {len(unknown):,} source tokens are unknown to it: {some}",
                 highlight=False,
                 markup=False,
             )

@@ -5,13 +5,14 @@ without asking the vocabulary.
 """
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compgen.errors import DataError
 
 PAD, BOS, EOS, SEP, UNK = "<pad>", "<s>", "</s>", "→", "<unk>"
 SPECIALS = (PAD, BOS, EOS, SEP, UNK)
 PAD_ID, BOS_ID, EOS_ID, SEP_ID, UNK_ID = range(len(SPECIALS))
+SPARES = tuple(f"<unk{number}>" for number in range(1, 9))  # what words that are met later go by: see `Vocabulary.lend`
 
 
 class Vocabulary:
@@ -35,27 +36,28 @@ class Vocabulary:
             raise DataError(f"a vocabulary holds each token once: found {twice!r} more than once")
 
     @classmethod
-    def of(cls, token_lists: Iterable[Iterable[str]]) -> "Vocabulary":
+    def of(cls, token_lists: Iterable[Iterable[str]], spares: bool = False) -> "Vocabulary":
         """The vocabulary of all tokens in `token_lists`, sorted by code point after the special symbols.
 
+        With `spares`, the SPARES stand between them.
+
         Raises:
-            DataError: if a token of the data equals a special symbol.
+            DataError: if a token of the data equals a special symbol or one of the spares asked for.
         """
         tokens = {token for tokens in token_lists for token in tokens}
-        for special in SPECIALS:
+        first = (*SPECIALS, *(SPARES if spares else ()))
+        for special in first:
             if special in tokens:
                 raise _special_in_data(special)
-        return cls([*SPECIALS, *sorted(tokens)])
+        return cls([*first, *sorted(tokens)])
 
     @property
     def tokens(self) -> tuple[str, ...]:
         """All tokens in the order of their ids, special symbols included: what `Vocabulary(...)` takes back."""
         return self._tokens
 
-    def encode(self, tokens: Iterable[str], unknown: bool = False) -> list[int]:
+    def encode(self, tokens: Iterable[str]) -> list[int]:
         """The ids of data tokens. Special symbols are not data: put their ids in by `BOS_ID` and its like.
-
-        With `unknown`, a token that is not in the vocabulary is UNK_ID.
 
         Raises:
             DataError: for a token that is not in the vocabulary, with the nearest ones that are, or is special.
@@ -63,24 +65,43 @@ class Vocabulary:
         ids = []
         for token in tokens:
             number = self._ids.get(token, -1)
-            if number < 0 and unknown:
-                number = UNK_ID
-            elif number < len(SPECIALS):
+            if number < len(SPECIALS):
                 raise _special_in_data(token) if number >= 0 else self._unknown(token)
             ids.append(number)
         return ids
 
-    def decode(self, ids: Iterable[int]) -> list[str]:
-        """The tokens of `ids`, special symbols included.
+    def lend(self, tokens: Iterable[str]) -> tuple[list[int], dict[int, str]]:
+        """The ids of a source of which some words may be unknown, and which word each spare stands for there.
+
+        Each unknown word gets one of the vocabulary's spares, in the order in which they are met, so that a network
+        can tell them apart and copy them. Those for which none is left are UNK_ID.
+
+        Raises:
+            DataError: for a special symbol.
+        """
+        spares = iter([self._ids[spare] for spare in SPARES if spare in self._ids])
+        lent: dict[str, int] = {}
+        ids = []
+        for token in tokens:
+            if token in SPECIALS or token in SPARES:
+                raise _special_in_data(token)
+            if token not in self._ids and token not in lent:
+                lent[token] = next(spares, UNK_ID)
+            ids.append(lent[token] if token in lent else self._ids[token])
+        return ids, {number: token for token, number in lent.items() if number != UNK_ID}
+
+    def decode(self, ids: Iterable[int], lent: Mapping[int, str] | None = None) -> list[str]:
+        """The tokens of `ids`, special symbols included; what `lent` has is spelled by it (see `lend`).
 
         Raises:
             DataError: for an id outside the vocabulary.
         """
+        words = lent or {}
         tokens = []
         for number in ids:
             if not 0 <= number < len(self._tokens):
                 raise DataError(f"id {number} is outside the vocabulary, which has ids 0 to {len(self._tokens) - 1}")
-            tokens.append(self._tokens[number])
+            tokens.append(words.get(number, self._tokens[number]))
         return tokens
 
     def _unknown(self, token: str) -> DataError:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.data.examples import Dataset
-from compgen.data.vocabulary import BOS_ID, EOS_ID, Vocabulary
+from compgen.data.vocabulary import BOS_ID, EOS_ID, SPARES, Vocabulary
 from compgen.errors import DataError
 from compgen.models.network import Network
 from compgen.training.checkpoint import Checkpoint
@@ -80,6 +80,8 @@ def train_predictor(
     """Train a predictor on all examples of `dataset` (and of `augmented`) and write its checkpoint to `out`.
 
     A share of the distinct original pairs (`held_out`) is held out to watch training; augmented pairs never are.
+    A predictor that copies (`network.copying`) can copy words that it meets after training, too; how is learned by
+    `network.token_dropout`.
 
     Raises:
         DataError: no examples, or `p_aug` without augmented data.
@@ -90,7 +92,8 @@ def train_predictor(
     if config.p_aug is not None and augmented is None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
     more = augmented if augmented is not None else Dataset.from_pairs([])
-    vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() + more.pairs() for tokens in pair)
+    copying = config.network.copying
+    vocabulary = Vocabulary.of((tokens for pair in dataset.pairs() + more.pairs() for tokens in pair), spares=copying)
     original = _ids(dataset.unique() if config.deduplicate else dataset, vocabulary)
     added = _ids(more, vocabulary)
     held = np.random.default_rng([seed, 0xDE]).random(len(original)) < config.held_out
@@ -100,6 +103,8 @@ def train_predictor(
         raise DataError(f"{len(dataset)} examples leave nothing to train on")
     torch.manual_seed(seed)
     network = Network(config.network, len(vocabulary))
+    if copying:
+        network.treat_as_unknown([number for number, token in enumerate(vocabulary) if token in SPARES])
     held_out = PairExamples(watched, [], None, 256, seed) if watched else None
     outcome = train(
         network,

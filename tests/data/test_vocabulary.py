@@ -47,6 +47,21 @@ def test_an_unknown_token_is_named_with_its_neighbours():
         Vocabulary.of([["jump", "walk"]]).encode(["walk", "jmup"])
 
 
+def test_unknown_words_borrow_spares():
+    made = Vocabulary.of([["walk", "to"]], spares=True)
+    ids, lent = made.lend(["walk", "utah", "to", "ohio", "utah"])
+    assert made.decode(ids) == ["walk", "<unk1>", "to", "<unk2>", "<unk1>"]
+    assert made.decode(ids, lent) == ["walk", "utah", "to", "ohio", "utah"]
+    many = [f"w{number}" for number in range(10)]
+    assert made.decode(*made.lend(many)) == [*many[:8], "<unk>", "<unk>"]
+    assert Vocabulary.of([["walk"]]).lend(["walk", "utah"]) == ([5, 4], {})
+    for special in ("<unk1>", "<s>"):
+        with pytest.raises(DataError, match="is a special symbol"):
+            made.lend([special])
+    with pytest.raises(DataError, match="'<unk8>' is a special symbol"):
+        Vocabulary.of([["<unk8>"]], spares=True)
+
+
 @pytest.mark.parametrize("special", SPECIALS)
 def test_special_symbols_cannot_stand_in_data(special):
     with pytest.raises(DataError, match=f"'{special}' is a special symbol"):
