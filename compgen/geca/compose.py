@@ -17,11 +17,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.geca.arrays import BASE, Hashes, Ints, mix, ranges
+from compgen.geca.enumeration import Packing
 from compgen.geca.realise import Known, Sequences, realise
 from compgen.geca.tables import Tables, check_environments, check_templates
 
 HOSTS = 1 << 15  # worked on together, at most
 CANDIDATES = 1 << 21  # of hosts that are worked on together, about
+ASKED = 1 << 10  # candidates of a host that are tried together, at most
+COMPARED = 1 << 20  # pairs of a candidate and a fragment that are compared together
 BOTH_SIDES = 3
 
 
@@ -39,6 +42,47 @@ class Composed:
     template: Hashes
     fragment: Hashes
     sequences: Sequences
+
+
+class _Own:
+    """The rows of some templates, and how many of each template's fragments hold which span."""
+
+    def __init__(self, rows: pl.DataFrame, packing: Packing) -> None:
+        """`rows` are in the order of their templates."""
+        self.rows, self.packing = rows, packing
+        self.template = rows["template"].to_numpy()
+        self.first, self.count = _runs(self.template)
+        owner = np.repeat(np.arange(len(self.first)), self.count)
+        held = pl.Series(self._key(owner, packing.unpack(rows["fragment"].to_numpy())).ravel()).value_counts(sort=False)
+        held = held.sort(held.columns[0])
+        self.held, self.times = (held[name].to_numpy() for name in held.columns)
+
+    def _key(self, owner: Ints, spans: Ints) -> Hashes:
+        """One number for a template (by its place) and a span, exact: there are less than 2^32 of each."""
+        key: Hashes = (owner.astype(np.uint64)[:, None] << np.uint64(32)) | spans.astype(np.uint64)
+        return key
+
+    def differs(self, template: Hashes, fragment: Hashes) -> NDArray[np.bool_]:
+        """Which candidates do not hold a span of each fragment that their template has."""
+        owner = np.searchsorted(self.template[self.first], template)
+        spans = self.packing.unpack(fragment)
+        key = self._key(owner, spans)
+        place = np.minimum(np.searchsorted(self.held, key), len(self.held) - 1)
+        times = np.where((self.held[place] == key) & (spans > 0), self.times[place], 0)
+        # One span that all fragments hold decides, and so do spans that are too few to be in all of them.
+        result: NDArray[np.bool_] = times.max(axis=1) < self.count[owner]
+        unclear = np.flatnonzero(result & (times.sum(axis=1) >= self.count[owner]))
+        for part in _portions(unclear, self.count[owner[unclear]]):
+            result[part] = self._compared(owner[part], spans[part])
+        return result
+
+    def _compared(self, owner: Ints, theirs: Ints) -> NDArray[np.bool_]:
+        """The same, found by looking at each fragment of the template."""
+        candidate, row = ranges(self.first[owner], self.count[owner])
+        ours = self.packing.unpack(self.rows["fragment"].to_numpy()[row])
+        shares = ((ours[:, :, None] == theirs[candidate][:, None, :]) & (ours[:, :, None] > 0)).any(axis=(1, 2))
+        alike: NDArray[np.bool_] = np.logical_and.reduceat(shares, np.cumsum(self.count[owner]) - self.count[owner])
+        return ~alike
 
 
 class Composer:
@@ -110,6 +154,7 @@ class Composer:
         check_templates(self.tables, rows)
         if self.tables.key != "template":
             check_environments(self.tables, rows)
+        own = _Own(rows, self.tables.enumerator.packing)
         evidence = evidence.join(hosts.select("host").unique(), on="host", how="semi")
         signatures = evidence.sort("fragment").group_by("host").agg("fragment", "without")
         kinds = signatures.select("fragment", "without").unique().with_row_index("kind")
@@ -121,7 +166,7 @@ class Composer:
         part = (hosts["size"].cum_sum() - 1) // CANDIDATES
         for some in hosts.with_columns(part=part).partition_by("part", maintain_order=True):
             candidates = self._candidates(groups.join(some.select("kind").unique(), on="kind", how="semi"))
-            yield from self._draw(some, rows, candidates)
+            yield from self._draw(some, own, candidates)
 
     def _groups(self, evidence: pl.DataFrame) -> pl.DataFrame:
         """The groups, by class, that each kind of evidence is in: `kind`, `class`."""
@@ -134,25 +179,22 @@ class Composer:
         lent = groups.join(self.classes.drop("size"), on="class").join(self.members, on="class")
         return lent.group_by("kind", "fragment").agg(pl.col("weight").sum())
 
-    def _draw(self, hosts: pl.DataFrame, rows: pl.DataFrame, candidates: pl.DataFrame) -> Iterator[Composed]:
+    def _draw(self, hosts: pl.DataFrame, own: _Own, candidates: pl.DataFrame) -> Iterator[Composed]:
         """New examples by some hosts, which are in the order of their keys."""
-        own = rows.select("template", "fragment")
         pool = hosts.select("template", "key", "kind").join(candidates, on="kind")
-        pool = pool.join(own, on=["template", "fragment"], how="anti")
+        pool = pool.join(own.rows.select("template", "fragment"), on=["template", "fragment"], how="anti")
         template, fragment = pool["template"].to_numpy(), pool["fragment"].to_numpy()
         # Smallest of exponential variates of rate w: draws without replacement in proportion to w.
         uniform = mix(template ^ mix(fragment ^ self.seed)).astype(np.float64) / 2.0**64
         delay = -np.log1p(-np.minimum(uniform, 1 - 2.0**-53)) / pool["weight"].to_numpy()
         order = np.lexsort((fragment, delay, template, pool["key"].to_numpy()))
         if self.tables.config.mode == "reference":
-            own_rows = rows["template"].to_numpy()
-            order = order[self._differs(template[order], fragment[order], own_rows, rows)]
+            order = order[own.differs(template[order], fragment[order])]
             order = order[self._drawn(template[order], pool["weight"].to_numpy()[order])]
         key, template, fragment = pool["key"].to_numpy()[order], template[order], fragment[order]
-        first_row = rows["template"].to_numpy()
-        taken = self._first_good(template, fragment, first_row, rows)
+        taken = self._first_good(template, fragment, own)
         if len(taken):
-            sequences = self._fill(rows, np.searchsorted(first_row, template[taken]), fragment[taken])
+            sequences = self._fill(own, template[taken], fragment[taken])
             yield Composed(key[taken], template[taken], fragment[taken], sequences)
 
     def _drawn(self, template: Hashes, weight: NDArray[np.uint32]) -> Ints:
@@ -172,7 +214,7 @@ class Composer:
             met += (uniform >= share) & (met < count)
         return ranges(first, met)[1]
 
-    def _first_good(self, template: Hashes, fragment: Hashes, known: Hashes, rows: pl.DataFrame) -> Ints:
+    def _first_good(self, template: Hashes, fragment: Hashes, own: _Own) -> Ints:
         """Of the candidates, which are together by template, the first `variants` of each that pass."""
         next_, count = _runs(template)
         stop = next_ + count
@@ -185,42 +227,36 @@ class Composer:
                 break
             count = np.minimum(np.maximum(wanting[live], asked), stop[live] - next_[live])
             owner, index = ranges(next_[live], count)
-            good = self._passes(template[index], fragment[index], known, rows)
+            good = self._passes(template[index], fragment[index], own)
             rank = np.cumsum(good) - 1
             before = np.append(0, np.cumsum(good))[np.cumsum(count) - count]
             take = good & (rank - before[owner] < wanting[live][owner])
             found.append(index[take])
             wanting[live] -= np.bincount(owner[take], minlength=len(live))
             next_[live] += count
-            asked *= 2
+            asked = min(2 * asked, ASKED)
         return np.sort(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
-    def _differs(self, template: Hashes, fragment: Hashes, known: Hashes, rows: pl.DataFrame) -> NDArray[np.bool_]:
-        """Which candidates do not keep a span of each fragment that their template has."""
-        if not len(template):
-            return np.zeros(0, dtype=bool)
-        first = np.searchsorted(known, template)
-        count = np.searchsorted(known, template, side="right") - first
-        unpack = self.tables.enumerator.packing.unpack
-        owner, row = ranges(first, count)
-        ours, theirs = unpack(rows["fragment"].to_numpy())[row], unpack(fragment)[owner]
-        shares = ((ours[:, :, None] == theirs[:, None, :]) & (ours[:, :, None] > 0)).any(axis=(1, 2))
-        differs: NDArray[np.bool_] = ~np.logical_and.reduceat(shares, np.cumsum(count) - count)
-        return differs
-
-    def _passes(self, template: Hashes, fragment: Hashes, known: Hashes, rows: pl.DataFrame) -> NDArray[np.bool_]:
+    def _passes(self, template: Hashes, fragment: Hashes, own: _Own) -> NDArray[np.bool_]:
         """Which candidates are new examples and do not keep a span of each fragment that their template has."""
-        good = self._differs(template, fragment, known, rows)
-        first = np.searchsorted(known, template)
+        good = own.differs(template, fragment)
         tested = np.flatnonzero(good)
         if len(tested):
-            good[tested] = ~self.known.holds(self._fill(rows, first[tested], fragment[tested]))
+            good[tested] = ~self.known.holds(self._fill(own, template[tested], fragment[tested]))
         return good
 
-    def _fill(self, rows: pl.DataFrame, chosen: Ints, fragment: Hashes) -> Sequences:
-        part = rows[chosen]
+    def _fill(self, own: _Own, template: Hashes, fragment: Hashes) -> Sequences:
+        """New examples: each template, as the first example that has it shows it, with a fragment."""
+        part = own.rows[np.searchsorted(own.template, template)]
         example = part["example"].to_numpy().astype(np.int64)
         return realise(self.tables.enumerator, example, part["fragment"].to_numpy(), fragment)
+
+
+def _portions(index: Ints, size: Ints) -> list[Ints]:
+    """An index in parts whose sizes sum to COMPARED or so."""
+    total = np.cumsum(size)
+    bounds = np.searchsorted(total, np.arange(COMPARED, total[-1] if len(total) else 0, COMPARED))
+    return [part for part in np.split(index, bounds) if len(part)]
 
 
 def _classes(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
