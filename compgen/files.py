@@ -3,6 +3,8 @@
 import contextlib
 import errno
 import hashlib
+import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -34,9 +36,16 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in UNWRITABLE:
-            raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+        code = error.errno or _code(error)
+        if code in UNWRITABLE:
+            raise UserError(f"{path}: cannot be written: {os.strerror(code)}") from error
         raise
+
+
+def _code(error: OSError) -> int:
+    """What Polars says of an error of the system, in words alone."""
+    found = re.search(r"os error (\d+)", str(error))
+    return int(found[1]) if found else 0
 
 
 @contextlib.contextmanager
@@ -66,6 +75,19 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
             if temporary is not None:
                 remove(temporary)
             raise
+
+
+def check_writable(path: Path) -> None:
+    """Make the folder of a file that is to be written later, and try it: before the work, not after.
+
+    Raises:
+        UserError: as `writing`.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        tempfile.TemporaryFile(dir=path.parent).close()
 
 
 def remove(path: Path) -> None:

@@ -1,12 +1,10 @@
 """`compgen augment`: data in, more data out."""
 
-import functools
 import json
-import operator
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -100,7 +98,7 @@ def geca(
         typer.Option("--reach", min=1, help="To how many templates a fragment may bring others; by default all."),
     ] = None,
     memory: Annotated[
-        float, typer.Option("--memory", min=0.01, metavar="GIB", help="Memory to use; past it, tables go to disk.")
+        float, typer.Option("--memory", metavar="GIB", help="Memory to use; past it, tables go to disk.")
     ] = 4.0,
     shard: Annotated[
         str | None,
@@ -147,7 +145,7 @@ def geca(
         raise UserError("shares meet in a folder beside OUT: give the name of a file")
     began = time.monotonic()
     dataset, folder = _load(data, split), Path(f"{out}.shards")
-    job = Job(dataset, config, drawing, count, seed, int(memory * 2**30), folder, share[1])
+    job = Job(dataset, config, drawing, count, seed, _bytes(memory), folder, share[1])
     if engine == "ray":
         samples, note = run_on_ray(job, workers), ""
     elif shard is None:
@@ -161,13 +159,17 @@ def geca(
     write_dataset(samples, out, format)
     job.close()
     made = [samples.frame[name].n_unique() for name in ("template", "fragment")]
-    few = f" (the data license no more of the {count:,})" if count is not None and len(samples) < count else ""
+    few = ""
+    if count is not None and len(samples) < count:
+        few = f" (with these options the data license no more of the {count:,})"
     seconds = f"; {time.monotonic() - began:.1f} s"
     console().print(
         f"{len(samples):,} examples of {made[0]:,} templates and {made[1]:,} fragments{few}{note}{seconds}",
         highlight=False,
     )
-    _record(out, {"data": data, "split": split, "n": count, "seed": seed}, asdict(config), asdict(drawing))
+    source = str(Path(data).absolute()) if Path(data).exists() else data
+    options = {"data": source, "split": split, "n": count, "seed": seed, "format": format, "memory": job.memory}
+    _record(out, options | asdict(config) | asdict(drawing))
 
 
 def _geca_alone(job: "Job") -> "tuple[Dataset, str]":
@@ -201,12 +203,21 @@ def _geca_share(job: "Job", share: tuple[int, int]) -> "Dataset | None":
     return run_shard(job, share[0], watch)
 
 
+def _bytes(memory: float) -> int:
+    """--memory in bytes."""
+    from compgen.errors import UserError
+
+    if not 0.01 <= memory <= 1e6:
+        raise UserError(f"--memory {memory}: expected GiB, from 0.01 to 1,000,000")
+    return int(memory * 2**30)
+
+
 def _share(text: str | None) -> tuple[int, int]:
     """--shard I/N as a number from 0 and how many there are."""
     from compgen.errors import UserError
 
     number, _, count = (text or "1/1").partition("/")
-    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise UserError(f"--shard {text}: expected I/N with I from 1 to N, for instance 2/4")
     return int(number) - 1, int(count)
 
@@ -243,10 +254,13 @@ def _load(data: str, split: str) -> "Dataset":
 
 
 def _format(out: Path, format: str | None) -> str | None:
-    """--format, if it and the suffix of OUT are ones that can be written: an error now, not after the work."""
+    """--format, if OUT, its suffix and --format are ones that can be written: an error now, not after the work."""
     from compgen.data.formats import FORMATS, format_of
     from compgen.errors import UserError
+    from compgen.files import check_writable
 
+    if str(out) != "-":
+        check_writable(out)
     if format is None:
         if str(out) != "-":
             format_of(out)
@@ -256,12 +270,11 @@ def _format(out: Path, format: str | None) -> str | None:
     return format
 
 
-def _record(out: Path, *options: dict[str, object]) -> None:
+def _record(out: Path, options: dict[str, Any]) -> None:
     """Write beside OUT what it was made with, for `compgen explain` and for those who come later."""
     from compgen import __version__
     from compgen.files import atomic_path
 
     if str(out) != "-":
-        record = functools.reduce(operator.or_, options, {"compgen": __version__})
         with atomic_path(Path(f"{out}.run.json")) as temporary:
-            temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")

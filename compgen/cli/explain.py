@@ -34,23 +34,25 @@ def geca(
 
     from compgen.data.catalog import load
     from compgen.errors import UserError
-    from compgen.geca.augmenter import Drawing, Geca
+    from compgen.geca.augmenter import Drawing, Geca, composer_of
     from compgen.geca.explain import explain
     from compgen.geca.tables import Config
 
     record = _record(out)
     config = Config(**{name: record[name] for name in Config.__dataclass_fields__})
     drawing = Drawing(**{name: record[name] for name in Drawing.__dataclass_fields__})
-    augmenter = Geca(config, drawing).fit(load(record["data"]).split(record["split"]))
+    augmenter = Geca(config, drawing, record["memory"]).fit(load(record["data"]).split(record["split"]))
     frame = augmenter.sample(record["n"], record["seed"]).frame
-    if load(str(out)).pairs() != list(zip(frame["source"].to_list(), frame["target"].to_list(), strict=True)):
+    made = zip(frame["source"].to_list(), frame["target"].to_list(), strict=True)
+    if load(str(out), record["format"]).pairs() != list(made):
         raise UserError(f"{out}: found other examples than {record['data']} gives by {out}.run.json: one has changed")
     if line > frame.height:
         raise UserError(f"{out}: it has {frame.height:,} examples, no line {line:,}")
     assert augmenter.tables is not None
+    composer = composer_of(augmenter.tables, drawing, record["seed"])
     output = Console(highlight=False)
     for row in frame[line - 1 : line - 1 + count].iter_rows(named=True):
-        licence = explain(augmenter.tables, row["template"], row["fragment"])
+        licence = explain(composer, row["template"], row["fragment"])
         output.print(f"{line}. made, since the fragment of the second stands where that of the first does:")
         line += 1
         for label, marked in (

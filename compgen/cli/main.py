@@ -60,11 +60,18 @@ def _fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
+def _terminated(number: int, frame: object) -> NoReturn:
+    """SIGTERM unwinds like Ctrl-C, so that nothing half-written and no temporary folder stays."""
+    sys.exit(128 + number)
+
+
 def run() -> NoReturn:
     """Entry point of the command.
 
-    Exit codes: 0 done, 1 a bug (with its traceback), 2 a user's error, 130 interrupted, 141 the reader went away.
+    Exit codes: 0 done, 1 a bug (with its traceback), 2 a user's error, 130 interrupted, 141 the reader went away, 143
+    terminated.
     """
+    signal.signal(signal.SIGTERM, _terminated)
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `compgen ... | head` ends quietly, like any filter
     try:

@@ -11,7 +11,7 @@ from compgen.data.examples import SCHEMA, TRAIN, Dataset
 from compgen.errors import ExhaustedError, UserError
 from compgen.geca.compose import BOTH_SIDES, Composed, Composer
 from compgen.geca.corpus import SEPARATOR, Corpus
-from compgen.geca.tables import Config, Tables, build
+from compgen.geca.tables import CollisionError, Config, Tables, build
 
 NOVELTIES = ("both", "source", "pair")
 EXTRA = {"template": pl.UInt64, "fragment": pl.UInt64}
@@ -38,8 +38,8 @@ class Drawing:
         if self.novelty not in NOVELTIES:
             raise UserError(f"no novelty {self.novelty!r}: expected {', '.join(NOVELTIES)}")
         for name, value in (("variants", self.variants), ("reach", self.reach)):
-            if value is not None and value < 1:
-                raise UserError(f"GECA: {name} {value}: expected 1 or more")
+            if value is not None and not 1 <= value < 2**31:
+                raise UserError(f"GECA: {name} {value}: expected 1 or more, and less than 2^31")
 
 
 class Geca:
@@ -63,18 +63,25 @@ class Geca:
         return self
 
     def sample(self, count: int | None = None, seed: int = 0) -> Dataset:
-        """Up to `count` new, distinct examples, or all; fewer where the data license no more.
+        """Up to `count` new, distinct examples, or all; fewer where data and options license no more.
 
         Besides source and target the frame has the columns `template` and `fragment`, which name what each example
         was made of. The examples and their order depend on the data (not on their order), the options and the seed.
 
         Raises:
-            UserError: `fit` was not called.
+            UserError: `fit` was not called, or a number is negative.
             ExhaustedError: there is not one.
         """
         if self.tables is None:
             raise UserError("fit the augmenter to a dataset before sampling from it")
-        return dataset_of(self.tables, merged(first(self.tables, self.drawing, count, seed), count), count)
+        if not 0 <= seed < 2**64 or (count is not None and count < 0):
+            raise UserError(f"GECA: count {count}, seed {seed}: expected 0 or more, and a seed less than 2^64")
+        while True:
+            try:
+                return dataset_of(self.tables, merged(first(self.tables, self.drawing, count, seed), count), count)
+            except CollisionError:  # of environments that are read for the first time
+                old = self.tables.enumerator
+                self.tables = build(old.corpus, self.config, self.memory, salt=old.salt + 1)
 
 
 Row = tuple[tuple[int, int], bytes, int, int]  # key and rank, tokens, template, fragment
@@ -82,8 +89,13 @@ Row = tuple[tuple[int, int], bytes, int, int]  # key and rank, tokens, template,
 
 def first(tables: Tables, drawing: Drawing, count: int | None, seed: int) -> list[Row]:
     """The first `count` distinct examples of each of the partitions; the first `count` of all are among them."""
-    composer = Composer(tables, seed=seed, variants=drawing.variants, novelty=drawing.novelty, reach=drawing.reach)
+    composer = composer_of(tables, drawing, seed)
     return [row for frame in tables.store.partitions() for row in _distinct(composer.compose(frame), count)]
+
+
+def composer_of(tables: Tables, drawing: Drawing, seed: int) -> Composer:
+    """What draws examples, and what they can be explained by."""
+    return Composer(tables, seed=seed, variants=drawing.variants, novelty=drawing.novelty, reach=drawing.reach)
 
 
 def merged(rows: Iterable[Row], count: int | None) -> list[Row]:

@@ -207,7 +207,9 @@ class Composer:
         total = np.add.reduceat(weight, first).astype(np.float64) if len(first) else np.zeros(0)
         sums = np.append(0.0, np.cumsum(weight, dtype=np.float64))
         met = np.minimum(1, count)
-        for draw in range(1, self.variants):
+        for draw in range(1, min(self.variants, int(total.max(initial=1)))):
+            if (met == count).all():
+                break
             left = np.maximum(total - draw, 1e-9)
             share = (sums[first + met] - sums[first] - draw) / left
             uniform = mix(template[first] ^ mix(self.seed + np.uint64(draw))).astype(np.float64) / 2.0**64

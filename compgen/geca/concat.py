@@ -29,7 +29,9 @@ class Concat:
         return self
 
     def sample(self, count: int, seed: int = 0) -> Dataset:
-        """`count` distinct concatenations of two examples, which may be the same.
+        """The concatenations of `count` distinct pairs of examples; the two of a pair may be the same.
+
+        Two pairs may read alike where the separator is none or stands in the data.
 
         Raises:
             UserError: `fit` was not called.

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from compgen.errors import UserError
 from compgen.geca.arrays import BASE, INVERSE, Hashes, Ints, Tokens, mix, powers, ranges
-from compgen.geca.corpus import Corpus
+from compgen.geca.corpus import MARKERS, Corpus
 from compgen.geca.spans import Entries, Spans
 
 CHUNK = 1 << 18  # rows worked on together: what fits a processor's cache
+TOKENS = 1 << 22  # of windows that are read together
 MAX_TOKENS = 1 << 20  # of an example
 MAX_SPANS = 15  # of a fragment
 
@@ -129,10 +130,12 @@ class Enumerator:
         Raises:
             UserError: the spans are too many for that, or an example is too long.
         """
-        self.corpus, self.spans, self.window, self.renumber, self.salt = corpus, spans, window, renumber, salt
-        self.packing = Packing.of(len(spans), count)
-        if (len(corpus.short) and corpus.lengths[corpus.short].max() >= MAX_TOKENS) or count > MAX_SPANS:
+        self.corpus, self.spans, self.renumber, self.salt = corpus, spans, renumber, salt
+        longest = int(corpus.lengths[corpus.short].max(initial=0))
+        if longest >= MAX_TOKENS or count > MAX_SPANS:
             raise UserError(f"GECA: expected examples of less than {MAX_TOKENS:,} tokens, and up to {MAX_SPANS} spans")
+        self.packing = Packing.of(len(spans), count)
+        self.window = None if window is None else min(window, longest + MARKERS)  # all there is
         numbers = np.arange(len(corpus.words) + count, dtype=np.uint64)
         self.values = mix(mix(numbers + np.uint64(salt * 2**32)) + BASE)  # of a token; behind them, of a gap
         width = int(np.diff(corpus.starts).max()) + 1
@@ -217,21 +220,21 @@ class Enumerator:
         total = np.add.reduceat(pieces, gaps.firsts) + (self.prefix[ends] - origin) * self.inverse[after[last]]
         return mix(total)
 
-    def windows(self, example: Ints, gaps: Occurrences) -> Tokens:
-        """The template's tokens around each gap (gaps, 2 window + 1); -1 beyond its edges."""
+    def windows(self, example: Ints, gaps: Occurrences, index: Ints) -> Tokens:
+        """The template's tokens around some of the gaps (gaps, 2 window + 1); -1 beyond its edges."""
         assert self.window is not None
         tokens, pseudo = self.corpus.tokens, self.gaps
-        result = np.full((len(gaps.row), 2 * self.window + 1), -1, dtype=np.int32)
-        result[:, self.window] = pseudo[gaps.gap]
-        index = np.arange(len(gaps.row))
-        start, stop = self.corpus.starts[example][gaps.row], self.corpus.starts[example + 1][gaps.row]
+        result = np.full((len(index), 2 * self.window + 1), -1, dtype=np.int32)
+        result[:, self.window] = pseudo[gaps.gap[index]]
+        row = gaps.row[index]
+        start, stop = self.corpus.starts[example[row]], self.corpus.starts[example[row] + 1]
         for direction in (-1, 1):
             neighbour = index + direction
-            at = gaps.position - 1 if direction < 0 else gaps.position + gaps.length
+            at = gaps.position[index] + (-1 if direction < 0 else gaps.length[index])
             for step in range(1, self.window + 1):
-                inside = np.clip(neighbour, 0, len(index) - 1)
+                inside = np.clip(neighbour, 0, len(gaps.row) - 1)
                 edge = gaps.position[inside] + (gaps.length[inside] - 1 if direction < 0 else 0)
-                gap = (neighbour == inside) & (gaps.row[inside] == gaps.row) & (edge == at)
+                gap = (neighbour == inside) & (gaps.row[inside] == row) & (edge == at)
                 there = (at >= start) & (at < stop)
                 token = np.where(gap, pseudo[gaps.gap[inside]], tokens[np.clip(at, 0, len(tokens) - 1)])
                 result[:, self.window + direction * step] = np.where(there, token, -1)
@@ -240,9 +243,13 @@ class Enumerator:
         return result
 
     def _environment_hashes(self, example: Ints, gaps: Occurrences) -> Hashes:
-        around = self.windows(example, gaps)
-        weights = powers(BASE, around.shape[1])
-        values = np.where(around >= 0, self.values[around], np.uint64(0))
-        each = mix((values * weights).sum(axis=1, dtype=np.uint64))
+        assert self.window is not None
+        width = 2 * self.window + 1
+        weights = powers(BASE, width)
+        each = np.empty(len(gaps.row), dtype=np.uint64)
+        for index in np.array_split(np.arange(len(each)), 1 + len(each) * width // TOKENS):
+            around = self.windows(example, gaps, index)
+            values = np.where(around >= 0, self.values[around], np.uint64(0))
+            each[index] = mix((values * weights).sum(axis=1, dtype=np.uint64))
         rank = np.arange(len(gaps.row)) - gaps.firsts[gaps.row]
         return mix(np.add.reduceat(each * self.powers[rank], gaps.firsts))

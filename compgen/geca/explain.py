@@ -39,7 +39,7 @@ class Licence:
     made: Marked
 
 
-def explain(tables: Tables, template: int, fragment: int) -> Licence:
+def explain(composer: Composer, template: int, fragment: int) -> Licence:
     """The licence of an example that `Geca.sample` names by these two numbers.
 
     Where several license it, the one whose examples come first.
@@ -47,7 +47,7 @@ def explain(tables: Tables, template: int, fragment: int) -> Licence:
     Raises:
         ValueError: nothing licenses it.
     """
-    composer = Composer(tables, seed=0, variants=1, novelty="pair", reach=None)
+    tables = composer.tables
     for frame in tables.store.partitions():
         if not (frame["template"] == template).any():
             continue

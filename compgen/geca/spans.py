@@ -38,6 +38,8 @@ class Spans:
         size, count = 1, 1  # spans of the last length, and all numbered so far
         for length in range(1, longest + 1):
             begins = np.flatnonzero(room >= length)
+            if not len(begins):
+                break
             keys = ids[begins] * len(corpus.words) + tokens[begins + length - 1]
             values, first, inverse = _unique(keys, size * len(corpus.words))
             ids[begins], size = inverse, len(values)

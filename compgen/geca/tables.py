@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from compgen.errors import UserError
+from compgen.files import writing
 from compgen.geca.arrays import Hashes, Ints
 from compgen.geca.corpus import Corpus
 from compgen.geca.enumeration import Enumerator, Rows
@@ -67,8 +68,8 @@ class Config:
             raise UserError(f"no mode {self.mode!r}: expected published or reference")
         for name, least in (("span", 1), ("spans", 1), ("longest", 1), ("limit", 1), ("window", 0)):
             value = getattr(self, name)
-            if value is not None and value < least:
-                raise UserError(f"GECA: {name} {value}: expected {least} or more")
+            if value is not None and not least <= value < 2**31:
+                raise UserError(f"GECA: {name} {value}: expected {least} or more, and less than 2^31")
 
 
 class Store:
@@ -97,11 +98,15 @@ class Store:
         if self.folder is None:
             self.temporary = tempfile.TemporaryDirectory(prefix="compgen-geca-")
             self.folder = Path(self.temporary.name)
+        with writing(self.folder):
+            self._write(self.folder)
+        self.waiting, self.held, self.files = [], 0, self.files + 1
+
+    def _write(self, folder: Path) -> None:
         if self.waiting:
             every = pl.concat(self.waiting).with_columns(part=pl.col(self.key) % PARTITIONS)
             for (number,), rows in every.partition_by("part", include_key=False, as_dict=True).items():
-                rows.write_ipc(self.folder / f"{number}-{self.share[0]}-{self.files}-{rows.height}.arrow")
-        self.waiting, self.held, self.files = [], 0, self.files + 1
+                rows.write_ipc(folder / f"{number}-{self.share[0]}-{self.files}-{rows.height}.arrow")
 
     def partitions(self) -> Iterator[pl.DataFrame]:
         """All rows, a number of partitions at a time; rows with the same key come together.
@@ -184,16 +189,17 @@ class Tables:
         return self.key if self.config.mode == "reference" else "template"
 
 
-def build(corpus: Corpus, config: Config, memory: int, watch: Callable[[float], None] | None = None) -> Tables:
+def build(
+    corpus: Corpus, config: Config, memory: int, watch: Callable[[float], None] | None = None, salt: int = 0
+) -> Tables:
     """Enumerate a corpus and find the licences, within a number of bytes of memory.
 
-    `watch` is called with the share of the tokens that have been gone through.
+    `watch` is called with the share of the tokens that have been gone through. `salt` is that of the first hash tried.
 
     Raises:
         UserError: the memory is too little (the message says what is needed), or there are too many spans.
     """
     spans = Spans.of(corpus, config.span, config.limit)
-    salt = 0
     while True:
         try:
             with memory_for(corpus, spans, memory) as most:
@@ -315,5 +321,5 @@ def _what(rows: pl.DataFrame) -> tuple[Ints, Hashes]:
 def _around(enumerator: Enumerator, example: Ints, fragment: Hashes) -> Sequences:
     """The environments of some rows, gap after gap."""
     gaps = occurrences(enumerator, example, fragment)
-    around = enumerator.windows(example, gaps)
+    around = enumerator.windows(example, gaps, np.arange(len(gaps.row)))
     return Sequences(around.ravel(), np.append(gaps.firsts, len(gaps.row)) * around.shape[1])

@@ -1,8 +1,10 @@
 """`compgen augment geca`, `augment concat` and `explain geca`, as a user runs them."""
 
 import json
+import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -25,8 +27,9 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     out = tmp_path / "more.tsv"
     done = compgen("augment", "geca", pairs, "-n", 9, "--seed", 3, "--reach", 99, "-o", out)
     assert done.returncode == 0, done.stderr
-    assert "2 examples of 2 templates and 1 fragments (the data license no more of the 9)" in done.stderr.replace(
-        "\n", " "
+    assert (
+        "2 examples of 2 templates and 1 fragments (with these options the data license no more of the 9)"
+        in done.stderr.replace("\n", " ")
     )
     assert sorted(out.read_text().splitlines()) == ["dax left\tLEFT DAX", "dax twice\tDAX DAX"]
     record = json.loads((tmp_path / "more.tsv.run.json").read_text())
@@ -43,6 +46,27 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     pairs.write_text(PAIRS + "jog right\tRIGHT JOG\n")
     changed = compgen("explain", "geca", out)
     assert changed.returncode == 2 and "one has changed" in changed.stderr
+
+
+def test_explanations_need_neither_the_folder_nor_the_suffix(pairs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = compgen("augment", "geca", pairs.name, "--format", "jsonl", "--memory", "1", "-o", "more.data")
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir("/")
+    explained = compgen("explain", "geca", tmp_path / "more.data")
+    assert "second       [dax] -> [DAX]" in explained.stdout, explained.stderr
+
+
+def test_sigterm_leaves_nothing_behind(tmp_path):
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    words = ["augment", "geca", "scan/jump", "--spans", "3", "--memory", "0.3", "-o", str(tmp_path / "more.tsv")]
+    job = subprocess.Popen([sys.executable, "-m", "compgen", *words], env=environment, stderr=subprocess.DEVNULL)
+    while not list(tmp_path.glob("compgen-geca-*/*")):
+        assert job.poll() is None
+        time.sleep(0.05)
+    job.terminate()
+    assert job.wait(60) == 143
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_geca_reads_and_writes_pipes(tmp_path):
@@ -65,6 +89,10 @@ def test_geca_reads_and_writes_pipes(tmp_path):
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "3/2"], "expected I/N"),
         (["augment", "geca", "scan/jump", "-o", "-", "--shard", "1/2"], "give the name of a file"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--workers", "2"], "--workers is for --engine ray"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--memory", "nan"], "from 0.01 to"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--variants", 2**40], "less than 2^31"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "²/3"], "expected I/N"),
+        (["augment", "geca", "scan/jump", "-o", "/dev/null/x.tsv"], "cannot be written: Not a directory"),
         (["augment", "concat", "scan/jump", "-n", 10**12, "-o", "x.tsv"], "fewer than"),
         (["explain", "geca", "gone.tsv"], "no such file"),
     ],

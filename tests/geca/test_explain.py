@@ -1,7 +1,7 @@
 import pytest
 
 from compgen.data.examples import Dataset
-from compgen.geca.augmenter import Geca
+from compgen.geca.augmenter import Drawing, Geca, composer_of
 from compgen.geca.explain import explain
 from compgen.geca.tables import Config
 
@@ -22,7 +22,7 @@ def test_the_licence_of_an_example_is_made_of_training_examples():
     frame = augmenter.sample().frame
     found = {}
     for row in frame.iter_rows(named=True):
-        licence = explain(augmenter.tables, row["template"], row["fragment"])
+        licence = explain(composer_of(augmenter.tables, Drawing(), 0), row["template"], row["fragment"])
         found[" ".join(row["source"])] = licence
         assert plain(licence.made.source) == " ".join(row["source"])
         assert plain(licence.made.target) == " ".join(row["target"])
@@ -43,7 +43,7 @@ def test_sentences_and_windows(mode):
     augmenter = Geca(config).fit(Dataset.from_pairs((line.split(), []) for line in SENTENCES))
     frame = augmenter.sample().frame
     for row in frame.iter_rows(named=True):
-        licence = explain(augmenter.tables, row["template"], row["fragment"])
+        licence = explain(composer_of(augmenter.tables, Drawing(), 0), row["template"], row["fragment"])
         assert plain(licence.made.source) == " ".join(row["source"]) not in SENTENCES
         assert licence.made.target == []
         assert {plain(marked.source) for marked in (licence.shares, licence.hosts, licence.lends)} <= set(SENTENCES)
@@ -53,4 +53,4 @@ def test_sentences_and_windows(mode):
 def test_what_nothing_licenses_has_no_explanation():
     augmenter = Geca().fit(Dataset.from_pairs((a.split(), b.split()) for a, b in PAIRS))
     with pytest.raises(ValueError, match="no licence"):
-        explain(augmenter.tables, 1, 2)
+        explain(composer_of(augmenter.tables, Drawing(), 0), 1, 2)
