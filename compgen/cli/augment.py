@@ -166,6 +166,7 @@ def geca(
     console().print(
         f"{len(samples):,} examples of {made[0]:,} templates and {made[1]:,} fragments{few}{note}{seconds}",
         highlight=False,
+        soft_wrap=True,
     )
     source = str(Path(data).absolute()) if Path(data).exists() else data
     options = {"data": source, "split": split, "n": count, "seed": seed, "format": format, "memory": job.memory}

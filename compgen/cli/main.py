@@ -60,9 +60,9 @@ def _fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _terminated(number: int, frame: object) -> NoReturn:
+def _terminated(*_: object) -> NoReturn:
     """SIGTERM unwinds like Ctrl-C, so that nothing half-written and no temporary folder stays."""
-    sys.exit(128 + number)
+    sys.exit(128 + signal.SIGTERM)
 
 
 def run() -> NoReturn:

@@ -27,10 +27,8 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     out = tmp_path / "more.tsv"
     done = compgen("augment", "geca", pairs, "-n", 9, "--seed", 3, "--reach", 99, "-o", out)
     assert done.returncode == 0, done.stderr
-    assert (
-        "2 examples of 2 templates and 1 fragments (with these options the data license no more of the 9)"
-        in done.stderr.replace("\n", " ")
-    )
+    assert "2 examples of 2 templates and 1 fragments" in done.stderr
+    assert "(with these options the data license no more of the 9)" in done.stderr
     assert sorted(out.read_text().splitlines()) == ["dax left\tLEFT DAX", "dax twice\tDAX DAX"]
     record = json.loads((tmp_path / "more.tsv.run.json").read_text())
     assert (record["data"], record["n"], record["seed"], record["mode"]) == (str(pairs), 9, 3, "published")
@@ -92,7 +90,7 @@ def test_geca_reads_and_writes_pipes(tmp_path):
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--memory", "nan"], "from 0.01 to"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--variants", 2**40], "less than 2^31"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "²/3"], "expected I/N"),
-        (["augment", "geca", "scan/jump", "-o", "/dev/null/x.tsv"], "cannot be written: Not a directory"),
+        (["augment", "geca", "scan/jump", "-o", "/dev/null/x.tsv"], "/dev/null/x.tsv: cannot be written"),
         (["augment", "concat", "scan/jump", "-n", 10**12, "-o", "x.tsv"], "fewer than"),
         (["explain", "geca", "gone.tsv"], "no such file"),
     ],
