@@ -1,0 +1,125 @@
+"""KenLM's programs: where they are, and how they are built.
+
+`lmplz` estimates, `build_binary` makes a model quick to open, and `compgen-ngram`, which is ours, scores text with
+KenLM's library. No package brings them built, but KenLM's source package has all that is needed.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+from compgen.errors import UserError
+from compgen.files import atomic_path
+
+KENLM = "0.3.0"
+PROGRAMS = ("lmplz", "build_binary", "query", "compgen-ngram")
+FOLDER = "COMPGEN_KENLM"  # environment variable: a folder with the programs
+BOOST = ("program-options", "system", "thread", "test", "chrono", "date-time", "atomic")
+TOOLS = (
+    "a C++ compiler, make, CMake and the Boost libraries program_options, system, thread and test; on Debian and Ubuntu:\n"
+    "  apt-get install cmake g++ make libboost-program-options-dev libboost-system-dev libboost-thread-dev "
+    "libboost-test-dev zlib1g-dev"
+)
+
+
+def program(name: str) -> Path:
+    """Where one of the PROGRAMS is: in the folder that COMPGEN_KENLM names, beside this Python, or on PATH.
+
+    Raises:
+        UserError: nowhere; the message says how to build it.
+    """
+    folders = [os.environ.get(FOLDER, ""), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    found = shutil.which(name, path=os.pathsep.join(folder for folder in folders if folder))
+    if found is None:
+        raise UserError(f"no program {name}: `compgen lm install` builds it, once; it needs {TOOLS}")
+    return Path(found)
+
+
+def install(folder: Path, jobs: int | None = None, watch: Callable[[str], None] = lambda step: None) -> None:
+    """Build the PROGRAMS from KenLM's source package into a folder. `watch` hears of each step.
+
+    Boost is the system's, or else (Debian and its kin) comes from its packages, without being installed.
+
+    Raises:
+        UserError: a tool is missing, the package cannot be had, or a step fails; the message ends with its last lines.
+    """
+    for tool in ("cmake", "make", "c++"):
+        if shutil.which(tool) is None:
+            raise UserError(f"no {tool}: building KenLM needs {TOOLS}")
+    with tempfile.TemporaryDirectory(prefix="compgen-kenlm-") as name:
+        work = Path(name)
+        watch(f"KenLM {KENLM}'s source package")
+        sources = _sources(work)
+        configure = ["cmake", "-S", str(resources.files("compgen") / "lm" / "native"), "-B", "build"]
+        configure += [f"-DKENLM={sources}", "-DCMAKE_BUILD_TYPE=Release"]
+        if not _has_boost(work, configure):
+            watch("Boost, from the system's packages")
+            configure.append(f"-DBOOST_ROOT={_boost(work / 'boost')}")
+        watch("compiling, a minute or two")
+        _run(configure, work)
+        _run(["cmake", "--build", "build", "-j", str(jobs or os.cpu_count() or 1), "--target", "programs"], work)
+        for program_ in PROGRAMS:
+            built = next((work / "build").rglob(program_))
+            with atomic_path(folder / program_) as temporary:
+                shutil.copy(built, temporary)
+
+
+def _sources(work: Path) -> Path:
+    """KenLM's sources, unpacked."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--no-binary", "kenlm"]
+    try:  # with what is installed, and if that is too little, with an environment that pip makes for it
+        _run([*pip, "--no-build-isolation", f"kenlm=={KENLM}"], work)
+    except UserError:
+        _run([*pip, f"kenlm=={KENLM}"], work)
+    with tarfile.open(next(work.glob("kenlm-*.tar.gz"))) as archive:
+        archive.extractall(work, filter="data")
+    return next(path for path in work.glob("kenlm-*") if path.is_dir())
+
+
+def _has_boost(work: Path, configure: list[str]) -> bool:
+    try:
+        _run(configure, work)
+    except UserError as error:
+        if "Boost" not in str(error):
+            raise
+        shutil.rmtree(work / "build")
+        return False
+    return True
+
+
+def _boost(folder: Path) -> Path:
+    """Boost from the packages of Debian or its kin, unpacked: needs no rights and installs nothing."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        raise UserError(f"no Boost: building KenLM needs {TOOLS}")
+    for part in ("lists/partial", "cache/archives/partial", "packages"):
+        (folder / part).mkdir(parents=True)
+    places = [f"Dir::State::lists={folder / 'lists'}", f"Dir::Cache={folder / 'cache'}", "APT::Sandbox::User=root"]
+    options = [word for place in places for word in ("-o", place)]
+    _run(["apt-get", "-qq", *options, "update"], folder)
+    listed = _run(["apt-cache", *options, "depends", "libboost-dev"], folder)
+    first = next((line for line in listed.splitlines() if "Depends: libboost" in line), "")
+    version = first.rpartition("libboost")[2].removesuffix("-dev")
+    names = [f"libboost{version}-dev", *(f"libboost-{part}{version}-dev" for part in BOOST)]
+    _run(["apt-get", "-qq", *options, "download", *names], folder / "packages")
+    for package in (folder / "packages").glob("*.deb"):
+        _run(["dpkg-deb", "-x", str(package), str(folder)], folder)
+    return folder / "usr"
+
+
+def _run(command: list[str], folder: Path) -> str:
+    """What a command prints.
+
+    Raises:
+        UserError: it fails; the message has the end of what it printed.
+    """
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        end = "\n".join(done.stdout.splitlines()[-30:])
+        raise UserError(f"building KenLM: {' '.join(command[:4])} ... failed:\n{end}\nbuilding KenLM needs {TOOLS}")
+    return done.stdout
