@@ -4,13 +4,17 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
 
-.PHONY: demo test check bench cpp cpp-sanitize clean
+.PHONY: demo test check bench lm cpp cpp-sanitize clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py --out runs/demo
 
-test: $(READY) check
+test: $(READY) check lm
 	$(BIN)/python -m pytest
+
+# KenLM's programs; where they cannot be built, this says what is missing, and the tests that need them are skipped.
+lm: $(READY)
+	-$(BIN)/python -m compgen lm install
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -25,7 +29,7 @@ bench: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,train,ray,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,train,lm,ray,dev]'
 	touch $@
 
 # The C++ runner. ONNX Runtime comes with the environment; with torch there, so does the TorchScript runner.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from compgen.cli import augment, data, evaluate, explain, export, sample, train
+from compgen.cli import augment, data, evaluate, explain, export, lm, sample, train
 from compgen.errors import Interrupted, UserError
 from compgen.files import STDOUT
 
@@ -40,6 +40,7 @@ app.command("sample")(sample.sample)
 app.add_typer(augment.app, name="augment")
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(explain.app, name="explain")
+app.add_typer(lm.app, name="lm")
 
 
 @app.callback(invoke_without_command=True)

@@ -22,7 +22,7 @@ PROGRAMS = ("lmplz", "build_binary", "query", "compgen-ngram")
 FOLDER = "COMPGEN_KENLM"  # environment variable: a folder with the programs
 BOOST = ("program-options", "system", "thread", "test", "chrono", "date-time", "atomic")
 TOOLS = (
-    "a C++ compiler, make, CMake and the Boost libraries program_options, system, thread and test; on Debian and Ubuntu:\n"
+    "a C++ compiler, make, CMake and the Boost libraries program_options, system, thread and test; on Debian:\n"
     "  apt-get install cmake g++ make libboost-program-options-dev libboost-system-dev libboost-thread-dev "
     "libboost-test-dev zlib1g-dev"
 )
@@ -41,7 +41,7 @@ def program(name: str) -> Path:
     return Path(found)
 
 
-def install(folder: Path, jobs: int | None = None, watch: Callable[[str], None] = lambda step: None) -> None:
+def install(folder: Path, jobs: int | None = None, watch: Callable[[str], None] = lambda _: None) -> None:
     """Build the PROGRAMS from KenLM's source package into a folder. `watch` hears of each step.
 
     Boost is the system's, or else (Debian and its kin) comes from its packages, without being installed.

@@ -1,0 +1,144 @@
+"""Estimation of n-gram models, modified Kneser-Ney, by KenLM's lmplz."""
+
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from compgen.errors import DataError, UserError
+from compgen.files import atomic_path, writing
+from compgen.lm.install import program
+from compgen.lm.scoring import score
+
+MAX_ORDER = 9  # with which the programs are built
+KINDS = ("probing", "trie")
+SMALL = (
+    "--discount-fallback puts fixed discounts in the place of those that cannot be estimated; a lower --order may do"
+)
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """How a model is estimated and stored.
+
+    Attributes:
+        order: of the longest n-grams.
+        prune: for orders from 1: n-grams seen so often or less are left out; the last holds for all higher orders.
+        fallback: take fixed discounts (0.5, 1, 1.5) where a small text gives none.
+        memory: for sorting, as lmplz wants it: 2G, 50%; it takes what it may at once.
+        kind: of binary files: `probing` (fast) or `trie` (small).
+        quantise: bits of a probability and of a back-off in a trie; None for floats.
+    """
+
+    order: int = 5
+    prune: tuple[int, ...] = ()
+    fallback: bool = False
+    memory: str = "1G"
+    kind: str = "probing"
+    quantise: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UserError for what cannot be."""
+        if not 1 <= self.order <= MAX_ORDER:
+            raise UserError(f"order {self.order}: expected 1 to {MAX_ORDER}")
+        if self.kind not in KINDS:
+            raise UserError(f"no kind {self.kind!r} of binary model: expected {' or '.join(KINDS)}")
+        if self.quantise is not None and (self.kind != "trie" or not 2 <= self.quantise <= 25):
+            raise UserError(f"quantise {self.quantise}: expected 2 to 25 bits, and the kind trie")
+        falling = any(a > b for a, b in zip(self.prune, self.prune[1:], strict=False))
+        if len(self.prune) > self.order or falling or any(count < 0 for count in self.prune):
+            raise UserError(f"prune {self.prune}: expected up to {self.order} counts, none below the one before it")
+
+
+def estimate(
+    texts: Sequence[Path], out: Path, estimation: Estimation | None = None, temporary: Path | None = None
+) -> dict[str, Any]:
+    """Estimate a model from sentences, one a line, and write it to `out`: ARPA if its suffix is .arpa, else binary.
+
+    Args:
+        texts: taken as one, plain or compressed by gzip.
+        out: where to.
+        estimation: how.
+        temporary: a folder for what is sorted; the system's by default.
+
+    Returns:
+        what was counted: `sentences`, `tokens`, `ngrams` of each order, their `discounts` (D1, D2, D3+), `seconds`.
+
+    Raises:
+        DataError: a text is missing, bad or empty, or too small for its discounts.
+        UserError: the programs are not installed, or fail.
+    """
+    estimation = estimation or Estimation()
+    lmplz = program("lmplz")
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="compgen-lm-", dir=temporary) as name:
+        work = Path(name)
+        text, arpa = work / "text", work / "model.arpa"
+        sentences, tokens = _gathered(texts, text)
+        command = [lmplz, "-o", estimation.order, "-S", estimation.memory, "-T", f"{work}/", "--text", text]
+        command += ["--arpa", arpa, *(["--discount_fallback"] if estimation.fallback else [])]
+        command += ["--prune", *estimation.prune] if estimation.prune else []
+        talk = _run(command, estimation)
+        with atomic_path(out) as made, writing(out):
+            if out.suffix == ".arpa":
+                made.write_bytes(arpa.read_bytes())
+            else:
+                _run([program("build_binary"), "-T", f"{work}/", *_form(estimation), arpa, made], estimation)
+    statistics = re.findall(r"^(\d+) (\d+)(?:/\d+)? D1=(\S+) D2=(\S+) D3\+=(\S+)", talk, re.M)
+    return {
+        "sentences": sentences,
+        "tokens": tokens,
+        "ngrams": [int(row[1]) for row in statistics],
+        "discounts": [[float(value) for value in row[2:]] for row in statistics],
+        "seconds": round(time.monotonic() - began, 2),
+        **asdict(estimation),
+    }
+
+
+def write_sentences(sentences: Iterable[Sequence[str]], path: Path) -> Path:
+    """Sentences as a text, one a line; returns the path."""
+    with atomic_path(path) as temporary:
+        temporary.write_text("".join(" ".join(tokens) + "\n" for tokens in sentences), encoding="utf-8")
+    return path
+
+
+def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
+    """All texts as one plain file, checked; how many sentences and tokens they have."""
+    import gzip
+
+    sentences = tokens = 0
+    with goal.open("wb") as stream:
+        for text in texts:
+            for block in score([], text):
+                sentences += len(block.lengths)
+                tokens += int(block.lengths.sum()) - len(block.lengths)
+            content = Path(text).read_bytes()
+            content = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+            stream.write(content if content.endswith(b"\n") or not content else content + b"\n")
+    if not tokens:
+        raise DataError(f"{', '.join(map(str, texts))}: found no word, expected sentences to estimate a model from")
+    return sentences, tokens
+
+
+def _form(estimation: Estimation) -> list[object]:
+    bits = [] if estimation.quantise is None else ["-q", estimation.quantise, "-b", estimation.quantise]
+    return [*bits, estimation.kind]
+
+
+def _run(command: Sequence[object], estimation: Estimation) -> str:
+    """What a program of KenLM's says while it succeeds."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return done.stderr
+    if "BadDiscountException" in done.stderr or "discounts" in done.stderr:
+        order = re.search(r"(?:for|of) (\d)-gram", done.stderr)
+        which = f"of the {order[1]}-grams " if order else ""
+        raise DataError(
+            f"the text is too small or too regular for the discounts {which}of a {estimation.order}-gram model: {SMALL}"
+        )
+    last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
+    raise UserError(f"{Path(str(command[0])).name} failed: {' '.join(last)}")

@@ -1,0 +1,271 @@
+"""Does augmentation lower perplexity? GECA on sentences, interpolation, and the control that tells the truth.
+
+A mixture of two models of the same text is better than one of them by itself, whatever the second has been given. So a
+gain over the base model says nothing; what counts is the gain over the control, in which as many training sentences,
+drawn again, stand wherever a synthetic sentence does.
+
+Two schemes:
+
+- `paper`: GECA by the paper's settings; one model of the training text and the synthetic sentences; one weight.
+- `worth`: two kinds of synthetic sentences, many of each, each with a model of its own (with the training text), and a
+  model of resampled training sentences; weights by the known history. A weight is what a synthetic n-gram counts for,
+  given how far the training text itself knows the history. The control has the same models, of resampled sentences.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from compgen.data.examples import Dataset
+from compgen.errors import UserError
+from compgen.evaluation.significance import Paired, paired
+from compgen.geca.augmenter import Drawing, Geca
+from compgen.geca.tables import Config
+from compgen.lm.estimation import Estimation, estimate, write_sentences
+from compgen.lm.mixture import Floats, Mixture, Perplexity, perplexity, tuned
+from compgen.lm.scoring import Scores, score_all
+
+LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 with its two markers
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of synthetic sentences."""
+
+    config: Config
+    drawing: Drawing
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How augmentation is used.
+
+    Attributes:
+        kinds: of synthetic sentences, each with a model of its own.
+        count: most sentences of each kind.
+        resampled: whether a model of resampled training sentences joins in.
+        by_history: whether weights depend on the known history.
+    """
+
+    kinds: tuple[Kind, ...]
+    count: int
+    resampled: bool
+    by_history: bool
+
+
+SCHEMES = {
+    "paper": Scheme(
+        (Kind(Config("reference", span=2, spans=1, limit=20, window=2, longest=LONGEST), Drawing(variants=1)),),
+        count=5000,
+        resampled=False,
+        by_history=False,
+    ),
+    "worth": Scheme(
+        (
+            Kind(Config("published", span=2, spans=1, limit=20, window=1, longest=LONGEST), Drawing(variants=20)),
+            Kind(Config("published", span=2, spans=1, limit=500, window=2, longest=LONGEST), Drawing(variants=20)),
+        ),
+        count=100_000,
+        resampled=True,
+        by_history=True,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One seed: what the mixture with synthetic sentences and the control cost the text that is tested.
+
+    Attributes:
+        seed: of the synthetic sentences and of the resampling.
+        synthetic: how many synthetic sentences of each kind there are.
+        mixture, control: their perplexities, on `validation` and on `test`.
+        against_control, against_base: paired tests of sentence losses on the test text.
+        interpolated: the mixture.
+    """
+
+    seed: int
+    synthetic: list[int]
+    mixture: dict[str, Perplexity]
+    control: dict[str, Perplexity]
+    against_control: Paired
+    against_base: Paired
+    interpolated: Mixture
+
+
+@dataclass(frozen=True)
+class Report:
+    """All seeds.
+
+    Attributes:
+        base: perplexities of the base model, on `validation` and on `test`.
+        trials: one a seed.
+        losses: the sentence losses on the test text, mean of the seeds: of the mixture and of the control.
+        test: of those means.
+    """
+
+    base: dict[str, Perplexity]
+    trials: list[Trial]
+    test: Paired
+
+    @property
+    def gain(self) -> float:
+        """By which share the mixtures' perplexity on the test text is below the controls', mean of the seeds."""
+        return 1 - mean(trial.mixture["test"].including / trial.control["test"].including for trial in self.trials)
+
+    @property
+    def verdict(self) -> str:
+        """Plain words."""
+        gain, sure = self.gain, self.test.bootstrap_p < 0.05
+        if sure and gain > 0:
+            return f"Synthetic sentences help: {gain:.2%} below the control."
+        if sure:
+            return f"Synthetic sentences harm: {-gain:.2%} above the control."
+        return f"No effect that can be told from chance ({gain:+.2%} against the control): keep the base model."
+
+
+def experiment(
+    training: Dataset,
+    validation: Path,
+    test: Path,
+    folder: Path,
+    scheme: Scheme,
+    estimation: Estimation | None = None,
+    seeds: Sequence[int] = (0, 1, 2),
+    watch: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Run base, augmented and control models, and keep them in `folder`.
+
+    Weights are chosen on the validation text; the test text is measured once, at the end.
+
+    Args:
+        training: sentences: examples with an empty target.
+        validation, test: texts, a sentence a line.
+        folder: for models and texts; `interpolated-SEED.json` there are the mixtures.
+        scheme: how augmentation is used.
+        estimation: of all models.
+        seeds: one run each.
+        watch: hears of each step.
+
+    Raises:
+        DataError, UserError, ExhaustedError: a text is bad, a program is missing, or GECA finds nothing.
+    """
+    if any(target for _, target in training.pairs()[:1]):
+        raise UserError("found pairs, expected sentences: a text file with one a line")
+    folder.mkdir(parents=True, exist_ok=True)
+    text = write_sentences((source for source, _ in training.pairs()), folder / "training.txt")
+    made = _Models(text, folder, estimation or Estimation(), watch)
+    base = made.of("base", [])
+    measured = {"validation": validation, "test": test}
+    alone = _scored([base], measured)
+    single = Mixture.open(base)
+    plain = {part: perplexity(single, scores) for part, scores in alone.items()}
+    augmenters = []
+    for kind in scheme.kinds:
+        watch("fragments and templates")
+        augmenters.append(Geca(kind.config, kind.drawing).fit(training))
+    trials = [
+        _trial(training, base, plain, augmenters, scheme, made, measured, seed)
+        for seed in seeds
+    ]  # fmt: skip
+    losses = [
+        np.mean([np.concatenate(side["test"].losses) for side in sides], axis=0)
+        for sides in ([trial.mixture for trial in trials], [trial.control for trial in trials])
+    ]
+    return Report(plain, trials, paired(losses[0], losses[1]))
+
+
+class _Models:
+    """Estimates models of the training text and more, in one folder."""
+
+    def __init__(self, text: Path, folder: Path, estimation: Estimation, watch: Callable[[str], None]) -> None:
+        self.text, self.folder, self.estimation, self.watch = text, folder, estimation, watch
+
+    def of(self, name: str, sentences: Sequence[Sequence[str]]) -> Path:
+        self.watch(f"model {name}")
+        texts, out = [self.text], self.folder / f"{name}.bin"
+        if sentences:
+            texts.append(write_sentences(sentences, self.folder / f"{name}.txt"))
+        estimate(texts, out, self.estimation)
+        return out
+
+
+def _trial(
+    training: Dataset,
+    base: Path,
+    plain: dict[str, Perplexity],
+    augmenters: Sequence[Geca],
+    scheme: Scheme,
+    made: _Models,
+    measured: dict[str, Path],
+    seed: int,
+) -> Trial:
+    random = np.random.Generator(np.random.Philox(seed))
+    known = [source for source, _ in training.pairs()]
+
+    def resampled(count: int) -> list[list[str]]:
+        return [known[index] for index in random.integers(0, len(known), count).tolist()]
+
+    synthetic = []
+    for number, augmenter in enumerate(augmenters):
+        made.watch(f"synthetic sentences, kind {number + 1}, seed {seed}")
+        synthetic.append([source for source, _ in augmenter.sample(scheme.count, seed).pairs()])
+    most = max(map(len, synthetic))
+    shared = [made.of(f"resampled-{seed}", resampled(most))] if scheme.resampled else []
+    mixture = [base, *shared]
+    control = [base, *shared]
+    for number, sentences in enumerate(synthetic):
+        mixture.append(made.of(f"augmented-{seed}-{number}", sentences))
+        control.append(made.of(f"control-{seed}-{number}", resampled(len(sentences))))
+    results = {}
+    for name, models in (("interpolated", mixture), ("control", control)):
+        scores = _scored(models, measured)
+        best = tuned(models, scores["validation"], scheme.by_history)
+        best.save(made.folder / f"{name}-{seed}.json")
+        results[name] = best, {part: perplexity(best, scores[part]) for part in measured}
+    (best, gained), (_, controlled) = results["interpolated"], results["control"]
+    losses: list[Floats] = [np.concatenate(side["test"].losses) for side in (gained, controlled, plain)]
+    return Trial(
+        seed,
+        list(map(len, synthetic)),
+        gained,
+        controlled,
+        paired(losses[0], losses[1]),
+        paired(losses[0], losses[2]),
+        best,
+    )
+
+
+def _scored(models: Sequence[Path], texts: dict[str, Path]) -> dict[str, Scores]:
+    return {part: score_all(models, text) for part, text in texts.items()}
+
+
+def summary(report: Report) -> dict[str, Any]:
+    """The report as names and numbers."""
+
+    def figures(sides: dict[str, Perplexity]) -> dict[str, Any]:
+        return {part: side.to_dict() for part, side in sides.items()}
+
+    rows = [
+        {
+            "seed": trial.seed,
+            "synthetic": trial.synthetic,
+            "weights": trial.interpolated.weights.round(4).tolist(),
+            "mixture": figures(trial.mixture),
+            "control": figures(trial.control),
+            "against_control": vars(trial.against_control),
+            "against_base": vars(trial.against_base),
+        }
+        for trial in report.trials
+    ]
+    return {
+        "base": figures(report.base),
+        "trials": rows,
+        "gain_over_control": report.gain,
+        "test": vars(report.test),
+        "verdict": report.verdict,
+    }

@@ -1,0 +1,106 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from compgen.errors import DataError, UserError
+from compgen.lm.estimation import Estimation, estimate
+from compgen.lm.mixture import Mixture, perplexity
+from compgen.lm.scoring import score_all
+from tests.lm.naive import Arpa
+
+DATA = Path(os.environ["COMPGEN_DATA"]) / "lm"
+
+# n-grams and discounts of the published runs' logs, and perplexities. Theirs come from sums of 32-bit floats over a
+# sentence, ours from 64-bit ones: kin's test text differs by one in the last digit logged.
+LOGGED = {
+    "kin": (
+        "train.txt",
+        [13_816, 35_133, 44_412, 47_731, 48_194],
+        [(0.7263, 1.2362, 1.6102), (0.8810, 1.3568, 1.3829), (0.9368, 1.5117, 1.5854), (0.9672, 1.5556, 1.1135)],
+        {"val": 258.7819, "test": 240.5887},
+    ),
+    "lao": (
+        "train.txt.gz",
+        [33_856, 68_792, 80_473, 80_466, 75_689],
+        [(0.8393, 1.1549, 1.4262), (0.9216, 1.2504, 1.7564), (0.9595, 1.2883, 1.7270), (0.9772, 1.2259, 1.9748)],
+        {"val": 465.7086, "test": 315.4921},
+    ),
+    "na": (
+        "train.txt",
+        [1_068, 9_181, 18_780, 22_760, 23_216],
+        [(0.5753, 1.0825, 1.5481), (0.7004, 1.1044, 1.5721), (0.8291, 1.2617, 1.7824), (0.9159, 1.4410, 1.5346)],
+        {"val": 46.6346, "test": 45.3789},
+    ),
+    "tok": (
+        "train.txt",
+        [3_293, 12_471, 18_761, 20_845, 20_874],
+        [(0.5827, 1.3932, 1.8395), (0.7757, 1.3303, 1.5416), (0.8753, 1.3902, 1.7665), (0.9346, 1.5367, 1.4071)],
+        {"val": 48.8453},
+    ),
+}
+
+
+@pytest.mark.parametrize("language", LOGGED)
+def test_published_models(language, tmp_path):
+    name, ngrams, discounts, perplexities = LOGGED[language]
+    if not (DATA / language / name).exists():
+        pytest.skip(f"{DATA / language / name} is not there: set COMPGEN_DATA to a folder that has it")
+    model = tmp_path / "base.bin"
+    found = estimate([DATA / language / name], model)
+    assert found["ngrams"] == ngrams
+    for got, logged in zip(found["discounts"], discounts, strict=False):
+        assert got == pytest.approx(logged, abs=6e-5)
+    for part, expected in perplexities.items():
+        scores = score_all([model], DATA / language / f"{part}.txt")
+        assert perplexity(Mixture.open(model), scores).including == pytest.approx(expected, abs=1e-4)
+
+
+def test_probabilities_sum_to_one(arpa):
+    model = Arpa(arpa)
+    words = [key[0] for key in model.probabilities if len(key) == 1 and key != ("<s>",)]
+    for history in ([], ["the"], ["<s>", "the"], ["the", "zebra"], ["sat", "on"]):
+        assert sum(10 ** model.score(history, word) for word in words) == pytest.approx(1, abs=1e-4)
+
+
+def test_several_texts_are_one(text, arpa, tmp_path):
+    lines = text.read_text().splitlines(keepends=True)
+    parts = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    parts[0].write_text("".join(lines[:3]).rstrip("\n"))  # a last line without an end is a line
+    parts[1].write_text("".join(lines[3:]))
+    found = estimate(parts, tmp_path / "model.arpa", Estimation(order=3, fallback=True))
+    assert (tmp_path / "model.arpa").read_text() == arpa.read_text()
+    assert (found["sentences"], found["tokens"]) == (7, sum(len(line.split()) for line in lines))
+
+
+def test_pruning_leaves_rare_n_grams_out(text, tmp_path):
+    found = estimate([text], tmp_path / "pruned.arpa", Estimation(order=3, fallback=True, prune=(0, 1, 1)))
+    whole = Arpa(tmp_path / "pruned.arpa")
+    assert ("on", "the") in whole.probabilities and ("was", "on") not in whole.probabilities
+    assert found["prune"] == (0, 1, 1)
+
+
+def test_a_text_that_is_too_small_is_explained(text, tmp_path):
+    out = tmp_path / "x.bin"
+    with pytest.raises(DataError, match=r"too small or too regular .* --discount-fallback"):
+        estimate([text], out)
+    (tmp_path / "empty.txt").write_text("\n\n")
+    with pytest.raises(DataError, match=r"empty.txt: found no word"):
+        estimate([tmp_path / "empty.txt"], out)
+    with pytest.raises(UserError, match="cannot be written"):
+        estimate([text], Path("/dev/null/x.bin"), Estimation(fallback=True))
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": 10}, "expected 1 to 9"),
+        ({"kind": "tree"}, "expected probing or trie"),
+        ({"quantise": 8}, "the kind trie"),
+        ({"prune": (1, 0)}, "none below the one before"),
+    ],
+)
+def test_what_cannot_be_is_said(options, message):
+    with pytest.raises(UserError, match=message):
+        Estimation(**options)

@@ -1,0 +1,98 @@
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compgen.errors import DataError, UserError
+from compgen.lm import scoring
+from compgen.lm.estimation import Estimation, estimate, write_sentences
+from compgen.lm.scoring import score, score_all, words_of
+from tests.lm.naive import Arpa
+
+words = st.sampled_from(["the", "cat", "dog", "sat", "ran", "on", "zebra", "été", "日本"])
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sentences=st.lists(st.lists(words, max_size=8), min_size=1, max_size=6), threads=st.integers(1, 3))
+def test_scores_are_those_of_the_definition(sentences, threads, arpa, tmp_path):
+    text = write_sentences(sentences, tmp_path / "asked.txt")
+    found = score_all([arpa], text, threads)
+    expected = [Arpa(arpa).sentence(sentence) for sentence in sentences]
+    assert found.lengths.tolist() == [len(row) for row in expected]
+    assert found.log10[0] == pytest.approx(np.concatenate(expected), abs=1e-5)
+    unknown = [word not in ["the", "cat", "dog", "sat", "ran", "on"] for row in sentences for word in [*row, "the"]]
+    assert (found.matched[0] == 0).tolist() == unknown
+    begins = found.known[0][found.starts]
+    assert (begins == 1).all()  # the start of the sentence
+
+
+def test_binary_models_say_what_arpa_says(arpa, text, tmp_path):
+    expected = score_all([arpa], text)
+    for kind, bits, error in (("probing", None, 1e-6), ("trie", None, 1e-6), ("trie", 8, 0.2)):
+        estimate([text], tmp_path / "model.bin", Estimation(order=3, fallback=True, kind=kind, quantise=bits))
+        found = score_all([tmp_path / "model.bin"], text)
+        assert found.log10 == pytest.approx(expected.log10, abs=error)
+        assert words_of(tmp_path / "model.bin") == words_of(arpa)
+
+
+def test_long_texts_come_in_blocks_and_in_order(arpa, tmp_path):
+    lines = [["cat"] * (number % 7) for number in range(150_000)]
+    text = write_sentences([*lines, ["dog"] * 300_000], tmp_path / "long.txt")  # one line is longer than a block
+    blocks = list(score([arpa, arpa], text, threads=2))
+    assert len(blocks) > 2
+    whole = scoring.Scores.joined(blocks, 2)
+    assert whole.lengths.tolist() == [len(line) + 1 for line in lines] + [300_001]
+    assert (whole.log10[0] == whole.log10[1]).all()
+    once = score_all([arpa], write_sentences(lines[:7], tmp_path / "short.txt"))
+    assert whole.log10[0, : once.log10.shape[1]].tolist() == once.log10[0].tolist()
+
+
+def test_gzip_and_a_last_line_without_an_end(arpa, tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"the cat\nthe dog")
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"the cat\nthe dog"))
+    plain, packed = (score_all([arpa], tmp_path / name) for name in ("a.txt", "a.txt.gz"))
+    assert plain.lengths.tolist() == packed.lengths.tolist() == [3, 3]
+    assert plain.log10.tolist() == packed.log10.tolist()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"the cat\nthe \xff dog\n", "line 2: found bytes that are not UTF-8"),
+        (b"the cat\n\xed\xa0\x80\n", "line 2: found bytes that are not UTF-8"),
+        (b"the\n\n\x07 cat\n", "line 3: found the control character 0x07"),
+        (b"<s> the cat </s>\n", "line 1: found <s>"),
+        (b"the cat\nsat on <unk>\n", "line 2: found <unk>"),
+    ],
+)
+def test_bad_text_is_named_by_its_line(content, message, arpa, tmp_path):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(content)
+    for models in ([], [arpa]):
+        with pytest.raises(DataError, match=message):
+            score_all(models, path)
+
+
+def test_missing_and_broken_files_are_named(arpa, text, tmp_path):
+    with pytest.raises(DataError, match=r"gone.txt: No such file"):
+        score_all([arpa], tmp_path / "gone.txt")
+    with pytest.raises(UserError, match=r"gone.bin: no such file"):
+        score_all([tmp_path / "gone.bin"], text)
+    cut = tmp_path / "cut.arpa"
+    cut.write_bytes(arpa.read_bytes()[:300])
+    with pytest.raises(UserError, match=r"cut.arpa: not a model that KenLM can read"):
+        score_all([cut], text)
+    with pytest.raises(UserError, match=r"cut.arpa: not a model"):
+        words_of(cut)
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"the cat\n" * 1000)[:40])
+    with pytest.raises(DataError, match=r"cut.gz: cut short"):
+        score_all([arpa], tmp_path / "cut.gz")
+
+
+def test_without_the_programs_it_is_said_how_to_get_them(monkeypatch, text):
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UserError, match=r"(?s)compgen lm install.*apt-get install"):
+        score_all([], text)
