@@ -12,7 +12,7 @@ from compgen.cli.common import console
 
 if TYPE_CHECKING:
     from compgen.lm.experiment import Report
-    from compgen.lm.mixture import Mixture
+    from compgen.lm.mixture import Mixture, Perplexity
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,7 +24,7 @@ TextArgument = Annotated[list[Path], typer.Argument(metavar="TEXT...", help="Sen
 ThreadsOption = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads that score; by default one a core.")
 ]
-OrderOption = Annotated[int, typer.Option("--order", min=1, max=9, help="Words of the longest n-grams.")]
+OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Words of the longest n-grams.")]
 FallbackOption = Annotated[
     bool, typer.Option("--discount-fallback", help="Fixed discounts where the text is too small to estimate them.")
 ]
@@ -133,10 +133,19 @@ def perplexity(
             print(dumps({"model": str(model), "text": str(text)} | found.to_dict()))
         return
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table("text", "sentences", "tokens", "unknown", "perplexity", "without unknown", box=None, pad_edge=False)
+    table = Table(
+        Column("text", overflow="fold"),
+        "sentences",
+        "tokens",
+        "unknown",
+        "perplexity",
+        "without unknown",
+        box=None,
+        pad_edge=False,
+    )
     for text, found in rows:
         counts = (f"{count:,}" for count in (found.sentences, found.tokens, found.unknown))
         table.add_row(Text(str(text)), *counts, f"{found.including:.4f}", f"{found.excluding:.4f}")
@@ -253,20 +262,21 @@ def _show(report: "Report") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("", "validation", "test", "p (t, sign, bootstrap)", box=None, pad_edge=False)
-
-    def row(name: str, sides: dict[str, object], significance: str = "") -> None:
-        table.add_row(name, *(f"{side.including:.4f}" for side in sides.values()), significance)  # type: ignore[attr-defined]
-
-    row("base", dict(report.base))
+    table = Table("", "validation", "test", "p: t", "sign", "bootstrap", box=None, pad_edge=False)
+    table.add_row("base", *_figures(report.base))
     for trial in report.trials:
         found = trial.against_control
-        row(f"control, seed {trial.seed}", dict(trial.control))
-        tests = f"{found.t_p:.2g}, {found.sign_p:.2g}, {found.bootstrap_p:.2g} against the control"
-        row(f"with synthetic sentences, seed {trial.seed}", dict(trial.mixture), tests)
+        tests = (f"{p:.2g}" for p in (found.t_p, found.sign_p, found.bootstrap_p))
+        table.add_row(f"control, seed {trial.seed}", *_figures(trial.control))
+        table.add_row(f"augmented, seed {trial.seed}", *_figures(trial.mixture), *tests)
     output = Console()
     output.print(table)
+    output.print("Perplexities; p is of the difference of sentence losses on the test text, augmented against control.")
     output.print(report.verdict, highlight=False)
+
+
+def _figures(sides: "dict[str, Perplexity]") -> list[str]:
+    return [f"{side.including:.4f}" for side in sides.values()]
 
 
 def _weights(text: str) -> list[float]:

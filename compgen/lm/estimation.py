@@ -11,7 +11,7 @@ from typing import Any
 
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, writing
-from compgen.lm.install import program
+from compgen.lm.install import plain, program
 from compgen.lm.scoring import score
 
 MAX_ORDER = 9  # with which the programs are built
@@ -43,8 +43,8 @@ class Estimation:
 
     def __post_init__(self) -> None:
         """Raise UserError for what cannot be."""
-        if not 1 <= self.order <= MAX_ORDER:
-            raise UserError(f"order {self.order}: expected 1 to {MAX_ORDER}")
+        if not 2 <= self.order <= MAX_ORDER:
+            raise UserError(f"order {self.order}: expected 2 to {MAX_ORDER}")
         if self.kind not in KINDS:
             raise UserError(f"no kind {self.kind!r} of binary model: expected {' or '.join(KINDS)}")
         if self.quantise is not None and (self.kind != "trie" or not 2 <= self.quantise <= 25):
@@ -140,5 +140,5 @@ def _run(command: Sequence[object], estimation: Estimation) -> str:
         raise DataError(
             f"the text is too small or too regular for the discounts {which}of a {estimation.order}-gram model: {SMALL}"
         )
-    last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
+    last = [line for line in plain(done.stderr).splitlines() if line.strip()][-3:]
     raise UserError(f"{Path(str(command[0])).name} failed: {' '.join(last)}")

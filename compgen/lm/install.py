@@ -5,6 +5,7 @@ KenLM's library. No package brings them built, but KenLM's source package has al
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,11 @@ def program(name: str) -> Path:
     if found is None:
         raise UserError(f"no program {name}: `compgen lm install` builds it, once; it needs {TOOLS}")
     return Path(found)
+
+
+def plain(message: str) -> str:
+    """What one of the PROGRAMS says of an error, without the place in KenLM's sources."""
+    return re.sub(r"\S+\.(?:cc|hh):\d+ in .*? threw \w+(?: because `.*?')?\.\s*", "", message, flags=re.DOTALL)
 
 
 def install(folder: Path, jobs: int | None = None, watch: Callable[[str], None] = lambda _: None) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.errors import DataError, UserError
-from compgen.lm.install import program
+from compgen.lm.install import plain, program
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -83,7 +83,7 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterato
                 feeder.start()
             while block := _block(process.stdout, len(models)):
                 yield block
-            message = process.stderr.read().decode(errors="replace").strip()
+            message = plain(process.stderr.read().decode(errors="replace").strip())
             if feeder is not None:
                 feeder.join()
             if errors:
@@ -118,7 +118,7 @@ def words_of(model: Path) -> tuple[int, str]:
     """
     done = subprocess.run([program("compgen-ngram"), "--words", model], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise UserError(done.stderr.strip())
+        raise UserError(plain(done.stderr.strip()))
     count, hashed = done.stdout.split()
     return int(count), hashed
 

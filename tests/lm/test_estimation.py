@@ -95,7 +95,7 @@ def test_a_text_that_is_too_small_is_explained(text, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"order": 10}, "expected 1 to 9"),
+        ({"order": 10}, "expected 2 to 9"),
         ({"kind": "tree"}, "expected probing or trie"),
         ({"quantise": 8}, "the kind trie"),
         ({"prune": (1, 0)}, "none below the one before"),

@@ -1,0 +1,120 @@
+"""`compgen lm`, as a user runs it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from compgen.errors import UserError
+from compgen.lm.install import PROGRAMS, program
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _programs():
+    try:
+        for name in PROGRAMS:
+            program(name)
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+def compgen(*words, stdin=None):
+    command = [sys.executable, "-m", "compgen", "lm", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, input=stdin, timeout=300)
+
+
+def good(*words, **options):
+    done = compgen(*words, **options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Texts and a model of one of them."""
+    folder = tmp_path_factory.mktemp("lm")
+    random = np.random.default_rng(0)
+    nouns, verbs = ["cat", "dog", "bird", "fish", "cow", "fox"], ["saw", "ate", "met", "heard"]
+    for name, count in (("train", 120), ("val", 60), ("test", 60)):
+        rows = [f"the {random.choice(nouns)} {random.choice(verbs)} a {random.choice(nouns)}\n" for _ in range(count)]
+        (folder / f"{name}.txt").write_text("".join(rows))
+    good("train", folder / "train.txt", "-o", folder / "base.bin", "--order", 3, "--discount-fallback")
+    return folder
+
+
+def test_train_says_what_it_counted(folder):
+    record = json.loads((folder / "base.bin.run.json").read_text())
+    assert (record["sentences"], record["order"], len(record["ngrams"])) == (120, 3, 3)
+    words = ["train", folder / "train.txt", "-o", folder / "small.arpa", "--order", 2, "--prune", "0,1"]
+    done = good(*words, "--discount-fallback")
+    assert "120 sentences, 600 tokens; n-grams" in done.stderr
+    assert (folder / "small.arpa").read_text().startswith("\\data\\")
+
+
+def test_perplexity_of_files_and_pipes(folder, tmp_path):
+    texts = [folder / "val.txt", folder / "test.txt"]
+    table = good("perplexity", folder / "base.bin", *texts).stdout
+    assert "without unknown" in table and all(figure in table for figure in ("360", "60"))
+    rows = [json.loads(line) for line in good("perplexity", folder / "base.bin", *texts, "--json").stdout.splitlines()]
+    piped = good("perplexity", folder / "base.bin", "-", "--json", stdin=texts[1].read_text())
+    assert json.loads(piped.stdout)["perplexity"] == rows[1]["perplexity"]
+    kept = ["--sentences", tmp_path / "s.tsv", "--tokens", tmp_path / "t.parquet"]
+    good("perplexity", folder / "base.bin", texts[0], *kept)
+    assert len((tmp_path / "s.tsv").read_text().splitlines()) == 61
+    assert pl.read_parquet(tmp_path / "t.parquet").height == rows[0]["tokens"] == 360
+
+
+def test_interpolate_and_use_the_mixture(folder, tmp_path):
+    other, mix = tmp_path / "other.bin", tmp_path / "mix.json"
+    good("train", folder / "train.txt", "-o", other, "--order", 2, "--discount-fallback")
+    models = [folder / "base.bin", other]
+
+    def measured(model):
+        return json.loads(good("perplexity", model, folder / "val.txt", "--json").stdout)["perplexity"]
+
+    for options in ([], ["--by-history"], ["--grid", "0.05,0.1,0.5"]):
+        done = good("interpolate", *models, "--validation", folder / "val.txt", "-o", mix, *options)
+        assert f"{measured(mix):.4f}" in done.stderr
+        if not options:
+            assert measured(mix) <= min(map(measured, models)) + 1e-6
+
+
+def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
+    words = ["augment", folder / "train.txt", "--validation", folder / "val.txt", "--test", folder / "test.txt"]
+    words += ["-o", tmp_path / "out", "--order", 3, "--discount-fallback", "--seeds", "4", "-n", 100]
+    done = good(*words)
+    assert "control, seed 4" in done.stdout and "augmented, seed 4" in done.stdout
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["verdict"] in done.stdout.replace("\n", " ")
+    trial = report["trials"][0]
+    again = good("perplexity", tmp_path / "out" / "interpolated-4.json", folder / "test.txt", "--json").stdout
+    assert json.loads(again)["perplexity"] == trial["mixture"]["test"]["perplexity"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "gone.txt", "-o", "x.bin"], "gone.txt: No such file"),
+        (["train", "train.txt", "-o", "x.bin", "--prune", "a"], "expected counts between commas"),
+        (["train", "bad.txt", "-o", "x.bin"], "bad.txt, line 2: found bytes that are not UTF-8"),
+        (["train", "tiny.txt", "-o", "x.bin"], "--discount-fallback"),
+        (["perplexity", "train.txt", "val.txt"], "not a model that KenLM can read"),
+        (["perplexity", "cut.bin", "val.txt"], "cut.bin: not a model"),
+        (["perplexity", "base.bin", "val.txt", "test.txt", "--tokens", "t.parquet"], "are for one text"),
+        (["interpolate", "base.bin", "--validation", "val.txt", "-o", "m.json"], "two models or more"),
+        (["interpolate", "base.bin", "base.bin", "--validation", "val.txt", "-o", "m.json", "--grid", "2"], "0 to 1"),
+        (["augment", "x.txt", "--validation", "x", "--test", "x", "-o", "d", "--scheme", "x"], "no scheme"),
+    ],
+)
+def test_what_cannot_be_is_one_message_and_code_2(words, message, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "bad.txt").write_bytes(b"a b\n\xff\n")
+    (folder / "tiny.txt").write_text("a b\n")
+    (folder / "cut.bin").write_bytes((folder / "base.bin").read_bytes()[:200])
+    done = compgen(*words)
+    assert done.returncode == 2
+    assert message in done.stderr.replace("\n", " ") and "Traceback" not in done.stderr
+    assert not any((folder / name).exists() for name in ("x.bin", "m.json", "t.parquet"))

@@ -1,0 +1,74 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from compgen.data.examples import Dataset
+from compgen.errors import ExhaustedError, UserError
+from compgen.geca.augmenter import Drawing
+from compgen.geca.tables import Config
+from compgen.lm.estimation import Estimation, write_sentences
+from compgen.lm.experiment import SCHEMES, Kind, experiment, summary
+from compgen.lm.mixture import Mixture, perplexity
+from compgen.lm.scoring import score_all
+
+# Names and verbs of two kinds, each of which takes its own objects: what GECA can find out and n-grams cannot.
+NAMES = [[f"{kind}{number}" for number in range(30)] for kind in ("fish", "bird")]
+DOES = [["swims", "in", "the", "sea"], ["flies", "over", "the", "wood"]]
+
+
+def sentences(count, seed):
+    random = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        kind, seen = random.integers(2), random.integers(2)
+        name = NAMES[kind][random.integers(30)]
+        made.append(["the", "old", name, *DOES[kind]] if seen else ["we", "saw", name, "that", *DOES[kind]])
+    return made
+
+
+def run(folder, training, scheme, **options):
+    texts = [write_sentences(sentences(80, seed), folder / f"{seed}.txt") for seed in (1, 2)]
+    data = Dataset.from_pairs((tokens, []) for tokens in training)
+    return experiment(data, *texts, folder / "out", scheme, Estimation(order=3, fallback=True), **options), texts
+
+
+def test_what_geca_finds_out_beats_the_control(tmp_path):
+    wide = Kind(Config(spans=1, window=3), Drawing(variants=20))
+    scheme = replace(SCHEMES["worth"], kinds=(wide,), count=300)
+    report, texts = run(tmp_path, sentences(60, 0), scheme, seeds=[0, 1])
+    assert report.gain > 0 and report.test.bootstrap_p < 0.05
+    assert report.verdict.startswith("Synthetic sentences help: ")
+    told = summary(report)
+    assert [trial["seed"] for trial in told["trials"]] == [0, 1]
+    for trial in report.trials:
+        assert trial.synthetic[0] > 0
+        kept = Mixture.open(tmp_path / "out" / f"interpolated-{trial.seed}.json")
+        again = perplexity(kept, score_all(kept.models, texts[1]))
+        assert again.including == trial.mixture["test"].including
+    made = (tmp_path / "out" / "augmented-0-0.txt").read_text().splitlines()
+    known = {" ".join(tokens) for tokens in sentences(60, 0)}
+    resampled = (tmp_path / "out" / "control-0-0.txt").read_text().splitlines()
+    assert len(made) == len(resampled) and not known & set(made) and set(resampled) <= known
+
+
+def test_synthetic_sentences_that_are_resampled_ones_do_not_help(tmp_path, monkeypatch):
+    """The control against itself: the verdict must not find a gain where there is none."""
+    training = sentences(60, 0)
+
+    def resample(_self, _count, seed):
+        random = np.random.default_rng([seed, 7])
+        return Dataset.from_pairs((training[index], []) for index in random.integers(0, len(training), 300))
+
+    monkeypatch.setattr("compgen.lm.experiment.Geca.sample", resample)
+    kind = Kind(Config(spans=1, window=3), Drawing())
+    report, _ = run(tmp_path, training, replace(SCHEMES["paper"], kinds=(kind,)), seeds=[0, 1, 2])
+    assert abs(report.gain) < 0.01
+    assert report.test.bootstrap_p > 0.001
+
+
+def test_what_cannot_be_is_said(tmp_path):
+    with pytest.raises(ExhaustedError, match="GECA"):
+        run(tmp_path, [["one", "two"], ["three", "four", "five"]] * 2, SCHEMES["paper"])
+    with pytest.raises(UserError, match="found pairs"):
+        experiment(Dataset.from_pairs([(["a"], ["b"])]), tmp_path, tmp_path, tmp_path / "x", SCHEMES["paper"])

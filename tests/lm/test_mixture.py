@@ -1,0 +1,142 @@
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from compgen.errors import DataError, UserError
+from compgen.lm.estimation import Estimation, estimate, write_sentences
+from compgen.lm.measuring import measure
+from compgen.lm.mixture import Mixture, best_of, check_vocabularies, perplexity, tuned
+from compgen.lm.scoring import Scores, score_all
+from tests.lm.naive import Arpa
+
+ASKED = ["the cat ran on the log", "a zebra sat", "", "the dog saw the mat"]
+
+
+@pytest.fixture(scope="module")
+def models(text, arpa):
+    """The trigram model, and one of the same words from other counts."""
+    other = text.with_name("other.arpa")
+    more = write_sentences([["the", "cat", "ran", "on", "the", "log"]] * 5, text.with_name("more.txt"))
+    estimate([text, more], other, Estimation(order=2, fallback=True))
+    return [arpa, other]
+
+
+@pytest.fixture
+def asked(tmp_path):
+    return write_sentences((line.split() for line in ASKED), tmp_path / "asked.txt")
+
+
+def scores_of(log10, known=None):
+    log10 = np.array(log10, dtype=np.float32)
+    known = np.zeros_like(log10, dtype=np.uint8) if known is None else np.array([known] * len(log10), dtype=np.uint8)
+    return Scores(np.array([log10.shape[1]], dtype=np.uint32), log10, np.ones_like(known), known)
+
+
+def test_a_mixture_is_the_sum_of_the_equation(models, asked):
+    mixture = Mixture(tuple(models), np.array([[0.7, 0.3]]))
+    expected = [
+        np.log(0.7 * 10**first + 0.3 * 10**second)
+        for line in ASKED
+        for first, second in zip(*(Arpa(model).sentence(line.split()) for model in models), strict=True)
+    ]
+    found = perplexity(mixture, score_all(models, asked))
+    assert found.including == pytest.approx(np.exp(-np.mean(expected)), rel=1e-5)
+    assert (found.sentences, found.tokens, found.unknown) == (4, 18, 1)
+    unknown = expected[8]  # the end of the first sentence is the 7th token, `a` the 8th, `zebra` the 9th
+    assert found.excluding == pytest.approx(np.exp(-(np.sum(expected) - unknown) / 17), rel=1e-5)
+    assert sum(map(np.sum, found.losses)) == pytest.approx(found.loss)
+
+
+def test_weights_by_history_follow_what_the_first_model_knows(models, asked):
+    scores = score_all(models, asked)
+    weights = np.stack([np.array([1 / (count + 1), 1 - 1 / (count + 1)]) for count in range(9)])
+    each = 10.0 ** scores.log10.astype(np.float64)
+    first = 1 / (scores.known[0] + 1.0)
+    assert Mixture(tuple(models), weights).probabilities(scores) == pytest.approx(
+        first * each[0] + (1 - first) * each[1]
+    )
+
+
+def test_tuning_finds_the_most_probable_weights():
+    random = np.random.default_rng(0)
+    log10 = -3 * random.random((2, 400))
+    scores = scores_of(log10)
+    found = tuned(["a", "b"], scores)
+    likelihood = [
+        np.log(Mixture((), np.array([[1 - v, v]])).probabilities(scores)).sum() for v in np.linspace(0, 1, 1001)
+    ]
+    assert np.log(found.probabilities(scores)).sum() >= max(likelihood) - 1e-6
+    assert best_of(["a", "b"], scores, [0.05, 0.1, 0.5]).weights[0, 1] == pytest.approx(
+        min([0.05, 0.1, 0.5], key=lambda v: abs(v - found.weights[0, 1])), abs=1e-9
+    )
+
+
+def test_each_history_has_its_own_weights_and_rare_ones_the_weights_of_all():
+    log10 = np.log10([[0.9] * 500 + [0.1] * 500, [0.1] * 500 + [0.9] * 500])
+    mixture = tuned(["a", "b"], scores_of(log10, [1] * 500 + [2] * 500), by_history=True)
+    assert mixture.weights.shape == (9, 2)
+    assert mixture.weights[1, 0] > 0.95 and mixture.weights[2, 1] > 0.95
+    assert mixture.weights[5] == pytest.approx([0.5, 0.5], abs=1e-3)
+    assert mixture.weights.sum(axis=1) == pytest.approx(np.ones(9))
+
+
+def test_a_saved_mixture_is_opened_from_anywhere(models, asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mixture = Mixture(tuple(models), np.array([[0.25, 0.75]]))
+    (tmp_path / "deep").mkdir()
+    mixture.save(tmp_path / "deep" / "mix.json")
+    assert not json.loads((tmp_path / "deep" / "mix.json").read_text())["models"][0].startswith("/")
+    monkeypatch.chdir("/")
+    again = Mixture.open(tmp_path / "deep" / "mix.json")
+    expected = perplexity(mixture, score_all(models, asked))
+    assert perplexity(again, score_all(again.models, asked)).including == expected.including
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not a mixture"),
+        ("{}", "not a mixture"),
+        ('{"format": "other"}', "found the format 'other'"),
+        ('{"format": "compgen mixture of n-gram models 1", "models": ["a"], "weights": [[0.5]]}', "do not sum to one"),
+        ('{"format": "compgen mixture of n-gram models 1", "models": ["a"], "weights": [[0.5, 0.5]]}', "for 1 models"),
+    ],
+)
+def test_broken_mixtures_are_refused(content, message, tmp_path):
+    (tmp_path / "mix.json").write_text(content)
+    with pytest.raises(UserError, match=message):
+        Mixture.open(tmp_path / "mix.json")
+
+
+def test_mixed_vocabularies_are_refused(models, tmp_path):
+    check_vocabularies(models)
+    text = write_sentences([["the", "zebra", "ran"]], tmp_path / "x.txt")
+    estimate([text], tmp_path / "x.arpa", Estimation(order=2, fallback=True))
+    with pytest.raises(UserError, match=r"mixed vocabularies: .*model.arpa knows 15 words, .*x.arpa 6"):
+        check_vocabularies([*models, tmp_path / "x.arpa"])
+
+
+def test_nothing_cannot_be_measured(models, tmp_path):
+    (tmp_path / "empty.txt").write_text("")
+    with pytest.raises(DataError, match="found no sentence"):
+        measure(Mixture.open(models[0]), tmp_path / "empty.txt")
+    with pytest.raises(DataError, match="no sentence to tune"):
+        tuned(models, score_all(models, tmp_path / "empty.txt"))
+    with pytest.raises(UserError, match="two models"):
+        best_of(["a"], scores_of([[-1.0]]), [1.0])
+
+
+def test_scores_of_sentences_and_tokens_are_kept(models, asked, tmp_path):
+    mixture = Mixture(tuple(models), np.array([[0.5, 0.5]]))
+    found = measure(mixture, asked, threads=2, sentences=tmp_path / "s.tsv", tokens=tmp_path / "t.parquet")
+    assert found.including == pytest.approx(perplexity(mixture, score_all(models, asked)).including)
+    rows = [line.split("\t") for line in (tmp_path / "s.tsv").read_text().splitlines()]
+    assert rows[0] == ["tokens", "unknown", "loss"]
+    assert [row[:2] for row in rows[1:]] == [["7", "0"], ["4", "1"], ["1", "0"], ["6", "0"]]
+    frame = pl.read_parquet(tmp_path / "t.parquet")
+    assert frame["sentence"].to_list() == [0] * 7 + [1] * 4 + [2] + [3] * 6
+    assert frame["position"].to_list() == [*range(7), *range(4), 0, *range(6)]
+    losses = frame.group_by("sentence", maintain_order=True).agg(-pl.col("log10").sum() * np.log(10))["log10"]
+    assert losses.to_list() == pytest.approx([float(row[2]) for row in rows[1:]], rel=1e-5)
