@@ -102,7 +102,9 @@ def train(
 
 @app.command()
 def perplexity(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model of KenLM, or a mixture (.json).")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A model of KenLM, a mixture (.json), or a recurrent one (.pt).")
+    ],
     texts: TextArgument,
     sentences: Annotated[
         Path | None, typer.Option("--sentences", metavar="OUT", help="Each sentence's tokens and loss, as TSV.")
@@ -154,7 +156,9 @@ def perplexity(
 
 @app.command()
 def interpolate(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="Models over one vocabulary.")],
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL...", help="Models over one vocabulary, recurrent ones (.pt) too.")
+    ],
     validation: Annotated[
         Path, typer.Option("--validation", metavar="TEXT", help="Sentences that the weights are chosen for.")
     ],
@@ -174,7 +178,13 @@ def interpolate(
 
     OUT names the models and is for `compgen lm perplexity`; the models stay where they are.
 
-    Example: compgen lm interpolate base.bin augmented.bin --validation val.txt -o mix.json
+    Examples:
+
+        compgen lm interpolate base.bin augmented.bin --validation val.txt -o mix.json
+
+        compgen train recombine train.txt --config rnnlm_small -o lstm.pt
+
+        compgen lm interpolate base.bin lstm.pt --validation val.txt -o mix.json
     """
     from compgen.errors import UserError
     from compgen.lm.mixture import best_of, check_vocabularies, perplexity, tuned
@@ -214,6 +224,10 @@ def augment(
         int | None, typer.Option("-n", min=1, metavar="N", help="Most synthetic sentences of a kind.")
     ] = None,
     seeds: Annotated[str, typer.Option("--seeds", metavar="S,S..", help="One run each.")] = "0,1,2",
+    partners: Annotated[
+        list[Path] | None,
+        typer.Option("--with", metavar="MODEL", help="One more model for mixture and control alike; may be repeated."),
+    ] = None,
     order: OrderOption = 5,
     fallback: FallbackOption = False,
     json: JsonOption = False,
@@ -247,6 +261,7 @@ def augment(
         chosen,
         Estimation(order, fallback=fallback),
         list(map(int, numbers)),
+        partners or [],
         watch=lambda step: console().print(step, highlight=False, markup=False),
     )
     written = {"data": data, "scheme": scheme, "order": order} | summary(report)

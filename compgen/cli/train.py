@@ -44,6 +44,7 @@ def recombine(
 
     Shipped configurations: recombine_small (two cores, long-short neighborhoods), recombine_small_around_right
     (two cores, long-long), and the paper's sizes for a GPU: recombine_scan, recombine_scan_around_right, rnnlm_scan.
+    rnnlm_small is a recurrent language model of sentences, for `compgen lm`.
 
     Example: compgen train recombine scan/jump -o recomb2.pt
     """

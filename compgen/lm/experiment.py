@@ -26,8 +26,8 @@ from compgen.evaluation.significance import Paired, paired
 from compgen.geca.augmenter import Drawing, Geca
 from compgen.geca.tables import Config
 from compgen.lm.estimation import Estimation, estimate, write_sentences
-from compgen.lm.mixture import Floats, Mixture, Perplexity, perplexity, tuned
-from compgen.lm.scoring import Scores, score_all
+from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
+from compgen.lm.scoring import score_all
 
 LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 with its two markers
 
@@ -136,6 +136,7 @@ def experiment(
     scheme: Scheme,
     estimation: Estimation | None = None,
     seeds: Sequence[int] = (0, 1, 2),
+    partners: Sequence[Path] = (),
     watch: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Run base, augmented and control models, and keep them in `folder`.
@@ -149,6 +150,7 @@ def experiment(
         scheme: how augmentation is used.
         estimation: of all models.
         seeds: one run each.
+        partners: models, of the same words, that join the mixture and the control alike: a recurrent one, say.
         watch: hears of each step.
 
     Raises:
@@ -161,7 +163,8 @@ def experiment(
     made = _Models(text, folder, estimation or Estimation(), watch)
     base = made.of("base", [])
     measured = {"validation": validation, "test": test}
-    alone = _scored([base], measured)
+    check_vocabularies([base, *partners])
+    alone = {part: score_all([base], path) for part, path in measured.items()}
     single = Mixture.open(base)
     plain = {part: perplexity(single, scores) for part, scores in alone.items()}
     augmenters = []
@@ -169,7 +172,7 @@ def experiment(
         watch("fragments and templates")
         augmenters.append(Geca(kind.config, kind.drawing).fit(training))
     trials = [
-        _trial(training, base, plain, augmenters, scheme, made, measured, seed)
+        _trial(training, [base, *partners], plain, augmenters, scheme, made, measured, seed)
         for seed in seeds
     ]  # fmt: skip
     losses = [
@@ -196,7 +199,7 @@ class _Models:
 
 def _trial(
     training: Dataset,
-    base: Path,
+    common: Sequence[Path],
     plain: dict[str, Perplexity],
     augmenters: Sequence[Geca],
     scheme: Scheme,
@@ -216,17 +219,18 @@ def _trial(
         synthetic.append([source for source, _ in augmenter.sample(scheme.count, seed).pairs()])
     most = max(map(len, synthetic))
     shared = [made.of(f"resampled-{seed}", resampled(most))] if scheme.resampled else []
-    mixture = [base, *shared]
-    control = [base, *shared]
+    mixture, control = [*common, *shared], [*common, *shared]
     for number, sentences in enumerate(synthetic):
         mixture.append(made.of(f"augmented-{seed}-{number}", sentences))
         control.append(made.of(f"control-{seed}-{number}", resampled(len(sentences))))
+    every = list(dict.fromkeys([*mixture, *control]))
+    scores = {part: score_all(every, path) for part, path in measured.items()}
     results = {}
     for name, models in (("interpolated", mixture), ("control", control)):
-        scores = _scored(models, measured)
-        best = tuned(models, scores["validation"], scheme.by_history)
+        own = {part: found.of([every.index(model) for model in models]) for part, found in scores.items()}
+        best = tuned(models, own["validation"], scheme.by_history)
         best.save(made.folder / f"{name}-{seed}.json")
-        results[name] = best, {part: perplexity(best, scores[part]) for part in measured}
+        results[name] = best, {part: perplexity(best, found) for part, found in own.items()}
     (best, gained), (_, controlled) = results["interpolated"], results["control"]
     losses: list[Floats] = [np.concatenate(side["test"].losses) for side in (gained, controlled, plain)]
     return Trial(
@@ -238,10 +242,6 @@ def _trial(
         paired(losses[0], losses[2]),
         best,
     )
-
-
-def _scored(models: Sequence[Path], texts: dict[str, Path]) -> dict[str, Scores]:
-    return {part: score_all(models, text) for part, text in texts.items()}
 
 
 def summary(report: Report) -> dict[str, Any]:

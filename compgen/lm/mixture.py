@@ -1,4 +1,4 @@
-"""Linear interpolation of n-gram models, token by token.
+"""Linear interpolation of language models, token by token.
 
     p(w | h) = sum over m of v[c(h), m] p_m(w | h),    sum over m of v[c, m] = 1
 
@@ -38,7 +38,7 @@ class Mixture:
     """Models and their weights.
 
     Attributes:
-        models: KenLM's, over one vocabulary.
+        models: KenLM's or recurrent ones, over one vocabulary.
         weights: (classes, models): one class, or one for each number of words of history, from 0.
     """
 
@@ -47,13 +47,15 @@ class Mixture:
 
     @classmethod
     def open(cls, path: Path) -> "Mixture":
-        """A mixture that was saved, or a model of KenLM's by itself.
+        """A mixture that was saved, or a model by itself.
 
         Raises:
             UserError: there is no such file, or it is a broken mixture.
         """
-        if not path.is_file():
-            raise UserError(f"{path}: no such file, expected a model of KenLM or a mixture")
+        if not path.exists():
+            raise UserError(f"{path}: no such file, expected a language model or a mixture")
+        if path.is_dir():
+            return cls((path,), np.ones((1, 1)))
         with path.open("rb") as stream:
             if stream.read(1) != b"{":
                 return cls((path,), np.ones((1, 1)))
@@ -140,7 +142,7 @@ def check_vocabularies(models: Sequence[Path]) -> None:
     for model, found in zip(models, words, strict=True):
         if found != words[0]:
             raise UserError(
-                f"mixed vocabularies: {models[0]} knows {words[0][0]:,} words, {model} {found[0]:,} or others; "
+                f"mixed vocabularies: {models[0]} knows {len(words[0]):,} words, {model} {len(found):,} or others; "
                 "estimate both from texts with the same words, for instance the second from the first's text and more"
             )
 

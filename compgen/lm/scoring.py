@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from compgen.errors import DataError, UserError
 from compgen.lm.install import plain, program
+from compgen.lm.neural import NeuralModel
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -41,6 +42,11 @@ class Scores:
         """(S) the first token of each sentence."""
         return np.cumsum(self.lengths, dtype=np.int64) - self.lengths
 
+    def of(self, models: Sequence[int]) -> "Scores":
+        """Those of some of the models."""
+        rows = list(models)
+        return Scores(self.lengths, self.log10[rows], self.matched[rows], self.known[rows])
+
     @classmethod
     def joined(cls, parts: Sequence["Scores"], models: int) -> "Scores":
         """Several texts, one after another; none is a text without sentences."""
@@ -59,7 +65,8 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterato
     """Score a text, a sentence a line and tokens between blanks, a block of lines at a time.
 
     Args:
-        models: in KenLM's binary formats or as ARPA files; none to check the text only.
+        models: in KenLM's binary formats, ARPA files, or recurrent ones (see `NeuralModel`); none to check the text
+            only.
         text: a file, perhaps compressed by gzip, or `-` for standard input.
         threads: that score.
 
@@ -67,6 +74,33 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterato
         DataError: the text is not there, or has what is not UTF-8, a control character, or a special symbol.
         UserError: a model cannot be read, or the program that scores is not installed.
     """
+    neural = {place: NeuralModel(model, threads) for place, model in enumerate(models) if is_neural(model)}
+    blocks = _scored([model for model in models if not is_neural(model)], text, threads)
+    if not neural:
+        yield from blocks
+        return
+    if str(text) == "-":
+        raise UserError("a recurrent model reads the text once more: give it as a file")
+    with _opened(text) as (stream, _):
+        for block in blocks:
+            sentences = [stream.readline().decode().split() for _ in block.lengths]
+            yield _with_neural(block, neural, sentences)
+
+
+def _with_neural(block: Scores, neural: dict[int, NeuralModel], sentences: list[list[str]]) -> Scores:
+    """A block of scores with those of recurrent models in their places; all their history is known, none is counted."""
+    found = {place: model.score(sentences) for place, model in neural.items()}
+    rows = iter(zip(block.log10, block.matched, block.known, strict=True))
+    nothing = np.zeros(int(block.lengths.sum()), dtype=np.uint8)
+    merged = [
+        (*found[place], nothing) if place in found else next(rows) for place in range(len(block.log10) + len(found))
+    ]
+    log10, matched, known = (np.stack(column) for column in zip(*merged, strict=True))
+    return Scores(block.lengths, log10, matched, known)
+
+
+def _scored(models: Sequence[Path], text: str | Path, threads: int) -> Iterator[Scores]:
+    """The same by KenLM's models alone."""
     command = [str(program("compgen-ngram")), "--threads", str(threads), *map(str, models)]
     for model in models:
         if not model.is_file():
@@ -110,17 +144,23 @@ def score_all(models: Sequence[Path], text: str | Path, threads: int = 1) -> Sco
     return Scores.joined(list(score(models, text, threads)), len(models))
 
 
-def words_of(model: Path) -> tuple[int, str]:
-    """How many words a model knows, and a hash of their set, whatever their order.
+def words_of(model: Path) -> set[str]:
+    """The words that a model knows, without symbols of its own.
 
     Raises:
         UserError: as `score`.
     """
-    done = subprocess.run([program("compgen-ngram"), "--words", model], capture_output=True, text=True, check=False)
+    if is_neural(model):
+        return NeuralModel(model).words()
+    done = subprocess.run([program("compgen-ngram"), "--words", model], capture_output=True, check=False)
     if done.returncode:
-        raise UserError(plain(done.stderr.strip()))
-    count, hashed = done.stdout.split()
-    return int(count), hashed
+        raise UserError(plain(done.stderr.decode(errors="replace").strip()))
+    return set(done.stdout.decode().split("\n")) - {"", "<s>", "</s>", "<unk>"}
+
+
+def is_neural(model: Path) -> bool:
+    """Whether a model is a recurrent one: a checkpoint, or a bundle, which is a folder."""
+    return model.suffix == ".pt" or model.is_dir()
 
 
 @contextmanager

@@ -8,8 +8,8 @@
 //   for each model: float32 log10 probability of each token; uint8 length of the n-gram that it was found with, 0 for a
 //   word that is not in the vocabulary; uint8 words of history that the model knew before it
 //
-// Without models it only checks the text. With --words it reads no text, and writes for each model the number of its
-// words and a hash of their set, on a line. Bad text and bad models are one message and exit code 2.
+// Without models it only checks the text. With --words it reads no text, and writes the words of the models, one a line.
+// Bad text and bad models are one message and exit code 2.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,7 +25,6 @@
 
 #include "lm/enumerate_vocab.hh"
 #include "lm/model.hh"
-#include "util/murmur_hash.hh"
 
 namespace {
 
@@ -224,14 +223,12 @@ void score_all(const Scorers& models, std::size_t threads) {
   }
 }
 
-// A hash of a set of words that does not depend on their order.
 class Words : public lm::EnumerateVocab {
  public:
   void Add(lm::WordIndex, const StringPiece& word) override {
-    ++count;
-    sum += util::MurmurHash64A(word.data(), word.size());
+    std::fwrite(word.data(), 1, word.size(), stdout);
+    std::fputc('\n', stdout);
   }
-  std::uint64_t count = 0, sum = 0;
 };
 
 std::unique_ptr<Scorer> load(const char* path, lm::EnumerateVocab* words) {
@@ -272,8 +269,6 @@ int main(int count, char** arguments) {
       } else if (list) {
         Words words;
         load(arguments[i], &words);
-        std::printf("%llu %016llx\n", static_cast<unsigned long long>(words.count),
-                    static_cast<unsigned long long>(words.sum));
       } else {
         models.push_back(load(arguments[i], nullptr));
       }

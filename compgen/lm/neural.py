@@ -1,0 +1,75 @@
+"""Text scored by a recurrent language model: a generator without prototypes (`compgen train recombine`, recomb0).
+
+It writes a sentence as a source, then the separator, then nothing; the sentence's end is both symbols together. A word
+that it does not know has the probability of its `<unk>`, which training never shows it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, UNK_ID, Vocabulary
+from compgen.errors import UserError
+
+BATCH = 64  # sentences scored together: of each there is a row of all words' probabilities
+
+
+class NeuralModel:
+    """A recurrent language model, from a checkpoint or a bundle."""
+
+    def __init__(self, path: Path, threads: int = 1) -> None:
+        """Open it.
+
+        Raises:
+            UserError: it cannot be used, or has prototypes.
+        """
+        from compgen.opening import open_model
+
+        self.backend, meta = open_model(path, "generator", None, "auto", threads)
+        self.vocabulary: Vocabulary = meta.vocabulary
+        if meta.pool is None or meta.pool.prototypes:
+            raise UserError(f"{path}: a generator with prototypes, expected one without (a language model)")
+
+    def score(self, sentences: Sequence[Sequence[str]]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+        """log10 of the probability of each token of some sentences, ends included; and whether it is known, 1 or 0."""
+        ids = [self._ids(words) for words in sentences]
+        ends = np.cumsum([len(words) + 1 for words in ids])
+        log10 = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.float32)
+        order = np.argsort([len(words) for words in ids], kind="stable")
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH].tolist()
+            for row, scored in zip(rows, self._batch([ids[row] for row in rows]), strict=True):
+                log10[ends[row] - len(scored) : ends[row]] = scored
+        known = np.array([token != UNK_ID for words in ids for token in (*words, EOS_ID)], dtype=np.uint8)
+        return log10, known
+
+    def words(self) -> set[str]:
+        """What it knows, but for symbols of its own."""
+        return set(self.vocabulary) - set(SPECIALS)
+
+    def _ids(self, words: Sequence[str]) -> list[int]:
+        return [self.vocabulary.encode([word])[0] if word in self.vocabulary else UNK_ID for word in words]
+
+    def _batch(self, sentences: list[list[int]]) -> list[NDArray[np.float64]]:
+        """log10 of each token of sentences of like length."""
+        from compgen.runtime.predict import advance, opening
+
+        rows = len(sentences)
+        steps = max(map(len, sentences)) + 2
+        written = np.full((rows, steps), EOS_ID, dtype=np.int64)
+        for row, words in enumerate(sentences):
+            written[row, : len(words) + 1] = [*words, SEP_ID]
+        state: dict[str, Any] = opening(self.backend, np.zeros((rows, 0, 0), dtype=np.int64), half=0)
+        found = np.zeros((rows, steps))
+        for step in range(steps):
+            token = np.full(rows, BOS_ID) if step == 0 else written[:, step - 1]
+            state, log_probs = advance(self.backend, state | {"token": token})
+            found[:, step] = log_probs[np.arange(rows), written[:, step]]
+        found /= np.log(10)
+        return [
+            np.append(found[row, : len(words)], found[row, len(words)] + found[row, len(words) + 1])
+            for row, words in enumerate(sentences)
+        ]

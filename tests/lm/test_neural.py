@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import compgen
+from compgen.data.examples import Dataset
+from compgen.errors import UserError
+from compgen.lm.estimation import write_sentences
+from compgen.lm.mixture import Mixture, check_vocabularies, perplexity, tuned
+from compgen.lm.neural import NeuralModel
+from compgen.lm.scoring import score_all, words_of
+from tests.lm.conftest import LINES
+
+torch = pytest.importorskip("torch", reason="training needs torch, the extra [train]")
+
+TINY = ["network.hidden=16", "network.embedding=8", "network.output=8", "optimisation.steps=30", "held_out=0.0"]
+
+
+@pytest.fixture(scope="module")
+def recurrent(tmp_path_factory):
+    out = tmp_path_factory.mktemp("recurrent") / "lstm.pt"
+    data = Dataset.from_pairs((line.split(), []) for line in LINES if line)
+    compgen.train_generator(data, "rnnlm_small", out, TINY, quiet=True)
+    return out
+
+
+def test_scores_are_the_network_s(recurrent):
+    from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID
+    from compgen.training.checkpoint import Checkpoint
+
+    checkpoint = Checkpoint.load(recurrent)
+    sentences = [line.split() for line in LINES] * 30  # more than a batch, of all lengths
+    log10, known = NeuralModel(recurrent).score(sentences)
+    assert len(log10) == len(known) == sum(len(words) + 1 for words in sentences) and known.all()
+    expected = []
+    for words in sentences[: len(LINES)]:
+        ids = torch.tensor([[BOS_ID, *checkpoint.vocabulary.encode(words), SEP_ID, EOS_ID]])
+        with torch.no_grad():
+            each = checkpoint.network.log_likelihood(ids, torch.zeros((1, 0, 0), dtype=torch.int64))[0].numpy()
+        expected += [*each[:-2], each[-2] + each[-1]]
+    assert log10[: len(expected)] == pytest.approx(np.array(expected) / np.log(10), abs=1e-4)
+    assert log10[: len(expected)].tolist() == pytest.approx(log10[len(expected) : 2 * len(expected)].tolist(), abs=1e-5)
+
+
+def test_unknown_words_have_the_probability_of_the_unknown_one(recurrent):
+    log10, known = NeuralModel(recurrent).score([["the", "zebra"], ["the", "yak"]])
+    assert known.tolist() == [1, 0, 1] * 2
+    assert log10[:3] == pytest.approx(log10[3:], abs=1e-6)
+
+
+def test_it_mixes_with_n_gram_models(recurrent, arpa, tmp_path):
+    check_vocabularies([arpa, recurrent])
+    assert words_of(arpa) == words_of(recurrent)
+    asked = write_sentences([["the", "cat", "ran"], ["a", "dog", "sat"]], tmp_path / "asked.txt")
+    for models in ([arpa, recurrent], [recurrent, arpa]):
+        scores = score_all(models, asked)
+        mixture = tuned(models, scores)
+        each = [
+            perplexity(Mixture((model,), np.ones((1, 1))), scores.of([i])).including for i, model in enumerate(models)
+        ]
+        assert perplexity(mixture, scores).including <= min(each) + 1e-6
+        mixture.save(tmp_path / "mix.json")
+        again = Mixture.open(tmp_path / "mix.json")
+        assert perplexity(again, score_all(again.models, asked)).tokens == 8
+    assert score_all([recurrent], asked).lengths.tolist() == [4, 4]
+
+
+def test_a_bundle_says_what_its_checkpoint_says(recurrent, tmp_path):
+    compgen.export_bundle(recurrent, tmp_path / "bundle", batches={8: 20}, quiet=True)
+    sentences = [["the", "cat", "ran"], ["a", "zebra"]]
+    bundle, checkpoint = (NeuralModel(path).score(sentences)[0] for path in (tmp_path / "bundle", recurrent))
+    assert bundle == pytest.approx(checkpoint, abs=1e-4)
+
+
+def test_what_is_no_language_model_is_refused(recurrent):
+    with pytest.raises(UserError, match="give it as a file"):
+        score_all([recurrent], "-")
+    with pytest.raises(UserError, match="a generator with prototypes"):
+        NeuralModel(Path("recomb2"))
