@@ -29,15 +29,32 @@ from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
 from compgen.lm.scoring import score_all
 
+SURE = 0.05  # a gain is believed if chance would give one less often
 LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 with its two markers
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of synthetic sentences."""
+    """One kind of synthetic sentences.
+
+    Attributes:
+        config: what GECA may cut and where it may put it.
+        variants: most sentences of a template. There are as few as give the number that is asked for: sentences of one
+            template share all but a fragment, and what they share is counted again with each.
+    """
 
     config: Config
-    drawing: Drawing
+    variants: int
+
+    def sample(self, augmenter: Geca, count: int, seed: int) -> list[list[str]]:
+        """Up to `count` sentences from an augmenter that was fitted by this kind's `config`."""
+        variants = 1
+        while True:
+            augmenter.drawing = Drawing(variants=variants)
+            made = [source for source, _ in augmenter.sample(count, seed).pairs()]
+            if len(made) == count or variants == self.variants:
+                return made
+            variants = min(2 * variants, self.variants)
 
 
 @dataclass(frozen=True)
@@ -59,15 +76,15 @@ class Scheme:
 
 SCHEMES = {
     "paper": Scheme(
-        (Kind(Config("reference", span=2, spans=1, limit=20, window=2, longest=LONGEST), Drawing(variants=1)),),
+        (Kind(Config("reference", span=2, spans=1, limit=20, window=2, longest=LONGEST), variants=1),),
         count=5000,
         resampled=False,
         by_history=False,
     ),
     "worth": Scheme(
         (
-            Kind(Config("published", span=2, spans=1, limit=20, window=1, longest=LONGEST), Drawing(variants=20)),
-            Kind(Config("published", span=2, spans=1, limit=500, window=2, longest=LONGEST), Drawing(variants=20)),
+            Kind(Config("published", span=2, spans=1, limit=20, window=1, longest=LONGEST), variants=20),
+            Kind(Config("published", span=2, spans=1, limit=500, window=2, longest=LONGEST), variants=20),
         ),
         count=100_000,
         resampled=True,
@@ -104,13 +121,13 @@ class Report:
     Attributes:
         base: perplexities of the base model, on `validation` and on `test`.
         trials: one a seed.
-        losses: the sentence losses on the test text, mean of the seeds: of the mixture and of the control.
-        test: of those means.
+        against_control, against_base: paired tests of sentence losses on the test text, mean of the seeds.
     """
 
     base: dict[str, Perplexity]
     trials: list[Trial]
-    test: Paired
+    against_control: Paired
+    against_base: Paired
 
     @property
     def gain(self) -> float:
@@ -120,12 +137,15 @@ class Report:
     @property
     def verdict(self) -> str:
         """Plain words."""
-        gain, sure = self.gain, self.test.bootstrap_p < 0.05
-        if sure and gain > 0:
+        gain, sure = self.gain, self.against_control.bootstrap_p < SURE
+        better = self.against_base.mean < 0 and self.against_base.bootstrap_p < SURE
+        if sure and gain > 0 and better:
             return f"Synthetic sentences help: {gain:.2%} below the control."
+        if sure and gain > 0:
+            return "Synthetic sentences do not help: better than the control, but not than the base model by itself."
         if sure:
             return f"Synthetic sentences harm: {-gain:.2%} above the control."
-        return f"No effect that can be told from chance ({gain:+.2%} against the control): keep the base model."
+        return f"No effect that can be told from chance ({-gain:+.2%} against the control): keep the base model."
 
 
 def experiment(
@@ -170,16 +190,19 @@ def experiment(
     augmenters = []
     for kind in scheme.kinds:
         watch("fragments and templates")
-        augmenters.append(Geca(kind.config, kind.drawing).fit(training))
+        augmenters.append(Geca(kind.config).fit(training))
     trials = [
         _trial(training, [base, *partners], plain, augmenters, scheme, made, measured, seed)
         for seed in seeds
     ]  # fmt: skip
-    losses = [
-        np.mean([np.concatenate(side["test"].losses) for side in sides], axis=0)
-        for sides in ([trial.mixture for trial in trials], [trial.control for trial in trials])
-    ]
-    return Report(plain, trials, paired(losses[0], losses[1]))
+    mixed = np.mean([_losses(trial.mixture) for trial in trials], axis=0)
+    controlled = np.mean([_losses(trial.control) for trial in trials], axis=0)
+    return Report(plain, trials, paired(mixed, controlled), paired(mixed, _losses(plain)))
+
+
+def _losses(sides: dict[str, Perplexity]) -> Floats:
+    """Of each sentence of the test text."""
+    return np.concatenate(sides["test"].losses)
 
 
 class _Models:
@@ -214,9 +237,9 @@ def _trial(
         return [known[index] for index in random.integers(0, len(known), count).tolist()]
 
     synthetic = []
-    for number, augmenter in enumerate(augmenters):
-        made.watch(f"synthetic sentences, kind {number + 1}, seed {seed}")
-        synthetic.append([source for source, _ in augmenter.sample(scheme.count, seed).pairs()])
+    for number, (kind, augmenter) in enumerate(zip(scheme.kinds, augmenters, strict=True), start=1):
+        made.watch(f"synthetic sentences, kind {number}, seed {seed}")
+        synthetic.append(kind.sample(augmenter, scheme.count, seed))
     most = max(map(len, synthetic))
     shared = [made.of(f"resampled-{seed}", resampled(most))] if scheme.resampled else []
     mixture, control = [*common, *shared], [*common, *shared]
@@ -232,7 +255,7 @@ def _trial(
         best.save(made.folder / f"{name}-{seed}.json")
         results[name] = best, {part: perplexity(best, found) for part, found in own.items()}
     (best, gained), (_, controlled) = results["interpolated"], results["control"]
-    losses: list[Floats] = [np.concatenate(side["test"].losses) for side in (gained, controlled, plain)]
+    losses = [_losses(sides) for sides in (gained, controlled, plain)]
     return Trial(
         seed,
         list(map(len, synthetic)),
@@ -266,6 +289,7 @@ def summary(report: Report) -> dict[str, Any]:
         "base": figures(report.base),
         "trials": rows,
         "gain_over_control": report.gain,
-        "test": vars(report.test),
+        "against_control": vars(report.against_control),
+        "against_base": vars(report.against_base),
         "verdict": report.verdict,
     }

@@ -5,7 +5,7 @@ import pytest
 
 from compgen.data.examples import Dataset
 from compgen.errors import ExhaustedError, UserError
-from compgen.geca.augmenter import Drawing
+from compgen.geca.augmenter import Drawing, Geca
 from compgen.geca.tables import Config
 from compgen.lm.estimation import Estimation, write_sentences
 from compgen.lm.experiment import SCHEMES, Kind, experiment, summary
@@ -34,10 +34,10 @@ def run(folder, training, scheme, **options):
 
 
 def test_what_geca_finds_out_beats_the_control(tmp_path):
-    wide = Kind(Config(spans=1, window=3), Drawing(variants=20))
+    wide = Kind(Config(spans=1, window=3), variants=20)
     scheme = replace(SCHEMES["worth"], kinds=(wide,), count=300)
     report, texts = run(tmp_path, sentences(60, 0), scheme, seeds=[0, 1])
-    assert report.gain > 0 and report.test.bootstrap_p < 0.05
+    assert report.gain > 0 and report.against_control.bootstrap_p < 0.05
     assert report.verdict.startswith("Synthetic sentences help: ")
     told = summary(report)
     assert [trial["seed"] for trial in told["trials"]] == [0, 1]
@@ -56,15 +56,28 @@ def test_synthetic_sentences_that_are_resampled_ones_do_not_help(tmp_path, monke
     """The control against itself: the verdict must not find a gain where there is none."""
     training = sentences(60, 0)
 
-    def resample(_self, _count, seed):
+    def resample(_kind, _augmenter, _count, seed):
         random = np.random.default_rng([seed, 7])
-        return Dataset.from_pairs((training[index], []) for index in random.integers(0, len(training), 300))
+        return [training[index] for index in random.integers(0, len(training), 300)]
 
-    monkeypatch.setattr("compgen.lm.experiment.Geca.sample", resample)
-    kind = Kind(Config(spans=1, window=3), Drawing())
+    monkeypatch.setattr("compgen.lm.experiment.Kind.sample", resample)
+    kind = Kind(Config(spans=1, window=3), variants=1)
     report, _ = run(tmp_path, training, replace(SCHEMES["paper"], kinds=(kind,)), seeds=[0, 1, 2])
     assert abs(report.gain) < 0.01
-    assert report.test.bootstrap_p > 0.001
+    assert report.against_control.bootstrap_p > 0.001
+
+
+def test_a_template_has_as_few_variants_as_give_the_count():
+    data = Dataset.from_pairs((tokens, []) for tokens in sentences(60, 0))
+    kind = Kind(Config(spans=1, window=3), variants=20)
+    augmenter = Geca(kind.config).fit(data)
+    few = len(augmenter.sample(None, 0))
+    augmenter.drawing = Drawing(variants=1)
+    fewest = len(augmenter.sample(None, 0))
+    assert fewest < few
+    assert len(kind.sample(augmenter, fewest, 0)) == fewest and augmenter.drawing.variants == 1
+    assert len(kind.sample(augmenter, few, 0)) == few and 1 < augmenter.drawing.variants <= 2
+    assert len(kind.sample(augmenter, 10**6, 0)) > few and augmenter.drawing.variants == 20
 
 
 def test_what_cannot_be_is_said(tmp_path):
