@@ -223,6 +223,10 @@ def augment(
     count: Annotated[
         int | None, typer.Option("-n", min=1, metavar="N", help="Most synthetic sentences of a kind.")
     ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option("--window", min=0, help="Tokens around a gap that must agree; by default the scheme's."),
+    ] = None,
     seeds: Annotated[str, typer.Option("--seeds", metavar="S,S..", help="One run each.")] = "0,1,2",
     partners: Annotated[
         list[Path] | None,
@@ -250,6 +254,9 @@ def augment(
     if scheme not in SCHEMES:
         raise UserError(f"no scheme {scheme!r}: expected {', '.join(SCHEMES)}")
     chosen = SCHEMES[scheme] if count is None else replace(SCHEMES[scheme], count=count)
+    if window is not None:
+        kinds = (replace(kind, config=replace(kind.config, window=window)) for kind in chosen.kinds)
+        chosen = replace(chosen, kinds=tuple(kinds))
     numbers = seeds.replace(",", " ").split()
     if not numbers or not all(seed.isdecimal() for seed in numbers):
         raise UserError(f"--seeds {seeds}: expected numbers between commas")
