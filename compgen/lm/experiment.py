@@ -13,7 +13,7 @@ Two schemes:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -168,7 +168,7 @@ def experiment(
         validation, test: texts, a sentence a line.
         folder: for models and texts; `interpolated-SEED.json` there are the mixtures.
         scheme: how augmentation is used.
-        estimation: of all models.
+        estimation: of all models; those with synthetic or resampled sentences may fall back on fixed discounts.
         seeds: one run each.
         partners: models, of the same words, that join the mixture and the control alike: a recurrent one, say.
         watch: hears of each step.
@@ -213,10 +213,12 @@ class _Models:
 
     def of(self, name: str, sentences: Sequence[Sequence[str]]) -> Path:
         self.watch(f"model {name}")
-        texts, out = [self.text], self.folder / f"{name}.bin"
+        texts, out, estimation = [self.text], self.folder / f"{name}.bin", self.estimation
         if sentences:
             texts.append(write_sentences(sentences, self.folder / f"{name}.txt"))
-        estimate(texts, out, self.estimation)
+            # Drawn often enough, no n-gram is left that stands once, from which discounts are estimated.
+            estimation = replace(estimation, fallback=True)
+        estimate(texts, out, estimation)
         return out
 
 
