@@ -8,17 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from compgen.errors import UserError
-from compgen.lm.install import PROGRAMS, program
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _programs():
-    try:
-        for name in PROGRAMS:
-            program(name)
-    except UserError as error:
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("kenlm")
 
 
 def compgen(*words, stdin=None):

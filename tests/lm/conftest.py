@@ -1,10 +1,8 @@
-"""Tests run KenLM's programs where they are (`make lm` builds them), and are skipped where they are not."""
+"""A text, and a model of it by KenLM's programs."""
 
 import pytest
 
-from compgen.errors import UserError
 from compgen.lm.estimation import Estimation, estimate, write_sentences
-from compgen.lm.install import PROGRAMS, program
 
 LINES = [
     "the cat sat on the mat",
@@ -18,12 +16,8 @@ LINES = [
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _programs():
-    try:
-        for name in PROGRAMS:
-            program(name)
-    except UserError as error:
-        pytest.skip(str(error))
+def _needs(kenlm):
+    """All tests here need KenLM's programs."""
 
 
 @pytest.fixture(scope="session")
