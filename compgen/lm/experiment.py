@@ -145,7 +145,11 @@ class Report:
             return "Synthetic sentences do not help: better than the control, but not than the base model by itself."
         if sure:
             return f"Synthetic sentences harm: {-gain:.2%} above the control."
-        return f"No effect that can be told from chance ({-gain:+.2%} against the control): keep the base model."
+        alone = mean(trial.control["test"].including for trial in self.trials) / self.base["test"].including - 1
+        return (
+            f"No effect that can be told from chance: {-gain:+.2%} against the control, which is {alone:+.2%} against the "
+            "base model."
+        )
 
 
 def experiment(
