@@ -147,8 +147,8 @@ class Report:
             return f"Synthetic sentences harm: {-gain:.2%} above the control."
         alone = mean(trial.control["test"].including for trial in self.trials) / self.base["test"].including - 1
         return (
-            f"No effect that can be told from chance: {-gain:+.2%} against the control, which is {alone:+.2%} against the "
-            "base model."
+            f"No effect that can be told from chance: {-gain:+.2%} against the control, which is {alone:+.2%} against "
+            "the base model."
         )
 
 
