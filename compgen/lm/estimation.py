@@ -1,6 +1,8 @@
 """Estimation of n-gram models, modified Kneser-Ney, by KenLM's lmplz."""
 
+import os
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -12,7 +14,7 @@ from typing import Any
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, writing
 from compgen.lm.install import plain, program
-from compgen.lm.scoring import score
+from compgen.lm.scoring import opened, score
 
 MAX_ORDER = 9  # with which the programs are built
 KINDS = ("probing", "trie")
@@ -78,12 +80,13 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="compgen-lm-", dir=temporary) as name:
         work = Path(name)
         text, arpa = work / "text", work / "model.arpa"
-        sentences, tokens = _gathered(texts, text)
+        with writing(work):
+            sentences, tokens = _gathered(texts, text)
         command = [lmplz, "-o", estimation.order, "-S", estimation.memory, "-T", f"{work}/", "--text", text]
         command += ["--arpa", arpa, *(["--discount_fallback"] if estimation.fallback else [])]
         command += ["--prune", *estimation.prune] if estimation.prune else []
         talk = _run(command, estimation)
-        with atomic_path(out) as made, writing(out):
+        with atomic_path(out) as made:
             if out.suffix == ".arpa":
                 made.write_bytes(arpa.read_bytes())
             else:
@@ -108,17 +111,23 @@ def write_sentences(sentences: Iterable[Sequence[str]], path: Path) -> Path:
 
 def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
     """All texts as one plain file, checked; how many sentences and tokens they have."""
-    import gzip
-
     sentences = tokens = 0
-    with goal.open("wb") as stream:
+    part = goal.with_name("part")
+    with goal.open("wb") as whole:
         for text in texts:
-            for block in score([], text):
-                sentences += len(block.lengths)
-                tokens += int(block.lengths.sum()) - len(block.lengths)
-            content = Path(text).read_bytes()
-            content = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-            stream.write(content if content.endswith(b"\n") or not content else content + b"\n")
+            with opened(text) as (source, _), part.open("wb") as copy:
+                shutil.copyfileobj(source, copy)
+            try:
+                for block in score([], part):
+                    sentences += len(block.lengths)
+                    tokens += int(block.lengths.sum()) - len(block.lengths)
+            except DataError as error:
+                raise DataError(str(error).replace(str(part), str(text))) from None
+            with part.open("rb") as stream:
+                shutil.copyfileobj(stream, whole)
+                if stream.tell():
+                    stream.seek(-1, os.SEEK_END)
+                    whole.write(b"" if stream.read() == b"\n" else b"\n")
     if not tokens:
         raise DataError(f"{', '.join(map(str, texts))}: found no word, expected sentences to estimate a model from")
     return sentences, tokens
@@ -134,7 +143,7 @@ def _run(command: Sequence[object], estimation: Estimation) -> str:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return done.stderr
-    if "BadDiscountException" in done.stderr or "discounts" in done.stderr:
+    if "BadDiscountException" in done.stderr:
         order = re.search(r"(?:for|of) (\d)-gram", done.stderr)
         which = f"of the {order[1]}-grams " if order else ""
         raise DataError(

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from compgen.data.examples import Dataset
-from compgen.errors import UserError
+from compgen.errors import DataError, UserError
 from compgen.evaluation.significance import Paired, paired
 from compgen.geca.augmenter import Drawing, Geca
 from compgen.geca.tables import Config
 from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
-from compgen.lm.scoring import score_all
+from compgen.lm.scoring import score, score_all
 
 SURE = 0.05  # a gain is believed if chance would give one less often
 LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 with its two markers
@@ -182,11 +182,13 @@ def experiment(
     """
     if any(target for _, target in training.pairs()[:1]):
         raise UserError("found pairs, expected sentences: a text file with one a line")
-    folder.mkdir(parents=True, exist_ok=True)
+    measured = {"validation": validation, "test": test}
+    for path in measured.values():  # an error now, not after the work
+        if not sum(len(block.lengths) for block in score([], path)):
+            raise DataError(f"{path}: found no sentence")
     text = write_sentences((source for source, _ in training.pairs()), folder / "training.txt")
     made = _Models(text, folder, estimation or Estimation(), watch)
     base = made.of("base", [])
-    measured = {"validation": validation, "test": test}
     check_vocabularies([base, *partners])
     alone = {part: score_all([base], path) for part, path in measured.items()}
     single = Mixture.open(base)

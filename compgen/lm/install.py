@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 
 from compgen.errors import UserError
-from compgen.files import atomic_path
+from compgen.files import atomic_path, check_writable
 
 KENLM = "0.3.0"
 PROGRAMS = ("lmplz", "build_binary", "query", "compgen-ngram")
@@ -58,6 +58,7 @@ def install(folder: Path, jobs: int | None = None, watch: Callable[[str], None] 
     for tool in ("cmake", "make", "c++"):
         if shutil.which(tool) is None:
             raise UserError(f"no {tool}: building KenLM needs {TOOLS}")
+    check_writable(folder / PROGRAMS[0])
     with tempfile.TemporaryDirectory(prefix="compgen-kenlm-") as name:
         work = Path(name)
         watch(f"KenLM {KENLM}'s source package")

@@ -34,7 +34,6 @@ def measure(
     with ExitStack() as stack:
         rows = None
         if sentences is not None:
-            stack.enter_context(writing(sentences))
             path = stack.enter_context(atomic_path(sentences))
             rows = stack.enter_context(path.open("w", encoding="utf-8"))
             rows.write("tokens\tunknown\tloss\n")
@@ -42,7 +41,8 @@ def measure(
         for number, block in enumerate(score(mixture.models, text, threads)):
             probabilities = mixture.probabilities(block)
             if parts is not None:
-                _tokens(block, probabilities, result.sentences).write_ipc(parts / f"{number:09}.arrow")
+                with writing(parts):
+                    _tokens(block, probabilities, result.sentences).write_ipc(parts / f"{number:09}.arrow")
             result.add(block, probabilities)
             if rows is not None:
                 rows.write(_sentences(block, result.losses[-1]))

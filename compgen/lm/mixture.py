@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path
 from compgen.lm.estimation import MAX_ORDER
-from compgen.lm.scoring import Scores, words_of
+from compgen.lm.scoring import Scores, is_neural, words_of
 
 Floats = NDArray[np.float64]
 FORMAT = "compgen mixture of n-gram models 1"
@@ -98,7 +98,10 @@ def tuned(models: Sequence[Path], scores: Scores, by_history: bool = False) -> M
 
     Raises:
         DataError: the text has no token.
+        UserError: `by_history` and a first model that is recurrent, which knows all history alike.
     """
+    if by_history and is_neural(models[0]):
+        raise UserError(f"{models[0]}: weights by history go by an n-gram model: name one first")
     each = np.power(10.0, scores.log10, dtype=np.float64)
     if not each.shape[1]:
         raise DataError("found no sentence to tune weights on")

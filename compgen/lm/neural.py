@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, UNK_ID, Vocabulary
+from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, UNK_ID
 from compgen.errors import UserError
 
 BATCH = 64  # sentences scored together: of each there is a row of all words' probabilities
@@ -29,13 +29,13 @@ class NeuralModel:
         from compgen.opening import open_model
 
         self.backend, meta = open_model(path, "generator", None, "auto", threads)
-        self.vocabulary: Vocabulary = meta.vocabulary
+        self.ids = {token: number for number, token in enumerate(meta.vocabulary) if number >= len(SPECIALS)}
         if meta.pool is None or meta.pool.prototypes:
             raise UserError(f"{path}: a generator with prototypes, expected one without (a language model)")
 
     def score(self, sentences: Sequence[Sequence[str]]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
         """log10 of the probability of each token of some sentences, ends included; and whether it is known, 1 or 0."""
-        ids = [self._ids(words) for words in sentences]
+        ids = [[self.ids.get(word, UNK_ID) for word in words] for words in sentences]
         ends = np.cumsum([len(words) + 1 for words in ids])
         log10 = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.float32)
         order = np.argsort([len(words) for words in ids], kind="stable")
@@ -48,10 +48,7 @@ class NeuralModel:
 
     def words(self) -> set[str]:
         """What it knows, but for symbols of its own."""
-        return set(self.vocabulary) - set(SPECIALS)
-
-    def _ids(self, words: Sequence[str]) -> list[int]:
-        return [self.vocabulary.encode([word])[0] if word in self.vocabulary else UNK_ID for word in words]
+        return set(self.ids)
 
     def _batch(self, sentences: list[list[int]]) -> list[NDArray[np.float64]]:
         """log10 of each token of sentences of like length."""

@@ -81,9 +81,10 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterato
         return
     if str(text) == "-":
         raise UserError("a recurrent model reads the text once more: give it as a file")
-    with _opened(text) as (stream, _):
+    with opened(text) as (stream, _):
         for block in blocks:
-            sentences = [stream.readline().decode().split() for _ in block.lengths]
+            # Split as bytes: like the program, at ASCII's blanks alone.
+            sentences = [[word.decode() for word in stream.readline().split()] for _ in block.lengths]
             yield _with_neural(block, neural, sentences)
 
 
@@ -105,7 +106,7 @@ def _scored(models: Sequence[Path], text: str | Path, threads: int) -> Iterator[
     for model in models:
         if not model.is_file():
             raise UserError(f"{model}: no such file, expected a model of KenLM")
-    with _opened(text) as (stream, feed):
+    with opened(text) as (stream, feed):
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE if feed else stream, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -164,8 +165,12 @@ def is_neural(model: Path) -> bool:
 
 
 @contextmanager
-def _opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
-    """The text as a stream, and whether its bytes must be passed on: a program cannot read gzip by itself."""
+def opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
+    """A text as a stream, and whether its bytes must be passed on: a program cannot read gzip by itself.
+
+    Raises:
+        DataError: it is not there, or cut short.
+    """
     if str(text) == "-":
         yield sys.stdin.buffer, False
         return

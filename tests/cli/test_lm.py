@@ -44,6 +44,12 @@ def test_train_says_what_it_counted(folder):
     assert (folder / "small.arpa").read_text().startswith("\\data\\")
 
 
+def test_train_reads_a_pipe(folder, tmp_path):
+    words = ["train", "-", "-o", tmp_path / "piped.bin", "--order", 3, "--discount-fallback"]
+    good(*words, stdin=(folder / "train.txt").read_text())
+    assert (tmp_path / "piped.bin").read_bytes() == (folder / "base.bin").read_bytes()
+
+
 def test_perplexity_of_files_and_pipes(folder, tmp_path):
     texts = [folder / "val.txt", folder / "test.txt"]
     table = good("perplexity", folder / "base.bin", *texts).stdout

@@ -1,3 +1,4 @@
+import gzip
 import os
 from pathlib import Path
 
@@ -71,6 +72,15 @@ def test_several_texts_are_one(text, arpa, tmp_path):
     found = estimate(parts, tmp_path / "model.arpa", Estimation(order=3, fallback=True))
     assert (tmp_path / "model.arpa").read_text() == arpa.read_text()
     assert (found["sentences"], found["tokens"]) == (7, sum(len(line.split()) for line in lines))
+
+
+def test_gzip_and_a_single_letter_are_texts(text, arpa, tmp_path):
+    (tmp_path / "text.gz").write_bytes(gzip.compress(text.read_bytes()))
+    (tmp_path / "one.txt").write_text("a")
+    estimate([tmp_path / "text.gz"], tmp_path / "model.arpa", Estimation(order=3, fallback=True))
+    assert (tmp_path / "model.arpa").read_text() == arpa.read_text()
+    found = estimate([tmp_path / "one.txt", text], tmp_path / "both.arpa", Estimation(order=2, fallback=True))
+    assert found["sentences"] == 8
 
 
 def test_pruning_leaves_rare_n_grams_out(text, tmp_path):

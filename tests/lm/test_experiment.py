@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compgen.data.examples import Dataset
-from compgen.errors import ExhaustedError, UserError
+from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.geca.augmenter import Drawing, Geca
 from compgen.geca.tables import Config
 from compgen.lm.estimation import Estimation, write_sentences
@@ -83,5 +83,9 @@ def test_a_template_has_as_few_variants_as_give_the_count():
 def test_what_cannot_be_is_said(tmp_path):
     with pytest.raises(ExhaustedError, match="GECA"):
         run(tmp_path, [["one", "two"], ["three", "four", "five"]] * 2, SCHEMES["paper"])
+    data = Dataset.from_pairs((tokens, []) for tokens in sentences(60, 0))
+    with pytest.raises(DataError, match=r"gone\.txt: No such file"):
+        experiment(data, tmp_path / "1.txt", tmp_path / "gone.txt", tmp_path / "x", SCHEMES["paper"])
+    assert not (tmp_path / "x").exists()
     with pytest.raises(UserError, match="found pairs"):
         experiment(Dataset.from_pairs([(["a"], ["b"])]), tmp_path, tmp_path, tmp_path / "x", SCHEMES["paper"])

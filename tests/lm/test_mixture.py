@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -75,7 +76,7 @@ def test_tuning_finds_the_most_probable_weights():
 
 def test_each_history_has_its_own_weights_and_rare_ones_the_weights_of_all():
     log10 = np.log10([[0.9] * 500 + [0.1] * 500, [0.1] * 500 + [0.9] * 500])
-    mixture = tuned(["a", "b"], scores_of(log10, [1] * 500 + [2] * 500), by_history=True)
+    mixture = tuned([Path("a"), Path("b")], scores_of(log10, [1] * 500 + [2] * 500), by_history=True)
     assert mixture.weights.shape == (9, 2)
     assert mixture.weights[1, 0] > 0.95 and mixture.weights[2, 1] > 0.95
     assert mixture.weights[5] == pytest.approx([0.5, 0.5], abs=1e-3)

@@ -73,7 +73,17 @@ def test_a_bundle_says_what_its_checkpoint_says(recurrent, tmp_path):
     assert bundle == pytest.approx(checkpoint, abs=1e-4)
 
 
-def test_what_is_no_language_model_is_refused(recurrent):
+def test_words_end_where_the_program_ends_them(recurrent, arpa, tmp_path):
+    """A blank of Unicode's is part of a word, and symbols of the network's own are words that it does not know."""
+    (tmp_path / "odd.txt").write_text("the\u00a0cat sat → on\u3000the mat\r\nthe  cat", encoding="utf-8")
+    found = score_all([arpa, recurrent], tmp_path / "odd.txt")
+    assert found.lengths.tolist() == [6, 3]
+    assert (found.matched[0] > 0).tolist() == (found.matched[1] > 0).tolist()
+
+
+def test_what_is_no_language_model_is_refused(recurrent, text):
+    with pytest.raises(UserError, match="name one first"):
+        tuned([recurrent], score_all([recurrent], text), by_history=True)
     with pytest.raises(UserError, match="give it as a file"):
         score_all([recurrent], "-")
     with pytest.raises(UserError, match="a generator with prototypes"):
