@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from compgen.cli import split as split_data
 from compgen.cli.common import DataArgument, FormatOption, OutOption, SplitOption, console
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
     from compgen.evaluation.overlap import Overlap
 
-app = typer.Typer(no_args_is_help=True, help="Data sets: list the known ones, look into any, compare, convert.")
+app = typer.Typer(no_args_is_help=True, help="Data sets: list the known ones, look into any, compare, convert, divide.")
+app.add_typer(split_data.app, name="split")
 
 
 @app.command("list")
@@ -77,7 +79,15 @@ def show(
 
 
 @app.command()
-def write(data: DataArgument, out: OutOption, split: SplitOption = None, format: FormatOption = None) -> None:
+def write(
+    data: DataArgument,
+    out: OutOption,
+    split: SplitOption = None,
+    format: FormatOption = None,
+    swap: Annotated[
+        bool, typer.Option("--swap", help="Make each source the target and each target the source.")
+    ] = False,
+) -> None:
     """Write a data set to a file, in the format that the file's suffix or --format names.
 
     Example: compgen data write scan/jump --split train -o jump-train.tsv
@@ -85,7 +95,7 @@ def write(data: DataArgument, out: OutOption, split: SplitOption = None, format:
     from compgen.data.formats import write_dataset
 
     dataset = _load(data, split)
-    write_dataset(dataset, out, format)
+    write_dataset(dataset.swapped() if swap else dataset, out, format)
     if str(out) != "-":
         console().print(f"{out}: {_sizes(dataset)}", highlight=False, markup=False, soft_wrap=True)
 

@@ -2,11 +2,12 @@
 
 import dataclasses
 import difflib
+import operator
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
-from compgen.data import cogs, downloads, scan, text2sql
+from compgen.data import cogs, downloads, scan, text2sql, unimorph
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import DataError
@@ -23,6 +24,9 @@ class Known:
     description: str
     citation: str
     splits: Mapping[str, tuple[Callable[[], Dataset], str]]
+
+
+LANGUAGES = ("arabic", "bengali", "finnish", "georgian", "navajo", "spanish", "swahili", "turkish")
 
 
 def _text2sql(file: str, folder: str, split: text2sql.Split) -> Dataset:
@@ -44,6 +48,29 @@ def _cogs_variable_free() -> Dataset:
     )
     files = {part: downloads.find(f"cogs/{part}.tsv", origin=origin) for part in cogs.PARTS}
     return cogs.read(files, "variable-free")
+
+
+def find_words(language: str, part: str) -> Path:
+    """The file of a language's words in SIGMORPHON 2018: part is train-high, train-medium, train-low, dev or test.
+
+    Raises:
+        MissingFileError: it has to be downloaded first.
+    """
+    name = f"{language}-{part}"
+    origin = "github.com/sigmorphon/conll2018, folder task1/all"
+    return downloads.find(f"sigmorphon2018/{name}", f"sigmorphon/{name}", origin=origin)
+
+
+def _words(language: str) -> Dataset:
+    parts = {
+        "train": "train-high",
+        "train-medium": "train-medium",
+        "train-low": "train-low",
+        "dev": "dev",
+        "test": "test",
+    }
+    read = (unimorph.read(find_words(language, file), split, language) for split, file in parts.items())
+    return reduce(operator.add, read)
 
 
 def _swapped(make: Callable[[], Dataset]) -> Dataset:
@@ -69,8 +96,14 @@ DATASETS: dict[str, Known] = {
         "Finegan-Dollak et al. (2018), Improving text-to-SQL evaluation methodology, ACL",
         splits={
             "sql-query": (partial(_text2sql, "geography.json", "data", "query"), "all queries"),
-            "sql-question": (partial(_text2sql, "geography.json", "data", "question"), "questions, not all queries"),
-            "logic-query": (partial(_text2sql, "geography-logic.txt", "data/non-sql-data", "query"), "all queries"),
+            "sql-question": (
+                partial(_text2sql, "geography.json", "data", "question"),
+                "questions, not all queries",
+            ),
+            "logic-query": (
+                partial(_text2sql, "geography-logic.txt", "data/non-sql-data", "query"),
+                "all queries",
+            ),
             "logic-question": (
                 partial(_text2sql, "geography-logic.txt", "data/non-sql-data", "question"),
                 "questions, not all queries",
@@ -85,6 +118,13 @@ DATASETS: dict[str, Known] = {
             "query": (partial(_text2sql, "scholar.json", "data", "query"), "all queries"),
             "question": (partial(_text2sql, "scholar.json", "data", "question"), "most questions"),
         },
+    ),
+    "sigmorphon": Known(
+        description="lemmas and tags with the inflected forms of eight languages, for most 10,000 to train on; any "
+        "other file of SIGMORPHON or UniMorph, whose names have no suffix, is read like these",
+        citation="Cotterell et al. (2018), The CoNLL-SIGMORPHON 2018 shared task: Universal morphological "
+        "reinflection, CoNLL",
+        splits={language: (partial(_words, language), "forms") for language in LANGUAGES},
     ),
     "cogs": Known(
         description="English sentences and their meanings, with the further test split gen",
@@ -106,12 +146,15 @@ def names() -> list[str]:
 def load(spec: str, format: str | None = None) -> Dataset:
     """The dataset that `spec` stands for: a file, `-` for standard input, or NAME/SPLIT such as `scan/jump`.
 
-    A file that exists wins over a name. `format` is for files whose name does not tell.
+    A file that exists wins over a name. `format` is for files whose name does not tell; those without any suffix are
+    otherwise taken for words of SIGMORPHON or UniMorph, which are published so.
 
     Raises:
         DataError: if `spec` is none of these, or the file is not as it should be, or has to be downloaded first.
     """
     name, _, split = spec.partition("/")
+    if format is None and not Path(spec).suffix and Path(spec).is_file():
+        return unimorph.read(spec)
     if spec == "-" or Path(spec).exists() or not _may_be_name(spec):
         return read_dataset(spec, format)
     if name not in DATASETS or split not in DATASETS[name].splits:

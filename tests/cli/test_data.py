@@ -173,3 +173,29 @@ def test_help_teaches_by_an_example(command):
 def test_the_commands_load_nothing_heavy_before_they_run():
     check = "import sys, compgen.cli.data; sys.exit(bool({'polars', 'torch', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_split_few_shot_writes_a_file_a_split(tmp_path):
+    rows = []
+    for tense, count in (("PST", 1000), ("FUT", 1000), ("PRS", 2000)):
+        for number in range(count):
+            lemma = "".join("abcdefgh"[number // 8**place % 8] for place in range(4))
+            rows.append(f"{lemma}\t{lemma}{tense.lower()}\tV;{tense};{number % 40}")
+    (tmp_path / "latin-train-high").write_text("\n".join(rows), encoding="utf-8")
+    result = run("split", "few-shot", tmp_path / "latin-train-high", "--hints", 4, "--seeds", 2, "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    first, second = sorted((tmp_path / "out").iterdir())
+    assert (first.name, second.name) == ("latin.hints-4.seed-0.tsv", "latin.hints-4.seed-1.tsv")
+    sizes = {"train": 1000, "validation": 100, "past": 100, "other": 100, "future": 100}
+    assert read_dataset(first).splits == sizes
+    assert read_dataset(first) != read_dataset(second)
+
+
+def test_split_lemma_and_swap(tmp_path):
+    pairs = [f"{lemma}\t{lemma}{form}\tN;{form.upper()}" for lemma in "abcdefghij" for form in "xy"]
+    (tmp_path / "words").write_text("\n".join(pairs), encoding="utf-8")
+    assert run("split", "lemma", tmp_path / "words", "-o", tmp_path / "parts.tsv").exit_code == 0
+    parts = read_dataset(tmp_path / "parts.tsv")
+    assert parts.splits == {"train": 16, "validation": 2, "test": 2}
+    assert run("write", tmp_path / "parts.tsv", "--swap", "-o", tmp_path / "analysis.tsv").exit_code == 0
+    assert read_dataset(tmp_path / "analysis.tsv") == parts.swapped()

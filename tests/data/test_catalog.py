@@ -14,7 +14,7 @@ SMALL = Dataset.from_pairs([(["jump"], ["I_JUMP"])])
 @pytest.mark.parametrize("name", names())
 def test_every_name_can_be_loaded(downloaded, name):
     parts = set(downloaded(name).splits)
-    assert {"train", "test"} <= parts <= {"train", "dev", "test", "gen"}
+    assert {"train", "test"} <= parts <= {"train", "train-medium", "train-low", "dev", "test", "gen"}
 
 
 def test_names_are_those_of_data_sets_with_their_splits():

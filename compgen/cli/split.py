@@ -1,0 +1,91 @@
+"""`compgen data split`: divide data into parts that ask for generalisation."""
+
+import functools
+import operator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console
+
+app = typer.Typer(no_args_is_help=True, help="Divide data into parts that ask for generalisation.")
+
+WordsArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORDS",
+        help="A file of words, lemma TAB form TAB tags, as SIGMORPHON and UniMorph have it, or sigmorphon/LANGUAGE.",
+        show_default=False,
+    ),
+]
+
+
+@app.command("few-shot")
+def few_shot(
+    words: WordsArgument,
+    out: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Where a file for each split goes.", file_okay=False),
+    ],
+    hints: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--hints",
+            min=1,
+            metavar="H",
+            help="Past and future words in training; may be repeated; else 4, 8, 16.",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=5, metavar="N", help="Splits of each, at most 5.")] = 5,
+) -> None:
+    """Keep all but a few past and future forms out of training (Akyürek et al. 2021): 1,000 words to train on.
+
+    FOLDER/LANGUAGE.hints-H.seed-S.tsv has the parts train, validation, past, other and future, as examples of
+    inflection (lemma and tags to form). The splits are the published ones. To learn analysis, swap their sides:
+    `compgen data write FILE --swap -o analysis.tsv`.
+
+    Example: compgen data split few-shot sigmorphon/turkish --hints 8 --seeds 2 -o splits
+    """
+    from compgen.data.catalog import find_words
+    from compgen.data.formats import write_dataset
+    from compgen.data.unimorph import dataset, language_of, read_words
+    from compgen.morphology.few_shot import HINTS, few_shot
+
+    wanted = sorted(set(hints or HINTS))
+    name, _, language = words.partition("/")
+    path = find_words(language, "train-high") if name == "sigmorphon" and not Path(words).exists() else Path(words)
+    language = language_of(path)
+    # All up to the last one wanted are made: each goes on with the random numbers of the one before.
+    made = few_shot(read_words(path), language, [count for count in sorted({*HINTS, *wanted}) if count <= max(wanted)])
+    for split in made:
+        if split.hints in wanted and split.seed < seeds:
+            parts = [dataset(part, name, language, str(path)) for name, part in split.parts.items()]
+            file = out / f"{language}.hints-{split.hints}.seed-{split.seed}.tsv"
+            write_dataset(functools.reduce(operator.add, parts), file)
+            console().print(f"{file}", highlight=False, markup=False)
+
+
+@app.command()
+def lemma(
+    data: DataArgument,
+    out: OutOption,
+    train: Annotated[float, typer.Option("--train", min=0, max=1, help="Share of the examples to train on.")] = 0.8,
+    validation: Annotated[float, typer.Option("--validation", min=0, max=1, help="Share to validate on.")] = 0.1,
+    split: SplitOption = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Let no lemma be in two of the parts train, validation and test (Goldman et al. 2022).
+
+    DATA are examples of inflection; without --split all of them are divided anew, whatever parts they had.
+
+    Example: compgen data split lemma sigmorphon/georgian --split train -o georgian.tsv
+    """
+    from compgen.data.catalog import load
+    from compgen.data.formats import write_dataset
+    from compgen.morphology.lemmas import by_lemma
+
+    whole = load(data)
+    parts = by_lemma(whole if split is None else whole.split(split), train, validation, seed)
+    write_dataset(parts, out)
+    console().print(", ".join(f"{name} {count:,}" for name, count in parts.splits.items()), highlight=False)

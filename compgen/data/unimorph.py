@@ -1,0 +1,112 @@
+"""Words with their analyses, as SIGMORPHON 2018 and UniMorph publish them: examples of inflection.
+
+A line of a file is lemma TAB form TAB tags, the tags joined by semicolons. It becomes the example
+
+    h a b l a r V IND PST 3 SG PFV  →  h a b l ó        lemma and tags to form: inflection
+
+and swapped, form to lemma and tags, one of analysis. A character is a token, a blank is the token `␣`, and a tag is a
+token. Letters are lower-cased, in Turkish and its kin with dots kept apart (I to ı, İ to i), and text is brought to
+NFC; so a token that begins with a capital or a digit is a tag, and no other is.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from compgen.data.examples import TRAIN, Dataset
+from compgen.data.formats import read_text
+from compgen.errors import DataError
+
+BLANK = "␣"
+DOTTED = ("turkish", "azeri", "azerbaijani", "crimean-tatar", "tur", "aze", "crh")  # languages with both i and ı
+_EXPECTED = "lemma TAB form TAB tags, the tags joined by semicolons"
+
+Word = tuple[str, str, tuple[str, ...]]  # lemma, form, tags
+
+
+def read_words(path: str | Path) -> list[Word]:
+    """The words of a file as they are written there: lemma, form and tags; empty lines are passed over.
+
+    Raises:
+        DataError: if there is no such file, or a line has not three columns, one of them empty; says which.
+    """
+    words = []
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        lemma, form, tags = [*line.split("\t"), "", ""][:3]
+        names = tuple(tag for tag in tags.strip().split(";") if tag)
+        if line.count("\t") != 2 or not (lemma.strip() and form.strip() and names):
+            raise DataError(f"{path}, line {number}: found {line!r:.80}, expected {_EXPECTED}")
+        words.append((lemma.strip(), form.strip(), names))
+    return words
+
+
+def read(path: str | Path, split: str = TRAIN, language: str | None = None) -> Dataset:
+    """The words of a file as examples of inflection.
+
+    `language` matters where i has two capitals; by default it is the file's name, up to the first `-` or `.` that does
+    not belong to a language's name.
+
+    Raises:
+        DataError: as `read_words`; or there is no word, or a letter cannot be told from a tag.
+    """
+    return dataset(read_words(path), split, language_of(path) if language is None else language, str(path))
+
+
+def dataset(words: Iterable[Word], split: str = TRAIN, language: str = "", name: str = "words") -> Dataset:
+    """Words as examples of inflection; `name` is what an error calls them by.
+
+    Raises:
+        DataError: there is no word, or one that `inflection` refuses.
+    """
+    pairs = []
+    for number, word in enumerate(words, start=1):
+        try:
+            pairs.append(inflection(word, language))
+        except DataError as error:
+            raise DataError(f"{name}, word {number}: {error}") from None
+    if not pairs:
+        raise DataError(f"{name}: no words: the file is empty")
+    return Dataset.from_pairs(pairs, split)
+
+
+def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
+    """A word as tokens: lemma and tags, and form.
+
+    Raises:
+        DataError: a letter of lemma or form would be read as a tag (a digit), or a tag as a letter.
+    """
+    lemma, form, tags = word
+    for text in (lemma, form):
+        for letter in characters(text, language):
+            if is_tag(letter):
+                raise DataError(f"found {letter!r} in {text!r}, expected letters: capitals and digits stand for tags")
+    for tag in tags:
+        if not is_tag(tag):
+            raise DataError(f"found the tag {tag!r}, expected tags that begin with a capital or a digit")
+    return [*characters(lemma, language), *tags], characters(form, language)
+
+
+def characters(text: str, language: str = "") -> list[str]:
+    """The tokens of a lemma or form: its characters in lower case, blanks as BLANK."""
+    if language.lower() in DOTTED:
+        text = text.replace("I", "ı").replace("İ", "i")
+    return [BLANK if letter.isspace() else letter for letter in unicodedata.normalize("NFC", text.lower())]
+
+
+def is_tag(token: str) -> bool:
+    """Whether a token is a tag and not a character of a word."""
+    return token[0].isupper() or token[0].isdigit()
+
+
+def split_tags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Lemma and tags of a source of inflection (or a target of analysis): the tags begin with the first one."""
+    first = next((place for place, token in enumerate(tokens) if is_tag(token)), len(tokens))
+    return list(tokens[:first]), list(tokens[first:])
+
+
+def language_of(path: str | Path) -> str:
+    """The language that a file is named after: `crimean-tatar` for `crimean-tatar-dev`, `tur` for `tur.txt`."""
+    return re.split(r"-(?:train|dev|test)\b|\.", Path(path).name)[0]

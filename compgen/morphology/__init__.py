@@ -1,0 +1,1 @@
+"""Morphology: words with their analyses, and the splits of them that ask for generalisation."""

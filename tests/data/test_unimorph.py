@@ -1,0 +1,64 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compgen.data.catalog import load
+from compgen.data.unimorph import dataset, inflection, is_tag, language_of, read_words, split_tags
+from compgen.errors import DataError
+
+letters = st.text(st.characters(categories=["Ll", "Lo"]), min_size=1)
+tag_names = st.text("ABPST123/.", min_size=1).filter(lambda tag: tag[0].isalnum())
+
+
+def test_a_word_is_an_example_of_inflection(tmp_path):
+    path = tmp_path / "spanish-train-low"
+    path.write_text("hablar\thabló\tV;IND;PST;3;SG;PFV\n\na la\ta las\tN;PL\n", encoding="utf-8")
+    found = load(str(path))
+    assert found.pairs() == [
+        (["h", "a", "b", "l", "a", "r", "V", "IND", "PST", "3", "SG", "PFV"], ["h", "a", "b", "l", "ó"]),
+        (["a", "␣", "l", "a", "N", "PL"], ["a", "␣", "l", "a", "s"]),
+    ]
+
+
+def test_letters_are_small_in_the_way_of_their_language_and_composed():
+    assert inflection(("Iğdır", "İzmir", ("N",)), "turkish") == (["ı", "ğ", "d", "ı", "r", "N"], list("izmir"))
+    assert inflection(("Igel", "Igels", ("N",)), "german")[1] == list("igels")
+    assert inflection((unicodedata.normalize("NFD", "é"), "e", ("V",)))[0] == ["é", "V"]
+
+
+def test_a_file_is_named_after_its_language():
+    names = ["x/turkish-train-high", "crimean-tatar-dev", "tur", "spanish-test.gz"]
+    assert [language_of(name) for name in names] == ["turkish", "crimean-tatar", "tur", "spanish"]
+
+
+@given(letters, letters, st.lists(tag_names, min_size=1))
+def test_tags_can_be_told_from_letters(lemma, form, tags):
+    source, target = inflection((lemma, form, tuple(tags)))
+    assert split_tags(source)[1] == tags
+    assert not any(map(is_tag, target))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("hablar\thabló", r"line 2: found 'hablar\\thabló', expected lemma TAB form TAB tags"),
+        ("hablar\thabló\tV\tmore", "line 2: found"),
+        ("hablar\t\tV", "line 2: found"),
+        ("hablar\thabló\t;", "line 2: found"),
+    ],
+)
+def test_a_line_with_other_columns_is_named(tmp_path, line, message):
+    (tmp_path / "words").write_text(f"a\tb\tN\n{line}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        read_words(tmp_path / "words")
+
+
+def test_what_cannot_be_told_apart_is_refused():
+    with pytest.raises(DataError, match="spanish, word 2: found '2' in 'a2', expected letters"):
+        dataset([("a", "b", ("N",)), ("a2", "b", ("N",))], name="spanish")
+    with pytest.raises(DataError, match="found the tag 'sg'"):
+        inflection(("a", "b", ("N", "sg")))
+    with pytest.raises(DataError, match="no words"):
+        dataset([])

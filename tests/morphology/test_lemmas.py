@@ -1,0 +1,28 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compgen.data.examples import Dataset
+from compgen.data.unimorph import inflection, split_tags
+from compgen.errors import DataError
+from compgen.morphology.lemmas import by_lemma
+
+
+def paradigms(lemmas, forms=4):
+    pairs = [inflection((lemma, lemma + "x" * form, ("N", str(form)))) for lemma in lemmas for form in range(forms)]
+    return Dataset.from_pairs(pairs)
+
+
+@given(st.integers(0, 100), st.lists(st.text("abcd", min_size=1), unique=True, min_size=12, max_size=60))
+def test_no_lemma_is_in_two_parts(seed, lemmas):
+    made = by_lemma(paradigms(lemmas), train=0.5, validation=0.25, seed=seed)
+    found = [{"".join(split_tags(source)[0]) for source, _ in made.split(part).pairs()} for part in made.splits]
+    assert sum(map(len, found)) == len(set().union(*found)) == len(lemmas)
+    assert abs(made.splits["train"] - len(made) / 2) <= 4
+
+
+def test_what_leaves_a_part_empty_is_refused():
+    with pytest.raises(DataError, match="leave nothing to test on"):
+        by_lemma(paradigms("abc"), 0.9, 0.1)
+    with pytest.raises(DataError, match="1 lemmas are too few"):
+        by_lemma(paradigms("a"))
