@@ -98,7 +98,7 @@ def characters(text: str, language: str = "") -> list[str]:
 
 def is_tag(token: str) -> bool:
     """Whether a token is a tag and not a character of a word."""
-    return token[0].isupper() or token[0].isdigit()
+    return token[:1].isupper() or token[:1].isdigit()
 
 
 def split_tags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:

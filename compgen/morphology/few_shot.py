@@ -112,7 +112,7 @@ def _spend(rng: np.random.RandomState, words: Sequence[Word]) -> None:
     for kind in kinds[:TRAIN]:
         same[kind] = same.get(kind, 0) + 1
     lemmas = [lemma for lemma, _, _ in words]
-    for row, found in enumerate(tag_neighbors(held, lemmas, TRAIN, REFERENCE)):
+    for row, found in enumerate(tag_neighbors(held, lemmas, TRAIN, 4, 1, REFERENCE)):
         own = int(row < TRAIN)
         excluded = same.get(kinds[row], 0) if row % 2 == 0 else own
         rng.shuffle(np.arange(TRAIN - max(own, excluded)))

@@ -251,8 +251,8 @@ def train_generator(
         raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
     sequences = as_sequences(dataset, vocabulary, config.max_tokens)
-    rows = build(sequences, len(vocabulary), config.prototypes, config.neighborhood, seed)
-    pool = compatible(sequences, len(vocabulary), rows, config.neighborhood.kind, config.sampling.length_bound)
+    rows = build(sequences, vocabulary, config.prototypes, config.neighborhood, seed)
+    pool = compatible(sequences, vocabulary, rows, config.neighborhood.kind, config.sampling.length_bound)
     training, held_out = _hold_out(rows, config, seed)
     if not len(training):
         raise DataError(f"held_out = {config.held_out} leaves none of {len(rows):,} neighborhood rows to train on")

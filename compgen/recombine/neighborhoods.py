@@ -4,12 +4,13 @@ Everything works on the distinct training sequences `source → target` as token
 (tokens mapped to characters) and set differences from products of 0/1 token incidence matrices, in blocks of rows,
 so that no pair is ever visited in Python. Similarity is 1 - lev(a, b) / max(|a|, |b|), and delta the least allowed.
 
-Two kinds, each with the choices in which paper and reference differ as options:
+Three kinds, each with the choices in which paper and reference differ as options:
 
 - long-short (eq. 20): d1 similar to d, d2 similar to what d1 lacks. The paper lets d2 cover all that is missing
   (`cover`); the reference does not ask for it, and takes the missing tokens once each, in order.
 - long-long (eq. 21): d1 and d2 both similar to d, and together they hold all its tokens. d1 differs from d by one
   token: in the paper both ways (`symmetric`), in the reference counting only what d1 lacks.
+- tags: for words with their analyses, by tags and lemmas (see `compgen.recombine.tags`).
 """
 
 from collections.abc import Iterator
@@ -21,10 +22,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
+from compgen.data.unimorph import is_tag
+from compgen.data.vocabulary import SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
+from compgen.recombine.tags import TagRule, tag_neighbors
 
 Sequences = list[list[int]]
 BLOCK = 256  # rows compared at a time: 256 x 20,000 float32 similarities are 20 MB
+
+
+Kind = Literal["long-short", "long-long", "tags"]
 
 
 class NeighborhoodConfig(BaseModel):
@@ -32,7 +39,7 @@ class NeighborhoodConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["long-short", "long-long"] = "long-short"
+    kind: Kind = "long-short"
     delta: float = Field(0.5, ge=0, lt=1, description="least similarity (dist_thresh)")
     candidates: int = Field(10, ge=1, description="long-long: how many candidates to draw for an example")
     firsts: int = Field(5, ge=1, description="first prototypes kept for an example (max_cnt_nb)")
@@ -43,6 +50,7 @@ class NeighborhoodConfig(BaseModel):
         None, ge=3, description="leave out rows with a longer sequence in them: training costs what its length costs"
     )
     nearest: bool = Field(True, description="long-long: keep the most similar candidates, not the first drawn")
+    tags: TagRule = Field(TagRule(), description="tags: how prototypes of a word are chosen")
 
 
 def incidence(sequences: Sequences, vocabulary: int) -> NDArray[np.float32]:
@@ -54,7 +62,7 @@ def incidence(sequences: Sequences, vocabulary: int) -> NDArray[np.float32]:
 
 
 def build(
-    sequences: Sequences, vocabulary: int, prototypes: int, config: NeighborhoodConfig, seed: int
+    sequences: Sequences, vocabulary: Vocabulary, prototypes: int, config: NeighborhoodConfig, seed: int
 ) -> NDArray[np.int32]:
     """Training rows (M, 1 + n): the index of an example, then those of its n prototypes.
 
@@ -62,19 +70,20 @@ def build(
     the paper's appendix B. With n > 2 further prototypes are drawn from the second prototypes of the same first one.
 
     Raises:
-        DataError: no example has any prototype.
+        DataError: no example has any prototype, or one has no tags to go by.
     """
     short = np.array([config.longest is None or len(sequence) <= config.longest for sequence in sequences])
     if prototypes == 0:
         return np.flatnonzero(short).astype(np.int32)[:, None]
     rng = np.random.default_rng([seed, 0x4E])
-    find = _long_short if config.kind == "long-short" else _long_long
+    find = {"long-short": _long_short, "long-long": _long_long, "tags": _by_tags}[config.kind]
     rows = np.array(list(find(sequences, vocabulary, config, rng)), dtype=np.int32).reshape(-1, 3)
     rows = rows[short[rows].all(axis=1)]
     if not len(rows):
         raise DataError(
-            f"no neighborhoods: none of {len(sequences)} examples has {config.kind} prototypes with similarity above "
-            f"{config.delta}; lower delta, or give more examples"
+            f"no neighborhoods: none of {len(sequences)} examples has {config.kind} prototypes"
+            + ("" if config.kind == "tags" else f" with similarity above {config.delta}; lower delta")
+            + ", or give more examples"
         )
     if prototypes == 1:
         return np.unique(rows[:, :2], axis=0)
@@ -103,7 +112,7 @@ def _pick(allowed: NDArray[np.bool_], count: int, rng: np.random.Generator) -> l
 
 
 def _long_short(
-    sequences: Sequences, vocabulary: int, config: NeighborhoodConfig, rng: np.random.Generator
+    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator
 ) -> Iterator[tuple[int, int, int]]:
     texts = [_as_text(sequence) for sequence in sequences]
     held = [frozenset(sequence) for sequence in sequences]
@@ -118,13 +127,13 @@ def _long_short(
                     pairs.append((row, first, _as_text(list(dict.fromkeys(missing)))))
     # Few distinct differences stand behind many pairs: compare each with the pool once.
     differences = sorted({difference for _, _, difference in pairs})
-    table = incidence(sequences, vocabulary)
+    table = incidence(sequences, len(vocabulary))
     matches: dict[str, NDArray[np.int64]] = {}
     for start in range(0, len(differences), BLOCK):
         block = differences[start : start + BLOCK]
         allowed = _similar(block, texts, config.delta) > 0
         if config.cover:
-            wanted = incidence([[ord(c) - 0x100 for c in text] for text in block], vocabulary)
+            wanted = incidence([[ord(c) - 0x100 for c in text] for text in block], len(vocabulary))
             allowed &= wanted @ table.T == wanted.sum(axis=1, keepdims=True)
         matches |= {text: np.flatnonzero(row) for text, row in zip(block, allowed, strict=True)}
     for example, first, difference in pairs:
@@ -135,10 +144,10 @@ def _long_short(
 
 
 def _long_long(
-    sequences: Sequences, vocabulary: int, config: NeighborhoodConfig, rng: np.random.Generator
+    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator
 ) -> Iterator[tuple[int, int, int]]:
     texts = [_as_text(sequence) for sequence in sequences]
-    table = incidence(sequences, vocabulary)
+    table = incidence(sequences, len(vocabulary))
     sizes = table.sum(axis=1)
     for start in range(0, len(texts), BLOCK):
         similarity = _similar(texts[start : start + BLOCK], texts, config.delta)
@@ -157,6 +166,42 @@ def _long_long(
             for first in range(min(config.firsts, len(drawn))):
                 for second in np.flatnonzero(covered[first])[: config.seconds].tolist():
                     yield row, int(drawn[first]), int(drawn[second])
+
+
+def _by_tags(
+    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator
+) -> Iterator[tuple[int, int, int]]:
+    lemmas, tags = tagged(sequences, vocabulary)
+    for word, found in enumerate(
+        tag_neighbors(tags, lemmas, len(sequences), config.firsts, config.seconds, config.tags)
+    ):
+        for first, seconds, fallen in zip(found.firsts, found.seconds, found.fallen, strict=True):
+            for second in seconds:
+                pair = (first, second) if not fallen or rng.random() < 0.5 else (second, first)
+                yield word, *pair
+
+
+def tagged(sequences: Sequences, vocabulary: Vocabulary) -> tuple[Sequences, NDArray[np.bool_]]:
+    """The lemma of each word of inflection, `lemma tags SEP form`, and which tokens are its tags (N, V).
+
+    Raises:
+        DataError: a source without a tag.
+    """
+    kinds = np.array([is_tag(token) for token in vocabulary])
+    kinds[: len(SPECIALS)] = False
+    tags = np.zeros((len(sequences), len(vocabulary)), dtype=bool)
+    lemmas = []
+    for row, sequence in enumerate(sequences):
+        source = sequence[: sequence.index(SEP_ID)]
+        found = [token for token in source if kinds[token]]
+        if not found:
+            raise DataError(
+                f"neighborhoods by tags need words of inflection, lemma and tags to form: found the source "
+                f"{' '.join(vocabulary.decode(source))!r}, which has no tag (a token with a capital or a digit first)"
+            )
+        tags[row, found] = True
+        lemmas.append([token for token in source if not kinds[token]])
+    return lemmas, tags
 
 
 def _extend(rows: NDArray[np.int32], prototypes: int, rng: np.random.Generator) -> NDArray[np.int32]:

@@ -8,7 +8,7 @@ and the second prototypes to each go by how little their tags differ from those 
 
     score_2(d, d1, d2) = (tags(d) != tags(d2), |tags(d1) ^ tags(d2)|)            the four least       (30)
 
-The reference does otherwise in each of them, and its ways are the options of `TagNeighborhoodConfig`: it sorts by the
+The reference does otherwise in each of them, and its ways are the options of `TagRule`: it sorts by the
 *similarity* of lemmas and so prefers the farthest (`lemma`); words of an even number have no first prototype with
 their own tags (`parity`); there is one second prototype, with other tags than d and than d1, that has all tags which d1
 lacks (`second = "cover"`), and where there is none, the first prototype and another are taken, in random order.
@@ -20,22 +20,22 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
 FAR = 1 << 20  # more than any number of tags
 
 
-@dataclass(frozen=True)
-class TagNeighborhoodConfig:
-    """How the prototypes of a word are chosen; the defaults are the paper's."""
+class TagRule(BaseModel):
+    """How prototypes of a word are chosen; the defaults are the paper's."""
 
-    firsts: int = 4
-    seconds: int = 4
-    lemma: Literal["nearest", "farthest"] = "nearest"
-    parity: bool = False
-    second: Literal["paper", "cover"] = "paper"
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lemma: Literal["nearest", "farthest"] = Field("nearest", description="of equal tags, which lemmas come first")
+    parity: bool = Field(False, description="every other word has no first prototype with its own tags")
+    second: Literal["paper", "cover"] = Field("paper", description="how second prototypes are chosen")
 
 
-REFERENCE = TagNeighborhoodConfig(firsts=4, seconds=1, lemma="farthest", parity=True, second="cover")
+REFERENCE = TagRule(lemma="farthest", parity=True, second="cover")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Neighbors:
 
 
 def tag_neighbors(
-    tags: NDArray[np.bool_], lemmas: Sequence[Sequence[object]], pool: int, config: TagNeighborhoodConfig
+    tags: NDArray[np.bool_], lemmas: Sequence[Sequence[object]], pool: int, firsts: int, seconds: int, rule: TagRule
 ) -> Iterator[Neighbors]:
     """The neighbors of each word, among the first `pool` words.
 
@@ -56,7 +56,8 @@ def tag_neighbors(
         tags: (N, T) which tags each word has, as a set.
         lemmas: the letters of each word's lemma.
         pool: how many of the words, the first, may be prototypes.
-        config: which rule.
+        firsts, seconds: how many first prototypes of a word, and second ones to each.
+        rule: which rule.
     """
     held = tags.astype(np.float32)
     sizes = held.sum(axis=1)
@@ -65,46 +66,43 @@ def tag_neighbors(
     for word in range(len(held)):
         apart = (sizes[word] + sizes[:pool] - 2 * (inside @ held[word])).astype(np.int64)  # |tags ^ tags'|
         allowed = np.arange(pool) != word
-        if config.parity and word % 2 == 0:
+        if rule.parity and word % 2 == 0:
             allowed &= apart > 0
-        firsts = _firsts(np.where(allowed, apart, FAR), letters, word, config)
-        seconds, fallen = [], []
-        for first in firsts:
+        chosen = _firsts(np.where(allowed, apart, FAR), letters, word, firsts, rule)
+        others, fallen = [], []
+        for first in chosen:
             between = (sizes[first] + sizes[:pool] - 2 * (inside @ held[first])).astype(np.int64)
             other = np.arange(pool)
             fit = (other != word) & (other != first)
-            if config.second == "cover":
+            if rule.second == "cover":
                 missing = held[word] * (1 - held[first])
                 fit &= (apart > 0) & (between > 0) & (inside @ missing == missing.sum())
                 order = np.lexsort((other, between))
             else:
                 order = np.lexsort((other, between, apart > 0))
-            found = order[fit[order]][: config.seconds].tolist()
+            found = order[fit[order]][:seconds].tolist()
             fallen.append(not found)
-            seconds.append(found or [other for other in firsts if other != first][:1])
-        yield Neighbors(firsts, seconds, fallen)
+            others.append(found or [other for other in chosen if other != first][:1])
+        yield Neighbors(chosen, others, fallen)
 
 
-def _firsts(
-    apart: NDArray[np.int64], letters: NDArray[np.int16], word: int, config: TagNeighborhoodConfig
-) -> list[int]:
+def _firsts(apart: NDArray[np.int64], letters: NDArray[np.int16], word: int, firsts: int, rule: TagRule) -> list[int]:
     """The first prototypes by score_1; words that are FAR are none."""
-    count = min(config.firsts, len(apart))
+    count = min(firsts, len(apart))
     limit = np.partition(apart, count - 1)[count - 1]
     near = np.flatnonzero((apart <= limit) & (apart < FAR))
     # Likeness is the Jaccard similarity of the multisets of letters; no letters at all are alike.
     common = np.minimum(letters[near], letters[word]).sum(axis=1)
     union = np.maximum(letters[near], letters[word]).sum(axis=1)
     alike = np.where(union > 0, common / np.maximum(union, 1), 1.0)
-    order = np.lexsort((near, alike if config.lemma == "farthest" else -alike, apart[near]))
+    order = np.lexsort((near, alike if rule.lemma == "farthest" else -alike, apart[near]))
     return [int(other) for other in near[order][:count]]
 
 
 def _letters(lemmas: Sequence[Sequence[object]]) -> NDArray[np.int16]:
     """How often each letter is in each lemma, (N, letters)."""
-    place = {
-        letter: number for number, letter in enumerate(dict.fromkeys(letter for word in lemmas for letter in word))
-    }
+    alphabet = dict.fromkeys(letter for lemma in lemmas for letter in lemma)
+    place = {letter: number for number, letter in enumerate(alphabet)}
     table = np.zeros((len(lemmas), len(place)), dtype=np.int16)
     for row, lemma in enumerate(lemmas):
         np.add.at(table[row], [place[letter] for letter in lemma], 1)

@@ -31,7 +31,7 @@ def main() -> None:
         sequences = as_sequences(dataset, vocabulary)
         began = time.perf_counter()
         chosen = load_config(RecombineConfig, config)
-        rows = build(sequences, len(vocabulary), chosen.prototypes, chosen.neighborhood, 0)
+        rows = build(sequences, vocabulary, chosen.prototypes, chosen.neighborhood, 0)
         seconds = time.perf_counter() - began
         highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(f"| {name} | {config} | {len(sequences):,} | {len(rows):,} | {seconds:.1f} | {highest:.2f} |", flush=True)

@@ -32,7 +32,7 @@ def make(kind: str = "generator", **changes: Any) -> Checkpoint:
     pool = None
     if kind == "generator":
         rows = np.array([[0, *range(1, 1 + config.memories)]], dtype=np.int32)
-        pool = compatible(SEQUENCES, len(VOCABULARY), rows, "long-short", "mean+std")
+        pool = compatible(SEQUENCES, VOCABULARY, rows, "long-short", "mean+std")
     return Checkpoint(
         kind,
         network,

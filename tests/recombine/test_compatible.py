@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from compgen.data.vocabulary import SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.recombine.compatible import compatible
 
+VOCABULARY = Vocabulary([*SPECIALS, *"abcd"])
 # Lengths 3, 4, 5 and 9.
 SEQUENCES = [[5, 3, 8], [6, 7, 3, 8], [5, 6, 7, 3, 8], [5, 6, 7, 5, 6, 7, 3, 8, 8]]
 
@@ -16,7 +18,7 @@ ROWS = np.array([[3, 2, 0], [3, 2, 0], [3, 2, 2]], dtype=np.int32)
 
 @pytest.mark.parametrize(("bound", "lengths"), [("mean", {3}), ("mean+std", {3, 4}), ("max", {3, 4, 5})])
 def test_prototypes_are_no_longer_than_in_training(bound, lengths):
-    pool = compatible(SEQUENCES, 9, ROWS, "long-short", bound)
+    pool = compatible(SEQUENCES, VOCABULARY, ROWS, "long-short", bound)
     chosen = pool.choose(0, np.arange(500))
     assert {len(SEQUENCES[second]) for second in chosen[:, 1].tolist()} == lengths
     assert {len(SEQUENCES[first]) for first in chosen[:, 0].tolist()} == {3, 4, 5}
@@ -37,13 +39,22 @@ def tuples(pool):
 @pytest.mark.parametrize("kind", ["long-short", "long-long"])
 def test_omega_is_every_pair_that_goes_together(kind):
     sequences = [[5, 6, 3, 8], [6, 7, 3, 8], [5, 7, 3, 8], [5, 3, 8], [5, 5, 3, 8], [5, 6, 7, 3, 8, 8, 8]]
-    pool = compatible(sequences, 9, np.array([[0, 1, 2]], dtype=np.int32), kind, "max")
+    pool = compatible(sequences, VOCABULARY, np.array([[0, 1, 2]], dtype=np.int32), kind, "max")
     short = range(5)  # the last is longer than any prototype of training
     lacking = {(a, b): len(set(sequences[a]) - set(sequences[b])) for a in short for b in short}
     assert tuples(pool) == {pair for pair, count in lacking.items() if count == 1 or kind == "long-short"}
 
 
 def test_more_tuples_than_can_be_drawn_are_refused():
+    letters = Vocabulary([*SPECIALS, *map(str, range(2005))])
     many = [[5, 6, 7, 3, 8 + k] for k in range(2000)]
     with pytest.raises(DataError, match="tuples of 5 prototypes from 2,000 sequences"):
-        compatible(many, 2010, np.array([[0, 1, 2, 3, 4, 5]], dtype=np.int32), "long-short", "max")
+        compatible(many, letters, np.array([[0, 1, 2, 3, 4, 5]], dtype=np.int32), "long-short", "max")
+
+
+def test_words_go_together_if_their_tags_differ_in_one_or_two():
+    vocabulary = Vocabulary([*SPECIALS, "N", "PL", "SG", "V", "a"])
+    words = [[9, 5, 6, 3, 9], [9, 5, 7, 3, 9], [9, 5, 3, 9], [9, 8, 7, 3, 9], [9, 5, 6, 3, 9, 9]]
+    pool = compatible(words, vocabulary, np.array([[0, 4, 4]], dtype=np.int32), "tags", "max")
+    tags = [set(word[1 : word.index(3)]) for word in words]
+    assert tuples(pool) == {(a, b) for a in range(5) for b in range(5) if 1 <= len(tags[a] ^ tags[b]) <= 2}

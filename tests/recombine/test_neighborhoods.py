@@ -7,14 +7,17 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from compgen.data.catalog import load
-from compgen.data.vocabulary import Vocabulary
+from compgen.data.examples import Dataset
+from compgen.data.unimorph import inflection
+from compgen.data.vocabulary import SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.recombine.generator import as_sequences
 from compgen.recombine.neighborhoods import NeighborhoodConfig, build
+from compgen.recombine.tags import TagRule
 
-VOCABULARY = 9
+VOCABULARY = Vocabulary([*SPECIALS, *"abcd"])
 token_lists = st.lists(
-    st.lists(st.integers(5, VOCABULARY - 1), min_size=1, max_size=6), min_size=2, max_size=12, unique_by=tuple
+    st.lists(st.integers(5, len(VOCABULARY) - 1), min_size=1, max_size=6), min_size=2, max_size=12, unique_by=tuple
 )
 
 
@@ -115,7 +118,7 @@ def test_a_seed_fixes_the_rows_and_no_rows_is_an_error():
 def test_scan_sizes_are_the_references(split, config, rows, examples):
     dataset = load(f"scan/{split}").split("train")
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
-    found = build(as_sequences(dataset, vocabulary), len(vocabulary), 2, NeighborhoodConfig(**config), 0)
+    found = build(as_sequences(dataset, vocabulary), vocabulary, 2, NeighborhoodConfig(**config), 0)
     assert rows[0] <= len(found) <= rows[1]
     assert examples[0] <= len(np.unique(found[:, 0])) <= examples[1]
 
@@ -128,3 +131,29 @@ def test_longest_leaves_out_rows_with_long_sequences():
         tuple(row) for row in every.tolist() if max(len(SCAN_LIKE[i]) for i in row) <= 4
     }
     assert 0 < len(short) < len(every)
+
+
+WORDS = [("abc", "V PST SG"), ("abd", "V PST PL"), ("xyz", "V PRS SG"), ("abc", "V PRS PL"), ("bcd", "V FUT SG")]
+
+
+def words_as_sequences(words=WORDS):
+    dataset = Dataset.from_pairs([inflection((lemma, lemma + "s", tuple(tags.split()))) for lemma, tags in words])
+    vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
+    return as_sequences(dataset, vocabulary), vocabulary
+
+
+def test_words_are_near_by_their_tags_and_lemmas():
+    config = NeighborhoodConfig(kind="tags", firsts=2, seconds=1)
+    found = build(*words_as_sequences(), 2, config, 0)
+    # abd, xyz and bcd are as near to abc by their tags, and xyz is the farthest of them by its letters.
+    assert [row.tolist()[1:] for row in found if row[0] == 0] == [[1, 3], [4, 2]]
+    assert {row[0] for row in found.tolist()} == set(range(5))
+    with pytest.raises(DataError, match=r"found the source 'a b c', which has no tag"):
+        build(*words_as_sequences([*WORDS, ("abc", "")]), 2, config, 0)
+
+
+def test_a_pair_that_had_to_be_made_up_comes_in_either_order():
+    config = NeighborhoodConfig(kind="tags", firsts=2, tags=TagRule(second="cover"))
+    alike = [("abc", "V PST"), ("abd", "V PST"), ("xyz", "V PST")]  # no second prototype has other tags
+    rows = [build(*words_as_sequences(alike), 2, config, seed) for seed in range(9)]
+    assert {tuple(row[0]) for row in rows} == {(0, 1, 2), (0, 2, 1)}

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from compgen.recombine.tags import REFERENCE, TagNeighborhoodConfig, tag_neighbors
+from compgen.recombine.tags import REFERENCE, TagRule, tag_neighbors
 
 NAMES = ["V", "PST", "PRS", "FUT", "SG", "PL"]
 WORDS = [
@@ -15,28 +15,28 @@ WORDS = [
 ]
 
 
-def table(words=WORDS):
-    return np.array([[name in tags.split() for name in NAMES] for _, tags in words])
+def table():
+    return np.array([[name in tags.split() for name in NAMES] for _, tags in WORDS])
 
 
-def neighbors(config, words=WORDS, pool=None):
-    return list(tag_neighbors(table(words), [lemma for lemma, _ in words], pool or len(words), config))
+def neighbors(rule, firsts=4, seconds=4, pool=None):
+    return list(tag_neighbors(table(), [lemma for lemma, _ in WORDS], pool or len(WORDS), firsts, seconds, rule))
 
 
 def test_first_prototypes_have_the_nearest_tags_and_then_the_nearest_lemmas():
-    found = neighbors(TagNeighborhoodConfig())[0]
+    found = neighbors(TagRule())[0]
     assert found.firsts == [1, 2, 3, 4]  # abd before xyz, of the same tags; abc V PST PL before abc V PRS SG, by place
 
 
 def test_second_prototypes_share_the_words_tags_or_else_are_near_the_first():
-    found = neighbors(TagNeighborhoodConfig(firsts=3, seconds=2))[0]
+    found = neighbors(TagRule(), 3, 2)[0]
     assert found.firsts == [1, 2, 3]
     assert found.seconds == [[2, 3], [1, 3], [1, 2]]
     assert not any(found.fallen)
 
 
 def test_the_reference_sorts_by_likeness_of_lemmas_and_bars_the_words_own_tags_by_turns():
-    even, odd = neighbors(REFERENCE)[:2]
+    even, odd = neighbors(REFERENCE, 4, 1)[:2]
     assert even.firsts == [3, 4, 6, 5]
     assert odd.firsts[:2] == [2, 0]
     # A second has other tags than word and first, and those that the first lacks: PST and SG, where no third has both.
@@ -45,14 +45,14 @@ def test_the_reference_sorts_by_likeness_of_lemmas_and_bars_the_words_own_tags_b
 
 
 def test_only_training_words_are_prototypes():
-    found = neighbors(TagNeighborhoodConfig(), pool=3)
+    found = neighbors(TagRule(), pool=3)
     assert all(set(one.firsts) <= {0, 1, 2} for one in found)
     assert len(found) == len(WORDS)
 
 
-@pytest.mark.parametrize("config", [TagNeighborhoodConfig(), REFERENCE])
-def test_no_word_is_its_own_prototype(config):
-    for word, found in enumerate(neighbors(config)):
+@pytest.mark.parametrize("rule", [TagRule(), REFERENCE])
+def test_no_word_is_its_own_prototype(rule):
+    for word, found in enumerate(neighbors(rule)):
         assert word not in found.firsts
         for first, seconds in zip(found.firsts, found.seconds, strict=True):
             assert not {word, first} & set(seconds)

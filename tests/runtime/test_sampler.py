@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from compgen.data.vocabulary import SPECIALS, Vocabulary
 from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
@@ -12,6 +13,7 @@ from compgen.runtime import random
 from compgen.runtime.filters import Filter, FilterConfig, Training
 from compgen.runtime.sampler import draws
 
+VOCABULARY = Vocabulary([*SPECIALS, *"abcdef"])
 SEQUENCES = [[5, 6, 3, 8, 9], [6, 3, 9], [5, 3, 8], [7, 5, 3, 10, 8], [7, 3, 10], [5, 7, 3, 8, 10]]
 
 
@@ -22,7 +24,7 @@ def setting(**changes):
     for parameter in network.parameters():
         parameter.data += 0.3 * torch.randn_like(parameter)
     rows = np.array([[0, *range(1, 1 + network.memories)]], dtype=np.int32)
-    return TorchBackend(network), compatible(SEQUENCES, 11, rows, "long-short", "mean+std")
+    return TorchBackend(network), compatible(SEQUENCES, VOCABULARY, rows, "long-short", "mean+std")
 
 
 def take(backend, pool, **changes):
@@ -116,7 +118,7 @@ def test_a_failing_backend_is_reported_and_closing_stops_the_workers():
 
 def test_pool_draws_uniformly_from_what_goes_together():
     sequences = [[5, 6, 3, 8], [5, 3, 8], [6, 3, 8], [5, 6, 7, 3, 8], [7, 3, 8]]
-    pool = compatible(sequences, 11, np.array([[0, 3, 3]], dtype=np.int32), "long-long", "mean")
+    pool = compatible(sequences, VOCABULARY, np.array([[0, 3, 3]], dtype=np.int32), "long-long", "mean")
     sets = [set(sequence) for sequence in sequences]
     wanted = {(i, j) for i in range(5) for j in range(5) if len(sets[i] - sets[j]) == 1}
     assert pool.total == len(wanted)
