@@ -18,7 +18,7 @@ from compgen.export.assemble import HALVES
 from compgen.export.int8 import activations, in_integers, probed, quantised
 from compgen.export.onnx_graphs import save_graphs
 from compgen.export.onnx_sampler import sampler
-from compgen.export.step_weights import step_weights
+from compgen.export.step_weights import own_step, step_weights
 from compgen.export.verify import Runner, Task, Written, judge, one_thread, require, task
 from compgen.models.backend import TorchBackend
 from compgen.progress import Progress
@@ -44,10 +44,15 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
         The bundle as it is now; its manifest still lists no files and no parity.
 
     Raises:
-        BundleError: a predictor, another dtype, or a network with no product large enough.
+        BundleError: a predictor, another dtype, a network with no product large enough, or one that looks at what it
+            writes or copies by a gate.
     """
     if checkpoint.kind != "generator":
         raise BundleError(f"int8 is for generators, which are sampled by the million; this is a {checkpoint.kind}")
+    if not own_step(checkpoint.network):
+        raise BundleError(
+            "int8 is for networks that copy from prototypes alone, by one softmax (mixing = joint, own = 0)"
+        )
     if bundle.manifest.shape.dtype != "float32":
         raise BundleError(f"int8 is made from float32 weights, found {bundle.manifest.shape.dtype}")
     models = {name: onnx.load(bundle.path / name) for name in bundle.manifest.graphs if name != SAMPLER}

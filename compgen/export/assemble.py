@@ -9,7 +9,7 @@ from safetensors.numpy import save
 from compgen import __version__
 from compgen.errors import BundleError
 from compgen.export.onnx_graphs import write_graphs
-from compgen.export.step_weights import step_weights
+from compgen.export.step_weights import own_step, step_weights
 from compgen.export.torchscript import write_script
 from compgen.files import sha256
 from compgen.runtime.bundle import MANIFEST, POOL, SCRIPT, STEP_WEIGHTS, VOCABULARY, Bundle, FileEntry, Manifest, State
@@ -44,7 +44,8 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
     network = checkpoint.network.eval()
     graphs = write_graphs(network, HALVES[checkpoint.kind], folder)
     write_script(network, HALVES[checkpoint.kind], folder / SCRIPT)
-    (folder / STEP_WEIGHTS).write_bytes(save(step_weights(network)))
+    if own_step(network):
+        (folder / STEP_WEIGHTS).write_bytes(save(step_weights(network)))
     vocabulary = list(checkpoint.vocabulary.tokens)
     (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
     if checkpoint.pool is not None:
@@ -61,7 +62,7 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
             "prototypes": network.memories,
             "max_length": checkpoint.max_length,
             "sampling": {"temperature": [0.0, 0.0]} | checkpoint.sampling,
-            "shape": State.model_validate({"hidden": network.hidden, "output": network.output, "dtype": dtype}),
+            "shape": State.model_validate({"hidden": network.hidden, "output": network.carried, "dtype": dtype}),
             "graphs": graphs,
             "files": {},
             "parity": [],

@@ -107,7 +107,7 @@ def _start(network: Network) -> Part:
 def _step(network: Network) -> Part:
     decoding = DecodingStep(network).eval()
     state: Sizes = ["B", network.hidden]
-    fed: Sizes = ["B", network.output]
+    fed: Sizes = ["B", network.carried]
     inputs: dict[str, Sizes] = {
         "token": ["B"],
         "hidden": state,

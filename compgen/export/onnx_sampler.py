@@ -72,7 +72,7 @@ def sampler(models: dict[str, Any], network: Network, half: int) -> Any:
         "step/token": (_filled(outer, np.array([BOS]), rows), INT, []),
         "step/hidden": (hidden, kind, [network.hidden]),
         "step/cell": (cell, kind, [network.hidden]),
-        "step/fed": (_filled(outer, np.zeros(1, dtype), rows, network.output), kind, [network.output]),
+        "step/fed": (_filled(outer, np.zeros(1, dtype), rows, network.carried), kind, [network.carried]),
         "step/half": (_filled(outer, np.array([half]), rows), INT, []),
         "done": (_filled(outer, np.zeros(1, bool), rows), BOOL, []),
         "score": (_filled(outer, np.zeros(1, dtype), rows), kind, []),

@@ -10,6 +10,11 @@ from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
 
 
+def own_step(network: Network) -> bool:
+    """Whether the C++ runner's own step can decode this network; else it runs the step's graph."""
+    return network.own is None and (network.mixture is None or network.mixture.kind == "joint")
+
+
 def step_weights(network: Network) -> dict[str, NDArray[np.floating[Any]]]:
     """Matrices as they multiply a row from the right; what a token gives is looked up, see `DecodingStep`.
 

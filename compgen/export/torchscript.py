@@ -22,7 +22,7 @@ class Sampler(nn.Module):
     def __init__(self, network: Network, half: int) -> None:
         super().__init__()
         self.decoding = DecodingStep(network)
-        self.hidden, self.output, self.memories = network.hidden, network.output, network.memories
+        self.hidden, self.carried, self.memories = network.hidden, network.carried, network.memories
         self.begin, self.end, self.first_half = BOS, EOS, half
 
     @torch.jit.export
@@ -72,7 +72,7 @@ class Sampler(nn.Module):
         if self.memories > 0:
             keys, values, final = self.decoding.network.recall(memory_tokens)
             hidden, cell = self.start(final)
-        fed = torch.zeros((rows, self.output), dtype=uniforms.dtype, device=device)
+        fed = torch.zeros((rows, self.carried), dtype=uniforms.dtype, device=device)
         token = torch.full((rows,), self.begin, dtype=torch.int64, device=device)
         half = torch.full((rows,), self.first_half, dtype=torch.int64, device=device)
         done = torch.zeros(rows, dtype=torch.bool, device=device)

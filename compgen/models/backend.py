@@ -20,7 +20,7 @@ class TorchBackend:
         self.device = device
         self.decoding = DecodingStep(network).to(device).eval()
         dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
-        self.shape = Shape(network.hidden, network.output, dtype)
+        self.shape = Shape(network.hidden, network.carried, dtype)
         self.loop = TorchLoop(network, device) if device != "cpu" else None
 
     def _tensor(self, array: NDArray[Any]) -> torch.Tensor:

@@ -20,7 +20,13 @@ class NetworkConfig(BaseModel):
     output: int = Field(64, ge=1, description="size of the combined output u, which input feeding returns")
     feed: bool = Field(True, description="feed u back as input (needs a step-by-step loop in training)")
     tied: bool = Field(True, description="output matrix = embedding matrix (needs output = embedding)")
-    copying: bool = Field(True, description="joint softmax over vocabulary and memory positions (appendix A.3)")
+    copying: bool = Field(True, description="copy from memories, and from what is written if `own`")
+    mixing: Literal["joint", "gate", "word"] = Field(
+        "joint",
+        description="how copying is weighed against writing: one softmax over both (appendix A.3), a gate (equations "
+        "16 and 17), or the probability of a word <copy> (the reference on morphology)",
+    )
+    own: int = Field(0, ge=0, description="attend to the last so many tokens written (equations 10 and 12); 0 for none")
     encoder_shared: bool = Field(True, description="one encoder for all memories (reference) or one each (paper)")
     initial: Literal["zeros", "encoder"] = Field("zeros", description="first decoder state")
     embedding_dropout: float = Field(0.5, ge=0, lt=1)
@@ -44,10 +50,12 @@ class NetworkConfig(BaseModel):
     def _agrees(self) -> Self:
         if self.tied and self.output != self.embedding:
             raise ValueError(f"tied needs output = embedding, found output {self.output}, embedding {self.embedding}")
-        if self.memories == 0 and (self.copying or self.feed or self.initial == "encoder"):
+        if self.memories == 0 and (self.feed or self.initial == "encoder" or (self.copying and not self.own)):
             raise ValueError(
                 "memories = 0 leaves nothing to copy, attend to or start from: set copying and feed to false"
             )
+        if self.mixing != "joint" and not self.copying:
+            raise ValueError(f"mixing = {self.mixing} weighs copying against writing: set copying to true")
         if self.token_dropout and not self.copying:
             raise ValueError("token_dropout needs copying: an unknown token can only be copied")
         return self

@@ -67,7 +67,9 @@ class DecodingStep(nn.Module):
 
         Args:
             token, position, half: (B) ids, step numbers from 0, and 0 before the separator was written, 1 after.
-            hidden, cell, fed: (B, H), (B, H), (B, F), the network's state; fed is its last output u.
+            hidden, cell: (B, H), the LSTM's state.
+            fed: (B, network.carried), what else the step before has left, at first zeros: its output u (F), and if the
+                network looks at what it writes, a ring of the last tokens written, each with its note.
             uniform: (B) numbers in [0, 1).
             temperature: (2), of the source half and of the target half.
             keys, values, memory_tokens: (B, n, T, A), (B, n, T, A), (B, n, T).
@@ -76,11 +78,22 @@ class DecodingStep(nn.Module):
             next token (B), log-probabilities (B, V) before bans and temperature, next half (B), next hidden, cell, fed.
         """
         network = self.network
+        tokens, step = memory_tokens.flatten(1), position.unsqueeze(1)
+        carried, notes, noted = fed[:, network.output :], keys, step > 0  # without a ring these have no part
+        if network.window > 0:
+            # The token read is what the state before this step has written; at first there is none.
+            place = torch.arange(network.window, device=token.device).unsqueeze(0)
+            here = (place == (step - 1) % network.window) & (step > 0)
+            read = torch.cat([token.to(fed.dtype).unsqueeze(1), network.note(hidden)], dim=1)
+            ring = torch.where(here.unsqueeze(2), read.unsqueeze(1), carried.reshape(-1, network.window, network.kept))
+            written = ring[:, :, 0].to(torch.int64)
+            tokens = torch.cat([tokens, written], dim=1) if network.memories > 0 else written
+            carried, notes, noted = ring.flatten(1), ring[:, :, 1:], (place < step).unsqueeze(1)
         hidden, cell, u, scores = network.advance(
             self.token_gates[token], self.token_queries[token], self.state_gates, self.state_queries,
-            hidden, cell, fed, keys, values, memory_tokens != self.pad, position.unsqueeze(1),
+            hidden, cell, fed[:, : network.output], keys, values, memory_tokens != self.pad, step, notes, noted,
         )  # fmt: skip
-        log_probs = network.merge(network.write(u)[:, 0], scores, memory_tokens)
+        log_probs = network.merge(network.slots(hidden.unsqueeze(1), u, scores)[:, 0], tokens)
         banned = self.banned[(position == 0).to(torch.int64)]
         allowed = torch.where(banned, torch.full_like(log_probs, self.low), log_probs)
         warmth = temperature[half].unsqueeze(1)  # (B, 1)
@@ -90,4 +103,5 @@ class DecodingStep(nn.Module):
         drawn = (cdf <= edge).to(torch.int64).sum(dim=1).clamp(max=log_probs.shape[1] - 1)
         chosen = torch.where(warmth[:, 0] > 0, drawn, allowed.argmax(dim=1))
         half = torch.maximum(half, (chosen == self.separator).to(torch.int64))
-        return chosen, log_probs, half, hidden, cell, u[:, 0]
+        following = torch.cat([u[:, 0], carried], dim=1) if network.window > 0 else u[:, 0]
+        return chosen, log_probs, half, hidden, cell, following

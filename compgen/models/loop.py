@@ -70,7 +70,7 @@ class TorchLoop:
             "token": torch.full((rows,), BOS, **whole),
             "hidden": hidden,
             "cell": cell,
-            "fed": torch.zeros((rows, network.output), **real),
+            "fed": torch.zeros((rows, network.carried), **real),
             "position": torch.zeros(rows, **whole),
             "half": torch.zeros(rows, **whole),
             "temperature": temperature,

@@ -5,7 +5,8 @@ while it attends to one memory, the source. Both are this class with another con
 export by the same code. `advance` is one step of the decoder, in decoding (`compgen.models.decoding`) and, with input
 feeding, in training; without input feeding training takes the LSTM over all steps at once.
 
-Symbols: B batch, n memories, T memory tokens, L decoder steps, V vocabulary, H hidden, F size of the output u.
+Symbols: B batch, n memories, T memory tokens, L decoder steps, V vocabulary, H hidden, F size of the output u, S tokens
+written that a step may look at, A attention size.
 """
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from compgen.models.attention import MASKED, Attention
 from compgen.models.config import NetworkConfig
+from compgen.models.copying import Mixture, OwnAttention
 from compgen.models.encoder import Encoder
 from compgen.models.init import init_lstm
 
@@ -28,7 +30,7 @@ class Network(nn.Module):
     def __init__(self, config: NetworkConfig, vocabulary: int) -> None:
         super().__init__()
         c = config
-        self.memories, self.feed, self.copying = c.memories, c.feed, c.copying
+        self.memories, self.feed, self.copying, self.window = c.memories, c.feed, c.copying, c.own
         self.hidden, self.output, self.vocabulary = c.hidden, c.output, vocabulary
         self.pad = PAD  # an attribute, because TorchScript does not read a module's globals
         self.write_dropout, self.token_dropout = c.write_dropout, c.token_dropout
@@ -47,7 +49,13 @@ class Network(nn.Module):
                 c.memories, c.hidden + read, 2 * c.encoder_hidden, c.attention, c.positions, c.activation
             )
         self.bridge = nn.Linear(2 * c.encoder_hidden, 2 * c.hidden) if c.initial == "encoder" else None
-        self.combine = nn.Linear(c.hidden + c.memories * c.attention, c.output)
+        self.own: OwnAttention | None = OwnAttention(c.hidden, c.attention) if c.own else None
+        sources = c.memories + (c.own > 0)
+        self.mixture: Mixture | None = Mixture(c.mixing, c.hidden, c.output, sources) if c.copying else None
+        # What a step hands to the next beside the LSTM's state: u, and of each token written itself and its note.
+        self.kept = 1 + c.attention
+        self.carried = c.output + c.own * self.kept
+        self.combine = nn.Linear(c.hidden + sources * c.attention, c.output)
         self.project = None if c.tied else nn.Linear(c.output, vocabulary)
         self.embedding_dropout = nn.Dropout(c.embedding_dropout)
         self.output_dropout = nn.Dropout(c.output_dropout)
@@ -157,7 +165,9 @@ class Network(nn.Module):
         values: Tensor,
         inside: Tensor,
         step: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        notes: Tensor,
+        noted: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
         """One step of the decoder.
 
         Args:
@@ -168,28 +178,61 @@ class Network(nn.Module):
             keys, values: (B, n, T, A) from `recall`.
             inside: (B, n, T), true where a memory has a token.
             step: (B, 1) or (1, 1), the number of this step, from 0.
+            notes, noted: (B, S, A) and (B, 1, S) or (1, 1, S), see `attend`.
 
         Returns:
-            new hidden, cell (B, H), the output u (B, 1, F) and copy scores (B, n, 1, T).
+            new hidden, cell (B, H), the output u (B, 1, F) and copy scores, of each source (B, 1, T) or (B, 1, S).
         """
         state = torch.cat([fed, hidden], dim=1) if self.feed else hidden
         hidden, cell = lstm_cell(torch.addmm(gates, state, state_gates), cell)
         if self.attention is not None:
             state = torch.cat([fed, hidden], dim=1) if self.feed else hidden
             query = torch.addmm(query, state, state_queries)
-        u, scores = self.attend(hidden.unsqueeze(1), query.unsqueeze(1), keys, values, inside, step)
+        u, scores = self.attend(hidden.unsqueeze(1), query.unsqueeze(1), keys, values, inside, step, notes, noted)
         return hidden, cell, u, scores
 
     def attend(
-        self, hidden: Tensor, query: Tensor, keys: Tensor, values: Tensor, inside: Tensor, step: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Combine LSTM states (B, L, H) with what queries (B, L, nA) find: u (B, L, F), copy scores (B, n, L, T)."""
-        dropped = self.output_dropout(hidden)
+        self,
+        hidden: Tensor,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        inside: Tensor,
+        step: Tensor,
+        notes: Tensor,
+        noted: Tensor,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Combine LSTM states (B, L, H) with what they find in memories and in what is written.
+
+        Args:
+            hidden, query: (B, L, H) and (B, L, nA).
+            keys, values, inside, step: as for `advance`, step (B, L) or (1, L).
+            notes: (B, S, A) of tokens written, from `note`; without `own` it has no part.
+            noted: (B, L, S) or (1, L, S), which of them a step may look at.
+
+        Returns:
+            u (B, L, F), and copy scores of each memory (B, L, T), then of what is written (B, L, S).
+        """
+        found = [self.output_dropout(hidden)]
+        scores: list[Tensor] = []
         attention = self.attention
         if attention is not None:
-            context, scores = attention(attention.queries(query), keys, values, inside, step)
-            return self.combine(torch.cat([dropped, context], dim=2)), scores
-        return self.combine(dropped), torch.zeros((hidden.shape[0], 0, hidden.shape[1], 0), device=hidden.device)
+            context, each = attention(attention.queries(query), keys, values, inside, step)
+            found.append(context)
+            scores.extend([each[:, slot] for slot in range(self.memories)])
+        own = self.own
+        if own is not None:
+            context, score = own(hidden, notes, noted)
+            found.append(context)
+            scores.append(score)
+        return self.combine(torch.cat(found, dim=2)), scores
+
+    def note(self, hidden: Tensor) -> Tensor:
+        """What is kept of the states (..., H) that write tokens, to look at later: (..., A)."""
+        own = self.own
+        assert own is not None, "only a network that looks at what it writes notes it"
+        noted: Tensor = own.note(hidden)
+        return noted
 
     def write(self, u: Tensor) -> Tensor:
         """Vocabulary logits (B, L, V) of outputs u (B, L, F)."""
@@ -199,28 +242,38 @@ class Network(nn.Module):
             return logits
         return torch.matmul(u, self.embedding.weight.t())
 
-    def merge(self, logits: Tensor, scores: Tensor, memory_tokens: Tensor) -> Tensor:
+    def slots(self, hidden: Tensor, u: Tensor, scores: list[Tensor]) -> Tensor:
+        """Log-probabilities of words and copies: (B, L, V) and behind them, if it copies, those of each source's slots.
+
+        Args:
+            hidden, u: (B, L, H), (B, L, F).
+            scores: from `attend`.
+        """
+        logits = self.write(u)
+        mixture = self.mixture
+        if mixture is not None:
+            shares: Tensor = mixture(hidden, u, logits, scores)
+            return shares
+        return torch.log_softmax(logits, dim=2)
+
+    def merge(self, slots: Tensor, tokens: Tensor) -> Tensor:
         """Log-probabilities (B, V) of one step, copies merged into words (appendix A.3).
 
         Args:
-            logits: (B, V).
-            scores: (B, n, 1, T).
-            memory_tokens: (B, n, T) ids.
+            slots: (B, V + slots that copy) from `slots`.
+            tokens: (B, slots that copy), the token in each of them.
         """
         if not self.copying:
-            return torch.log_softmax(logits, dim=1)
-        rows = logits.shape[0]
-        slots = torch.softmax(torch.cat([logits, scores.reshape(rows, -1)], dim=1), dim=1)
-        words = slots[:, : self.vocabulary]
-        copied = slots[:, self.vocabulary :]
-        return torch.log(words.scatter_add(1, memory_tokens.reshape(rows, -1), copied) + 1e-20)
+            return slots
+        shares = torch.exp(slots)
+        words = shares[:, : self.vocabulary]
+        return torch.log(words.scatter_add(1, tokens, shares[:, self.vocabulary :]) + 1e-20)
 
     @torch.jit.unused  # training alone goes through here
-    def forward(self, inputs: Tensor, memory_tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Teacher-forced decoding of inputs (B, L) over memories (B, n, T).
+    def forward(self, inputs: Tensor, memory_tokens: Tensor) -> Tensor:
+        """Teacher-forced decoding of inputs (B, L) over memories (B, n, T): (B, L, V + slots), as `slots` says.
 
-        Returns:
-            logits (B, L, V) and copy scores (B, n, L, T).
+        The slots of what is written are those of the inputs but the first, and one more that is never used: (L).
         """
         read = self.embed(inputs)
         keys, values = read, read  # placeholders of the right type when there are no memories
@@ -231,15 +284,15 @@ class Network(nn.Module):
             hidden, cell = self.start(final)
         inside = memory_tokens != PAD
         step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)
+        back = step.t() - step  # (L, L): how many steps ago
+        noted = ((back > 0) & (back <= self.window)).unsqueeze(0)
         if self.feed:
-            u, scores = self._fed_loop(read, hidden, cell, keys, values, inside, step)
-            return self.write(u), scores
+            return self._fed_loop(read, hidden, cell, keys, values, inside, step, noted)
         states = self.lstm(read, (hidden.unsqueeze(0), cell.unsqueeze(0)))[0]
-        query = read
-        if self.attention is not None:
-            query = self.attention.query(torch.cat([states, read], dim=2))
-        u, scores = self.attend(states, query, keys, values, inside, step)
-        return self.write(u), scores
+        query = read if self.attention is None else self.attention.query(torch.cat([states, read], dim=2))
+        notes = states if self.own is None else self.note(states)
+        u, scores = self.attend(states, query, keys, values, inside, step, notes, noted)
+        return self.slots(states, u, scores)
 
     def _fed_loop(
         self,
@@ -250,22 +303,34 @@ class Network(nn.Module):
         values: Tensor,
         inside: Tensor,
         step: Tensor,
-    ) -> tuple[Tensor, Tensor]:
+        noted: Tensor,
+    ) -> Tensor:
         """The recurrence with input feeding. What does not depend on the state is computed for all steps before it."""
         token_gates, gate_bias, state_gates, token_queries, query_bias, state_queries = self.by_operand()
         gates = F.linear(embedded, token_gates, gate_bias).unbind(1)  # L of (B, 4H)
         queries = F.linear(embedded, token_queries, query_bias).unbind(1)
         fed = torch.zeros((embedded.shape[0], self.output), dtype=embedded.dtype, device=embedded.device)
         outputs: list[Tensor] = []
-        all_scores: list[Tensor] = []
-        for gate, query, now in zip(gates, queries, step.t().unsqueeze(2), strict=True):
+        states: list[Tensor] = []
+        all_scores: list[list[Tensor]] = []
+        blank = embedded.new_zeros((embedded.shape[0], 1, 0 if self.own is None else self.own.size))
+        notes: list[Tensor] = []
+        length = embedded.shape[1]
+        for now, (gate, query) in enumerate(zip(gates, queries, strict=True)):
+            seen = torch.stack(notes, dim=1) if notes else blank
             hidden, cell, u, scores = self.advance(
-                gate, query, state_gates, state_queries, hidden, cell, fed, keys, values, inside, now
-            )
+                gate, query, state_gates, state_queries, hidden, cell, fed, keys, values, inside,
+                step[:, now : now + 1], seen, noted[:, now : now + 1, : seen.shape[1]],
+            )  # fmt: skip
             fed = self.feed_dropout(u[:, 0])
             outputs.append(u)
+            states.append(hidden)
+            if self.own is not None:
+                notes.append(self.note(hidden))
+                scores[-1] = F.pad(scores[-1], [0, length - scores[-1].shape[2]], value=MASKED)
             all_scores.append(scores)
-        return torch.cat(outputs, dim=1), torch.cat(all_scores, dim=2)
+        joined = [torch.cat(each, dim=1) for each in zip(*all_scores, strict=True)]
+        return self.slots(torch.stack(states, dim=1), torch.cat(outputs, dim=1), joined)
 
     # -- training -------------------------------------------------------------------------------------------------
 
@@ -281,40 +346,41 @@ class Network(nn.Module):
         is unknown in a whole row; a token left without any slot counts 0.
         """
         targets = sequences[:, 1:]
-        batch, length = targets.shape
-        known = torch.ones((batch, self.vocabulary), dtype=torch.bool, device=targets.device)
+        known = torch.ones((len(targets), self.vocabulary), dtype=torch.bool, device=targets.device)
         if self.training and self.token_dropout > 0:
             known = torch.rand(known.shape, device=targets.device) >= self.token_dropout
             known[:, :SPECIALS] = True
-        logits, scores = self(_hide(sequences[:, :-1], known), _hide(memory_tokens, known))
-        written: Tensor = logits.gather(2, targets.unsqueeze(2)).squeeze(2)  # (B, L - 1)
+        slots = self(_hide(sequences[:, :-1], known), _hide(memory_tokens, known))
+        written: Tensor = slots.gather(2, targets.unsqueeze(2)).squeeze(2)  # (B, L - 1)
         real = targets != PAD
         if not self.copying:
-            return (written - torch.logsumexp(logits, dim=2)) * real
-        copies = scores.transpose(1, 2).reshape(batch, length, -1)  # (B, L - 1, n * T)
-        same = memory_tokens.reshape(batch, 1, -1) == targets.unsqueeze(2)
+            return written * real
+        copies = slots[:, :, self.vocabulary :]
+        same = self._copied(memory_tokens, targets).unsqueeze(1) == targets.unsqueeze(2)
         if self.training:
             closed = (torch.rand_like(written) < self.write_dropout) | ~known.gather(1, targets)
             written = written.masked_fill(closed, MASKED)
-            real = real & (~closed | same.any(dim=2))
-        slots = torch.cat([written.unsqueeze(2), copies.masked_fill(~same, MASKED)], dim=2)
-        total = torch.logsumexp(torch.cat([logits, copies], dim=2), dim=2)
-        likelihood: Tensor = (torch.logsumexp(slots, dim=2) - total) * real
+            real = real & (~closed | (same & (copies > 0.5 * MASKED)).any(dim=2))
+        found = torch.cat([written.unsqueeze(2), copies.masked_fill(~same, MASKED)], dim=2)
+        likelihood: Tensor = torch.logsumexp(found, dim=2) * real
         return likelihood
+
+    def _copied(self, memory_tokens: Tensor, written: Tensor) -> Tensor:
+        """The tokens in slots that copy: of memories (B, n, T), and those written (B, L) if it looks at them."""
+        memories = memory_tokens.flatten(1)
+        return memories if self.own is None else torch.cat([memories, written], dim=1)
 
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""
         inputs, targets = sequences[:, :-1], sequences[:, 1:]
-        logits, scores = self(inputs, memory_tokens)
-        words = torch.log_softmax(logits, dim=2)
+        words = self(inputs, memory_tokens)
         if self.copying:
-            batch, length = targets.shape
-            copies = scores.transpose(1, 2).reshape(batch, length, -1)
-            slots = torch.softmax(torch.cat([logits, copies], dim=2), dim=2)
-            tokens = memory_tokens.reshape(batch, 1, -1).expand(batch, length, copies.shape[2])
-            words = slots[..., : self.vocabulary].scatter_add(2, tokens, slots[..., self.vocabulary :])
+            tokens = self._copied(memory_tokens, targets).unsqueeze(1).expand(-1, targets.shape[1], -1)
+            shares = torch.exp(words)
+            words = shares[..., : self.vocabulary].scatter_add(2, tokens, shares[..., self.vocabulary :])
         words[..., PAD] = MASKED
-        return ((words.argmax(dim=2) == targets) | (targets == PAD)).all(dim=1)
+        right: Tensor = ((words.argmax(dim=2) == targets) | (targets == PAD)).all(dim=1)
+        return right
 
 
 def _hide(tokens: Tensor, known: Tensor) -> Tensor:

@@ -214,9 +214,10 @@ def plain_loop(checkpoint: Checkpoint, pool: PrototypePool, batch: int, count: i
             gates = gates + F.linear(hidden, lstm.weight_hh_l0, lstm.bias_hh_l0)
             hidden, cell = lstm_cell(gates, cell)
             query = network.attention.query(torch.cat([hidden, read], dim=1)).unsqueeze(1)
-            u, scores = network.attend(hidden.unsqueeze(1), query, keys, values, inside, torch.tensor([[step]]))
+            state, now = hidden.unsqueeze(1), torch.tensor([[step]])
+            u, scores = network.attend(state, query, keys, values, inside, now, keys, inside)
             fed = u[:, 0]
-            log_probs = network.merge(network.write(u)[:, 0], scores, memory_tokens)
+            log_probs = network.merge(network.slots(state, u, scores)[:, 0], memory_tokens.flatten(1))
             log_probs = log_probs.masked_fill(banned[int(step == 0)], -1e9)
             heat = warmth[half]
             cdf = torch.softmax(log_probs / torch.where(heat > 0, heat, 1).unsqueeze(1), dim=1).cumsum(dim=1)

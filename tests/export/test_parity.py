@@ -31,6 +31,10 @@ ALONE = {"memories": 0, "copying": False, "feed": False}
         ("generator", ALONE),
         ("predictor", {"initial": "encoder"}),
         ("predictor", {"feed": False, "copying": False, "activation": "linear"}),
+        ("generator", {"own": 30, "mixing": "gate", "initial": "encoder", "positions": 0}),
+        ("generator", {"own": 3, "mixing": "word", "feed": False}),
+        ("generator", ALONE | {"copying": True, "own": 5, "mixing": "gate"}),
+        ("predictor", {"own": 4}),
     ],
     ids=str,
 )

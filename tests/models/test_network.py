@@ -57,6 +57,13 @@ VARIANTS = [
     {"memories": 1, "initial": "encoder", "tied": False, "output": 9, "feed": False, "activation": "linear"},
     {"memories": 3, "positions": 0},
     {"memories": 0, "feed": False, "copying": False},
+    {"own": 20},
+    {"own": 3, "mixing": "gate"},
+    {"own": 20, "mixing": "gate", "memories": 1, "feed": False, "initial": "encoder"},
+    {"own": 20, "mixing": "word", "feed": False},
+    {"mixing": "gate", "positions": 0},
+    {"mixing": "word", "own": 2},
+    {"memories": 0, "feed": False, "own": 4, "mixing": "gate"},
 ]
 
 
@@ -71,7 +78,7 @@ def test_steps_give_the_likelihood_of_teacher_forcing(changes):
     else:
         keys = values = torch.zeros(3, 0, 0, 0, dtype=torch.float64)
         hidden = cell = torch.zeros(3, net.hidden, dtype=torch.float64)
-    fed = torch.zeros(3, net.output, dtype=torch.float64)
+    fed = torch.zeros(3, net.carried, dtype=torch.float64)
     step = stepper(net)
     for t in range(sequences.shape[1] - 1):
         position = torch.full((3,), t)
@@ -116,8 +123,9 @@ def test_likelihood_agrees_with_greedy_prediction():
 def test_without_copying_words_come_from_the_vocabulary_alone():
     net = network(copying=False)
     sequences, tokens = batch()
-    logits, _ = net(sequences[:, :-1], tokens)
-    expected = torch.log_softmax(logits, 2).gather(2, sequences[:, 1:].unsqueeze(2))[..., 0] * (sequences[:, 1:] != 0)
+    words = net(sequences[:, :-1], tokens)
+    assert words.shape[2] == net.vocabulary
+    expected = words.gather(2, sequences[:, 1:].unsqueeze(2))[..., 0] * (sequences[:, 1:] != 0)
     torch.testing.assert_close(net.log_likelihood(sequences, tokens), expected)
 
 

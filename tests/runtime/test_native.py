@@ -117,6 +117,8 @@ def test_lines_for_tsv_and_for_standard_output(tmp_path):
         ("generator", {"memories": 0, "copying": False, "feed": False}),
         ("predictor", {"initial": "encoder"}),
         ("predictor", {"feed": False, "copying": False, "activation": "linear"}),
+        ("generator", {"own": 30, "mixing": "gate", "initial": "encoder"}),
+        ("predictor", {"own": 4, "mixing": "word"}),
     ],
     ids=str,
 )
