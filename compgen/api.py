@@ -165,6 +165,7 @@ class Generator:
         novelty: str = "both",
         rarity: float = 0.01,
         ngram: int = 1,
+        rare_tokens: Sequence[str] = (),
         temperature: tuple[float, float] | None = None,
         beam: int | None = None,
         batch: int | None = None,
@@ -182,7 +183,8 @@ class Generator:
         Args:
             count: stop after so many kept samples.
             draws: stop after so many draws, however many were kept; addresses start .. start + draws - 1.
-            filters, novelty, rarity, ngram: see `FilterConfig`. Unfinished and malformed draws are never kept.
+            filters, novelty, rarity, ngram, rare_tokens: see `FilterConfig`. Unfinished and malformed draws are never
+                kept.
             temperature, beam, batch, workers: see `draw`.
             engine: `threads` of this process, or `ray`: the CPUs of a Ray cluster (see `runtime.ray_engine`).
             counts: filled in while the stream runs.
@@ -192,10 +194,12 @@ class Generator:
         Raises:
             ExhaustedError: `count` samples cannot be had: 20,000 draws in a row gave none.
             UserError: neither `count` nor `draws` is given, a number is impossible, or the engine cannot do it.
+            DataError: a rare token is not in the vocabulary.
         """
         if count is None and draws is None:
             raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
-        judge = Filter(FilterConfig(tuple(filters), novelty, rarity, ngram), self.training)
+        named = tuple(self.vocabulary.encode(rare_tokens))
+        judge = Filter(FilterConfig(tuple(filters), novelty, rarity, ngram, named), self.training)
         judge.counts = counts = Counts() if counts is None else counts
         if "unique" in filters:
             for pair in earlier:

@@ -53,6 +53,15 @@ def sample(
         ),
     ] = None,
     ngram: NgramOption = None,
+    rare_tokens: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rare-token",
+            metavar="TOKEN",
+            help="rare: holds this token, whatever is rare in training; may be repeated, for one of several.",
+            show_default=False,
+        ),
+    ] = None,
     best: Annotated[
         int | None,
         typer.Option("--best", min=1, metavar="K", help="Write the first K only, most probable (or by --vote) first."),
@@ -154,7 +163,9 @@ def sample(
     from compgen.runtime.partial import SAVE_EVERY, partial_file
     from compgen.runtime.selection import Choice
 
-    names = filter_names(filters or [], novel=(novelty,), rare=(rarity, ngram))
+    names = filter_names(filters or [], novel=(novelty,), rare=(rarity, ngram, rare_tokens))
+    if rare_tokens and not (rarity is None and ngram is None):
+        raise UserError("--rare-token names what is rare: leave out --rarity and --ngram")
     config = FilterConfig(names, novelty or "both", 0.01 if rarity is None else rarity, ngram or 1)
     choice = Choice(vote, margin, support, best)
     drawing = choice.drawing(config)
@@ -181,6 +192,7 @@ def sample(
                 "--novelty": novelty,
                 "--rarity": rarity,
                 "--ngram": ngram,
+                "--rare-token": rare_tokens,
                 "--best": best,
                 "--vote": vote,
                 "--margin": margin,
@@ -204,6 +216,7 @@ def sample(
         "draws": draws,
         "rarity": config.rarity,
         "ngram": config.ngram,
+        "rare_tokens": rare_tokens or [],
         "temperature": _temperature(temperature) or (generator.temperature if beam is None else None),
         "beam": beam,
     }
@@ -275,7 +288,10 @@ def filter_names(given: list[str], novel: tuple[object, ...] = (), rare: tuple[o
     from compgen.runtime.filters import FilterConfig
 
     names = FilterConfig(tuple(name for words in given for name in words.split(",") if name)).names
-    for name, options, words in (("novel", novel, "--novelty is"), ("rare", rare, "--rarity and --ngram are")):
+    for name, options, words in (
+        ("novel", novel, "--novelty is"),
+        ("rare", rare, "--rarity, --ngram and --rare-token are"),
+    ):
         if name not in names and any(option is not None for option in options):
             raise UserError(f"{words} for the filter {name}: add --filter {name}")
     return names

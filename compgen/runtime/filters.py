@@ -31,12 +31,14 @@ class FilterConfig:
         rarity: eq. 18's epsilon: the largest share of distinct training examples that may hold a rare n-gram.
         ngram: length of the n-grams. With 1 only tokens that training has are possible, so rare means rare but seen;
             with 2 or more an n-gram that training never has is rare too.
+        rare_tokens: if there are any, rare is what holds one of these tokens (ids), whatever is rare in training.
     """
 
     names: tuple[str, ...] = ()
     novelty: str = "both"
     rarity: float = 0.01
     ngram: int = 1
+    rare_tokens: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise UserError for a name that is no filter."""
@@ -45,6 +47,8 @@ class FilterConfig:
                 raise UserError(f"no filter {name!r}: expected some of {', '.join(FILTERS)}")
         if self.novelty not in ("both", "source", "pair"):
             raise UserError(f"no novelty {self.novelty!r}: expected both, source or pair")
+        if self.rare_tokens and self.ngram != 1:
+            raise UserError(f"tokens that are rare were named: n-grams of {self.ngram} have no part then")
         if not 0 < self.rarity <= 1 or self.ngram < 1:
             raise UserError(f"rarity {self.rarity} must be in (0, 1] and ngram {self.ngram} at least 1")
 
@@ -98,6 +102,7 @@ class Training:
         self.sources = {source for source, _ in self.examples}
         self.targets = {target for _, target in self.examples}
         self.pairs = set(self.examples)
+        self.largest = int(pool_tokens.max(initial=0))  # token
 
     def common(self, n: int, rarity: float) -> set[Tokens]:
         """n-grams (of sources or targets) that more than a share `rarity` of the examples hold."""
@@ -120,7 +125,11 @@ class Filter:
         self.config, self.training = config, training
         self.counts = Counts()
         self.seen: set[bytes] = set()
-        self.common = training.common(config.ngram, config.rarity) if "rare" in config.names else set()
+        self.common: set[Tokens] = set()
+        if config.rare_tokens:
+            self.common.update((token,) for token in range(training.largest + 1) if token not in config.rare_tokens)
+        elif "rare" in config.names:
+            self.common = training.common(config.ngram, config.rarity)
 
     @property
     def unwanted(self) -> Container[Tokens]:

@@ -34,6 +34,8 @@ def runner() -> Path:
 def sample(model: str, options: Mapping[str, object]) -> NoReturn:
     """Become the runner, sampling a bundle with the options that are set: true, or neither None nor false.
 
+    A list is an option given more than once.
+
     Raises:
         UserError: there is no runner, no such bundle, or no ONNX Runtime.
     """
@@ -72,8 +74,12 @@ def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> lis
 
 def _words(options: Mapping[str, object]) -> list[str]:
     """Options as the runner takes them: flags that are true alone, those that are None or false not at all."""
-    given = {name: value for name, value in options.items() if value is not None and value is not False}
-    return [word for name, value in given.items() for word in ([name] if value is True else [name, str(value)])]
+    words = []
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None and one is not False:
+                words += [name] if one is True else [name, str(one)]
+    return words
 
 
 def environment() -> dict[str, str]:

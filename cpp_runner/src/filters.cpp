@@ -89,7 +89,7 @@ Keys Training::common(std::size_t n, double rarity) const {
 }
 
 Filter::Filter(const FilterOptions& options, const Training& training) : options_(options), training_(training) {
-  if (options.rare) common_ = training.common(options.ngram, options.rarity);
+  if (options.rare && options.rare_tokens.empty()) common_ = training.common(options.ngram, options.rarity);
 }
 
 std::optional<std::pair<Tokens, Tokens>> Filter::keep(const Draw& draw) {
@@ -109,7 +109,11 @@ std::optional<std::pair<Tokens, Tokens>> Filter::keep(const Draw& draw) {
 
 std::string Filter::reason(const Tokens& source, const Tokens& target) {
   if (options_.novel && training_.knows(source, target, options_.novelty)) return "not novel";
-  if (options_.rare) {
+  if (options_.rare && !options_.rare_tokens.empty()) {
+    const auto has = [](const Tokens& side, std::int32_t token) { return std::count(side.begin(), side.end(), token) > 0; };
+    const auto held = [&](std::int32_t token) { return has(source, token) || has(target, token); };
+    if (std::none_of(options_.rare_tokens.begin(), options_.rare_tokens.end(), held)) return "not rare";
+  } else if (options_.rare) {
     const Keys held = ngrams(source, target, options_.ngram);
     const auto is_common = [this](const std::string& ngram) { return common_.count(ngram) > 0; };
     if (std::all_of(held.begin(), held.end(), is_common)) return "not rare";

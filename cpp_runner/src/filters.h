@@ -21,6 +21,7 @@ struct FilterOptions {
   std::string novelty = "both";  // both sides unseen in training, the source, or the pair
   double rarity = 0.01;          // the largest share of distinct training examples that may hold a rare n-gram
   std::size_t ngram = 1;
+  Tokens rare_tokens;  // if there are any, rare is what holds one of them
 };
 
 struct Counts {

@@ -42,6 +42,7 @@ struct Options {
   std::optional<std::string> novelty;
   std::optional<double> rarity;
   std::optional<std::size_t> ngram;
+  std::vector<std::string> rare_tokens;
   FilterOptions filter;
   Choice choice;
   Sampling sampling;
@@ -88,8 +89,11 @@ FilterOptions read_filters(const Options& options) {
     }
   }
   if (!filter.novel && options.novelty) throw UserError("--novelty is for the filter novel: add --filter novel");
-  if (!filter.rare && (options.rarity || options.ngram)) {
-    throw UserError("--rarity and --ngram are for the filter rare: add --filter rare");
+  if (!filter.rare && (options.rarity || options.ngram || !options.rare_tokens.empty())) {
+    throw UserError("--rarity, --ngram and --rare-token are for the filter rare: add --filter rare");
+  }
+  if (!options.rare_tokens.empty() && (options.rarity || options.ngram)) {
+    throw UserError("--rare-token names what is rare: leave out --rarity and --ngram");
   }
   filter.novelty = options.novelty.value_or(filter.novelty);
   filter.rarity = options.rarity.value_or(filter.rarity);
@@ -135,6 +139,7 @@ nlohmann::json record_of(const Options& options, const std::vector<std::string>&
           {"draws", given(options.draws)},
           {"rarity", options.filter.rarity},
           {"ngram", options.filter.ngram},
+          {"rare_tokens", options.rare_tokens},
           {"temperature", options.sampling.temperature},
           {"beam", nullptr},
           {"vote", options.choice.vote},
@@ -329,6 +334,11 @@ int dispatch(Options& options) {
   options.filter = read_filters(options);
   const Bundle bundle(options.bundle);
   check_options(options, bundle.predicts);
+  for (const auto& name : options.rare_tokens) {
+    const auto found = std::find(bundle.vocabulary.begin(), bundle.vocabulary.end(), name);
+    if (found == bundle.vocabulary.end()) throw UserError("--rare-token " + name + ": no token of the vocabulary");
+    options.filter.rare_tokens.push_back(static_cast<std::int32_t>(found - bundle.vocabulary.begin()));
+  }
   options.sampling.temperature = bundle.temperature;
   read_temperature(options.temperature, options.sampling.temperature);
   return bundle.dtype == "float64" ? dispatch<double>(options, bundle) : dispatch<float>(options, bundle);
@@ -352,6 +362,8 @@ int main(int argc, char** argv) {
   app.add_option("--rarity", options.rarity, "rare: at most this share of training examples holds the n-gram.")
       ->check(CLI::Range(1e-300, 1.0));
   app.add_option("--ngram", options.ngram, "rare: length of n-grams.")->check(CLI::Range(1, 1000));
+  app.add_option("--rare-token", options.rare_tokens, "rare: holds this token; may be repeated, for one of several.")
+      ->allow_extra_args(false);
   app.add_option("--best", options.choice.best, "Write the first so many only, most probable or by votes first.")
       ->check(positive);
   app.add_flag("--vote", options.choice.vote, "One target for each source, the one drawn most often.");

@@ -148,3 +148,19 @@ def test_resume_with_nothing_there_begins(tmp_path):
 def test_what_resume_cannot_do_is_told(words, tmp_path):
     refused(compgen("sample", EXPORTED / "recomb2", "--draws", 5, "--resume", *words, cwd=tmp_path), "--resume")
     assert not names(tmp_path)
+
+
+def test_rare_tokens_are_named_or_told_from_counts(tmp_path):
+    out = tmp_path / "s.jsonl"
+    assert (
+        compgen("sample", "recomb2", "--draws", 200, "--filter", "rare", "--rare-token", "jump", "-o", out).returncode
+        == 0
+    )
+    sources = [json.loads(line)["source"] for line in out.read_text().splitlines()]
+    assert sources and all("jump" in source for source in sources)
+    refused(compgen("sample", "recomb2", "--draws", 5, "--rare-token", "jump"), "--filter rare")
+    refused(
+        compgen("sample", "recomb2", "--draws", 5, "--filter", "rare", "--rare-token", "leap"), "unknown token 'leap'"
+    )
+    both = ("--filter", "rare", "--rare-token", "jump", "--rarity", 0.1)
+    refused(compgen("sample", "recomb2", "--draws", 5, *both), "leave out --rarity")

@@ -57,6 +57,14 @@ def test_rare_is_by_share_of_distinct_examples():
     assert [s for s, _ in judge([(5, 5, 3, 8, 8), (6, 5, 3, 8)], names=("rare",), ngram=2)[0]] == [(6, 5)]
 
 
+def test_rare_tokens_can_be_named():
+    samples = [(5, 3, 8), (7, 5, 3, 8), (5, 3, 9)]
+    assert [s for s, _ in judge(samples, names=("rare",), rare_tokens=(7,))[0]] == [(7, 5)]
+    assert len(judge(samples, names=("rare",), rare_tokens=(7, 9))[0]) == 2
+    with pytest.raises(UserError, match="n-grams of 2 have no part"):
+        FilterConfig(("rare",), ngram=2, rare_tokens=(7,))
+
+
 def test_unknown_names_are_refused():
     for wrong in ({"names": ("fresh",)}, {"novelty": "none"}, {"rarity": 0.0}, {"ngram": 0}):
         with pytest.raises(UserError):
