@@ -26,6 +26,15 @@ def evaluate(
             "SCAN commands from actions (NACS). What cannot be executed is wrong.",
         ),
     ] = None,
+    unit: Annotated[
+        str,
+        typer.Option(
+            "--unit",
+            metavar="U",
+            help="What F1 counts: token; analysis (of words: the lemma and each tag); analysis-words (each word of the "
+            "lemma, as in R&R's tables).",
+        ),
+    ] = "token",
     predictions: Annotated[
         Path | None,
         typer.Option("--predictions", metavar="OUT", help="Write source and predicted target here (one MODEL)."),
@@ -51,8 +60,10 @@ def evaluate(
     from compgen.data.examples import Dataset
     from compgen.data.formats import format_of, write_dataset
     from compgen.errors import UserError
-    from compgen.evaluation.metrics import check_executes, score
+    from compgen.evaluation.metrics import SIGNATURES, check_executes, score
 
+    if unit not in SIGNATURES:
+        raise UserError(f"--unit {unit}: expected one of {', '.join(SIGNATURES)}")
     if predictions is not None:
         if len(models) > 1:
             raise UserError(f"--predictions are of one model, found {len(models)} models")
@@ -79,7 +90,7 @@ def evaluate(
                 markup=False,
             )
         predicted = predictor.predict(sources, beam, unknown=True)
-        rows.append((model, score(predicted, references, sources, execute)))
+        rows.append((model, score(predicted, references, sources, execute, unit)))
         wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
         for source, reference, found in wrong[:errors]:
             for label, tokens in (("source", source), ("expected", reference), ("found", [*found, "\n"])):

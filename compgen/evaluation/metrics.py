@@ -6,10 +6,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compgen.data import scan
+from compgen.data.unimorph import BLANK, split_tags
 from compgen.errors import DataError, UserError
 
 Tokens = Sequence[str]
-SIGNATURE = "exact:whole-sequence|f1:micro,multiset"
+# What F1 counts, by unit: see `f1_counts`.
+SIGNATURES = {
+    "token": "exact:whole-sequence|f1:micro,multiset",
+    "analysis": "exact:whole-sequence|f1:micro,membership,lemma-and-tags",
+    "analysis-words": "exact:whole-sequence|f1:micro,membership,words-of-lemma-and-tags",
+}
 
 # What executes a target: it returns the source that the target stands for, or raises DataError.
 INTERPRETERS: dict[str, Callable[[Tokens], list[str]]] = {"scan": scan.interpret}
@@ -22,7 +28,7 @@ class Scores:
     Attributes:
         examples: how many were predicted.
         exact_match: share of predictions equal to their reference, token by token.
-        f1: micro-averaged token F1; a repeated token counts as often as it stands in both.
+        f1: micro-averaged F1 over what `f1_counts` says.
         executes: share of predictions whose execution gives their source; None if nothing was executed.
         signature: how all this was computed.
     """
@@ -33,7 +39,7 @@ class Scores:
     precision: float
     recall: float
     executes: float | None = None
-    signature: str = SIGNATURE
+    signature: str = SIGNATURES["token"]
 
     def to_dict(self) -> dict[str, Any]:
         """All figures and the signature, for JSON; `executes` only if it was asked for."""
@@ -45,6 +51,7 @@ def score(
     references: Sequence[Tokens],
     sources: Sequence[Tokens] | None = None,
     execute: str | None = None,
+    unit: str = "token",
 ) -> Scores:
     """Score predictions against references of the same number.
 
@@ -52,26 +59,54 @@ def score(
         predictions, references: target tokens.
         sources: what was predicted from; only execution looks at it.
         execute: one of INTERPRETERS, to score by execution too.
+        unit: what F1 counts, see `f1_counts`.
 
     Raises:
         ValueError: the numbers differ, or there is nothing to score.
-        UserError: there is no such interpreter.
+        UserError: there is no such interpreter or unit.
     """
+    if unit not in SIGNATURES:
+        raise UserError(f"no unit {unit!r}: expected one of {', '.join(SIGNATURES)}")
     if len(predictions) != len(references) or not references:
         raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
-    exact = shared = predicted = wanted = 0
+    exact = right = wrong = missed = 0
     for prediction, reference in zip(predictions, references, strict=True):
         exact += list(prediction) == list(reference)
-        shared += (Counter(prediction) & Counter(reference)).total()
-        predicted += len(prediction)
-        wanted += len(reference)
-    precision, recall = shared / max(1, predicted), shared / max(1, wanted)
-    f1 = 2 * precision * recall / (precision + recall) if shared else 0.0
-    scores = Scores(len(references), exact / len(references), f1, precision, recall)
+        counts = f1_counts(prediction, reference, unit)
+        right, wrong, missed = right + counts[0], wrong + counts[1], missed + counts[2]
+    precision, recall = right / max(1, right + wrong), right / max(1, right + missed)
+    f1 = 2 * precision * recall / (precision + recall) if right else 0.0
+    scores = Scores(len(references), exact / len(references), f1, precision, recall, signature=SIGNATURES[unit])
     if execute is None:
         return scores
     share = sum(executes(predictions, sources or [], execute)) / len(references)
-    return replace(scores, executes=share, signature=f"{SIGNATURE}|executes:{execute},equals-source")
+    return replace(scores, executes=share, signature=f"{SIGNATURES[unit]}|executes:{execute},equals-source")
+
+
+def f1_counts(prediction: Tokens, reference: Tokens, unit: str = "token") -> tuple[int, int, int]:
+    """What is right and what is wrong in a prediction, and what it misses.
+
+    By unit:
+
+    - `token`: a repeated token counts as often as it stands in both.
+    - `analysis`: the target is letters and tags (morphological analysis). The lemma is one item and each tag is one; an
+      item is right that is somewhere in the reference, as often as it is predicted (R&R's code).
+    - `analysis-words`: the same, but each word of a lemma with blanks is an item (R&R's tables).
+    """
+    if unit == "token":
+        right = (Counter(prediction) & Counter(reference)).total()
+        return right, len(prediction) - right, len(reference) - right
+    found, wanted = (_items(side, unit == "analysis-words") for side in (prediction, reference))
+    right = sum(item in wanted for item in found)
+    return right, len(found) - right, sum(item not in found for item in wanted)
+
+
+def _items(tokens: Tokens, words: bool) -> list[str]:
+    """Lemma and tags of an analysis."""
+    lemma, tags = split_tags(tokens)
+    text = "".join(lemma)
+    lemmas = [word for word in text.split(BLANK) if word] if words else [text]
+    return [item for item in lemmas if item] + tags
 
 
 def executes(targets: Sequence[Tokens], sources: Sequence[Tokens], execute: str) -> list[bool]:

@@ -3,7 +3,7 @@
 import pytest
 
 from compgen.errors import DataError, UserError
-from compgen.evaluation.metrics import check_executes, executes, score
+from compgen.evaluation.metrics import check_executes, executes, f1_counts, score
 
 
 def test_exact_match_and_micro_f1():
@@ -58,3 +58,17 @@ def test_data_the_wrong_way_round_cannot_be_scored_by_execution():
     check_executes(tokens(*COMMANDS), tokens(*ACTIONS), "scan")
     with pytest.raises(DataError, match="found the source 'run and walk' with the target 'I_RUN I_WALK'"):
         check_executes(tokens(*ACTIONS), tokens(*COMMANDS), "scan")
+
+
+def test_an_analysis_is_its_lemma_and_its_tags():
+    references = tokens("g o ␣ o n V PST", "b e V PRS SG")
+    predictions = tokens("g o ␣ o f V PST", "b e V V PL")
+    assert f1_counts(predictions[0], references[0], "analysis") == (2, 1, 1)
+    assert f1_counts(predictions[0], references[0], "analysis-words") == (3, 1, 1)
+    assert f1_counts(predictions[1], references[1], "analysis") == (3, 1, 2)  # V is right each time
+    scores = score(predictions, references, unit="analysis")
+    assert (scores.precision, scores.recall) == (5 / 7, 5 / 8)
+    assert scores.signature.endswith("f1:micro,membership,lemma-and-tags")
+    assert f1_counts([], references[0], "analysis") == (0, 0, 3)
+    with pytest.raises(UserError, match="no unit 'word': expected one of token, analysis"):
+        score(predictions, references, unit="word")
