@@ -15,14 +15,13 @@ Choices are made on `look` and `opposite_right`, so that nothing is selected on 
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
+
+from cells import call, train
 
 from compgen.data.catalog import load
 from compgen.data.scan import interpret
@@ -122,25 +121,6 @@ def data_of(split: str, out: Path) -> str:
         with atomic_path(path) as temporary:
             temporary.write_text("\n".join(lines) + "\n")
     return str(path)
-
-
-def train(folder: Path, out: Path, *words: str) -> None:
-    """Train one model, from where it stopped if it was interrupted."""
-    if not out.exists():
-        resume = ["--resume"] if out.with_name(out.name + ".partial").exists() else []
-        call(folder, "train", *words, "-o", str(out), *resume)
-
-
-def call(folder: Path, *words: str) -> str:
-    """Run one compgen command, its talk going to the cell's log; returns what it printed."""
-    print("compgen", *words, file=sys.stderr, flush=True)
-    environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
-    with (folder / "log.txt").open("a") as log:
-        command = [sys.executable, "-m", "compgen", *words]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, check=False)
-    if done.returncode:
-        raise SystemExit(f"compgen {' '.join(words)} failed; see {folder / 'log.txt'}")
-    return done.stdout
 
 
 def sample_quality(path: Path) -> dict[str, float]:

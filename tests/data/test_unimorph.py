@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compgen.data.catalog import load
-from compgen.data.unimorph import dataset, inflection, is_tag, language_of, read_words, split_tags
+from compgen.data.unimorph import dataset, inflection, is_tag, language_of, rare_tags, read_words, split_tags
 from compgen.errors import DataError
 
 letters = st.text(st.characters(categories=["Ll", "Lo"]), min_size=1)
@@ -62,3 +62,10 @@ def test_what_cannot_be_told_apart_is_refused():
         inflection(("a", "b", ("N", "sg")))
     with pytest.raises(DataError, match="no words"):
         dataset([])
+
+
+def test_rare_tags_are_those_of_few_words():
+    words = [("a", "b", ("N", "SG"))] * 30 + [("a", "b", ("V", "PST", "3"))] * 2 + [("a", "b", ("ADJ",))]
+    assert rare_tags(dataset(words)) == ["PST", "V"]
+    with pytest.raises(DataError, match="no tag is rare: each is in fewer than 2 of 30 words or in more than 20"):
+        rare_tags(dataset(words[:30]))

@@ -1,0 +1,25 @@
+"""What experiments are made of: commands of `compgen`, whose talk goes to a cell's log, and trainings that resume."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def call(folder: Path, *words: str) -> str:
+    """Run one compgen command, its talk going to the cell's log; returns what it printed."""
+    print("compgen", *words, file=sys.stderr, flush=True)
+    environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    with (folder / "log.txt").open("a") as log:
+        command = [sys.executable, "-m", "compgen", *words]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, check=False)
+    if done.returncode:
+        raise SystemExit(f"compgen {' '.join(words)} failed; see {folder / 'log.txt'}")
+    return done.stdout
+
+
+def train(folder: Path, out: Path, *words: str) -> None:
+    """Train one model, from where it stopped if it was interrupted."""
+    if not out.exists():
+        resume = ["--resume"] if out.with_name(out.name + ".partial").exists() else []
+        call(folder, "train", *words, "-o", str(out), *resume)
