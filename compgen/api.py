@@ -149,7 +149,8 @@ class Generator:
             addresses = np.arange(first, min(first + batch, stop), dtype=np.int64)
             chosen = self.pool.choose(seed, addresses)
             tokens = self.pool.tokens[chosen, : self.pool.longest].astype(np.int64)
-            found = beam_over(self.backend, tokens, width, self.max_length)
+            fed = self.backend.shape.fed(seed, addresses)
+            found = beam_over(self.backend, tokens, width, self.max_length, fed=fed)
             for index, (output, score), prototypes in zip(addresses.tolist(), found, chosen.tolist(), strict=True):
                 finished = len(output) < self.max_length
                 yield Draw(index, tuple(output), finished, score, tuple(prototypes))

@@ -1,6 +1,7 @@
 """All files of a bundle but those that speak of the whole: the manifest and the model card."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from compgen.export.onnx_graphs import write_graphs
 from compgen.export.step_weights import own_step, step_weights
 from compgen.export.torchscript import write_script
 from compgen.files import sha256
+from compgen.models.loop import latent_of
 from compgen.runtime.bundle import MANIFEST, POOL, SCRIPT, STEP_WEIGHTS, VOCABULARY, Bundle, FileEntry, Manifest, State
 from compgen.training.checkpoint import Checkpoint
 
@@ -62,7 +64,10 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
             "prototypes": network.memories,
             "max_length": checkpoint.max_length,
             "sampling": {"temperature": [0.0, 0.0]} | checkpoint.sampling,
-            "shape": State.model_validate({"hidden": network.hidden, "output": network.carried, "dtype": dtype}),
+            "shape": State.model_validate(
+                {"hidden": network.hidden, "output": network.carried, "dtype": dtype}
+                | ({"latent": asdict(latent)} if (latent := latent_of(network)) else {})
+            ),
             "graphs": graphs,
             "files": {},
             "parity": [],

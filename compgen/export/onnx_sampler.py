@@ -50,8 +50,8 @@ class _Builder:
 def sampler(models: dict[str, Any], network: Network, half: int) -> Any:
     """The sampler of exported parts (by file name), starting in source (half 0) or target (half 1).
 
-    Inputs are memory_tokens (B, n, T) where n > 0, uniforms (L, B) and temperature (2); outputs are tokens (L, B), 0
-    after a row's end symbol, and the log-probability (B) of each row.
+    Inputs are memory_tokens (B, n, T) where n > 0, uniforms (L, B), temperature (2), and latent (B, Z) where Z > 0;
+    outputs are tokens (L, B), 0 after a row's end symbol, and the log-probability (B) of each row.
     """
     dtype = np.dtype(str(network.embedding.weight.dtype).removeprefix("torch."))
     kind = helper.np_dtype_to_tensor_dtype(dtype)
@@ -62,6 +62,11 @@ def sampler(models: dict[str, Any], network: Network, half: int) -> Any:
         helper.make_tensor_value_info("temperature", kind, [2]),
     ]
     hidden = cell = _filled(outer, np.zeros(1, dtype), rows, network.hidden)
+    fed = _filled(outer, np.zeros(1, dtype), rows, network.carried)
+    if network.latent:
+        inputs.append(helper.make_tensor_value_info("latent", kind, ["B", network.latent]))
+        after = network.carried - network.output - network.latent
+        fed = outer.op("Pad", "latent", outer.constant([0, network.output, 0, after]))
     if network.attention is not None:
         inputs.insert(0, helper.make_tensor_value_info("memory_tokens", INT, ["B", network.memories, "T"]))
         final = _remember(outer, models[ENCODER], network.memories)
@@ -72,7 +77,7 @@ def sampler(models: dict[str, Any], network: Network, half: int) -> Any:
         "step/token": (_filled(outer, np.array([BOS]), rows), INT, []),
         "step/hidden": (hidden, kind, [network.hidden]),
         "step/cell": (cell, kind, [network.hidden]),
-        "step/fed": (_filled(outer, np.zeros(1, dtype), rows, network.carried), kind, [network.carried]),
+        "step/fed": (fed, kind, [network.carried]),
         "step/half": (_filled(outer, np.array([half]), rows), INT, []),
         "done": (_filled(outer, np.zeros(1, bool), rows), BOOL, []),
         "score": (_filled(outer, np.zeros(1, dtype), rows), kind, []),

@@ -12,7 +12,7 @@ from compgen.models.network import Network
 
 def own_step(network: Network) -> bool:
     """Whether the C++ runner's own step can decode this network; else it runs the step's graph."""
-    return network.own is None and (network.mixture is None or network.mixture.kind == "joint")
+    return network.carried == network.output and (network.mixture is None or network.mixture.kind == "joint")
 
 
 def step_weights(network: Network) -> dict[str, NDArray[np.floating[Any]]]:

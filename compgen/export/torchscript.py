@@ -23,6 +23,7 @@ class Sampler(nn.Module):
         super().__init__()
         self.decoding = DecodingStep(network)
         self.hidden, self.carried, self.memories = network.hidden, network.carried, network.memories
+        self.output, self.latent = network.output, network.latent
         self.begin, self.end, self.first_half = BOS, EOS, half
 
     @torch.jit.export
@@ -58,10 +59,13 @@ class Sampler(nn.Module):
         )
         return token, log_probs, half, hidden, cell, fed
 
-    def forward(self, memory_tokens: Tensor, uniforms: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, memory_tokens: Tensor, uniforms: Tensor, temperature: Tensor, latent: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Decode to the end: memories (B, n, T), uniforms (L, B), temperature (2) to tokens (L, B), log_prob (B).
 
-        Without memories (n = 0) only the other inputs matter. Tokens after a row's end symbol are 0.
+        Without memories (n = 0) only the other inputs matter. Tokens after a row's end symbol are 0. A network with
+        latent vectors wants them, (B, Z).
         """
         length, rows = uniforms.shape[0], uniforms.shape[1]
         device = uniforms.device
@@ -73,6 +77,8 @@ class Sampler(nn.Module):
             keys, values, final = self.decoding.network.recall(memory_tokens)
             hidden, cell = self.start(final)
         fed = torch.zeros((rows, self.carried), dtype=uniforms.dtype, device=device)
+        if latent is not None:
+            fed[:, self.output : self.output + self.latent] = latent
         token = torch.full((rows,), self.begin, dtype=torch.int64, device=device)
         half = torch.full((rows,), self.first_half, dtype=torch.int64, device=device)
         done = torch.zeros(rows, dtype=torch.bool, device=device)

@@ -92,7 +92,10 @@ class Task:
         for first in range(0, count, batch):
             rows = slice(first, min(first + batch, count))
             uniforms = np.ascontiguousarray(self.uniforms[rows].T.astype(dtype))
-            tokens, _ = loop.sample(self.memory_tokens[rows], uniforms, np.array(self.temperature, dtype=dtype))
+            addresses = np.arange(rows.start, rows.stop, dtype=np.int64)
+            latent = None if loop.latent is None else loop.latent.draw(SEED, addresses).astype(dtype)
+            warmth = np.array(self.temperature, dtype=dtype)
+            tokens, _ = loop.sample(self.memory_tokens[rows], uniforms, warmth, latent)
             found.extend(self._trimmed(row) for row in tokens.T.tolist())
         return found
 
@@ -275,7 +278,8 @@ def distance(work: Task, truth: Backend, row: int, expected: Written, found: Wri
 
 def _replay(work: Task, truth: Backend, row: int, at: int) -> tuple[NDArray[np.float64], int]:
     """Log-probabilities (V) of step `at` of a sample, and the half that it is in."""
-    state = opening(truth, work.memory_tokens[row : row + 1], work.half)
+    fed = truth.shape.fed(SEED, np.array([row], dtype=np.int64))
+    state = opening(truth, work.memory_tokens[row : row + 1], work.half, fed)
     dtype = truth.shape.dtype
     warmth = np.array(work.temperature, dtype=dtype)
     half, log_probs = state["half"], np.empty((1, 0))

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from compgen.models.decoding import DecodingStep
-from compgen.models.loop import TorchLoop
+from compgen.models.loop import TorchLoop, latent_of
 from compgen.models.network import Network
 from compgen.runtime.backend import STEP_INPUTS, Floats, Ints, Shape
 
@@ -20,7 +20,7 @@ class TorchBackend:
         self.device = device
         self.decoding = DecodingStep(network).to(device).eval()
         dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
-        self.shape = Shape(network.hidden, network.carried, dtype)
+        self.shape = Shape(network.hidden, network.carried, dtype, latent_of(network))
         self.loop = TorchLoop(network, device) if device != "cpu" else None
 
     def _tensor(self, array: NDArray[Any]) -> torch.Tensor:

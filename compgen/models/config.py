@@ -29,6 +29,10 @@ class NetworkConfig(BaseModel):
     own: int = Field(0, ge=0, description="attend to the last so many tokens written (equations 10 and 12); 0 for none")
     encoder_shared: bool = Field(True, description="one encoder for all memories (reference) or one each (paper)")
     initial: Literal["zeros", "encoder"] = Field("zeros", description="first decoder state")
+    latent: int = Field(0, ge=0, le=1024, description="size Z of the latent edit vector z (appendix F); 0 for none")
+    latent_concentration: float = Field(25.0, gt=0, le=1000, description="kappa of its direction in training")
+    latent_norm: float = Field(10.0, gt=0, description="its largest norm (mu_max)")
+    latent_width: float = Field(1.0, gt=0, description="width of its norm's distribution in training (epsilon)")
     embedding_dropout: float = Field(0.5, ge=0, lt=1)
     output_dropout: float = Field(0.7, ge=0, lt=1)
     feed_dropout: float = Field(0.5, ge=0, lt=1, description="on u, before it is fed back")
@@ -56,6 +60,11 @@ class NetworkConfig(BaseModel):
             )
         if self.mixing != "joint" and not self.copying:
             raise ValueError(f"mixing = {self.mixing} weighs copying against writing: set copying to true")
+        if self.latent == 1 or self.latent_width > self.latent_norm:
+            raise ValueError(
+                f"a latent vector has two numbers or more, and a latent_width of at most latent_norm: found "
+                f"{self.latent}, {self.latent_width:g} and {self.latent_norm:g}"
+            )
         if self.token_dropout and not self.copying:
             raise ValueError("token_dropout needs copying: an unknown token can only be copied")
         return self

@@ -25,6 +25,8 @@ class DecodingStep(nn.Module):
     banned: Tensor  # (2, V) tokens that may not come: at later steps, and at the first
     token_gates: Tensor  # (V, 4H)
     token_queries: Tensor  # (V, nA)
+    latent_gates: Tensor  # (Z, 4H)
+    latent_queries: Tensor  # (Z, nA)
     state_gates: Tensor  # (F + H, 4H)
     state_queries: Tensor  # (F + H, nA)
 
@@ -46,6 +48,9 @@ class DecodingStep(nn.Module):
             token_gates, gate_bias, state_gates, token_queries, query_bias, state_queries = network.by_operand()
             self.register_buffer("token_gates", F.linear(embedded, token_gates, gate_bias), persistent=False)
             self.register_buffer("token_queries", F.linear(embedded, token_queries, query_bias), persistent=False)
+            latent_gates, latent_queries = network.by_latent()
+            self.register_buffer("latent_gates", latent_gates.detach(), persistent=False)
+            self.register_buffer("latent_queries", latent_queries.detach(), persistent=False)
             self.register_buffer("state_gates", state_gates.detach(), persistent=False)
             self.register_buffer("state_queries", state_queries.detach(), persistent=False)
 
@@ -68,8 +73,9 @@ class DecodingStep(nn.Module):
         Args:
             token, position, half: (B) ids, step numbers from 0, and 0 before the separator was written, 1 after.
             hidden, cell: (B, H), the LSTM's state.
-            fed: (B, network.carried), what else the step before has left, at first zeros: its output u (F), and if the
-                network looks at what it writes, a ring of the last tokens written, each with its note.
+            fed: (B, network.carried), what else the step before has left: its output u (F), the latent vector (Z), and
+                if the network looks at what it writes, a ring of the last tokens written, each with its note. At first
+                all zeros but the latent vector.
             uniform: (B) numbers in [0, 1).
             temperature: (2), of the source half and of the target half.
             keys, values, memory_tokens: (B, n, T, A), (B, n, T, A), (B, n, T).
@@ -79,7 +85,9 @@ class DecodingStep(nn.Module):
         """
         network = self.network
         tokens, step = memory_tokens.flatten(1), position.unsqueeze(1)
-        carried, notes, noted = fed[:, network.output :], keys, step > 0  # without a ring these have no part
+        after = network.output + network.latent
+        z, carried = fed[:, network.output : after], fed[:, after:]
+        notes, noted = keys, step > 0  # without a ring these have no part
         if network.window > 0:
             # The token read is what the state before this step has written; at first there is none.
             place = torch.arange(network.window, device=token.device).unsqueeze(0)
@@ -89,8 +97,11 @@ class DecodingStep(nn.Module):
             written = ring[:, :, 0].to(torch.int64)
             tokens = torch.cat([tokens, written], dim=1) if network.memories > 0 else written
             carried, notes, noted = ring.flatten(1), ring[:, :, 1:], (place < step).unsqueeze(1)
+        gates, query = self.token_gates[token], self.token_queries[token]
+        if network.latent > 0:
+            gates, query = gates + z @ self.latent_gates, query + z @ self.latent_queries
         hidden, cell, u, scores = network.advance(
-            self.token_gates[token], self.token_queries[token], self.state_gates, self.state_queries,
+            gates, query, self.state_gates, self.state_queries,
             hidden, cell, fed[:, : network.output], keys, values, memory_tokens != self.pad, step, notes, noted,
         )  # fmt: skip
         log_probs = network.merge(network.slots(hidden.unsqueeze(1), u, scores)[:, 0], tokens)
@@ -103,5 +114,7 @@ class DecodingStep(nn.Module):
         drawn = (cdf <= edge).to(torch.int64).sum(dim=1).clamp(max=log_probs.shape[1] - 1)
         chosen = torch.where(warmth[:, 0] > 0, drawn, allowed.argmax(dim=1))
         half = torch.maximum(half, (chosen == self.separator).to(torch.int64))
-        following = torch.cat([u[:, 0], carried], dim=1) if network.window > 0 else u[:, 0]
+        following = u[:, 0]
+        if network.carried > network.output:
+            following = torch.cat([following, z, carried], dim=1)
         return chosen, log_probs, half, hidden, cell, following

@@ -3,15 +3,21 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from compgen.models.decoding import BOS, EOS, DecodingStep
 from compgen.models.network import Network
-from compgen.runtime.backend import Floats, Ints
+from compgen.runtime.backend import Floats, Ints, Latent
 
 STRIDE = 8  # steps between two looks at whether all rows have ended, each of which waits for the GPU
 WARM_UP = 3  # steps before recording, in which libraries choose their kernels
+
+
+def latent_of(network: Network) -> Latent | None:
+    """Where a network's latent vector is, if it has one."""
+    return Latent(network.output, network.latent, network.latent_norm) if network.latent else None
 
 
 class TorchLoop:
@@ -24,14 +30,19 @@ class TorchLoop:
         torch.backends.cudnn.allow_tf32 = False  # its ten bits would give other samples than other runtimes
         self.network, self.device = network.to(device).eval(), device
         self.decoding = DecodingStep(network).to(device).eval()
-        self.dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
+        self.dtype, self.latent = str(network.embedding.weight.dtype).removeprefix("torch."), latent_of(network)
         self._state: dict[str, Tensor] = {}
         self._replay: Callable[[], None] = self._step
 
     @torch.inference_mode()
-    def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
-        """Memories (B, n, T), uniforms (L, B) and temperature (2) to tokens (L, B) and their log-probability (B)."""
-        self._begin(torch.from_numpy(memory_tokens), torch.from_numpy(uniforms), torch.from_numpy(temperature))
+    def sample(
+        self, memory_tokens: Ints, uniforms: Floats, temperature: Floats, latent: Floats | None = None
+    ) -> tuple[Ints, Floats]:
+        """See `runtime.backend.Loop`."""
+        first = np.zeros((uniforms.shape[1], self.network.carried), dtype=self.dtype)
+        if latent is not None:
+            first[:, self.network.output : self.network.output + latent.shape[1]] = latent
+        self._begin(*map(torch.from_numpy, (memory_tokens, uniforms, temperature, first)))
         state, length = self._state, len(uniforms)
         for step in range(length):
             self._replay()
@@ -39,9 +50,9 @@ class TorchLoop:
                 break
         return state["written"].cpu().numpy(), state["log_prob"].cpu().numpy()
 
-    def _begin(self, memory_tokens: Tensor, uniforms: Tensor, temperature: Tensor) -> None:
+    def _begin(self, *given: Tensor) -> None:
         """Set the state to that before the first step; new tensors, and a new recording, where a size has changed."""
-        fresh = self._fresh(*(given.to(self.device) for given in (memory_tokens, uniforms, temperature)))
+        fresh = self._fresh(*(tensor.to(self.device) for tensor in given))
         sizes = {name: tensor.shape for name, tensor in self._state.items()}
         if sizes == {name: tensor.shape for name, tensor in fresh.items()}:
             for name, tensor in fresh.items():
@@ -57,7 +68,7 @@ class TorchLoop:
             for name, tensor in fresh.items():  # recording took steps
                 self._state[name].copy_(tensor)
 
-    def _fresh(self, memory_tokens: Tensor, uniforms: Tensor, temperature: Tensor) -> dict[str, Tensor]:
+    def _fresh(self, memory_tokens: Tensor, uniforms: Tensor, temperature: Tensor, fed: Tensor) -> dict[str, Tensor]:
         network, (length, rows) = self.network, uniforms.shape
         real: dict[str, Any] = {"dtype": uniforms.dtype, "device": uniforms.device}
         whole: dict[str, Any] = {"dtype": torch.int64, "device": uniforms.device}
@@ -70,7 +81,7 @@ class TorchLoop:
             "token": torch.full((rows,), BOS, **whole),
             "hidden": hidden,
             "cell": cell,
-            "fed": torch.zeros((rows, network.carried), **real),
+            "fed": fed,
             "position": torch.zeros(rows, **whole),
             "half": torch.zeros(rows, **whole),
             "temperature": temperature,

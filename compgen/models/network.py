@@ -6,7 +6,7 @@ export by the same code. `advance` is one step of the decoder, in decoding (`com
 feeding, in training; without input feeding training takes the LSTM over all steps at once.
 
 Symbols: B batch, n memories, T memory tokens, L decoder steps, V vocabulary, H hidden, F size of the output u, S tokens
-written that a step may look at, A attention size.
+written that a step may look at, A attention size, Z size of the latent vector.
 """
 
 import torch
@@ -18,6 +18,7 @@ from compgen.models.config import NetworkConfig
 from compgen.models.copying import Mixture, OwnAttention
 from compgen.models.encoder import Encoder
 from compgen.models.init import init_lstm
+from compgen.models.latent import Posterior
 
 PAD, UNK, SPECIALS = 0, 4, 5  # ids of the vocabulary's special symbols, which come first
 
@@ -39,7 +40,7 @@ class Network(nn.Module):
         nn.init.xavier_uniform_(self.embedding.weight)
         encoders = min(c.memories, 1) if c.encoder_shared else c.memories
         self.encoders = nn.ModuleList([Encoder(c.embedding, c.encoder_hidden) for _ in range(encoders)])
-        read = c.embedding + (c.output if c.feed else 0)
+        read = c.embedding + c.latent + (c.output if c.feed else 0)
         self.lstm = nn.LSTM(read, c.hidden, batch_first=True)
         init_lstm(self.lstm)
         # What a configuration does not use is None, which TorchScript leaves out at compile time.
@@ -48,13 +49,18 @@ class Network(nn.Module):
             self.attention = Attention(
                 c.memories, c.hidden + read, 2 * c.encoder_hidden, c.attention, c.positions, c.activation
             )
+        self.latent, self.latent_norm = c.latent, c.latent_norm
+        self.posterior: Posterior | None = None
+        if c.latent:
+            edit = (c.latent, c.latent_concentration, c.latent_norm, c.latent_width)
+            self.posterior = Posterior(c.memories, c.embedding, c.encoder_hidden, *edit)
         self.bridge = nn.Linear(2 * c.encoder_hidden, 2 * c.hidden) if c.initial == "encoder" else None
         self.own: OwnAttention | None = OwnAttention(c.hidden, c.attention) if c.own else None
         sources = c.memories + (c.own > 0)
         self.mixture: Mixture | None = Mixture(c.mixing, c.hidden, c.output, sources) if c.copying else None
-        # What a step hands to the next beside the LSTM's state: u, and of each token written itself and its note.
+        # What a step hands to the next beside the LSTM's state: u, z, and of each token written itself and its note.
         self.kept = 1 + c.attention
-        self.carried = c.output + c.own * self.kept
+        self.carried = c.output + c.latent + c.own * self.kept
         self.combine = nn.Linear(c.hidden + sources * c.attention, c.output)
         self.project = None if c.tied else nn.Linear(c.output, vocabulary)
         self.embedding_dropout = nn.Dropout(c.embedding_dropout)
@@ -143,14 +149,24 @@ class Network(nn.Module):
         """
         from_input, from_hidden, input_bias, hidden_bias = list(self.lstm.parameters())
         size = self.embedding.embedding_dim
-        state_gates = torch.cat([from_input[:, size:], from_hidden], dim=1).t().contiguous()
+        state_gates = torch.cat([from_input[:, size + self.latent :], from_hidden], dim=1).t().contiguous()
         gates = from_input[:, :size], input_bias + hidden_bias, state_gates
         if self.attention is None:
             nothing = from_input.new_zeros(0)
             return *gates, nothing.reshape(0, size), nothing, nothing.reshape(len(state_gates), 0)
         query = self.attention.query
-        hidden, token, fed = torch.tensor_split(query.weight, (self.hidden, self.hidden + size), dim=1)
+        edges = (self.hidden, self.hidden + size, self.hidden + size + self.latent)
+        hidden, token, _, fed = torch.tensor_split(query.weight, edges, dim=1)
         return *gates, token, query.bias, torch.cat([fed, hidden], dim=1).t().contiguous()
+
+    def by_latent(self) -> tuple[Tensor, Tensor]:
+        """What z gives to gates and to queries: weights (Z, 4H) and (Z, nA)."""
+        size, z = self.embedding.embedding_dim, self.latent
+        gates = next(self.lstm.parameters())[:, size : size + z].t().contiguous()
+        if self.attention is None:
+            return gates, gates.new_zeros((z, 0))
+        start = self.hidden + size
+        return gates, self.attention.query.weight[:, start : start + z].t().contiguous()
 
     def advance(
         self,
@@ -270,24 +286,29 @@ class Network(nn.Module):
         return torch.log(words.scatter_add(1, tokens, shares[:, self.vocabulary :]) + 1e-20)
 
     @torch.jit.unused  # training alone goes through here
-    def forward(self, inputs: Tensor, memory_tokens: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor, memory_tokens: Tensor, latent: Tensor | None = None) -> Tensor:
         """Teacher-forced decoding of inputs (B, L) over memories (B, n, T): (B, L, V + slots), as `slots` says.
 
-        The slots of what is written are those of the inputs but the first, and one more that is never used: (L).
+        The slots of what is written are those of the inputs but the first, and one more that is never used: (L). Unless
+        it is given, z (B, Z) is drawn for the inputs.
         """
         read = self.embed(inputs)
         keys, values = read, read  # placeholders of the right type when there are no memories
         hidden = torch.zeros((inputs.shape[0], self.hidden), dtype=read.dtype, device=read.device)
-        cell = hidden
+        cell, final = hidden, read.new_zeros((inputs.shape[0], 0, 0))
         if self.attention is not None:
             keys, values, final = self.recall(memory_tokens)
             hidden, cell = self.start(final)
+        if self.posterior is not None and latent is None:
+            latent = self.posterior(read[:, 1:], (inputs[:, 1:] != PAD).sum(dim=1).clamp(min=1), final)
         inside = memory_tokens != PAD
         step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)
         back = step.t() - step  # (L, L): how many steps ago
         noted = ((back > 0) & (back <= self.window)).unsqueeze(0)
         if self.feed:
-            return self._fed_loop(read, hidden, cell, keys, values, inside, step, noted)
+            return self._fed_loop(read, latent, hidden, cell, keys, values, inside, step, noted)
+        if latent is not None:
+            read = torch.cat([read, latent.unsqueeze(1).expand(-1, read.shape[1], -1)], dim=2)
         states = self.lstm(read, (hidden.unsqueeze(0), cell.unsqueeze(0)))[0]
         query = read if self.attention is None else self.attention.query(torch.cat([states, read], dim=2))
         notes = states if self.own is None else self.note(states)
@@ -297,6 +318,7 @@ class Network(nn.Module):
     def _fed_loop(
         self,
         embedded: Tensor,
+        latent: Tensor | None,
         hidden: Tensor,
         cell: Tensor,
         keys: Tensor,
@@ -307,8 +329,13 @@ class Network(nn.Module):
     ) -> Tensor:
         """The recurrence with input feeding. What does not depend on the state is computed for all steps before it."""
         token_gates, gate_bias, state_gates, token_queries, query_bias, state_queries = self.by_operand()
-        gates = F.linear(embedded, token_gates, gate_bias).unbind(1)  # L of (B, 4H)
-        queries = F.linear(embedded, token_queries, query_bias).unbind(1)
+        given_gates = F.linear(embedded, token_gates, gate_bias)
+        given_queries = F.linear(embedded, token_queries, query_bias)
+        if latent is not None:
+            latent_gates, latent_queries = self.by_latent()
+            given_gates = given_gates + (latent @ latent_gates).unsqueeze(1)
+            given_queries = given_queries + (latent @ latent_queries).unsqueeze(1)
+        gates, queries = given_gates.unbind(1), given_queries.unbind(1)  # L of (B, 4H), of (B, nA)
         fed = torch.zeros((embedded.shape[0], self.output), dtype=embedded.dtype, device=embedded.device)
         outputs: list[Tensor] = []
         states: list[Tensor] = []
@@ -334,12 +361,13 @@ class Network(nn.Module):
 
     # -- training -------------------------------------------------------------------------------------------------
 
-    def log_likelihood(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
+    def log_likelihood(self, sequences: Tensor, memory_tokens: Tensor, latent: Tensor | None = None) -> Tensor:
         """Log-probability (B, L - 1) of each token after the first, 0 at padding.
 
         Args:
             sequences: (B, L) ids that begin with the start symbol and end with the end symbol, padded with 0.
             memory_tokens: (B, n, T).
+            latent: (B, Z); drawn for the sequences if it is not given and the network has it.
 
         A token's probability is the sum over its vocabulary slot and every memory slot that holds it. In training each
         vocabulary slot is closed with probability `write_dropout`, and with probability `token_dropout` a token type
@@ -350,7 +378,7 @@ class Network(nn.Module):
         if self.training and self.token_dropout > 0:
             known = torch.rand(known.shape, device=targets.device) >= self.token_dropout
             known[:, :SPECIALS] = True
-        slots = self(_hide(sequences[:, :-1], known), _hide(memory_tokens, known))
+        slots = self(_hide(sequences[:, :-1], known), _hide(memory_tokens, known), latent)
         written: Tensor = slots.gather(2, targets.unsqueeze(2)).squeeze(2)  # (B, L - 1)
         real = targets != PAD
         if not self.copying:

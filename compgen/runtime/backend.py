@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.errors import BundleError
+from compgen.runtime import random
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
@@ -29,12 +30,33 @@ def warm(temperature: float) -> float:
 
 
 @dataclass(frozen=True)
+class Latent:
+    """Where in `fed` the latent edit vector is: numbers start .. start + size - 1; and its largest norm."""
+
+    start: int
+    size: int
+    norm: float
+
+    def draw(self, seed: int, samples: Ints) -> Floats:
+        """The vectors of some sample addresses, (B, size)."""
+        return random.latents(seed, samples, self.size, self.norm)
+
+
+@dataclass(frozen=True)
 class Shape:
     """What a decoder's state looks like."""
 
     hidden: int
-    output: int
+    output: int  # of `fed`
     dtype: str  # float32 or float64
+    latent: Latent | None = None
+
+    def fed(self, seed: int, samples: Ints) -> Floats:
+        """`fed` (B, output) before the first step of some sample addresses."""
+        first = np.zeros((len(samples), self.output), dtype=self.dtype)
+        if self.latent is not None:
+            first[:, self.latent.start : self.latent.start + self.latent.size] = self.latent.draw(seed, samples)
+        return first
 
 
 class Loop(Protocol):
@@ -44,10 +66,16 @@ class Loop(Protocol):
     def dtype(self) -> str:
         """float32 or float64."""
 
-    def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
+    @property
+    def latent(self) -> Latent | None:
+        """The network's latent edit vector, if it has one."""
+
+    def sample(
+        self, memory_tokens: Ints, uniforms: Floats, temperature: Floats, latent: Floats | None = None
+    ) -> tuple[Ints, Floats]:
         """Memories (B, n, T), uniforms (L, B), temperature (2) to tokens (L, B) and log-probabilities (B).
 
-        After a row's end symbol its tokens are 0.
+        After a row's end symbol its tokens are 0. Where the network has a latent vector it is given, (B, Z).
         """
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, UNK_ID
 from compgen.errors import UserError
-from compgen.runtime.backend import Backend, Ints
+from compgen.runtime.backend import Backend, Floats, Ints
 from compgen.runtime.predict import Scored, advance, as_memories, by_length, keep, opening
 
 NEVER = (PAD_ID, BOS_ID, UNK_ID)  # these are not written
@@ -38,7 +38,14 @@ def beam(
 
 
 def beam_over(
-    backend: Backend, memory_tokens: Ints, width: int, max_length: int, *, half: int = 0, alpha: float = 0.0
+    backend: Backend,
+    memory_tokens: Ints,
+    width: int,
+    max_length: int,
+    *,
+    half: int = 0,
+    alpha: float = 0.0,
+    fed: Floats | None = None,
 ) -> list[Scored]:
     """The best output found for each row of memories (B, n, T), for instance a generator's prototypes.
 
@@ -48,6 +55,7 @@ def beam_over(
         width: hypotheses kept a row.
         max_length: most tokens to write, the end symbol included. Where nothing ends by then, the best live one counts.
         half: 0 when the output begins with a source (generators), 1 when it is a target (predictors).
+        fed: see `opening`.
         alpha: ranks ended hypotheses by log-probability / ((5 + length) / 6)^alpha; 0 ranks by log-probability.
 
     Returns:
@@ -57,7 +65,7 @@ def beam_over(
         raise UserError(f"beam width {width}: expected 1 or more")
     beams = [_Beam(max_length, alpha) for _ in memory_tokens]
     running = list(beams)
-    state = opening(backend, memory_tokens, half)
+    state = opening(backend, memory_tokens, half, fed)
     for step in range(max_length):
         state, log_probs = advance(backend, state)
         allowed = log_probs.astype(np.float64)

@@ -7,15 +7,15 @@ every file against its size and SHA-256, the pool against the vocabulary, and no
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from compgen.data.vocabulary import EOS_ID
 from compgen.errors import BundleError
 from compgen.files import sha256
-from compgen.runtime.backend import warm
+from compgen.runtime.backend import Latent, Shape, warm
 from compgen.runtime.pool import PrototypePool
 
 FORMAT: Literal["compgen-bundle"] = "compgen-bundle"
@@ -52,12 +52,34 @@ class Graph(_Strict):
     outputs: list[Tensor]
 
 
+class LatentPlace(_Strict):
+    """The latent edit vector, which is drawn a priori and stands in `fed` before the first step."""
+
+    start: int = Field(ge=0)
+    size: int = Field(ge=2)
+    norm: float = Field(gt=0, description="its largest")
+
+
 class State(_Strict):
     """What the decoder's state looks like."""
 
     hidden: int = Field(ge=1)
-    output: int = Field(ge=1)
+    output: int = Field(ge=1, description="size of `fed`, what a step hands to the next beside hidden and cell")
     dtype: Literal["float32", "float64"]
+    latent: LatentPlace | None = Field(None, description="null in a network without latent vectors")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.latent is not None and self.latent.start + self.latent.size > self.output:
+            raise ValueError(f"a latent vector beyond the {self.output} numbers of fed")
+        return self
+
+    @property
+    def of_decoder(self) -> Shape:
+        """The same for the runtime."""
+        place = self.latent
+        latent = None if place is None else Latent(place.start, place.size, place.norm)
+        return Shape(self.hidden, self.output, self.dtype, latent)
 
 
 class Parity(_Strict):

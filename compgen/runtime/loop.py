@@ -40,7 +40,8 @@ def loop_draws(
         chosen = pool.choose(seed, addresses)
         memory_tokens = pool.tokens[chosen, : pool.longest].astype(np.int64)
         uniforms = np.ascontiguousarray(random.uniforms(seed, addresses, max_length).T.astype(loop.dtype))
-        tokens, log_probs = loop.sample(memory_tokens, uniforms, np.array(temperature, dtype=loop.dtype))
+        latent = None if loop.latent is None else loop.latent.draw(seed, addresses).astype(loop.dtype)
+        tokens, log_probs = loop.sample(memory_tokens, uniforms, np.array(temperature, dtype=loop.dtype), latent)
         check_tokens(tokens, vocabulary)
         columns = (addresses.tolist(), tokens.T.tolist(), log_probs.tolist(), chosen.tolist())
         for index, row, log_prob, prototypes in zip(*columns, strict=True):

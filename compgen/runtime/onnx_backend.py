@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compgen.errors import BundleError, UserError
 from compgen.runtime import device
-from compgen.runtime.backend import STATE, Floats, Ints, Shape
+from compgen.runtime.backend import STATE, Floats, Ints
 from compgen.runtime.bundle import ENCODER, SAMPLER, START, STEP, Bundle
 
 Feed = dict[str, NDArray[Any]]
@@ -25,7 +25,7 @@ INTERFACES = {
         (*STATE, "uniform", "temperature"),
         ("next_token", "log_probs", "next_half", "next_hidden", "next_cell", "next_fed"),
     ),
-    SAMPLER: (("memory_tokens", "uniforms", "temperature"), ("tokens", "log_prob")),
+    SAMPLER: (("memory_tokens", "uniforms", "temperature", "latent"), ("tokens", "log_prob")),
 }
 
 
@@ -60,8 +60,7 @@ class OnnxBackend:
             UserError: ONNX Runtime is missing or installed twice, or CUDA was asked for and cannot be had.
             BundleError: ONNX Runtime refuses a graph.
         """
-        state = bundle.manifest.shape
-        self.shape = Shape(state.hidden, state.output, state.dtype)
+        self.shape = bundle.manifest.shape.of_decoder
         self._step = _Graph(bundle, STEP, threads, provider)
         self._encoder = _Graph(bundle, ENCODER, threads, provider) if bundle.manifest.prototypes else None
         # Only a network that starts from what it has read has a start graph.
@@ -100,12 +99,14 @@ class OnnxLoop:
 
     def __init__(self, bundle: Bundle, threads: int = 1, provider: str = "auto") -> None:
         """Open the graph; arguments and errors as for `OnnxBackend`."""
-        self.dtype = bundle.manifest.shape.dtype
+        self.dtype, self.latent = bundle.manifest.shape.dtype, bundle.manifest.shape.of_decoder.latent
         self._graph = _Graph(bundle, SAMPLER, threads, provider)
 
-    def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
-        """Memories (B, n, T), uniforms (L, B) and temperature (2) to tokens (L, B) and their log-probability (B)."""
-        feed = {"memory_tokens": memory_tokens, "uniforms": uniforms, "temperature": temperature}
+    def sample(
+        self, memory_tokens: Ints, uniforms: Floats, temperature: Floats, latent: Floats | None = None
+    ) -> tuple[Ints, Floats]:
+        """See `runtime.backend.Loop`."""
+        feed = {"memory_tokens": memory_tokens, "uniforms": uniforms, "temperature": temperature, "latent": latent}
         session = self._graph.session
         where = "cuda" if session.get_providers()[0] == device.CUDA else "cpu"
         binding = session.io_binding()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID
-from compgen.runtime.backend import Backend, Ints
+from compgen.runtime.backend import Backend, Floats, Ints
 
 State = dict[str, NDArray[Any]]
 Scored = tuple[list[int], float]  # tokens without the end symbol, and the log-probability of all with it
@@ -46,8 +46,11 @@ def as_memories(sources: Sequence[Sequence[int]]) -> Ints:
     return tokens
 
 
-def opening(backend: Backend, memory_tokens: Ints, half: int) -> State:
-    """The state before the first greedy step, from memories (B, n, T); half 0 for generators, 1 for predictors."""
+def opening(backend: Backend, memory_tokens: Ints, half: int, fed: Floats | None = None) -> State:
+    """The state before the first greedy step, from memories (B, n, T); half 0 for generators, 1 for predictors.
+
+    `fed`, (B, shape.output), is from `Shape.fed` where rows are samples with addresses; else zeros.
+    """
     rows, memories, _ = memory_tokens.shape
     shape = backend.shape
     state: State = {
@@ -56,7 +59,7 @@ def opening(backend: Backend, memory_tokens: Ints, half: int) -> State:
         "half": np.full(rows, half, dtype=np.int64),
         "hidden": np.zeros((rows, shape.hidden), dtype=shape.dtype),
         "cell": np.zeros((rows, shape.hidden), dtype=shape.dtype),
-        "fed": np.zeros((rows, shape.output), dtype=shape.dtype),
+        "fed": np.zeros((rows, shape.output), dtype=shape.dtype) if fed is None else fed,
     }
     if memories:
         encoded = [backend.encode(np.ascontiguousarray(memory_tokens[:, slot])) for slot in range(memories)]

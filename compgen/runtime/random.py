@@ -7,7 +7,7 @@ No state, so any batch, thread or machine draws the same numbers for the same sa
 import numpy as np
 from numpy.typing import NDArray
 
-TOKENS, PROTOTYPES = 0, 1  # purposes; each has a counter space of its own
+TOKENS, PROTOTYPES, LATENTS = 0, 1, 2  # purposes; each has a counter space of its own
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -49,3 +49,21 @@ def ranks(seed: int, samples: NDArray[np.int64], total: int) -> NDArray[np.int64
     fraction = ((high << _HALF | low) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     rank: NDArray[np.int64] = np.minimum((fraction * total).astype(np.int64), total - 1)
     return rank
+
+
+def latents(seed: int, samples: NDArray[np.int64], size: int, norm: float) -> NDArray[np.float64]:
+    """Latent edit vectors a priori, (B, size): a uniform direction, and a norm uniform in [0, norm) (R&R, equation 31).
+
+    The direction is that of normal numbers, two of each two uniform ones (Box and Muller 1958).
+    """
+    pairs = -(-size // 2)
+    bits = words(seed, samples, LATENTS, 2 * pairs + 1) >> np.uint64(8)
+    numbers = bits.astype(np.float64) * 2.0**-24
+    radius = np.sqrt(-2 * np.log(1 - numbers[:, 0:-1:2]))
+    angle = 2 * np.pi * numbers[:, 1::2]
+    normal = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=2).reshape(len(samples), 2 * pairs)[
+        :, :size
+    ]
+    length = np.sqrt((normal * normal).sum(axis=1, keepdims=True))
+    vectors: NDArray[np.float64] = normal / np.maximum(length, 1e-30) * (norm * numbers[:, -1:])
+    return vectors

@@ -148,7 +148,7 @@ class _Supply:
         taken["token"] = np.full(rows, BOS_ID, dtype=np.int64)
         taken["position"], taken["half"] = np.zeros((2, rows), dtype=np.int64)
         taken["hidden"], taken["cell"] = np.zeros((2, rows, shape.hidden), dtype=shape.dtype)
-        taken["fed"] = np.zeros((rows, shape.output), dtype=shape.dtype)
+        taken["fed"] = shape.fed(self.seed, taken["index"])
         taken["written"] = np.zeros((rows, self.max_length), dtype=np.int64)
         taken["log_prob"] = np.zeros(rows)
         if self.pool.prototypes and rows:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.errors import BundleError, UserError
-from compgen.runtime.backend import STEP_INPUTS, Floats, Ints, Shape
+from compgen.runtime.backend import STEP_INPUTS, Floats, Ints
 from compgen.runtime.bundle import SCRIPT, Bundle
 
 
@@ -31,8 +31,8 @@ class TorchScriptBackend:
         except ModuleNotFoundError as error:
             raise UserError("TorchScript needs torch: pip install 'compgen[train]', or use the onnx runtime") from error
         torch.set_num_threads(threads)
-        state = bundle.manifest.shape
-        self.shape, self.dtype, self.loop = Shape(state.hidden, state.output, state.dtype), state.dtype, None
+        self.shape, self.loop = bundle.manifest.shape.of_decoder, None
+        self.dtype, self.latent = self.shape.dtype, self.shape.latent
         self.device, self._torch = device, torch
         path = bundle.path / SCRIPT
         if not path.is_file():
@@ -60,9 +60,12 @@ class TorchScriptBackend:
         token, log_probs, half, hidden, cell, fed = self._call(self._module.step, *arrays)
         return token, log_probs, half, hidden, cell, fed
 
-    def sample(self, memory_tokens: Ints, uniforms: Floats, temperature: Floats) -> tuple[Ints, Floats]:
-        """Memories (B, n, T), uniforms (L, B) and temperature (2) to tokens (L, B) and their log-probability (B)."""
-        tokens, log_prob = self._call(self._module, memory_tokens, uniforms, temperature)
+    def sample(
+        self, memory_tokens: Ints, uniforms: Floats, temperature: Floats, latent: Floats | None = None
+    ) -> tuple[Ints, Floats]:
+        """See `runtime.backend.Loop`."""
+        inputs = [memory_tokens, uniforms, temperature, *([] if latent is None else [latent])]
+        tokens, log_prob = self._call(self._module, *inputs)
         return tokens, log_prob
 
     def _call(self, method: Any, *arrays: NDArray[Any]) -> list[NDArray[Any]]:

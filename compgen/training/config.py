@@ -7,7 +7,7 @@ checked: an unknown or impossible one is an error that names it.
 import tomllib
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -61,6 +61,12 @@ class Seq2SeqConfig(Configuration):
     @classmethod
     def _one_memory(cls, values: dict[str, Any]) -> dict[str, Any]:
         return with_memories(values, 1)
+
+    @model_validator(mode="after")
+    def _no_latent(self) -> Self:
+        if self.network.latent:
+            raise ValueError("a predictor has no latent vector: it answers, it does not vary; set network.latent to 0")
+        return self
 
 
 def with_memories(values: dict[str, Any], memories: int) -> dict[str, Any]:

@@ -109,6 +109,12 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
     max_length = size(manifest, "max_length", 1, 1 << 20);
     hidden = size(manifest.at("shape"), "hidden", 1, 1 << 20);
     output = size(manifest.at("shape"), "output", 1, 1 << 20);
+    if (const auto found = manifest.at("shape").find("latent");
+        found != manifest.at("shape").end() && !found->is_null()) {
+      latent.start = size(*found, "start", 0, output);
+      latent.size = size(*found, "size", 2, output - latent.start);
+      latent.norm = found->at("norm").get<double>();
+    }
     network = network_of(manifest.at("config").at("network"));
     if (prototypes > 0) {
       attention = last_size(manifest, "keys");

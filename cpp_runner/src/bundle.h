@@ -34,7 +34,11 @@ struct Bundle {
   bool predicts = false;  // a predictor, whose one memory is its source; else a generator
   std::string dtype;      // float32 or float64
   std::int64_t prototypes = 0, max_length = 0;
-  std::int64_t hidden = 0, output = 0;         // sizes of the decoder's state
+  std::int64_t hidden = 0, output = 0;         // sizes of the decoder's state; output is that of fed
+  struct Latent {                              // the latent edit vector's place in fed, and its largest norm
+    std::int64_t start = 0, size = 0;
+    double norm = 0;
+  } latent;
   Network network;
   std::int64_t attention = 0, final_size = 0;  // of a prototype token's key; of an encoder's last state
   std::array<double, 2> temperature{};         // a generator's, of the source half and of the target half

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <vector>
 
 namespace compgen {
 
-enum class Purpose : std::uint32_t { tokens = 0, prototypes = 1 };
+enum class Purpose : std::uint32_t { tokens = 0, prototypes = 1, latents = 2 };
 
 inline std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::array<std::uint32_t, 4> c) {
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
@@ -47,6 +49,28 @@ inline std::int64_t rank_of(std::uint64_t seed, std::int64_t sample, std::int64_
   const std::uint64_t bits = (std::uint64_t{two[0]} << 32 | two[1]) >> 11;
   const double scaled = static_cast<double>(bits) * 0x1p-53 * static_cast<double>(total);
   return std::min(static_cast<std::int64_t>(scaled), total - 1);
+}
+
+// A latent edit vector a priori: a uniform direction, that of normal numbers, and a norm uniform in [0, norm).
+template <class Real>
+void latents(std::uint64_t seed, std::int64_t sample, std::int64_t size, double norm, Real* out) {
+  const std::int64_t pairs = (size + 1) / 2;
+  const auto number = [&](std::int64_t index) {
+    const auto four = words(seed, sample, Purpose::latents, static_cast<std::uint32_t>(index / 4));
+    return static_cast<double>(four[static_cast<std::size_t>(index % 4)] >> 8) * 0x1p-24;
+  };
+  std::vector<double> normal(static_cast<std::size_t>(2 * pairs));
+  double squares = 0;
+  for (std::int64_t pair = 0; pair < pairs; ++pair) {
+    const double radius = std::sqrt(-2 * std::log(1 - number(2 * pair)));
+    const double angle = 2 * 3.141592653589793 * number(2 * pair + 1);
+    normal[static_cast<std::size_t>(2 * pair)] = radius * std::cos(angle);
+    normal[static_cast<std::size_t>(2 * pair + 1)] = radius * std::sin(angle);
+  }
+  normal.resize(static_cast<std::size_t>(size));
+  for (const double each : normal) squares += each * each;
+  const double length = std::max(std::sqrt(squares), 1e-30), scale = norm * number(2 * pairs);
+  for (const double each : normal) *out++ = static_cast<Real>(each / length * scale);
 }
 
 }  // namespace compgen

@@ -200,6 +200,10 @@ class Slots {
     at(batch_.token, row) = BOS;
     at(batch_.position, row) = at(batch_.half, row) = 0;
     std::fill_n(batch_.fed.begin() + row * bundle_.output, bundle_.output, Real{0});
+    const auto& latent = bundle_.latent;
+    if (latent.size > 0) {
+      latents(sampling_.seed, draw.index, latent.size, latent.norm, &at(batch_.fed, row * bundle_.output + latent.start));
+    }
     at(draws_, row) = std::move(draw);
   }
 

@@ -31,3 +31,10 @@ TEST_CASE("ranks cover what they may be, and no more") {
   }
   for (const int count : seen) CHECK(count > 60);
 }
+
+TEST_CASE("latent vectors are those of compgen/runtime/random.py") {
+  std::array<double, 5> found{};
+  latents(3, 123, 5, 10.0, found.data());
+  const std::array<double, 5> expected{-1.7949857966076868, 0.1384879707581578, 3.54487325972202, 1.1097868644410507, -0.9829046491008206};
+  for (std::size_t k = 0; k < 5; ++k) CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-12));
+}

@@ -35,6 +35,9 @@ ALONE = {"memories": 0, "copying": False, "feed": False}
         ("generator", {"own": 3, "mixing": "word", "feed": False}),
         ("generator", ALONE | {"copying": True, "own": 5, "mixing": "gate"}),
         ("predictor", {"own": 4}),
+        ("generator", {"latent": 5}),
+        ("generator", {"latent": 2, "own": 9, "mixing": "gate", "memories": 1, "feed": False}),
+        ("generator", ALONE | {"latent": 3}),
     ],
     ids=str,
 )
@@ -144,7 +147,9 @@ class Stepwise:
     def __init__(self, backend):
         self.backend = backend
 
-    def sample(self, memory_tokens, uniforms, temperature):
+    latent = None
+
+    def sample(self, memory_tokens, uniforms, temperature, _latent=None):
         from compgen.runtime.predict import opening
 
         state = opening(self.backend, memory_tokens, 0)

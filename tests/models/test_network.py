@@ -64,6 +64,9 @@ VARIANTS = [
     {"mixing": "gate", "positions": 0},
     {"mixing": "word", "own": 2},
     {"memories": 0, "feed": False, "own": 4, "mixing": "gate"},
+    {"latent": 3},
+    {"latent": 4, "own": 6, "feed": False, "memories": 1},
+    {"latent": 2, "memories": 0, "feed": False, "copying": False},
 ]
 
 
@@ -71,7 +74,8 @@ VARIANTS = [
 def test_steps_give_the_likelihood_of_teacher_forcing(changes):
     net = network(**changes)
     sequences, tokens = batch(memories=net.memories)
-    expected = net.log_likelihood(sequences, tokens)
+    latent = torch.randn(3, net.latent, dtype=torch.float64) if net.latent else None
+    expected = net.log_likelihood(sequences, tokens, latent)
     if net.memories:
         keys, values, final = net.recall(tokens)
         hidden, cell = net.start(final)
@@ -79,6 +83,8 @@ def test_steps_give_the_likelihood_of_teacher_forcing(changes):
         keys = values = torch.zeros(3, 0, 0, 0, dtype=torch.float64)
         hidden = cell = torch.zeros(3, net.hidden, dtype=torch.float64)
     fed = torch.zeros(3, net.carried, dtype=torch.float64)
+    if latent is not None:
+        fed[:, net.output : net.output + net.latent] = latent
     step = stepper(net)
     for t in range(sequences.shape[1] - 1):
         position = torch.full((3,), t)
@@ -93,11 +99,13 @@ def test_steps_give_the_likelihood_of_teacher_forcing(changes):
 def test_a_row_does_not_see_its_batch(changes):
     net = network(**changes)
     sequences, tokens = batch(memories=net.memories)
-    together = net.log_likelihood(sequences, tokens)
+    latent = torch.randn(3, net.latent, dtype=torch.float64) if net.latent else None
+    together = net.log_likelihood(sequences, tokens, latent)
     for row in range(3):
         own = tokens[row : row + 1]
         longest = int((own != 0).sum(dim=2).max()) if net.memories else 0
-        alone = net.log_likelihood(sequences[row : row + 1], own[:, :, :longest])
+        mine = None if latent is None else latent[row : row + 1]
+        alone = net.log_likelihood(sequences[row : row + 1], own[:, :, :longest], mine)
         torch.testing.assert_close(alone[0], together[row], rtol=1e-12, atol=1e-12)
 
 

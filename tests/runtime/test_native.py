@@ -120,6 +120,8 @@ def test_lines_for_tsv_and_for_standard_output(tmp_path):
         ("predictor", {"feed": False, "copying": False, "activation": "linear"}),
         ("generator", {"own": 30, "mixing": "gate", "initial": "encoder"}),
         ("predictor", {"own": 4, "mixing": "word"}),
+        ("generator", {"latent": 5, "own": 9, "mixing": "gate"}),
+        ("generator", {"memories": 0, "copying": False, "feed": False, "latent": 32}),
     ],
     ids=str,
 )

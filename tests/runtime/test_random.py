@@ -39,3 +39,11 @@ def test_ranks_are_uniform_and_another_stream_than_tokens():
     assert abs(counts - 10_000).max() < 500
     same = random.words(3, samples[:9], random.TOKENS, 2) == random.words(3, samples[:9], random.PROTOTYPES, 2)
     assert not same.any()
+
+
+def test_latents_are_uniform_in_direction_and_norm():
+    drawn = random.latents(3, np.arange(20_000), 5, 10.0)
+    norms = np.linalg.norm(drawn, axis=1)
+    assert norms.max() < 10 and abs(norms.mean() - 5) < 0.05 and abs(norms.std() - 10 / 12**0.5) < 0.05
+    assert np.abs((drawn / norms[:, None]).mean(axis=0)).max() < 0.02
+    np.testing.assert_array_equal(random.latents(3, np.array([7, 123]), 5, 10.0), drawn[[7, 123]])
