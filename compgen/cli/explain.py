@@ -64,6 +64,47 @@ def geca(
             output.print(_line(label, marked), soft_wrap=True)
 
 
+@app.command()
+def attention(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.pt", help="A generator's checkpoint.")],
+    index: Annotated[int, typer.Option("--index", min=0, metavar="I", help="Which sample: its `index`.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="The seed it was drawn with.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Also draw a picture: .png, .svg or .pdf.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Show what a generator looked at while it wrote a sample, and what each token came from (R&R, figure 3).
+
+    A line a token: how much of its probability is due to the likeliest origin, and which that is. The picture has the
+    whole of the attention over each prototype, and over what was written, if it looks at that.
+
+    Example: compgen explain attention recomb2.pt --index 12 -o sample12.svg
+    """
+    from compgen.cli.common import need_torch
+    from compgen.errors import UserError
+    from compgen.evaluation.plots import check_picture, heat_maps
+
+    need_torch("a generator's attention")
+    from compgen.recombine.explain import as_text
+    from compgen.recombine.explain import attention as look
+    from compgen.training.checkpoint import Checkpoint
+
+    if out is not None:
+        check_picture(out)
+    if not model.is_file():
+        raise UserError(f"{model}: no such file, expected a generator's checkpoint (.pt)")
+    found = look(Checkpoint.load(model), index, seed)
+    for line in as_text(found):
+        typer.echo(line)
+    if out is not None:
+        origins = ["word", *(source.name for source in found.sources)][: found.shares.shape[1]]
+        panels = [(source.name, source.tokens, source.weights) for source in found.sources]
+        heat_maps(found.written, [*panels, ("origin", origins, found.shares)], out)
+
+
 def _record(out: Path) -> dict[str, Any]:
     from json import loads
 

@@ -292,6 +292,13 @@ class Network(nn.Module):
         The slots of what is written are those of the inputs but the first, and one more that is never used: (L). Unless
         it is given, z (B, Z) is drawn for the inputs.
         """
+        return self.slots(*self.attended(inputs, memory_tokens, latent))
+
+    @torch.jit.unused
+    def attended(
+        self, inputs: Tensor, memory_tokens: Tensor, latent: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """States (B, L, H), outputs u (B, L, F) and copy scores, see `attend`; arguments as for `forward`."""
         read = self.embed(inputs)
         keys, values = read, read  # placeholders of the right type when there are no memories
         hidden = torch.zeros((inputs.shape[0], self.hidden), dtype=read.dtype, device=read.device)
@@ -313,7 +320,7 @@ class Network(nn.Module):
         query = read if self.attention is None else self.attention.query(torch.cat([states, read], dim=2))
         notes = states if self.own is None else self.note(states)
         u, scores = self.attend(states, query, keys, values, inside, step, notes, noted)
-        return self.slots(states, u, scores)
+        return states, u, scores
 
     def _fed_loop(
         self,
@@ -326,7 +333,7 @@ class Network(nn.Module):
         inside: Tensor,
         step: Tensor,
         noted: Tensor,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor, list[Tensor]]:
         """The recurrence with input feeding. What does not depend on the state is computed for all steps before it."""
         token_gates, gate_bias, state_gates, token_queries, query_bias, state_queries = self.by_operand()
         given_gates = F.linear(embedded, token_gates, gate_bias)
@@ -357,7 +364,7 @@ class Network(nn.Module):
                 scores[-1] = F.pad(scores[-1], [0, length - scores[-1].shape[2]], value=MASKED)
             all_scores.append(scores)
         joined = [torch.cat(each, dim=1) for each in zip(*all_scores, strict=True)]
-        return self.slots(torch.stack(states, dim=1), torch.cat(outputs, dim=1), joined)
+        return torch.stack(states, dim=1), torch.cat(outputs, dim=1), joined
 
     # -- training -------------------------------------------------------------------------------------------------
 

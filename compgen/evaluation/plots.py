@@ -1,0 +1,55 @@
+"""Pictures: matplotlib behind a door, since only who draws needs it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.errors import UserError
+from compgen.files import atomic_path
+
+FORMATS = (".png", ".svg", ".pdf")
+CELL = 0.26  # inches a token
+
+
+def check_picture(out: Path) -> None:
+    """See, before any work, that a picture can be drawn to a file.
+
+    Raises:
+        UserError: another suffix than those of FORMATS, or matplotlib is not installed.
+    """
+    if out.suffix not in FORMATS:
+        raise UserError(f"{out}: expected the name of a picture, ending in {', '.join(FORMATS)}")
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise UserError("pictures need matplotlib: pip install 'compgen[plot]'") from error
+
+
+def heat_maps(
+    rows: Sequence[str], panels: Sequence[tuple[str, Sequence[str], NDArray[np.floating[Any]]]], out: Path
+) -> None:
+    """Draw tables of numbers between 0 and 1 side by side, dark where they are large.
+
+    Args:
+        rows: labels of the rows that all panels share.
+        panels: of each its title, its columns' labels, and its numbers (rows, columns).
+        out: the picture; its suffix says in which format.
+    """
+    from matplotlib.figure import Figure
+
+    widths = [len(columns) for _, columns, _ in panels]
+    size = (CELL * sum(widths) + 1.5 + 0.4 * len(panels), CELL * len(rows) + 1.8)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False, gridspec_kw={"width_ratios": widths})[0]
+    for number, (axis, (title, columns, values)) in enumerate(zip(axes, panels, strict=True)):
+        axis.imshow(values, cmap="Greys", vmin=0, vmax=1, aspect="auto")
+        axis.set_title(title, fontsize=9)
+        axis.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
+        axis.tick_params(length=0)
+        if number == 0:
+            axis.set_yticks(range(len(rows)), rows, fontsize=8)
+    with atomic_path(out) as temporary:
+        figure.savefig(temporary, format=out.suffix[1:], dpi=150)
