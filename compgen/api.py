@@ -262,6 +262,21 @@ class Generator:
         work = Work(bundle, self.identity, seed, _checked(temperature) or self.temperature, batch or ROWS, filters)
         return judged(work, start, stop, workers)
 
+    def answer(
+        self, sources: Sequence[Sequence[str]], each: int = 5, watch: Callable[[int], None] | None = None
+    ) -> list[list[str]]:
+        """The target of each source by direct inference, without a predictor; see `compgen.runtime.direct`.
+
+        Raises:
+            DataError: a source token is not in the vocabulary.
+            UserError: a generator with no prototypes, or more than two.
+        """
+        from compgen.runtime.direct import Direct
+
+        direct = Direct(self.backend, self.pool, self.max_length, each)
+        found = direct.answers([self.vocabulary.encode(source) for source in sources], watch)
+        return [self.vocabulary.decode(answer) for answer in found]
+
     def sample(
         self,
         count: int | None = None,

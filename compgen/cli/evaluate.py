@@ -10,13 +10,26 @@ from compgen.cli.common import DataArgument, console
 
 
 def evaluate(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Predictors: checkpoints (.pt) or bundles.")],
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL...", help="Predictors, or with --direct generators: checkpoints (.pt) or bundles."
+        ),
+    ],
     data: DataArgument,
     split: Annotated[
         str | None,
         typer.Option("--split", metavar="S", help="The split of DATA; by default test, or the only one there is."),
     ] = None,
     beam: Annotated[int, typer.Option("--beam", min=1, help="Width of beam search; 1 is greedy.")] = 1,
+    direct: Annotated[
+        bool,
+        typer.Option(
+            "--direct",
+            help="Let generators answer: by prototypes retrieved for each source, answers ranked with the prototypes "
+            "summed out (R&R, appendix E).",
+        ),
+    ] = False,
     execute: Annotated[
         str | None,
         typer.Option(
@@ -55,7 +68,6 @@ def evaluate(
     """
     from json import dumps
 
-    from compgen.api import Predictor
     from compgen.data.catalog import load
     from compgen.data.examples import Dataset
     from compgen.data.formats import format_of, write_dataset
@@ -64,6 +76,8 @@ def evaluate(
 
     if unit not in SIGNATURES:
         raise UserError(f"--unit {unit}: expected one of {', '.join(SIGNATURES)}")
+    if direct and beam > 1:
+        raise UserError("direct inference answers greedily: leave out --beam")
     if predictions is not None:
         if len(models) > 1:
             raise UserError(f"--predictions are of one model, found {len(models)} models")
@@ -80,16 +94,7 @@ def evaluate(
     listing = sys.stderr if json else sys.stdout
     for model in models:
         console().print(f"{model}: {len(pairs):,} examples", highlight=False, markup=False)
-        predictor = Predictor.load(model, runtime)
-        unknown = {token for source in sources for token in source if token not in predictor.vocabulary}
-        if unknown:
-            some = ", ".join(sorted(unknown)[:5]) + (", ..." if len(unknown) > 5 else "")
-            console().print(
-                f"{model}: {len(unknown):,} source tokens are unknown to it: {some}",
-                highlight=False,
-                markup=False,
-            )
-        predicted = predictor.predict(sources, beam, unknown=True)
+        predicted = _answers(model, runtime, sources) if direct else _predictions(model, runtime, sources, beam)
         rows.append((model, score(predicted, references, sources, execute, unit)))
         wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
         for source, reference, found in wrong[:errors]:
@@ -97,7 +102,7 @@ def evaluate(
                 print(f"{label:<10}{' '.join(tokens)}", file=listing)
         if predictions is not None:
             write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), predictions)
-    signature = {"data": data, "split": split, "limit": limit, "beam": beam}
+    signature = {"data": data, "split": split, "limit": limit} | ({"direct": True} if direct else {"beam": beam})
     if json:
         for model, scores in rows:
             print(dumps({"model": model} | signature | scores.to_dict()))
@@ -116,3 +121,25 @@ def evaluate(
     output.print(table)
     said = "|".join(f"{name}:{value}" for name, value in signature.items() if value is not None)
     output.print(f"{said}|{rows[0][1].signature}", highlight=False, markup=False)
+
+
+def _predictions(model: str, runtime: str | None, sources: list[list[str]], beam: int) -> list[list[str]]:
+    """A predictor's targets; says which source tokens it does not know."""
+    from compgen.api import Predictor
+
+    predictor = Predictor.load(model, runtime)
+    unknown = {token for source in sources for token in source if token not in predictor.vocabulary}
+    if unknown:
+        some = ", ".join(sorted(unknown)[:5]) + (", ..." if len(unknown) > 5 else "")
+        said = f"{model}: {len(unknown):,} source tokens are unknown to it: {some}"
+        console().print(said, highlight=False, markup=False)
+    return predictor.predict(sources, beam, unknown=True)
+
+
+def _answers(model: str, runtime: str | None, sources: list[list[str]]) -> list[list[str]]:
+    """A generator's targets."""
+    from compgen.api import Generator
+    from compgen.progress import Progress
+
+    with Progress("answer", len(sources)) as progress:
+        return Generator.load(model, runtime).answer(sources, watch=progress.update)

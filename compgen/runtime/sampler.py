@@ -45,9 +45,10 @@ class Memories:
 
     NEW, CLAIMED, ENCODED = 0, 1, 2
 
-    def __init__(self, backend: Backend, pool: PrototypePool, block: int = 128) -> None:
+    def __init__(self, backend: Backend, pool: PrototypePool, block: int = 128, width: int | None = None) -> None:
+        """Nothing is encoded yet; `width` tokens are kept of each, by default those of what sampling may choose."""
         self.backend, self.pool, self.block = backend, pool, block
-        self.width = pool.longest
+        self.width = pool.longest if width is None else width
         self.lengths = (pool.tokens != 0).sum(axis=1)
         self.status = np.full(len(pool.tokens), self.NEW, dtype=np.int8)
         self.changed = threading.Condition()

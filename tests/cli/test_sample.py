@@ -164,3 +164,12 @@ def test_rare_tokens_are_named_or_told_from_counts(tmp_path):
     )
     both = ("--filter", "rare", "--rare-token", "jump", "--rarity", 0.1)
     refused(compgen("sample", "recomb2", "--draws", 5, *both), "leave out --rarity")
+
+
+def test_a_generator_answers_by_itself():
+    done = compgen("evaluate", "recomb2", "scan/jump", "--direct", "--limit", 40, "--json")
+    assert done.returncode == 0, done.stderr
+    scores = json.loads(done.stdout)
+    assert scores["direct"] and scores["examples"] == 40 and scores["exact_match"] > 0.2  # by guessing: none
+    refused(compgen("evaluate", "recomb2", "scan/jump", "--direct", "--beam", 3), "leave out --beam")
+    refused(compgen("evaluate", "recomb2", "scan/jump", "--limit", 3), "expected a predictor")

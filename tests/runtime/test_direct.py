@@ -1,0 +1,60 @@
+"""Direct inference against its definition, written plainly."""
+
+import numpy as np
+import pytest
+import torch
+
+from compgen.errors import UserError
+from compgen.models.backend import TorchBackend
+from compgen.runtime.direct import Direct
+from tests.export.tiny import make
+
+SOURCES = [[5, 6], [6], [7, 5], [5, 6, 7], [6, 5, 6]]
+
+
+def direct(each=3, **changes):
+    checkpoint = make(**changes)
+    checkpoint.network.double()
+    return checkpoint, Direct(TorchBackend(checkpoint.network), checkpoint.pool, checkpoint.max_length, each)
+
+
+def memories(checkpoint, rows):
+    tokens = torch.from_numpy(checkpoint.pool.tokens[list(rows)].astype(np.int64))
+    return tokens[None, :, : int((tokens != 0).sum(dim=1).max())]
+
+
+def log_prob(checkpoint, source, answer, rows):
+    sequence = torch.tensor([[1, *source, 3, *answer, 2]])
+    return float(checkpoint.network.log_likelihood(sequence, memories(checkpoint, rows)).sum())
+
+
+@pytest.mark.parametrize("changes", [{}, {"memories": 1, "initial": "encoder"}, {"own": 12, "mixing": "gate"}], ids=str)
+@torch.no_grad()
+def test_the_answer_is_the_most_probable_candidate_with_prototypes_summed_out(changes):
+    checkpoint, answering = direct(**changes)
+    chosen = answering.retrieved(SOURCES)
+    found = answering.answers(SOURCES)
+    for source, rows, answer in zip(SOURCES, chosen, found, strict=True):
+        assert len(rows) == len(set(rows))
+        candidates = set()
+        for pair in rows:
+            written, _ = answering._forced([[*source, 3]], np.array([pair]), answer=True)
+            candidates.add(tuple(written[0]))
+        if any(len(c) + len(source) + 2 > checkpoint.max_length for c in candidates):
+            continue  # cut at the longest that is written: has no end symbol
+        total = {c: np.logaddexp.reduce([log_prob(checkpoint, source, c, pair) for pair in rows]) for c in candidates}
+        assert total[tuple(answer)] == pytest.approx(max(total.values()), abs=1e-9)
+
+
+def test_prototypes_are_like_the_source_and_like_what_is_missing():
+    _, answering = direct()
+    for source, rows in zip(SOURCES, answering.retrieved(SOURCES), strict=True):
+        for first, second in rows:
+            assert set(source) - answering.held[first] or not any(set(source) - held for held in answering.held)
+            assert abs(len(answering.sources[second]) - len(set(source) - answering.held[first])) <= 4
+
+
+def test_only_generators_with_prototypes_answer():
+    checkpoint = make(memories=0, copying=False, feed=False)
+    with pytest.raises(UserError, match="one prototype or two: found a generator with 0"):
+        Direct(TorchBackend(checkpoint.network), checkpoint.pool, 9)
