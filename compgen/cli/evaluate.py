@@ -39,6 +39,14 @@ def evaluate(
             "SCAN commands from actions (NACS). What cannot be executed is wrong.",
         ),
     ] = None,
+    perplexity: Annotated[
+        bool,
+        typer.Option(
+            "--perplexity",
+            help="Score generators (.pt) by how probable they find whole examples: a bound over neighborhoods, R&R's "
+            "equation 4.",
+        ),
+    ] = False,
     unit: Annotated[
         str,
         typer.Option(
@@ -76,6 +84,11 @@ def evaluate(
 
     if unit not in SIGNATURES:
         raise UserError(f"--unit {unit}: expected one of {', '.join(SIGNATURES)}")
+    if perplexity:
+        if direct or beam > 1 or execute or predictions or errors or unit != "token" or runtime not in (None, "torch"):
+            raise UserError("--perplexity looks at examples as they are: leave out what is for predictions, but --json")
+        _perplexity(models, data, split, limit, json)
+        return
     if direct and beam > 1:
         raise UserError("direct inference answers greedily: leave out --beam")
     if predictions is not None:
@@ -143,3 +156,34 @@ def _answers(model: str, runtime: str | None, sources: list[list[str]]) -> list[
 
     with Progress("answer", len(sources)) as progress:
         return Generator.load(model, runtime).answer(sources, watch=progress.update)
+
+
+def _perplexity(models: list[str], data: str, split: str | None, limit: int | None, json: bool) -> None:
+    """Print the bound of each generator."""
+    from json import dumps
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from compgen.cli.common import need_torch
+    from compgen.data.catalog import load
+    from compgen.data.examples import Dataset
+
+    need_torch("perplexity of a generator")
+    from compgen.recombine.perplexity import bound
+    from compgen.training.checkpoint import Checkpoint
+
+    whole = load(data)
+    dataset = whole.split(split or "test") if split or len(whole.splits) > 1 else whole
+    dataset = dataset if limit is None else Dataset(dataset.frame.head(limit))
+    table = Table("model", "examples", "with a neighborhood", "nats a token", "perplexity", box=None, pad_edge=False)
+    for model in models:
+        found = bound(Checkpoint.load(Path(model)), dataset)
+        figures = (found.examples, found.covered, found.nats / found.tokens, found.perplexity)
+        if json:
+            names = ("examples", "covered", "nats_per_token", "perplexity")
+            print(dumps({"model": model, "data": data, "split": split} | dict(zip(names, figures, strict=True))))
+        table.add_row(Text(model), *map("{:,}".format, figures[:2]), *map("{:.4f}".format, figures[2:]))
+    if not json:
+        Console().print(table)

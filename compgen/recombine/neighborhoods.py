@@ -62,9 +62,16 @@ def incidence(sequences: Sequences, vocabulary: int) -> NDArray[np.float32]:
 
 
 def build(
-    sequences: Sequences, vocabulary: Vocabulary, prototypes: int, config: NeighborhoodConfig, seed: int
+    sequences: Sequences,
+    vocabulary: Vocabulary,
+    prototypes: int,
+    config: NeighborhoodConfig,
+    seed: int,
+    pool: int | None = None,
 ) -> NDArray[np.int32]:
     """Training rows (M, 1 + n): the index of an example, then those of its n prototypes.
+
+    Prototypes are among the first `pool` sequences, by default among all.
 
     With n = 0 a row is the example alone. With n = 1 the first prototypes of the n = 2 neighborhood are used, as in
     the paper's appendix B. With n > 2 further prototypes are drawn from the second prototypes of the same first one.
@@ -76,8 +83,9 @@ def build(
     if prototypes == 0:
         return np.flatnonzero(short).astype(np.int32)[:, None]
     rng = np.random.default_rng([seed, 0x4E])
+    pool = len(sequences) if pool is None else pool
     find = {"long-short": _long_short, "long-long": _long_long, "tags": _by_tags}[config.kind]
-    rows = np.array(list(find(sequences, vocabulary, config, rng)), dtype=np.int32).reshape(-1, 3)
+    rows = np.array(list(find(sequences, vocabulary, config, rng, pool)), dtype=np.int32).reshape(-1, 3)
     rows = rows[short[rows].all(axis=1)]
     if not len(rows):
         raise DataError(
@@ -112,13 +120,13 @@ def _pick(allowed: NDArray[np.bool_], count: int, rng: np.random.Generator) -> l
 
 
 def _long_short(
-    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator
+    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator, pool: int
 ) -> Iterator[tuple[int, int, int]]:
     texts = [_as_text(sequence) for sequence in sequences]
     held = [frozenset(sequence) for sequence in sequences]
     pairs: list[tuple[int, int, str]] = []
     for start in range(0, len(texts), BLOCK):
-        similarity = _similar(texts[start : start + BLOCK], texts, config.delta)
+        similarity = _similar(texts[start : start + BLOCK], texts[:pool], config.delta)
         chosen = _pick((similarity > 0) & (similarity < 1), config.firsts, rng)
         for row, firsts in enumerate(chosen, start):
             for first in firsts.tolist():
@@ -127,11 +135,11 @@ def _long_short(
                     pairs.append((row, first, _as_text(list(dict.fromkeys(missing)))))
     # Few distinct differences stand behind many pairs: compare each with the pool once.
     differences = sorted({difference for _, _, difference in pairs})
-    table = incidence(sequences, len(vocabulary))
+    table = incidence(sequences[:pool], len(vocabulary))
     matches: dict[str, NDArray[np.int64]] = {}
     for start in range(0, len(differences), BLOCK):
         block = differences[start : start + BLOCK]
-        allowed = _similar(block, texts, config.delta) > 0
+        allowed = _similar(block, texts[:pool], config.delta) > 0
         if config.cover:
             wanted = incidence([[ord(c) - 0x100 for c in text] for text in block], len(vocabulary))
             allowed &= wanted @ table.T == wanted.sum(axis=1, keepdims=True)
@@ -144,18 +152,18 @@ def _long_short(
 
 
 def _long_long(
-    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator
+    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator, pool: int
 ) -> Iterator[tuple[int, int, int]]:
     texts = [_as_text(sequence) for sequence in sequences]
     table = incidence(sequences, len(vocabulary))
     sizes = table.sum(axis=1)
     for start in range(0, len(texts), BLOCK):
-        similarity = _similar(texts[start : start + BLOCK], texts, config.delta)
+        similarity = _similar(texts[start : start + BLOCK], texts[:pool], config.delta)
         block = slice(start, start + len(similarity))
-        common = table[block] @ table.T
+        common = table[block] @ table[:pool].T
         lacking = sizes[block, None] - common  # tokens of the example that the candidate lacks
         if config.symmetric:
-            lacking = lacking + sizes[None, :] - common
+            lacking = lacking + sizes[None, :pool] - common
         allowed = (lacking == 1) & (similarity > 0) & (similarity < 1)
         for row, drawn in enumerate(_pick(allowed, config.candidates, rng), start):
             if config.nearest:
@@ -169,12 +177,10 @@ def _long_long(
 
 
 def _by_tags(
-    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator
+    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator, pool: int
 ) -> Iterator[tuple[int, int, int]]:
     lemmas, tags = tagged(sequences, vocabulary)
-    for word, found in enumerate(
-        tag_neighbors(tags, lemmas, len(sequences), config.firsts, config.seconds, config.tags)
-    ):
+    for word, found in enumerate(tag_neighbors(tags, lemmas, pool, config.firsts, config.seconds, config.tags)):
         for first, seconds, fallen in zip(found.firsts, found.seconds, found.fallen, strict=True):
             for second in seconds:
                 pair = (first, second) if not fallen or rng.random() < 0.5 else (second, first)

@@ -1,0 +1,83 @@
+"""How probable a generator finds whole examples: the lower bound of R&R's equation 4.
+
+    p(x) >= 1 / |D|^n  sum over d' in N(x) of p(x | d')
+
+with D the training sequences, N(x) the neighborhood of x among them, and n prototypes. With latent vectors p(x | d') is
+itself bounded: by its mean under the posterior, of which one vector is drawn, less the divergence from the prior.
+
+The reference divides by the number of tuples that it would sample from, and sums over neighbors that are not among
+them, which bounds nothing. Figures of generators with different n differ by the constant n log |D| for each example.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from compgen.data.examples import Dataset
+from compgen.data.vocabulary import BOS_ID, EOS_ID
+from compgen.errors import DataError, UserError
+from compgen.recombine.generator import as_sequences
+from compgen.recombine.neighborhoods import NeighborhoodConfig, build
+from compgen.training.checkpoint import Checkpoint
+from compgen.training.loop import pad
+
+BATCH = 256
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The bound over a set of examples.
+
+    Attributes:
+        examples: distinct examples looked at.
+        covered: how many of them have a neighborhood; the figures are of these alone.
+        tokens: in these, source, separator, target and end symbol.
+        nats: the sum of -log p over them.
+    """
+
+    examples: int
+    covered: int
+    tokens: int
+    nats: float
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean over tokens."""
+        return float(np.exp(self.nats / self.tokens))
+
+
+@torch.no_grad()
+def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
+    """The bound on the distinct examples of a dataset; `seed` decides neighborhoods and latent vectors.
+
+    Raises:
+        UserError: not a generator.
+        DataError: a token that the generator does not know, or no example with a neighborhood.
+    """
+    if checkpoint.pool is None:
+        raise UserError("only a generator says how probable whole examples are; this is a predictor")
+    network, n = checkpoint.network.eval(), checkpoint.pool.prototypes
+    known = [[token for token in row if token not in (0, EOS_ID)] for row in checkpoint.pool.tokens.tolist()]
+    asked = as_sequences(dataset, checkpoint.vocabulary)
+    sequences = known + asked
+    config = NeighborhoodConfig(**checkpoint.config["neighborhood"]).model_copy(update={"longest": None})
+    rows = build(sequences, checkpoint.vocabulary, n, config, seed, pool=len(known))
+    rows = rows[rows[:, 0] >= len(known)]
+    if not len(rows):
+        raise DataError(f"none of {len(asked):,} examples has prototypes among the {len(known):,} of training")
+    torch.manual_seed(seed)
+    whole = torch.from_numpy(pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences]))
+    lengths = np.array([len(sequence) for sequence in sequences])
+    rows = rows[np.argsort(lengths[rows[:, 0]], kind="stable")]
+    totals = np.full(len(sequences), -np.inf)
+    divergence = 0.0 if network.posterior is None else network.posterior.divergence
+    for first in range(0, len(rows), BATCH):
+        part = rows[first : first + BATCH]
+        targets = whole[part[:, 0], : lengths[part[:, 0]].max() + 2]
+        memories = whole[part[:, 1:], 1 : lengths[part[:, 1:]].max(initial=0) + 2]
+        found = network.log_likelihood(targets, memories).sum(dim=1).double().numpy() - divergence
+        np.logaddexp.at(totals, part[:, 0], found)
+    covered = np.unique(rows[:, 0])
+    nats = float((n * np.log(len(known)) - totals[covered]).sum())
+    return Bound(len(asked), len(covered), int((lengths[covered] + 1).sum()), nats)
