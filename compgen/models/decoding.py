@@ -74,8 +74,8 @@ class DecodingStep(nn.Module):
             token, position, half: (B) ids, step numbers from 0, and 0 before the separator was written, 1 after.
             hidden, cell: (B, H), the LSTM's state.
             fed: (B, network.carried), what else the step before has left: its output u (F), the latent vector (Z), and
-                if the network looks at what it writes, a ring of the last tokens written, each with its note. At first
-                all zeros but the latent vector.
+                if the network looks at what it writes, the last S tokens written and their notes (S * A), in a ring. At
+                first all zeros but the latent vector.
             uniform: (B) numbers in [0, 1).
             temperature: (2), of the source half and of the target half.
             keys, values, memory_tokens: (B, n, T, A), (B, n, T, A), (B, n, T).
@@ -86,17 +86,22 @@ class DecodingStep(nn.Module):
         network = self.network
         tokens, step = memory_tokens.flatten(1), position.unsqueeze(1)
         after = network.output + network.latent
-        z, carried = fed[:, network.output : after], fed[:, after:]
+        z, ids, ring = (
+            fed[:, network.output : after],
+            fed[:, after : after + network.window],
+            fed[:, after + network.window :],
+        )
         notes, noted = keys, step > 0  # without a ring these have no part
         if network.window > 0:
-            # The token read is what the state before this step has written; at first there is none.
-            place = torch.arange(network.window, device=token.device).unsqueeze(0)
-            here = (place == (step - 1) % network.window) & (step > 0)
-            read = torch.cat([token.to(fed.dtype).unsqueeze(1), network.note(hidden)], dim=1)
-            ring = torch.where(here.unsqueeze(2), read.unsqueeze(1), carried.reshape(-1, network.window, network.kept))
-            written = ring[:, :, 0].to(torch.int64)
+            # The token read is what the state before this step has written. At first there is none, and what is put
+            # into the last place is not looked at before it is overwritten.
+            place, size = (step - 1) % network.window, network.noted
+            ids = ids.scatter(1, place, token.to(fed.dtype).unsqueeze(1))
+            ring = ring.scatter(1, place * size + torch.arange(size, device=token.device), network.note(hidden))
+            written = ids.to(torch.int64)
             tokens = torch.cat([tokens, written], dim=1) if network.memories > 0 else written
-            carried, notes, noted = ring.flatten(1), ring[:, :, 1:], (place < step).unsqueeze(1)
+            notes = ring.reshape(-1, network.window, size)
+            noted = (torch.arange(network.window, device=token.device) < step).unsqueeze(1)
         gates, query = self.token_gates[token], self.token_queries[token]
         if network.latent > 0:
             gates, query = gates + z @ self.latent_gates, query + z @ self.latent_queries
@@ -116,5 +121,5 @@ class DecodingStep(nn.Module):
         half = torch.maximum(half, (chosen == self.separator).to(torch.int64))
         following = u[:, 0]
         if network.carried > network.output:
-            following = torch.cat([following, z, carried], dim=1)
+            following = torch.cat([following, z, ids, ring], dim=1)
         return chosen, log_probs, half, hidden, cell, following

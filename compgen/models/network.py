@@ -58,9 +58,9 @@ class Network(nn.Module):
         self.own: OwnAttention | None = OwnAttention(c.hidden, c.attention) if c.own else None
         sources = c.memories + (c.own > 0)
         self.mixture: Mixture | None = Mixture(c.mixing, c.hidden, c.output, sources) if c.copying else None
-        # What a step hands to the next beside the LSTM's state: u, z, and of each token written itself and its note.
-        self.kept = 1 + c.attention
-        self.carried = c.output + c.latent + c.own * self.kept
+        # What a step hands to the next beside the LSTM's state: u, z, the last tokens written, and their notes.
+        self.noted = c.attention
+        self.carried = c.output + c.latent + c.own * (1 + self.noted)
         self.combine = nn.Linear(c.hidden + sources * c.attention, c.output)
         self.project = None if c.tied else nn.Linear(c.output, vocabulary)
         self.embedding_dropout = nn.Dropout(c.embedding_dropout)
