@@ -34,13 +34,15 @@ def few_shot(words: Sequence[Word], language: str, hints: Sequence[int] = HINTS)
 
     Args:
         words: as `read_words` gives them, in the order of the file.
-        language: its name in the reference: spanish, swahili, turkish. It has a part in the order of words.
+        language: its name, for messages.
         hints: of the past, and as many of the future, in training. The published splits are those of HINTS in order.
 
     Raises:
-        DataError: too few words: past or future are not `hints` + 100, or others not 1,200.
+        DataError: too few words: past or future are not `hints` + 100, or others not 1,200; or more hints than that.
     """
-    words = _in_order(words, language)
+    if 2 * max(hints) > TRAIN:
+        raise DataError(f"{max(hints)} hints of past and future each do not fit into the {TRAIN:,} words of training")
+    words = _in_order(words)
     pools = [[number for number, (_, _, tags) in enumerate(words) if tag in tags] for tag in HARD]
     hard = set(pools[0]) | set(pools[1])
     rest = [number for number in range(len(words)) if number not in hard]
@@ -63,9 +65,9 @@ def few_shot(words: Sequence[Word], language: str, hints: Sequence[int] = HINTS)
             _spend(easy, [word for part in split.values() for word in part])
 
 
-def _in_order(words: Sequence[Word], language: str) -> list[Word]:
+def _in_order(words: Sequence[Word]) -> list[Word]:
     """The words in the reference's order: it sorts them as numbers, letters and tags in order of first sight."""
-    numbers: dict[str, int] = {language: 0}
+    numbers: dict[str, int] = {}
     keyed = []
     for lemma, form, tags in words:
         for token in (*form, *lemma, *tags):

@@ -64,5 +64,7 @@ def test_past_and_future_are_hints_in_training_and_tests_beside_it():
 def test_too_few_words_are_said():
     with pytest.raises(DataError, match=r"too few words for 4 hints: found 56 for the part past, expected 100"):
         list(few_shot(words(past=60, future=200, other=500), "", (4,)))
+    with pytest.raises(DataError, match="501 hints of past and future each do not fit into the 1,000 words"):
+        list(few_shot(words(), "", (4, 501)))
     with pytest.raises(DataError, match="for the part train, expected 1000"):
         list(few_shot(words(other=20), "", (4,)))
