@@ -17,8 +17,8 @@ DataArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file (.tsv, .jsonl, .parquet, .scan or .txt, each perhaps .gz), - for standard input, "
-        "or NAME/SPLIT of a known data set, e.g. scan/jump.",
+        help="A file (.tsv, .jsonl, .parquet, .scan or .txt, each perhaps .gz; without a suffix: words of UniMorph), "
+        "- for standard input, or NAME/SPLIT of a known data set, e.g. scan/jump.",
         show_default=False,
     ),
 ]

@@ -57,6 +57,7 @@ VARIANTS: dict[str, tuple[str, ...] | None] = {
     "recomb1": ("--set", "prototypes=1", "--set", "swap.rows=0", "--set", "swap.seconds=[0,0]"),
     "unaided": UNAIDED,
     "nocopy": (*UNAIDED, "--set", "network.copying=false"),
+    "vae": ("--set", "network.latent=32"),  # latent edit vectors, table 1b
 }
 
 
