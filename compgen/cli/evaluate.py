@@ -175,15 +175,21 @@ def _perplexity(models: list[str], data: str, split: str | None, limit: int | No
     from compgen.training.checkpoint import Checkpoint
 
     whole = load(data)
-    dataset = whole.split(split or "test") if split or len(whole.splits) > 1 else whole
+    if split is None and len(whole.splits) > 1:
+        split = "test"
+    dataset = whole if split is None else whole.split(split)
     dataset = dataset if limit is None else Dataset(dataset.frame.head(limit))
+    asked = {"data": data, "split": split, "limit": limit}
     table = Table("model", "examples", "with a neighborhood", "nats a token", "perplexity", box=None, pad_edge=False)
     for model in models:
         found = bound(Checkpoint.load(Path(model)), dataset)
         figures = (found.examples, found.covered, found.nats / found.tokens, found.perplexity)
         if json:
             names = ("examples", "covered", "nats_per_token", "perplexity")
-            print(dumps({"model": model, "data": data, "split": split} | dict(zip(names, figures, strict=True))))
+            print(dumps({"model": model} | asked | {"tokens": found.tokens} | dict(zip(names, figures, strict=True))))
         table.add_row(Text(model), *map("{:,}".format, figures[:2]), *map("{:.4f}".format, figures[2:]))
     if not json:
-        Console().print(table)
+        output = Console()
+        output.print(table)
+        said = "|".join(f"{name}:{value}" for name, value in asked.items() if value is not None)
+        output.print(f"{said}|bound:neighborhoods,all-tuples", highlight=False, markup=False)

@@ -67,7 +67,7 @@ def geca(
 @app.command()
 def attention(
     model: Annotated[Path, typer.Argument(metavar="MODEL.pt", help="A generator's checkpoint.")],
-    index: Annotated[int, typer.Option("--index", min=0, metavar="I", help="Which sample: its `index`.")] = 0,
+    index: Annotated[int, typer.Option("--index", min=0, max=2**61, metavar="I", help="Which sample, by `index`.")] = 0,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="The seed it was drawn with.")] = 0,
     out: Annotated[
         Path | None,

@@ -42,8 +42,8 @@ def few_shot(
     """Keep all but a few past and future forms out of training (Akyürek et al. 2021): 1,000 words to train on.
 
     FOLDER/LANGUAGE.hints-H.seed-S.tsv has the parts train, validation, past, other and future, as examples of
-    inflection (lemma and tags to form). The splits are the published ones. To learn analysis, swap their sides:
-    `compgen data write FILE --swap -o analysis.tsv`.
+    inflection (lemma and tags to form). The splits of 4, 8 and 16 hints are the published ones. To learn analysis, swap
+    their sides: `compgen data write FILE --swap -o analysis.tsv`.
 
     Example: compgen data split few-shot sigmorphon/turkish --hints 8 --seeds 2 -o splits
     """
@@ -56,14 +56,18 @@ def few_shot(
     name, _, language = words.partition("/")
     path = find_words(language, "train-high") if name == "sigmorphon" and not Path(words).exists() else Path(words)
     language = language_of(path)
-    # All up to the last one wanted are made: each goes on with the random numbers of the one before.
-    made = few_shot(read_words(path), language, [count for count in sorted({*HINTS, *wanted}) if count <= max(wanted)])
-    for split in made:
-        if split.hints in wanted and split.seed < seeds:
-            parts = [dataset(part, name, language, str(path)) for name, part in split.parts.items()]
-            file = out / f"{language}.hints-{split.hints}.seed-{split.seed}.tsv"
-            write_dataset(functools.reduce(operator.add, parts), file)
-            console().print(f"{file}", highlight=False, markup=False)
+    published = [count for count in HINTS if count <= max(set(wanted) & set(HINTS), default=0)]
+    streams = [published, *([count] for count in wanted if count not in HINTS)]
+    for hints_of_stream in filter(None, streams):
+        # Each split goes on with the random numbers of the one before, so those before it are made, too.
+        for split in few_shot(read_words(path), language, hints_of_stream):
+            if split.hints in wanted and split.seed < seeds:
+                parts = [dataset(part, name, language, str(path)) for name, part in split.parts.items()]
+                file = out / f"{language}.hints-{split.hints}.seed-{split.seed}.tsv"
+                write_dataset(functools.reduce(operator.add, parts), file)
+                console().print(f"{file}", highlight=False, markup=False)
+            if (split.hints, split.seed) == (hints_of_stream[-1], seeds - 1):
+                break
 
 
 @app.command()

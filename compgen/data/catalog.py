@@ -55,10 +55,13 @@ def find_words(language: str, part: str) -> Path:
 
     Raises:
         MissingFileError: it has to be downloaded first.
+        DataError: no language is named.
     """
+    if not language:
+        raise DataError(f"found sigmorphon, expected sigmorphon/LANGUAGE, for instance sigmorphon/{LANGUAGES[0]}")
     name = f"{language}-{part}"
     origin = "github.com/sigmorphon/conll2018, folder task1/all"
-    return downloads.find(f"sigmorphon2018/{name}", f"sigmorphon/{name}", origin=origin)
+    return downloads.find(f"sigmorphon/{name}", f"sigmorphon2018/{name}", origin=origin)
 
 
 def _words(language: str) -> Dataset:

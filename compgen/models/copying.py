@@ -87,7 +87,9 @@ class Mixture(nn.Module):
             words = torch.log_softmax(logits, dim=2) + amounts[:, :, :1]
             amounts = amounts[:, :, 1:]
         else:
-            words = torch.log_softmax(torch.cat([logits, copy_word(u)], dim=2), dim=2)
+            # Where there is nothing to copy yet, the word for it cannot come.
+            copying = copy_word(u).masked_fill(empty.all(dim=2, keepdim=True), self.masked)
+            words = torch.log_softmax(torch.cat([logits, copying], dim=2), dim=2)
             amounts = torch.log_softmax(amounts.masked_fill(empty, self.masked), dim=2) + words[:, :, -1:]
             words = words[:, :, :-1]
         parts = [words]

@@ -18,11 +18,11 @@ def by_lemma(dataset: Dataset, train: float = 0.8, validation: float = 0.1, seed
     Parts are filled lemma by lemma in this order until each has its share of the examples; what is left is `test`.
 
     Raises:
-        DataError: the shares leave nothing to test on, or a part has no lemma.
+        DataError: the shares leave nothing to test on, a part has no lemma, or a source has no tag.
     """
     if not (train > 0 and validation >= 0 and train + validation < 1):
         raise DataError(f"shares of {train:g} for train and {validation:g} for validation leave nothing to test on")
-    lemmas = ["".join(split_tags(source)[0]) for source in dataset.frame["source"].to_list()]
+    lemmas = [_lemma(source) for source in dataset.frame["source"].to_list()]
     names, which, counts = np.unique(lemmas, return_inverse=True, return_counts=True)
     order = np.random.default_rng([seed, 0x1E]).permutation(len(names))
     before = np.cumsum(counts[order]) - counts[order]
@@ -34,3 +34,13 @@ def by_lemma(dataset: Dataset, train: float = 0.8, validation: float = 0.1, seed
             raise DataError(f"{len(names)} lemmas are too few: none is left for {kind}")
     split = pl.Series("split", [kinds[number] for number in part[which]])
     return Dataset(dataset.frame.with_columns(split))
+
+
+def _lemma(source: list[str]) -> str:
+    letters, tags = split_tags(source)
+    if not tags:
+        raise DataError(
+            f"found the source {' '.join(source)!r}, expected lemma and tags (examples of inflection); those of "
+            "analysis become such by `compgen data write --swap`"
+        )
+    return "".join(letters)

@@ -2,8 +2,9 @@
 
     p(x) >= 1 / |D|^n  sum over d' in N(x) of p(x | d')
 
-with D the training sequences, N(x) the neighborhood of x among them, and n prototypes. With latent vectors p(x | d') is
-itself bounded: by its mean under the posterior, of which one vector is drawn, less the divergence from the prior.
+with D the training sequences, N(x) the neighborhood of x among them, and n prototypes. With latent vectors
+log p(x | d') is itself bounded, by its mean under the posterior less the divergence from the prior; of that mean one
+vector is drawn, so that the figure is an estimate.
 
 The reference divides by the number of tuples that it would sample from, and sums over neighbors that are not among
 them, which bounds nothing. Figures of generators with different n differ by the constant n log |D| for each example.
@@ -63,7 +64,7 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
     sequences = known + asked
     config = NeighborhoodConfig(**checkpoint.config["neighborhood"]).model_copy(update={"longest": None})
     rows = build(sequences, checkpoint.vocabulary, n, config, seed, pool=len(known))
-    rows = rows[rows[:, 0] >= len(known)]
+    rows = np.unique(rows[rows[:, 0] >= len(known)], axis=0)  # a tuple may be found twice, and counts once
     if not len(rows):
         raise DataError(f"none of {len(asked):,} examples has prototypes among the {len(known):,} of training")
     torch.manual_seed(seed)

@@ -41,8 +41,10 @@ class Direct:
             each: how many first prototypes of a source, and how many second ones to each.
 
         Raises:
-            UserError: a generator with no prototypes, or with more than two.
+            UserError: a generator with no prototypes, or with more than two; or `each` is not one at least.
         """
+        if each < 1:
+            raise UserError(f"found each = {each}, expected one prototype or more to answer by")
         if pool.prototypes not in (1, 2):
             raise UserError(f"direct inference is for one prototype or two: found a generator with {pool.prototypes}")
         self.backend, self.pool, self.max_length, self.each = backend, pool, max_length, each
@@ -185,8 +187,8 @@ def _similarity(rows: list[str], columns: list[str]) -> NDArray[np.float32]:
 
 
 def _best(similarity: NDArray[np.float32], allowed: NDArray[np.bool_], count: int) -> list[int]:
-    """Up to `count` of the allowed that are near, the nearest first; if none is near, the nearest of all."""
-    ranked = np.where(allowed, similarity, np.float32(-1))
+    """Up to `count` of the allowed that are near, the nearest first; else the nearest allowed, else the nearest."""
+    ranked = np.where(allowed, similarity, np.float32(-1)) if allowed.any() else similarity
     best = np.argsort(-ranked, kind="stable")[:count]
     near = [int(place) for place in best if ranked[place] > NEAR]
     return near or [int(best[0])]

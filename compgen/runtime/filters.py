@@ -47,6 +47,8 @@ class FilterConfig:
                 raise UserError(f"no filter {name!r}: expected some of {', '.join(FILTERS)}")
         if self.novelty not in ("both", "source", "pair"):
             raise UserError(f"no novelty {self.novelty!r}: expected both, source or pair")
+        if self.rare_tokens and "rare" not in self.names:
+            raise UserError("tokens that are rare were named: add the filter rare")
         if self.rare_tokens and self.ngram != 1:
             raise UserError(f"tokens that are rare were named: n-grams of {self.ngram} have no part then")
         if not 0 < self.rarity <= 1 or self.ngram < 1:

@@ -335,7 +335,7 @@ int dispatch(Options& options) {
   const Bundle bundle(options.bundle);
   check_options(options, bundle.predicts);
   for (const auto& name : options.rare_tokens) {
-    const auto found = std::find(bundle.vocabulary.begin(), bundle.vocabulary.end(), name);
+    const auto found = std::find(bundle.vocabulary.begin() + SPECIALS, bundle.vocabulary.end(), name);  // no special symbol
     if (found == bundle.vocabulary.end()) throw UserError("--rare-token " + name + ": no token of the vocabulary");
     options.filter.rare_tokens.push_back(static_cast<std::int32_t>(found - bundle.vocabulary.begin()));
   }

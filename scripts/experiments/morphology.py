@@ -2,8 +2,8 @@
 
 A cell trains a predictor of lemma and tags from forms on the split's 1,000 words and what the method adds to them, and
 tests it on past, future and other forms. A cell that has its `result.json` is not run again, generators are shared by
-the cells that need them, and each result is a line of OUT/results.jsonl. All seeds of a method stand in one row of the
-table, which is printed with the paper's figures after every seed; so an interrupted grid has a table of what it has.
+the cells that need them, and each result is a line of OUT/SIZE/results.jsonl. All seeds of a method stand in one row
+of the table, which is printed with the paper's figures after every seed; so an interrupted grid has a table, too.
 
     python scripts/experiments/morphology.py --seeds 0 1
     python scripts/experiments/morphology.py --size paper --hints 4 8 16 --seeds 0 1 2 3 4 --method all
@@ -28,6 +28,7 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.data.unimorph import rare_tags, split_tags
 from compgen.evaluation.metrics import score
+from compgen.files import atomic_path
 
 LANGUAGES = ("spanish", "swahili", "turkish")
 PARTS = ("past", "future", "other")
@@ -81,7 +82,8 @@ class Cell:
                 words += ["--augmented", str(folder / "added.tsv")]
             train(folder, folder / "predictor.pt", *words, "--seed", str(self.seed))
             row = vars(self) | {"size": size, "added": len(added)} | self.scores(split, folder)
-            result.write_text(json.dumps(row) + "\n")
+            with atomic_path(result) as temporary:
+                temporary.write_text(json.dumps(row) + "\n")
         return dict(json.loads(result.read_text()))
 
     def added(self, words: Dataset, out: Path, folder: Path) -> Dataset:
@@ -201,10 +203,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time, one CPU thread each")
     options = parser.parse_args()
     methods = list(METHODS) if "all" in options.method else options.method
-    splits = options.out / "splits"
+    out = options.out / options.size  # nothing of one size is taken for the other
+    splits = out / "splits"
     splits.mkdir(parents=True, exist_ok=True)
     for language in options.languages:
-        if not (splits / f"{language}.hints-{options.hints[-1]}.seed-4.tsv").exists():
+        if not all((splits / f"{language}.hints-{count}.seed-4.tsv").exists() for count in options.hints):
             asked = [word for count in options.hints for word in ("--hints", str(count))]
             call(splits, "data", "split", "few-shot", f"sigmorphon/{language}", *asked, "-o", str(splits))
     rows: list[dict[str, object]] = []
@@ -213,10 +216,11 @@ def main() -> None:
             for seed in options.seeds:
                 cells = [Cell(la, hints, seed, method) for method in methods for la in options.languages]
                 kinds = sorted({(c, k) for c in cells for k in c.method.split("+") if k.startswith("recomb")}, key=str)
-                made = {(generator_path(c, k, options.out)): (c, k) for c, k in kinds}
-                list(pool.map(lambda one: make_generator(*one, options.out, options.size), made.values()))
-                rows += pool.map(lambda cell: cell.run(options.out, options.size), cells)
-                (options.out / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+                made = {generator_path(c, k, out): (c, k) for c, k in kinds}
+                list(pool.map(lambda one: make_generator(*one, out, options.size), made.values()))
+                rows += pool.map(lambda cell: cell.run(out, options.size), cells)
+                with atomic_path(out / "results.jsonl") as temporary:
+                    temporary.write_text("".join(path.read_text() for path in sorted(out.glob("*/result.json"))))
                 table(rows, hints, methods, options.languages)
 
 

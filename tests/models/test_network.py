@@ -64,6 +64,7 @@ VARIANTS = [
     {"mixing": "gate", "positions": 0},
     {"mixing": "word", "own": 2},
     {"memories": 0, "feed": False, "own": 4, "mixing": "gate"},
+    {"memories": 0, "feed": False, "own": 4, "mixing": "word"},
     {"latent": 3},
     {"latent": 4, "own": 6, "feed": False, "memories": 1},
     {"latent": 2, "memories": 0, "feed": False, "copying": False},

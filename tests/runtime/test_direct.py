@@ -54,6 +54,18 @@ def test_prototypes_are_like_the_source_and_like_what_is_missing():
             assert abs(len(answering.sources[second]) - len(set(source) - answering.held[first])) <= 4
 
 
+def test_where_no_prototype_may_be_taken_the_nearest_is():
+    checkpoint, answering = direct(each=2)
+    letters = [5, 6, 7, 5, 6, 7]
+    answering.held = [frozenset([letter]) for letter in letters]
+    answering.sources = [chr(0x100 + letter) * 9 for letter in letters]  # all too long for a second prototype
+    pairs = answering.retrieved([[5, 5, 5, 5, 5, 5, 5, 5, 6]])[0]
+    assert {first for first, _ in pairs} == {0, 3}
+    assert {answering.sources[second][0] for _, second in pairs} == {chr(0x106)}
+    with pytest.raises(UserError, match="expected one prototype or more"):
+        Direct(TorchBackend(checkpoint.network), checkpoint.pool, 9, each=0)
+
+
 def test_only_generators_with_prototypes_answer():
     checkpoint = make(memories=0, copying=False, feed=False)
     with pytest.raises(UserError, match="one prototype or two: found a generator with 0"):

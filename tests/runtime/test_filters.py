@@ -61,6 +61,8 @@ def test_rare_tokens_can_be_named():
     samples = [(5, 3, 8), (7, 5, 3, 8), (5, 3, 9)]
     assert [s for s, _ in judge(samples, names=("rare",), rare_tokens=(7,))[0]] == [(7, 5)]
     assert len(judge(samples, names=("rare",), rare_tokens=(7, 9))[0]) == 2
+    with pytest.raises(UserError, match="add the filter rare"):
+        FilterConfig(("novel",), rare_tokens=(7,))
     with pytest.raises(UserError, match="n-grams of 2 have no part"):
         FilterConfig(("rare",), ngram=2, rare_tokens=(7,))
 
