@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from compgen.errors import UserError
 from compgen.files import atomic_path, check_writable
@@ -84,8 +85,9 @@ def _sources(work: Path) -> Path:
         _run([*pip, "--no-build-isolation", f"kenlm=={KENLM}"], work)
     except UserError:
         _run([*pip, f"kenlm=={KENLM}"], work)
+    safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # which 3.11.4 brought
     with tarfile.open(next(work.glob("kenlm-*.tar.gz"))) as archive:
-        archive.extractall(work, filter="data")
+        archive.extractall(work, **safely)
     return next(path for path in work.glob("kenlm-*") if path.is_dir())
 
 
