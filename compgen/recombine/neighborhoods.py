@@ -14,6 +14,7 @@ Three kinds, each with the choices in which paper and reference differ as option
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -71,7 +72,7 @@ def build(
 ) -> NDArray[np.int32]:
     """Training rows (M, 1 + n): the index of an example, then those of its n prototypes.
 
-    Prototypes are among the first `pool` sequences, by default among all.
+    With `pool` the first so many sequences are prototypes alone, and the others examples alone.
 
     With n = 0 a row is the example alone. With n = 1 the first prototypes of the n = 2 neighborhood are used, as in
     the paper's appendix B. With n > 2 further prototypes are drawn from the second prototypes of the same first one.
@@ -81,11 +82,13 @@ def build(
     """
     short = np.array([config.longest is None or len(sequence) <= config.longest for sequence in sequences])
     if prototypes == 0:
-        return np.flatnonzero(short).astype(np.int32)[:, None]
+        alone = np.flatnonzero(short)
+        return alone[alone >= (pool or 0), None].astype(np.int32)
     rng = np.random.default_rng([seed, 0x4E])
+    first = 0 if pool is None else pool  # of the examples
     pool = len(sequences) if pool is None else pool
     find = {"long-short": _long_short, "long-long": _long_long, "tags": _by_tags}[config.kind]
-    rows = np.array(list(find(sequences, vocabulary, config, rng, pool)), dtype=np.int32).reshape(-1, 3)
+    rows = np.array(list(find(sequences, vocabulary, config, rng, pool, first)), dtype=np.int32).reshape(-1, 3)
     rows = rows[short[rows].all(axis=1)]
     if not len(rows):
         raise DataError(
@@ -120,12 +123,17 @@ def _pick(allowed: NDArray[np.bool_], count: int, rng: np.random.Generator) -> l
 
 
 def _long_short(
-    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator, pool: int
+    sequences: Sequences,
+    vocabulary: Vocabulary,
+    config: NeighborhoodConfig,
+    rng: np.random.Generator,
+    pool: int,
+    first_example: int,
 ) -> Iterator[tuple[int, int, int]]:
     texts = [_as_text(sequence) for sequence in sequences]
     held = [frozenset(sequence) for sequence in sequences]
     pairs: list[tuple[int, int, str]] = []
-    for start in range(0, len(texts), BLOCK):
+    for start in range(first_example, len(texts), BLOCK):
         similarity = _similar(texts[start : start + BLOCK], texts[:pool], config.delta)
         chosen = _pick((similarity > 0) & (similarity < 1), config.firsts, rng)
         for row, firsts in enumerate(chosen, start):
@@ -152,12 +160,17 @@ def _long_short(
 
 
 def _long_long(
-    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator, pool: int
+    sequences: Sequences,
+    vocabulary: Vocabulary,
+    config: NeighborhoodConfig,
+    rng: np.random.Generator,
+    pool: int,
+    first_example: int,
 ) -> Iterator[tuple[int, int, int]]:
     texts = [_as_text(sequence) for sequence in sequences]
     table = incidence(sequences, len(vocabulary))
     sizes = table.sum(axis=1)
-    for start in range(0, len(texts), BLOCK):
+    for start in range(first_example, len(texts), BLOCK):
         similarity = _similar(texts[start : start + BLOCK], texts[:pool], config.delta)
         block = slice(start, start + len(similarity))
         common = table[block] @ table[:pool].T
@@ -177,10 +190,16 @@ def _long_long(
 
 
 def _by_tags(
-    sequences: Sequences, vocabulary: Vocabulary, config: NeighborhoodConfig, rng: np.random.Generator, pool: int
+    sequences: Sequences,
+    vocabulary: Vocabulary,
+    config: NeighborhoodConfig,
+    rng: np.random.Generator,
+    pool: int,
+    first_example: int,
 ) -> Iterator[tuple[int, int, int]]:
     lemmas, tags = tagged(sequences, vocabulary)
-    for word, found in enumerate(tag_neighbors(tags, lemmas, pool, config.firsts, config.seconds, config.tags)):
+    neighbors = tag_neighbors(tags, lemmas, pool, config.firsts, config.seconds, config.tags)
+    for word, found in islice(enumerate(neighbors), first_example, None):
         for first, seconds, fallen in zip(found.firsts, found.seconds, found.fallen, strict=True):
             for second in seconds:
                 pair = (first, second) if not fallen or rng.random() < 0.5 else (second, first)

@@ -17,7 +17,7 @@ import torch
 
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID
-from compgen.errors import DataError, UserError
+from compgen.errors import UserError
 from compgen.recombine.generator import as_sequences
 from compgen.recombine.neighborhoods import NeighborhoodConfig, build
 from compgen.training.checkpoint import Checkpoint
@@ -64,9 +64,7 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
     sequences = known + asked
     config = NeighborhoodConfig(**checkpoint.config["neighborhood"]).model_copy(update={"longest": None})
     rows = build(sequences, checkpoint.vocabulary, n, config, seed, pool=len(known))
-    rows = np.unique(rows[rows[:, 0] >= len(known)], axis=0)  # a tuple may be found twice, and counts once
-    if not len(rows):
-        raise DataError(f"none of {len(asked):,} examples has prototypes among the {len(known):,} of training")
+    rows = np.unique(rows, axis=0)  # a tuple may be found twice, and counts once
     torch.manual_seed(seed)
     whole = torch.from_numpy(pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences]))
     lengths = np.array([len(sequence) for sequence in sequences])
