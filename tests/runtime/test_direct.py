@@ -1,5 +1,7 @@
 """Direct inference against its definition, written plainly."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -9,12 +11,14 @@ from compgen.models.backend import TorchBackend
 from compgen.runtime.direct import Direct
 from tests.export.tiny import make
 
-SOURCES = [[5, 6], [6], [7, 5], [5, 6, 7], [6, 5, 6]]
+SOURCES = [list(source) for length in (1, 2, 3) for source in itertools.product((5, 6, 7), repeat=length)]
 
 
 def direct(each=3, **changes):
     checkpoint = make(**changes)
     checkpoint.network.double()
+    for parameter in checkpoint.network.parameters():  # so that prototypes matter, and answers differ
+        parameter.data *= 2
     return checkpoint, Direct(TorchBackend(checkpoint.network), checkpoint.pool, checkpoint.max_length, each)
 
 
@@ -34,16 +38,16 @@ def test_the_answer_is_the_most_probable_candidate_with_prototypes_summed_out(ch
     checkpoint, answering = direct(**changes)
     chosen = answering.retrieved(SOURCES)
     found = answering.answers(SOURCES)
+    contested = overruled = 0
     for source, rows, answer in zip(SOURCES, chosen, found, strict=True):
         assert len(rows) == len(set(rows))
-        candidates = set()
-        for pair in rows:
-            written, _ = answering._forced([[*source, 3]], np.array([pair]), answer=True)
-            candidates.add(tuple(written[0]))
-        if any(len(c) + len(source) + 2 > checkpoint.max_length for c in candidates):
-            continue  # cut at the longest that is written: has no end symbol
+        written = [answering._forced([[*source, 3]], np.array([pair]), answer=True)[0][0] for pair in rows]
+        candidates = dict.fromkeys(map(tuple, written))
         total = {c: np.logaddexp.reduce([log_prob(checkpoint, source, c, pair) for pair in rows]) for c in candidates}
         assert total[tuple(answer)] == pytest.approx(max(total.values()), abs=1e-9)
+        contested += len(total) > 1
+        overruled += tuple(answer) != next(iter(candidates))
+    assert contested > 2 and overruled, "the sources leave nothing to rank"
 
 
 def test_prototypes_are_like_the_source_and_like_what_is_missing():

@@ -19,7 +19,9 @@ LOOPS = {
 }
 
 
-@pytest.mark.parametrize("changes", [{}, {"memories": 0, "copying": False, "feed": False}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, {"memories": 0, "copying": False, "feed": False}, {"latent": 3, "own": 4}], ids=str
+)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_loop_gives_the_draws_of_continuous_batching(loop, changes):
     checkpoint = make(**changes)
