@@ -189,6 +189,10 @@ def test_split_few_shot_writes_a_file_a_split(tmp_path):
     sizes = {"train": 1000, "validation": 100, "past": 100, "other": 100, "future": 100}
     assert read_dataset(first).splits == sizes
     assert read_dataset(first) != read_dataset(second)
+    more = ("--hints", 3, "--hints", 4, "--seeds", 1, "-o", tmp_path / "more")
+    assert run("split", "few-shot", tmp_path / "latin-train-high", *more).exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "more").iterdir())[1] == first.name
+    assert (tmp_path / "more" / first.name).read_bytes() == first.read_bytes()  # whatever else is asked for
 
 
 def test_split_lemma_and_swap(tmp_path):

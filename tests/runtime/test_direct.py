@@ -50,6 +50,15 @@ def test_the_answer_is_the_most_probable_candidate_with_prototypes_summed_out(ch
     assert contested > 2 and overruled, "the sources leave nothing to rank"
 
 
+def test_many_fair_witnesses_outweigh_a_good_one(monkeypatch):
+    _, answering = direct()
+    monkeypatch.setattr(answering, "retrieved", lambda sources: [[(0, 1), (0, 2), (0, 3)]])
+    one, three = [-1.0, -10.0, -10.0], [-1.5, -1.5, -1.5]
+    replies = iter([([[8], [9], [9]], np.zeros(3)), ([], np.array([*one, *three]))])
+    monkeypatch.setattr(answering, "_forced", lambda *given, **how: next(replies))
+    assert answering.answers([[5, 6]]) == [[9]]
+
+
 def test_prototypes_are_like_the_source_and_like_what_is_missing():
     _, answering = direct()
     for source, rows in zip(SOURCES, answering.retrieved(SOURCES), strict=True):
