@@ -2,11 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from compgen.cli.common import DataArgument, console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from compgen.evaluation.significance import Comparison
 
 
 def evaluate(
@@ -64,6 +69,16 @@ def evaluate(
         int,
         typer.Option("--errors", min=0, metavar="N", help="Print the first N predictions other than their reference."),
     ] = 0,
+    compare: Annotated[
+        int | None,
+        typer.Option(
+            "--compare",
+            min=1,
+            metavar="SEEDS",
+            help="Also compare the systems, each SEEDS models in a row (1: each model by itself): paired t-tests of "
+            "F1 an item over all items, the same by Bonferroni, and over the means of the seeds.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines, one a model, in place of a table.")] = False,
     runtime: Annotated[
         str | None, typer.Option("--runtime", help="onnx or torchscript for bundles, torch for checkpoints.")
@@ -80,17 +95,28 @@ def evaluate(
     from compgen.data.examples import Dataset
     from compgen.data.formats import format_of, write_dataset
     from compgen.errors import UserError
-    from compgen.evaluation.metrics import SIGNATURES, check_executes, score
+    from compgen.evaluation.metrics import SIGNATURES, check_executes, item_f1, score
 
     if unit not in SIGNATURES:
         raise UserError(f"--unit {unit}: expected one of {', '.join(SIGNATURES)}")
     if perplexity:
-        if direct or beam > 1 or execute or predictions or errors or unit != "token" or runtime not in (None, "torch"):
+        if (
+            direct
+            or beam > 1
+            or execute
+            or predictions
+            or errors
+            or compare
+            or unit != "token"
+            or runtime not in (None, "torch")
+        ):
             raise UserError("--perplexity looks at examples as they are: leave out what is for predictions, but --json")
         _perplexity(models, data, split, limit, json)
         return
     if direct and beam > 1:
         raise UserError("direct inference answers greedily: leave out --beam")
+    if compare is not None:
+        _check_compared(models, compare)
     if predictions is not None:
         if len(models) > 1:
             raise UserError(f"--predictions are of one model, found {len(models)} models")
@@ -104,11 +130,13 @@ def evaluate(
     if execute is not None:
         check_executes(references, sources, execute)
     rows = []
+    items = []
     listing = sys.stderr if json else sys.stdout
     for model in models:
         console().print(f"{model}: {len(pairs):,} examples", highlight=False, markup=False)
         predicted = _answers(model, runtime, sources) if direct else _predictions(model, runtime, sources, beam)
         rows.append((model, score(predicted, references, sources, execute, unit)))
+        items.append([item_f1(*row, unit) for row in zip(predicted, references, strict=True)])
         wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
         for source, reference, found in wrong[:errors]:
             for label, tokens in (("source", source), ("expected", reference), ("found", [*found, "\n"])):
@@ -116,9 +144,12 @@ def evaluate(
         if predictions is not None:
             write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), predictions)
     signature = {"data": data, "split": split, "limit": limit} | ({"direct": True} if direct else {"beam": beam})
+    compared = [] if compare is None else _compared(models, items, compare)
     if json:
         for model, scores in rows:
             print(dumps({"model": model} | signature | scores.to_dict()))
+        for comparison in compared:
+            print(dumps(vars(comparison) | signature))
         return
     from rich.console import Console
     from rich.table import Table
@@ -134,6 +165,41 @@ def evaluate(
     output.print(table)
     said = "|".join(f"{name}:{value}" for name, value in signature.items() if value is not None)
     output.print(f"{said}|{rows[0][1].signature}", highlight=False, markup=False)
+    if compared:
+        output.print(_comparisons(compared))
+
+
+def _check_compared(models: list[str], seeds: int) -> None:
+    """Raise unless models are whole systems, each there once."""
+    from compgen.errors import UserError
+
+    if len(models) % seeds or len(models) == seeds:
+        raise UserError(f"--compare {seeds} needs two or more systems of {seeds} models: found {len(models)} models")
+    again = next((model for at, model in enumerate(models) if model in models[:at]), None)
+    if again is not None:
+        raise UserError(f"--compare needs systems that differ: found {again} twice")
+
+
+def _compared(models: list[str], items: list[list[float]], seeds: int) -> list["Comparison"]:
+    """All pairs of systems; a system has the name of its first model."""
+    import numpy as np
+
+    from compgen.evaluation.significance import compare
+
+    scores = [np.array(row) for row in items]
+    return compare({models[at]: scores[at : at + seeds] for at in range(0, len(models), seeds)})
+
+
+def _comparisons(compared: list["Comparison"]) -> "Table":
+    """A table of them."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("first", "second", "F1 an item", "p, items", "by Bonferroni", "p, seeds", box=None, pad_edge=False)
+    for one in compared:
+        ps = [one.items_p, one.corrected_p] + ([] if one.seeds_p is None else [one.seeds_p])
+        table.add_row(Text(one.first), Text(one.second), f"{one.mean:+.4f}", *(f"{p:.2g}" for p in ps))
+    return table
 
 
 def _predictions(model: str, runtime: str | None, sources: list[list[str]], beam: int) -> list[list[str]]:

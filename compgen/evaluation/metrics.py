@@ -101,6 +101,12 @@ def f1_counts(prediction: Tokens, reference: Tokens, unit: str = "token") -> tup
     return right, len(found) - right, sum(item not in found for item in wanted)
 
 
+def item_f1(prediction: Tokens, reference: Tokens, unit: str = "token") -> float:
+    """F1 of one item, for paired tests; an empty prediction of an empty reference is right."""
+    right, wrong, missed = f1_counts(prediction, reference, unit)
+    return 2 * right / (2 * right + wrong + missed) if right + wrong + missed else 1.0
+
+
 def _items(tokens: Tokens, words: bool) -> list[str]:
     """Lemma and tags of an analysis."""
     lemma, tags = split_tags(tokens)

@@ -1,33 +1,39 @@
-"""Few-shot morphological analysis (R&R, tables 2 to 8): a cell is a language, a number of hints, a seed and a method.
+"""Few-shot morphological analysis (R&R, tables 2 to 11): a cell is a language, a number of hints, a seed and a method.
 
 A cell trains a predictor of lemma and tags from forms on the split's 1,000 words and what the method adds to them, and
 tests it on past, future and other forms. A cell that has its `result.json` is not run again, generators are shared by
 the cells that need them, and each result is a line of OUT/SIZE/results.jsonl. All seeds of a method stand in one row
-of the table, which is printed with the paper's figures after every seed; so an interrupted grid has a table, too.
+of the tables, which are printed with the paper's figures after every seed; so an interrupted grid has tables, too.
 
     python scripts/experiments/morphology.py --seeds 0 1
-    python scripts/experiments/morphology.py --size paper --hints 4 8 16 --seeds 0 1 2 3 4 --method all
+    python scripts/experiments/morphology.py --table 4 --size paper --seeds 0 1 2 3 4
 
-Predictors are never selected: the last weights are tested. Needs SIGMORPHON 2018 (`compgen data list` says where).
+The paper's tables: 2 (F1, and of unseen tags), 5 (exact match), 6 (latent edit vectors) and 9 to 11 (significance) with
+8 hints, 3 and 4 with 4, 7 and 8 with 16. Predictors are never selected: the last weights are tested. Needs SIGMORPHON
+2018 (`compgen data list` says where).
 """
 
 import argparse
+import csv
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from statistics import mean, stdev
+from typing import Any
 
+import numpy as np
 from cells import call, train
 
 from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.data.unimorph import rare_tags, split_tags
-from compgen.evaluation.metrics import score
+from compgen.evaluation.metrics import item_f1, score
+from compgen.evaluation.significance import Floats, compare
 from compgen.files import atomic_path
 
 LANGUAGES = ("spanish", "swahili", "turkish")
@@ -35,22 +41,27 @@ PARTS = ("past", "future", "other")
 SAMPLES = 180  # added to training (R&R, appendix B)
 COPIES = 22  # of each rare word, in the row that adds nothing new (the reference)
 GECA = ("--span", "5", "--spans", "2", "--novelty", "source")
+LATENT = ["--set", "network.latent=2"]  # of the methods with a "v"; kappa, norm and width as the paper has them
 UNIT = "analysis-words"  # as the paper's tables count
 
-# What the paper has, by hints, method and language: F1 of future and past together, and of other forms (table 2).
-PAPER = {
-    (8, "baseline"): ((0.66, 0.88), (0.75, 0.90), (0.69, 0.85)),
-    (8, "baseline+r"): ((0.65, 0.88), (0.77, 0.90), (0.69, 0.84)),
-    (8, "geca"): ((0.66, 0.88), (0.76, 0.90), (0.69, 0.87)),
-    (8, "geca+r"): ((0.72, 0.88), (0.81, 0.89), (0.75, 0.85)),
-    (8, "recomb0"): ((0.66, 0.88), (0.77, 0.90), (0.70, 0.87)),
-    (8, "recomb0+r"): ((0.70, 0.86), (0.84, 0.90), (0.73, 0.85)),
-    (8, "recomb1+r"): ((0.72, 0.87), (0.85, 0.90), (0.77, 0.87)),
-    (8, "recomb2+r"): ((0.71, 0.87), (0.82, 0.90), (0.75, 0.86)),
-    (8, "geca+recomb1+r"): ((0.74, 0.86), (0.85, 0.89), (0.79, 0.84)),
-}
 METHODS = ("baseline", "recomb1+r", "geca+r", "baseline+r", "geca", "recomb0", "recomb0+r", "recomb1", "recomb2",
-           "recomb2+r", "geca+recomb1+r")  # fmt: skip
+           "recomb2+r", "geca+recomb1+r", "recomb0v+r", "recomb1v+r", "recomb2v+r")  # fmt: skip
+PLAIN = [method for method in METHODS if "v" not in method and method not in ("baseline+r", "geca+recomb1+r")]
+# The paper's tables: hints, methods, and what is printed.
+TABLES: dict[int, tuple[int, list[str], tuple[str, ...]]] = {
+    2: (8, [*PLAIN, "baseline+r", "geca+recomb1+r"], ("f1", "f1 novel")),
+    3: (4, PLAIN, ("exact",)),
+    4: (4, PLAIN, ("f1",)),
+    5: (8, PLAIN, ("exact",)),
+    6: (8, ["recomb0v+r", "recomb1v+r", "recomb2v+r"], ("f1",)),
+    7: (16, PLAIN, ("exact",)),
+    8: (16, PLAIN, ("f1",)),
+    9: (8, PLAIN, ("p",)),
+    10: (8, PLAIN, ("p",)),
+    11: (8, PLAIN, ("p",)),
+}
+OF_ONE_LANGUAGE = {9: "turkish", 10: "spanish", 11: "swahili"}
+Rows = Sequence[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,7 @@ class Cell:
         """The name of its split."""
         return f"{self.language}.hints-{self.hints}.seed-{self.seed}"
 
-    def run(self, out: Path, size: str) -> dict[str, object]:
+    def run(self, out: Path, size: str) -> dict[str, Any]:
         """What it comes to; kept in its folder."""
         folder = out / f"{self.data}.{self.method}"
         result = folder / "result.json"
@@ -118,10 +129,20 @@ class Cell:
         )  # fmt: skip
         return load(str(path))
 
-    def scores(self, split: Dataset, folder: Path) -> dict[str, object]:
+    def item_scores(self, out: Path) -> Floats:
+        """F1 of each past and future form, for tests of significance."""
+        split = load(str(out / "splits" / f"{self.data}.tsv"))
+        found = []
+        for part in PARTS[:2]:
+            predicted = load(str(out / f"{self.data}.{self.method}" / f"{part}.jsonl")).pairs()
+            wanted = split.split(part).pairs()
+            found += [item_f1(p, w, UNIT) for (_, p), (w, _) in zip(predicted, wanted, strict=True)]
+        return np.array(found)
+
+    def scores(self, split: Dataset, folder: Path) -> dict[str, Any]:
         """Exact match and F1 of each part, and of the words in it whose tags, in order, training does not have."""
         seen = {tuple(split_tags(source)[1]) for source, _ in split.split("train").pairs()}
-        row: dict[str, object] = {}
+        row: dict[str, Any] = {}
         for part in PARTS:
             path = folder / f"{part}.jsonl"
             call(folder, "evaluate", str(folder / "predictor.pt"), str(folder / "analysis.tsv"), "--split", part,
@@ -147,8 +168,8 @@ def make_generator(cell: Cell, kind: str, out: Path, size: str) -> None:
     path = generator_path(cell, kind, out)
     folder = path.parent
     folder.mkdir(parents=True, exist_ok=True)
-    n = kind.removeprefix("recomb")
-    more = ["--set", f"prototypes={n}"]
+    n = kind.removeprefix("recomb").removesuffix("v")
+    more = ["--set", f"prototypes={n}"] + (LATENT if kind.endswith("v") else [])
     if n == "0":
         more += ["--set", "network.initial=zeros", "--set", "network.feed=false"]
     data = str(out / "splits" / f"{cell.data}.tsv")
@@ -160,40 +181,87 @@ def config(kind: str, size: str) -> str:
     return f"{kind}_morphology" + ("_small" if size == "small" else "")
 
 
-def table(rows: Sequence[dict[str, object]], hints: int, methods: Sequence[str], languages: Sequence[str]) -> None:
-    """Print F1 by method and language: future and past, other; the mean over seeds, its spread, and the paper's."""
-    print(f"\n| {hints} hints | " + " | ".join(f"{language}: FUT+PST, OTHER | paper" for language in languages) + " |")
-    print("|---|" + "---|---|" * len(languages))
-    for method in methods:
-        cells = []
-        for language in languages:
-            mine = [r for r in rows if (r["language"], r["hints"], r["method"]) == (language, hints, method)]
-            if mine:
-                hard = [(_f1(r, "past") + _f1(r, "future")) / 2 for r in mine]
-                cells += [f"{_spread(hard)}, {_spread([_f1(r, 'other') for r in mine])} (n {len(mine)})"]
-            else:
-                cells += [""]
-            paper = PAPER.get((hints, method))
-            cells += [
-                f"{paper[LANGUAGES.index(language)][0]:.2f}, {paper[LANGUAGES.index(language)][1]:.2f}" if paper else ""
-            ]
-        if any(cells[::2]):
-            print(f"| {method} | " + " | ".join(cells) + " |", flush=True)
+def tables(cells: Sequence[Cell], rows: Rows, measures: Sequence[str], out: Path) -> None:
+    """Print what cells came to beside the paper's figures."""
+    for measure in measures:
+        if measure == "p":
+            significance(cells, out)
+        else:
+            table(cells, rows, measure)
 
 
-def _f1(row: dict[str, object], part: str) -> float:
-    found = row[part]
-    assert isinstance(found, dict)
-    return float(found["f1"])
+def table(cells: Sequence[Cell], rows: Rows, measure: str) -> None:
+    """Print a measure by method and language, future and past, then other: mean over seeds, spread, and the paper's."""
+    languages = sorted({cell.language for cell in cells})
+    name, novel = measure.split()[0], measure.endswith("novel")
+    hard, easy = ([part + " novel" * novel for part in parts] for parts in (PARTS[:2], PARTS[2:]))
+    for hints in sorted({cell.hints for cell in cells}):
+        print(
+            f"\n| {measure}, {hints} hints | " + " | ".join(f"{la}: FUT+PST, OTHER | paper" for la in languages) + " |"
+        )
+        print("|---|" + "---|---|" * len(languages))
+        for method in dict.fromkeys(cell.method for cell in cells):
+            shown = []
+            for language in languages:
+                mine = [r for r in rows if (r["language"], r["hints"], r["method"]) == (language, hints, method)]
+                figures = [[mean(r[part][name] for part in parts) for r in mine if all(part in r for part in parts)]
+                           for parts in (hard, easy)]  # fmt: skip
+                shown += [
+                    ", ".join(map(_spread, figures)) + f" (n {len(mine)})",
+                    _paper(hints, measure, method, language),
+                ]
+            print(f"| {method} | " + " | ".join(shown) + " |", flush=True)
+
+
+def significance(cells: Sequence[Cell], out: Path) -> None:
+    """Print paired t-tests of all pairs of methods, F1 of past and future forms: over items, and over seeds' means."""
+    for language in sorted({cell.language for cell in cells}):
+        mine = [cell for cell in cells if cell.language == language]
+        scores = {method: [cell.item_scores(out) for cell in mine if cell.method == method]
+                  for method in dict.fromkeys(cell.method for cell in mine)}  # fmt: skip
+        if len(scores) < 2:
+            continue
+        print(f"\n| {language} | F1 an item | p, items | by Bonferroni | p, seeds | paper: p, items |")
+        print("|---|---|---|---|---|---|")
+        for one in compare(scores):
+            by_seed = "" if one.seeds_p is None else f"{one.seeds_p:.2g}"
+            print(
+                f"| {one.first} less {one.second} | {one.mean:+.4f} | {one.items_p:.2g} | {one.corrected_p:.2g} | "
+                f"{by_seed} | {_paper_p(language, one.first, one.second)} |", flush=True
+            )  # fmt: skip
+
+
+@cache
+def _published(name: str) -> list[dict[str, str]]:
+    """The paper's figures, a file beside this one."""
+    with (Path(__file__).parent / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def _paper(hints: int, measure: str, method: str, language: str) -> str:
+    for row in _published("paper_morphology.tsv"):
+        if (row["hints"], row["measure"], row["method"]) == (str(hints), measure, method):
+            return ", ".join(row[f"{language} {part}"] or "-" for part in ("hard", "other"))
+    return ""
+
+
+def _paper_p(language: str, *methods: str) -> str:
+    for row in _published("paper_significance.tsv"):
+        if row["language"] == language and {row["method"], row["other method"]} == set(methods):
+            return f"{float(row['p']):.2g}"
+    return ""
 
 
 def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
     return f"{mean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
 
 
 def main() -> None:
-    """Run the grid, seed by seed, and print the table after each."""
+    """Run the grid, seed by seed, and print the tables after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", type=int, choices=list(TABLES), help="hints, methods and measures of the paper's")
     parser.add_argument("--languages", nargs="+", default=list(LANGUAGES), choices=LANGUAGES)
     parser.add_argument("--hints", nargs="+", type=int, default=[8], choices=[4, 8, 16])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1], choices=range(5))
@@ -203,25 +271,31 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time, one CPU thread each")
     options = parser.parse_args()
     methods = list(METHODS) if "all" in options.method else options.method
+    counts, measures, languages = options.hints, ("f1", "exact", "p"), options.languages
+    if options.table:
+        hints, methods, measures = TABLES[options.table]
+        counts = [hints]
+        languages = [OF_ONE_LANGUAGE[options.table]] if options.table in OF_ONE_LANGUAGE else languages
     out = options.out / options.size  # nothing of one size is taken for the other
     splits = out / "splits"
     splits.mkdir(parents=True, exist_ok=True)
-    for language in options.languages:
-        if not all((splits / f"{language}.hints-{count}.seed-4.tsv").exists() for count in options.hints):
-            asked = [word for count in options.hints for word in ("--hints", str(count))]
+    for language in languages:
+        if not all((splits / f"{language}.hints-{count}.seed-4.tsv").exists() for count in counts):
+            asked = [word for count in counts for word in ("--hints", str(count))]
             call(splits, "data", "split", "few-shot", f"sigmorphon/{language}", *asked, "-o", str(splits))
-    rows: list[dict[str, object]] = []
+    done: list[Cell] = []
+    rows: list[dict[str, Any]] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for hints in options.hints:
-            for seed in options.seeds:
-                cells = [Cell(la, hints, seed, method) for method in methods for la in options.languages]
-                kinds = sorted({(c, k) for c in cells for k in c.method.split("+") if k.startswith("recomb")}, key=str)
-                made = {generator_path(c, k, out): (c, k) for c, k in kinds}
-                list(pool.map(lambda one: make_generator(*one, out, options.size), made.values()))
-                rows += pool.map(lambda cell: cell.run(out, options.size), cells)
-                with atomic_path(out / "results.jsonl") as temporary:
-                    temporary.write_text("".join(path.read_text() for path in sorted(out.glob("*/result.json"))))
-                table(rows, hints, methods, options.languages)
+        for seed in options.seeds:
+            cells = [Cell(la, count, seed, method) for count in counts for method in methods for la in languages]
+            kinds = sorted({(c, k) for c in cells for k in c.method.split("+") if k.startswith("recomb")}, key=str)
+            made = {generator_path(c, k, out): (c, k) for c, k in kinds}
+            list(pool.map(lambda one: make_generator(*one, out, options.size), made.values()))
+            rows += pool.map(lambda cell: cell.run(out, options.size), cells)
+            done += cells
+            with atomic_path(out / "results.jsonl") as temporary:
+                temporary.write_text("".join(path.read_text() for path in sorted(out.glob("*/result.json"))))
+            tables(done, rows, measures, out)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """R&R on SCAN (table 1 of the paper): each cell trains a generator, samples it, trains a predictor, evaluates on test.
 
-A cell is a folder under --out with its checkpoints, samples and `result.json`; a cell that has its result is not run
-again, so an interrupted grid goes on where it stopped. Everything goes through the `compgen` command, so every step
-can be repeated by hand from the printed lines. Predictors are never selected: the last weights are tested.
+A cell is a folder under --out with its predictor, samples and `result.json`; a cell that has its result is not run
+again, so an interrupted grid goes on where it stopped. Variants that differ in sampling alone share a generator.
+Everything goes through the `compgen` command, so every step can be repeated by hand from the printed lines. Predictors
+are never selected: the last weights are tested.
 
+    python scripts/experiments/scan.py --table 1a
+    python scripts/experiments/scan.py --table 1b
     python scripts/experiments/scan.py --splits look opposite_right --seeds 0 --variant recomb2 unaided
     python scripts/experiments/scan.py --splits jump around_right --seeds 0 1 2
     python scripts/experiments/scan.py --splits jump --seeds 0 --variant nocopy
@@ -51,14 +54,33 @@ PHRASE = Kind(
 )
 SPLITS = {"jump": VERB, "look": VERB, "around_right": PHRASE, "opposite_right": PHRASE}
 UNAIDED = ("--set", "network.token_dropout=0.0", "--set", "unknown_below=0")  # without what is not in the paper
-VARIANTS: dict[str, tuple[str, ...] | None] = {
-    "baseline": None,
+GENERATORS: dict[str, tuple[str, ...]] = {
     "recomb2": (),
     "recomb1": ("--set", "prototypes=1", "--set", "swap.rows=0", "--set", "swap.seconds=[0,0]"),
+    "recomb0": ("--set", "prototypes=0", "--set", "network.initial=zeros", "--set", "network.feed=false",
+                "--set", "swap.rows=0", "--set", "swap.seconds=[0,0]"),
     "unaided": UNAIDED,
     "nocopy": (*UNAIDED, "--set", "network.copying=false"),
-    "vae": ("--set", "network.latent=32"),  # latent edit vectors, table 1b
+    "vae": ("--set", "network.latent=32"),  # latent edit vectors
+    "protovae": ("--set", "prototypes=1", "--set", "network.latent=32", "--set", "swap.rows=0",
+                 "--set", "swap.seconds=[0,0]"),  # Guu et al. 2018
+}  # fmt: skip
+# A variant is a generator whose samples a predictor learns from, or one of these.
+BASELINE = "baseline"  # nothing is added
+DIRECT = "direct"  # recomb2 answers by itself (appendix E)
+PLAIN = "plain"  # recomb2, samples that are new, with rare tokens or without (no resampling)
+VARIANTS = (BASELINE, *GENERATORS, DIRECT, PLAIN)
+TABLES = {
+    "1a": (["jump", "around_right"], [BASELINE, "recomb2", "plain", "recomb1", "recomb0"]),
+    "1b": (["jump"], ["recomb2", "plain", "vae", "nocopy", "direct"]),
 }
+# Exact match in the paper: table 1.
+PAPER = {
+    ("jump", BASELINE): "0.00 ± 0.00", ("around_right", BASELINE): "0.00 ± 0.00",
+    ("jump", "recomb2"): "0.87 ± 0.08", ("around_right", "recomb2"): "0.75 ± 0.14",
+    ("jump", PLAIN): "0.88 ± 0.07", ("around_right", PLAIN): "0.82 ± 0.08", ("around_right", "recomb1"): "0.17 ± 0.07",
+    ("jump", "vae"): "0.88 ± 0.07", ("jump", "nocopy"): "0.00", ("jump", DIRECT): "0.57 ± 0.05",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,36 +98,57 @@ class Cell:
         if result.exists():
             return dict(json.loads(result.read_text()))
         folder.mkdir(parents=True, exist_ok=True)
-        kind, settings = SPLITS[self.split], VARIANTS[self.variant]
-        data, seed = data_of(self.split, out), ("--seed", str(self.seed))
         began = time.monotonic()
+        data, seed = data_of(self.split, out), ("--seed", str(self.seed))
         row: dict[str, float] = {}
-        augmented: tuple[str, ...] = ()
-        if settings is not None:
-            generator = folder / "generator.pt"
-            train(folder, generator, "recombine", data, "--config", kind.config, *settings, *seed)
-            row["generator_seconds"] = time.monotonic() - began
-            samples = sample(folder, kind, seed)
-            row["samples"] = 0
-            if samples.stat().st_size:  # a generator may have nothing to give: the predictor then is the baseline
-                row |= sample_quality(samples)
-                augmented = ("--augmented", str(samples), *kind.mixture)
-        predictor = folder / "predictor.pt"
-        train(folder, predictor, "seq2seq", data, *kind.predictor, *augmented, *extra, *seed)
-        scored = json.loads(call(folder, "evaluate", str(predictor), data, "--json"))
+        if self.variant == DIRECT:
+            tested = ["evaluate", str(generator(self, out) / "generator.pt"), data, "--direct"]
+        else:
+            samples = None if self.variant == BASELINE else sample(self, out, folder)
+            augmented: tuple[str, ...] = ()
+            if samples is not None:
+                row["samples"] = 0
+                if samples.stat().st_size:  # a generator may have nothing to give: the predictor then is the baseline
+                    row |= sample_quality(samples)
+                    augmented = ("--augmented", str(samples), *SPLITS[self.split].mixture)
+            predictor = folder / "predictor.pt"
+            train(folder, predictor, "seq2seq", data, *SPLITS[self.split].predictor, *augmented, *extra, *seed)
+            tested = ["evaluate", str(predictor), data]
+        scored = json.loads(call(folder, *tested, "--json"))
         row |= {"exact_match": scored["exact_match"], "f1": scored["f1"], "seconds": time.monotonic() - began}
         result.write_text(json.dumps(row, indent=1) + "\n")
         return row
 
 
-def sample(folder: Path, kind: Kind, seed: tuple[str, ...]) -> Path:
-    """Export the generator and sample it, unless that is done; the file is empty if nothing passes."""
-    bundle, out = folder / "bundle", folder / "samples.jsonl"
+def generator(cell: Cell, out: Path) -> Path:
+    """The folder of a cell's generator."""
+    name = cell.variant if cell.variant in GENERATORS else "recomb2"
+    return out / "generators" / f"{cell.split}-{name}-{cell.seed}"
+
+
+def make_generator(cell: Cell, out: Path) -> None:
+    """Train and export a cell's generator, unless that is done."""
+    folder = generator(cell, out)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = folder.name.split("-")[1]
+    config = SPLITS[cell.split].config
+    settings = ("--config", config, *GENERATORS[name], "--seed", str(cell.seed))
+    train(folder, folder / "generator.pt", "recombine", data_of(cell.split, out), *settings)
+    bundle = folder / "bundle"
     if not bundle.exists():
         call(folder, "export", str(folder / "generator.pt"), "-o", str(bundle), "--no-torchscript", "--samples", "100")
-    if not out.exists():
-        call(folder, "sample", str(bundle), "-o", str(out), "--workers", "1", *kind.sampling, *seed)
-    return out
+
+
+def sample(cell: Cell, out: Path, folder: Path) -> Path:
+    """Sample a cell's generator, unless that is done; the file is empty if nothing passes."""
+    path = folder / "samples.jsonl"
+    if not path.exists():
+        sampling = SPLITS[cell.split].sampling
+        if cell.variant == PLAIN:
+            sampling = tuple(word.replace("novel,rare", "novel") for word in sampling)
+        bundle = str(generator(cell, out) / "bundle")
+        call(folder, "sample", bundle, "-o", str(path), "--workers", "1", *sampling, "--seed", str(cell.seed))
+    return path
 
 
 def data_of(split: str, out: Path) -> str:
@@ -138,23 +181,35 @@ def sample_quality(path: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run the grid, cells side by side, and print a table."""
+    """Run the grid, seed by seed and cells side by side, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", choices=list(TABLES), help="the splits and variants of a table of the paper")
     parser.add_argument("--splits", nargs="+", default=["jump", "around_right"], choices=list(SPLITS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--variant", nargs="+", default=["baseline", "recomb2"], choices=list(VARIANTS))
+    parser.add_argument("--variant", nargs="+", default=["baseline", "recomb2"], choices=VARIANTS)
     parser.add_argument("--out", type=Path, default=Path("runs/scan"))
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time, one CPU thread each")
     parser.add_argument("--predictor", nargs="*", default=[], help="further options of `compgen train seq2seq`")
     options = parser.parse_args()
-    cells = [Cell(s, v, seed) for seed in options.seeds for s in options.splits for v in options.variant]
+    splits, variants = TABLES[options.table] if options.table else (options.splits, options.variant)
+    cells = [Cell(s, v, seed) for seed in options.seeds for s in splits for v in variants]
+    generators = {generator(cell, options.out): cell for cell in cells if cell.variant != BASELINE}
+    options.out.mkdir(parents=True, exist_ok=True)
+    for split in splits:
+        data_of(split, options.out)
     with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(lambda cell: make_generator(cell, options.out), generators.values()))
         rows = dict(zip(cells, pool.map(lambda cell: cell.run(options.out, options.predictor), cells), strict=True))
-    print("| split | variant | seeds | exact match | each | samples right / commands / all | minutes a seed |")
-    print("|---|---|---|---|---|---|---|")
-    for split in options.splits:
-        for variant in options.variant:
-            got = [rows[Cell(split, variant, seed)] for seed in options.seeds]
+    table(rows, splits, variants, options.seeds)
+
+
+def table(rows: dict[Cell, dict[str, float]], splits: list[str], variants: list[str], seeds: list[int]) -> None:
+    """Print what the cells came to, beside the paper's figures; a generator's training is not in the minutes."""
+    print("| split | variant | seeds | exact match | each | samples right / commands / all | minutes | paper |")
+    print("|---|---|---|---|---|---|---|---|")
+    for split in splits:
+        for variant in variants:
+            got = [rows[Cell(split, variant, seed)] for seed in seeds]
             exact = [row["exact_match"] for row in got]
             spread = f" ± {stdev(exact):.3f}" if len(exact) > 1 else ""
             quality = ", ".join(
@@ -164,9 +219,9 @@ def main() -> None:
             )
             minutes = mean(row["seconds"] for row in got) / 60
             each = " ".join(f"{value:.4f}" for value in exact)
-            print(
-                f"| {split} | {variant} | {len(got)} | {mean(exact):.3f}{spread} | {each} | {quality} | {minutes:.1f} |"
-            )
+            shown = [split, variant, f"{len(got)}", f"{mean(exact):.3f}{spread}", each, quality, f"{minutes:.1f}",
+                     PAPER.get((split, variant), "")]  # fmt: skip
+            print(f"| {' | '.join(shown)} |")
 
 
 if __name__ == "__main__":

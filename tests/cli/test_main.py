@@ -116,6 +116,7 @@ def test_predicted_commands_can_be_executed(tmp_path):
     from compgen.data.scan import interpret
     from compgen.errors import DataError
 
+    pytest.importorskip("scipy", reason="needs SciPy, the extra [lm]")
     commands = [f"{verb}{late}" for verb in ("walk", "run", "look") for late in ("", " twice", " left")]
     nacs, model, predictions = (tmp_path / name for name in ("nacs.tsv", "p.pt", "predictions.tsv"))
     nacs.write_text("".join(f"{' '.join(interpret(one.split()))}\t{one}\n" for one in commands))
@@ -136,6 +137,11 @@ def test_predicted_commands_can_be_executed(tmp_path):
     assert figures["signature"].endswith("|executes:scan,equals-source")
     scores = Predictor.load(model).evaluate(load_dataset(str(nacs)), execute="scan")
     assert scores.executes == figures["executes"]
+    again = tmp_path / "again.pt"
+    again.write_bytes(model.read_bytes())
+    compared = compgen("evaluate", model, again, nacs, "--compare", "1", "--json")
+    assert json.loads(compared.stdout.splitlines()[-1])["items_p"] == 1, compared.stderr
+    assert "by Bonferroni" in compgen("evaluate", model, again, nacs, "--compare", "1").stdout
     table = compgen("evaluate", model, nacs, "--execute", "scan")
     assert table.stdout.splitlines()[0].split()[-1] == "executes"
     assert table.stdout.splitlines()[1].split()[-1] == f"{figures['executes']:.4f}"
@@ -220,6 +226,8 @@ def test_an_impossible_filter_stops_with_counts(generator, tmp_path):
         (["evaluate", "nowhere.pt", "scan/jump"], ["nowhere.pt"]),
         (["evaluate", "nowhere.pt", "scan/jump", "--execute", "lisp"], ["no interpreter 'lisp'", "scan"]),
         (["evaluate", "nowhere.pt", "scan/jump", "--execute", "scan"], ["targets that execute to their sources"]),
+        (["evaluate", "a.pt", "b.pt", "c.pt", "scan/jump", "--compare", "2"], ["systems of 2 models", "found 3"]),
+        (["evaluate", "a.pt", "a.pt", "scan/jump", "--compare", "1"], ["a.pt twice"]),
         (["sample"], ["MODEL"]),
         (["frobnicate"], ["frobnicate"]),
         (["evaluate", "nowhere.pt", "scan/jump", "--predictions", "out.csv"], ["out.csv"]),

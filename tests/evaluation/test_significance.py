@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from compgen.errors import UserError
-from compgen.evaluation.significance import paired
+from compgen.evaluation.significance import compare, paired
 
 pytest.importorskip("scipy", reason="needs SciPy, the extra [lm]")
 
@@ -33,3 +33,31 @@ def test_equal_losses_and_odd_sizes():
     assert (same.mean, same.t_p, same.bootstrap_p) == (0, 1, 1)
     with pytest.raises(UserError, match="found 3 and 4"):
         paired(np.ones(3), np.ones(4))
+
+
+def test_comparing_systems_over_seeds():
+    """The pooled test is Student's over all items; the one by seeds knows that items of one seed go together."""
+    random = np.random.default_rng(1)
+    base = [random.normal(size=200) for _ in range(3)]
+    same = [seed + random.normal(scale=0.1, size=200) for seed in base]
+    lucky = [base[i] + shift + random.normal(scale=0.1, size=200) for i, shift in enumerate((0.5, 0.1, -0.2))]
+    better = [seed + 0.5 + random.normal(scale=0.1, size=200) for seed in base]
+    found = {(c.first, c.second): c for c in compare({"base": base, "same": same, "lucky": lucky, "better": better})}
+    assert next(iter(found)) == ("base", "same") and len(found) == 6
+    assert found["base", "same"].items_p > 0.01
+    assert found["base", "lucky"].items_p < 1e-6 and found["base", "lucky"].seeds_p > 0.3
+    assert found["base", "better"].seeds_p < 0.001 and found["base", "better"].mean == pytest.approx(-0.5, abs=0.02)
+    for one in found.values():
+        assert one.corrected_p == pytest.approx(min(1, 6 * one.items_p))
+
+
+def test_comparisons_need_the_same_items_and_one_seed_has_no_spread():
+    one = compare({"a": [np.array([1.0, 2, 3])], "b": [np.array([0.0, 2, 1])]})[0]
+    assert one.seeds_p is None and 0 < one.items_p < 1
+    assert compare({"a": [np.ones(2)] * 2, "b": [np.ones(2)] * 2})[0].seeds_p == 1
+    with pytest.raises(UserError, match="a and b cannot be compared"):
+        compare({"a": [np.ones(3)], "b": [np.ones(2)]})
+    with pytest.raises(UserError, match="a and b cannot be compared"):
+        compare({"a": [np.ones(3)], "b": [np.ones(3)] * 2})
+    with pytest.raises(UserError, match="found 1"):
+        compare({"a": [np.ones(1)], "b": [np.ones(1)]})
