@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, UserError
-from compgen.opening import open_model
-from compgen.runtime.backend import Backend, warm
+from compgen.opening import open_generator, open_predictor
+from compgen.runtime.backend import Backend, Decoder, warm
 from compgen.runtime.filters import Counts, Filter, FilterConfig, Kept, Training
 from compgen.runtime.loop import ROWS as ROWS_ON_GPU
 from compgen.runtime.loop import loop_draws
@@ -87,7 +88,7 @@ class Generator:
         Raises:
             UserError: it cannot be used; the message says why.
         """
-        backend, meta = open_model(Path(path), "generator", runtime, provider, threads)
+        backend, meta = open_generator(Path(path), runtime, provider, threads)
         assert meta.pool is not None, "a generator has a pool"
         parts = (backend, meta.pool, meta.vocabulary, meta.max_length, meta.sampling)
         return cls(*parts, meta.identity, meta.bundle)
@@ -324,16 +325,16 @@ def _checked(temperature: tuple[float, float] | None) -> tuple[float, float] | N
 class Predictor:
     """A trained predictor, from a bundle or a checkpoint."""
 
-    def __init__(self, backend: Backend, vocabulary: Vocabulary, max_length: int) -> None:
-        self.backend, self.vocabulary, self.max_length = backend, vocabulary, max_length
+    def __init__(self, decoder: Decoder, vocabulary: Vocabulary, max_length: int) -> None:
+        self.decoder, self.vocabulary, self.max_length = decoder, vocabulary, max_length
 
     @classmethod
     def load(
         cls, path: str | Path, runtime: str | None = None, provider: str = "auto", threads: int | None = None
     ) -> "Predictor":
         """A predictor from a bundle folder or a checkpoint; arguments and errors as for `Generator.load`."""
-        backend, meta = open_model(Path(path), "predictor", runtime, provider, threads or os.cpu_count() or 1)
-        return cls(backend, meta.vocabulary, meta.max_length)
+        decoder, meta = open_predictor(Path(path), runtime, provider, threads or os.cpu_count() or 1)
+        return cls(decoder, meta.vocabulary, meta.max_length)
 
     def predict(
         self, sources: Sequence[Sequence[str]], beam: int = 1, batch: int = 256, unknown: bool = False
@@ -352,10 +353,23 @@ class Predictor:
         read = [self.vocabulary.lend(source) if unknown else (self.vocabulary.encode(source), {}) for source in sources]
         ids = [source for source, _ in read]
         if beam == 1:
-            found = greedy(self.backend, ids, self.max_length, batch)
+            found = greedy(self.decoder, ids, self.max_length, batch)
         else:
-            found = search(self.backend, ids, beam, self.max_length)
+            found = search(self.decoder, ids, beam, self.max_length)
         return [self.vocabulary.decode(target, lent) for (target, _), (_, lent) in zip(found, read, strict=True)]
+
+    def losses(self, dataset: "Dataset", batch: int = 256) -> NDArray[np.float64]:
+        """How improbable each example's target is given its source: nats a token, the end of the target counted as one.
+
+        Tokens that the vocabulary has not are what they are for `predict`, or `<unk>` where the source has them not.
+        """
+        from compgen.runtime.predict import losses
+
+        ids = []
+        for source, target in dataset.pairs():
+            read, lent = self.vocabulary.lend(source)
+            ids.append((read, self.vocabulary.read(target, lent)))
+        return losses(self.decoder, ids, batch)
 
     def evaluate(self, dataset: "Dataset", beam: int = 1, execute: str | None = None) -> "Scores":
         """Exact match and token F1 on all examples of `dataset`, and by `execute` the share that executes.
@@ -414,13 +428,23 @@ def train_generator(
 
 
 def train_predictor(
-    dataset: "Dataset", config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
+    dataset: "Dataset",
+    config: str,
+    out: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    transformer: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Train a predictor by a named configuration, with `augmented=` data or without; returns how it went."""
-    from compgen.training.config import Seq2SeqConfig, load_config
+    """Train a predictor by a named configuration, with `augmented=` data or without; returns how it went.
+
+    With `transformer`, the configuration is a Transformer's, else a recurrent network's.
+    """
+    from compgen.training.config import Seq2SeqConfig, TransformerConfig, load_config
     from compgen.training.predictor import train_predictor
 
-    checkpoint, _ = train_predictor(dataset, load_config(Seq2SeqConfig, config, list(overrides)), Path(out), **options)
+    kind = TransformerConfig if transformer else Seq2SeqConfig
+    checkpoint, _ = train_predictor(dataset, load_config(kind, config, list(overrides)), Path(out), **options)
     return checkpoint.trained_on
 
 

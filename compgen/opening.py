@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import UserError
 from compgen.files import sha256
-from compgen.runtime.backend import Backend
+from compgen.runtime.backend import Backend, Decoder
 from compgen.runtime.pool import PrototypePool
+from compgen.runtime.predict import Recurrent
 
 RUNTIMES = ("onnx", "torchscript", "torch")
 
@@ -27,14 +28,26 @@ class Opened:
     sampling: dict[str, Any]
     identity: str
     bundle: Path | None = None
+    recurrent: bool = True  # a predictor's network, else a Transformer
 
 
-def open_model(path: Path, kind: str, runtime: str | None, provider: str, threads: int) -> tuple[Backend, Opened]:
-    """A backend and what goes with it, from a checkpoint or a bundle of the given kind.
+def open_generator(path: Path, runtime: str | None, provider: str, threads: int) -> tuple[Backend, Opened]:
+    """A generator's backend and what goes with it, from a checkpoint or a bundle.
 
     Raises:
         UserError: it cannot be used; the message says why.
     """
+    opened, meta = _open(path, "generator", runtime, provider, threads)
+    return cast(Backend, opened), meta
+
+
+def open_predictor(path: Path, runtime: str | None, provider: str, threads: int) -> tuple[Decoder, Opened]:
+    """A predictor's decoder and what goes with it; raises as `open_generator`."""
+    opened, meta = _open(path, "predictor", runtime, provider, threads)
+    return (Recurrent(cast(Backend, opened)) if meta.recurrent else cast(Decoder, opened)), meta
+
+
+def _open(path: Path, kind: str, runtime: str | None, provider: str, threads: int) -> tuple[Backend | Decoder, Opened]:
     if runtime not in (None, *RUNTIMES):
         raise UserError(f"no runtime {runtime!r}: expected one of {', '.join(RUNTIMES)}")
     if provider != "auto" and (path.suffix == ".pt" or runtime == "torchscript"):
@@ -49,6 +62,12 @@ def open_model(path: Path, kind: str, runtime: str | None, provider: str, thread
     meta = Opened(vocabulary, manifest.max_length, bundle.pool, manifest.sampling, bundle.identity)
     if runtime == "torch":
         raise UserError(f"{path}: a bundle runs in onnx or torchscript; for --runtime torch give the checkpoint (.pt)")
+    if manifest.architecture == "transformer":
+        if runtime == "torchscript":
+            raise UserError(f"{path}: a Transformer's bundle runs in onnx alone")
+        from compgen.runtime.onnx_transformer import OnnxTransformer
+
+        return OnnxTransformer(bundle, threads, provider), replace(meta, recurrent=False)
     if runtime == "torchscript":
         from compgen.runtime.torchscript_backend import TorchScriptBackend
 
@@ -58,7 +77,7 @@ def open_model(path: Path, kind: str, runtime: str | None, provider: str, thread
     return OnnxBackend(bundle, threads, provider), replace(meta, bundle=bundle.path)
 
 
-def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -> tuple[Backend, Opened]:
+def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -> tuple[Backend | Decoder, Opened]:
     if runtime not in (None, "torch"):
         raise UserError(f"{path}: a checkpoint runs in torch; export it first for --runtime {runtime}")
     if not path.exists():
@@ -69,7 +88,8 @@ def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -
         raise UserError(
             f"{path}: a checkpoint needs torch (pip install 'compgen[train]'); a bundle does not"
         ) from error
-    from compgen.models.backend import TorchBackend
+    from compgen.models.backend import TorchBackend, TorchTransformer
+    from compgen.models.transformer import Transformer
     from compgen.training.checkpoint import Checkpoint
 
     torch.set_num_threads(threads)
@@ -77,6 +97,8 @@ def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -
     _require(path, checkpoint.kind, kind)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     meta = Opened(checkpoint.vocabulary, checkpoint.max_length, checkpoint.pool, checkpoint.sampling, sha256(path))
+    if isinstance(checkpoint.network, Transformer):
+        return TorchTransformer(checkpoint.network, device), replace(meta, recurrent=False)
     return TorchBackend(checkpoint.network, device), meta
 
 

@@ -12,6 +12,8 @@ from compgen.errors import DataError
 PAD, BOS, EOS, SEP, UNK = "<pad>", "<s>", "</s>", "→", "<unk>"
 SPECIALS = (PAD, BOS, EOS, SEP, UNK)
 PAD_ID, BOS_ID, EOS_ID, SEP_ID, UNK_ID = range(len(SPECIALS))
+NEVER_WRITTEN = (PAD_ID, BOS_ID, UNK_ID)
+NEVER_FIRST = (*NEVER_WRITTEN, EOS_ID, SEP_ID)  # an output begins with neither its end nor its separator
 SPARES = tuple(f"<unk{number}>" for number in range(1, 9))  # what words that are met later go by: see `Vocabulary.lend`
 
 
@@ -89,6 +91,11 @@ class Vocabulary:
                 lent[token] = next(spares, UNK_ID)
             ids.append(lent[token] if token in lent else self._ids[token])
         return ids, {number: token for token, number in lent.items() if number != UNK_ID}
+
+    def read(self, tokens: Iterable[str], lent: Mapping[int, str]) -> list[int]:
+        """The ids of a target whose source `lend` has read; UNK_ID for what neither knows."""
+        spares = {token: number for number, token in lent.items()}
+        return [spares.get(token, self._ids.get(token, UNK_ID)) for token in tokens]
 
     def decode(self, ids: Iterable[int], lent: Mapping[int, str] | None = None) -> list[str]:
         """The tokens of `ids`, special symbols included; what `lent` has is spelled by it (see `lend`).

@@ -49,19 +49,19 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
     """
     if checkpoint.kind != "generator":
         raise BundleError(f"int8 is for generators, which are sampled by the million; this is a {checkpoint.kind}")
-    if not own_step(checkpoint.network):
+    if not own_step(checkpoint.recurrent):
         raise BundleError(
             "int8 is for networks that copy from prototypes alone, by one softmax (mixing = joint, own = 0)"
         )
-    if bundle.manifest.shape.dtype != "float32":
-        raise BundleError(f"int8 is made from float32 weights, found {bundle.manifest.shape.dtype}")
+    if bundle.manifest.decoder.dtype != "float32":
+        raise BundleError(f"int8 is made from float32 weights, found {bundle.manifest.decoder.dtype}")
     models = {name: onnx.load(bundle.path / name) for name in bundle.manifest.graphs if name != SAMPLER}
     if not activations(models[STEP]):
         raise BundleError("no weight matrix of this network is large enough for int8 to be faster")
     ranges = _ranges(checkpoint, models[STEP])
-    weights = in_integers(step_weights(checkpoint.network), models[STEP], ranges)
+    weights = in_integers(step_weights(checkpoint.recurrent), models[STEP], ranges)
     models[STEP] = quantised(models[STEP], ranges)
-    models[SAMPLER] = sampler(models, checkpoint.network, HALVES[checkpoint.kind])
+    models[SAMPLER] = sampler(models, checkpoint.recurrent, HALVES[checkpoint.kind])
     graphs = save_graphs(models, bundle.path)
     (bundle.path / STEP_WEIGHTS).write_bytes(save(weights))
     (bundle.path / SCRIPT).unlink()
@@ -71,7 +71,7 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
 def _ranges(checkpoint: Checkpoint, step: Any) -> dict[str, NDArray[np.float32]]:
     """The largest magnitude of each feature of each activation, over samples at the generator's own temperature."""
     assert checkpoint.pool is not None, "a generator has a pool"
-    probe = _Probe(TorchBackend(checkpoint.network), step)
+    probe = _Probe(TorchBackend(checkpoint.recurrent), step)
     first, second = checkpoint.sampling["temperature"]
     with one_thread():
         for _ in draws(
@@ -141,7 +141,7 @@ def verify_approximate(
                 rows.append(Parity(runtime=name, dtype="float32", batch=batch, **judged))
                 progress.update(len(rows), name)
         require(rows, "samples depend on what they are drawn with")
-        exact = TorchBackend(checkpoint.network)
+        exact = TorchBackend(checkpoint.recurrent)
         written = work.stepwise(exact, samples, 256)
         same = sum(one == other for one, other in zip(own, written, strict=True))
         tokens, nats = divergence(work, exact, backend, written)

@@ -43,7 +43,7 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
     """
     if checkpoint.kind not in HALVES or (checkpoint.pool is None) == (checkpoint.kind == "generator"):
         raise BundleError(f"a {checkpoint.kind} cannot be exported: expected a generator with its pool, or a predictor")
-    network = checkpoint.network.eval()
+    network = checkpoint.recurrent.eval()
     graphs = write_graphs(network, HALVES[checkpoint.kind], folder)
     write_script(network, HALVES[checkpoint.kind], folder / SCRIPT)
     if own_step(network):

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compgen.errors import BundleError
+from compgen.export import transformer
 from compgen.export.approximate import approximate, verify_approximate
 from compgen.export.assemble import assemble, seal
 from compgen.export.card import card
 from compgen.export.verify import at_batches, verify
 from compgen.files import atomic_path
+from compgen.models.transformer import Transformer
 from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, Manifest
 from compgen.training.checkpoint import Checkpoint
 
@@ -46,8 +48,15 @@ def export(
         raise BundleError("int8 is for ONNX Runtime alone: an int8 bundle has no TorchScript")
     _require_replaceable(out)
     checkpoint = Checkpoint.load(checkpoint_path)
+    if isinstance(checkpoint.network, Transformer) and (int8 or torchscript):
+        raise BundleError("a Transformer is exported to ONNX in float32 alone: leave out int8 and torchscript")
     with atomic_path(out, directory=True) as folder:
-        bundle, approximation = assemble(checkpoint, folder), None
+        approximation = None
+        if isinstance(checkpoint.network, Transformer):
+            bundle = transformer.assemble(checkpoint, checkpoint.network, folder)
+            parity = transformer.verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
+            return _described(folder, bundle.manifest.model_copy(update={"parity": parity}), out)
+        bundle = assemble(checkpoint, folder)
         if int8:
             bundle = approximate(checkpoint, bundle)
             parity, approximation = verify_approximate(checkpoint, bundle, batches or at_batches(), quiet=quiet)
@@ -55,11 +64,15 @@ def export(
             parity = verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
             if torchscript is False:
                 (folder / SCRIPT).unlink()
-        # The card tells how large the bundle is, and is part of it.
         measured = {"parity": parity, "approximation": approximation}
-        manifest = seal(folder, bundle.manifest.model_copy(update=measured))
-        (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
-        return seal(folder, manifest)
+        return _described(folder, bundle.manifest.model_copy(update=measured), out)
+
+
+def _described(folder: Path, manifest: Manifest, out: Path) -> Manifest:
+    """Write the card, which tells how large the bundle is and is part of it, and the manifest."""
+    manifest = seal(folder, manifest)
+    (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
+    return seal(folder, manifest)
 
 
 def _require_replaceable(out: Path) -> None:

@@ -30,7 +30,7 @@ def write_graphs(network: Network, half: int, folder: Path) -> dict[str, Graph]:
         half: 0 if decoding begins with a source (generators), 1 if it begins with a target (predictors).
         folder: exists.
     """
-    models = {part.file: _trace(part, folder / part.file) for part in parts(network)}
+    models = {part.file: trace(part, folder / part.file) for part in parts(network)}
     if network.embedding.weight.dtype == torch.float64 and ENCODER in models:
         spell_out_lstms(models[ENCODER].graph)
     models[SAMPLER] = sampler(models, network, half)
@@ -45,7 +45,7 @@ def save_graphs(models: dict[str, Any], folder: Path) -> dict[str, Graph]:
     return {name: Graph(inputs=_tensors(m.graph.input), outputs=_tensors(m.graph.output)) for name, m in models.items()}
 
 
-def _trace(part: Part, path: Path) -> Any:
+def trace(part: Part, path: Path) -> Any:
     """One part as an ONNX model, rid of what the exporter notes about the machine it ran on."""
     axes = {
         name: {axis: size for axis, size in enumerate(sizes) if isinstance(size, str)}

@@ -28,7 +28,7 @@ from compgen.runtime.backend import Backend, Ints, Loop
 from compgen.runtime.bundle import Bundle, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.predict import as_memories, greedy, opening
+from compgen.runtime.predict import Recurrent, as_sources, greedy, opening
 from compgen.runtime.sampler import draws
 from compgen.runtime.torchscript_backend import TorchScriptBackend
 from compgen.training.checkpoint import Checkpoint
@@ -69,7 +69,7 @@ class Task:
         """The first `count` samples by the step: with continuous batching, or greedily for a predictor."""
         if self.pool is None:
             sources = [[t for t in row if t not in (PAD, EOS)] for row in self.memory_tokens[:count, 0].tolist()]
-            found = [tuple(tokens) for tokens, _ in greedy(backend, sources, self.max_length, batch)]
+            found = [tuple(tokens) for tokens, _ in greedy(Recurrent(backend), sources, self.max_length, batch)]
         else:
             found = [draw.tokens for draw in self._draws(backend, self.pool, count, batch)]
         return [self.ended(tokens) for tokens in found]
@@ -116,7 +116,7 @@ def task(checkpoint: Checkpoint, samples: int) -> Task:
     addresses = np.arange(samples, dtype=np.int64)
     pool = checkpoint.pool
     if pool is None:
-        memories = as_memories(_sources(samples, len(checkpoint.vocabulary)))
+        memories = as_sources(made_up_sources(samples, len(checkpoint.vocabulary)))[:, None]
         return Task(memories, np.zeros((samples, checkpoint.max_length), np.float32), (0.0, 0.0), half, None)
     first, second = checkpoint.sampling["temperature"]
     memories = pool.tokens[pool.choose(SEED, addresses), : pool.longest].astype(np.int64)
@@ -124,7 +124,8 @@ def task(checkpoint: Checkpoint, samples: int) -> Task:
     return Task(memories, uniforms, (float(first), float(second)), half, pool)
 
 
-def _sources(count: int, vocabulary: int) -> list[list[int]]:
+def made_up_sources(count: int, vocabulary: int) -> list[list[int]]:
+    """Sources of random tokens, to compare answers by."""
     rng = np.random.default_rng(SEED)
     lengths = rng.integers(1, LONGEST_SOURCE + 1, count)
     return [rng.integers(UNK + 1, vocabulary, length).tolist() for length in lengths]
@@ -172,7 +173,7 @@ def verify(
     with ExitStack() as stack:
         stack.enter_context(one_thread())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        truth = TorchBackend(double.network)
+        truth = TorchBackend(double.recurrent)
         progress = stack.enter_context(Progress("verify", 2 * (5 + 2 * native) * len(batches), quiet=quiet))
         expected = work.stepwise(truth, samples, 256)
         for own, exported in ((double, assemble(double, folder)), (checkpoint, bundle)):
@@ -181,7 +182,7 @@ def verify(
                 for batch, count in batches.items():
                     found = runner(count, batch)
                     judged = judge(work, truth, expected[:count], found)
-                    rows.append(Parity(runtime=name, dtype=exported.manifest.shape.dtype, batch=batch, **judged))
+                    rows.append(Parity(runtime=name, dtype=exported.manifest.decoder.dtype, batch=batch, **judged))
                     progress.update(len(rows), name)
     require(rows, "the export does not compute what its checkpoint does")
     return rows
@@ -200,10 +201,10 @@ def one_thread() -> Iterator[None]:
 
 def _runners(work: Task, checkpoint: Checkpoint, bundle: Bundle) -> dict[str, Runner]:
     """The ways to run an export; a loop is the whole sampler behind one call."""
-    dtype = bundle.manifest.shape.dtype
+    dtype = bundle.manifest.decoder.dtype
     script = TorchScriptBackend(bundle)
     stepped: dict[str, Backend] = {
-        "torch": TorchBackend(checkpoint.network),
+        "torch": TorchBackend(checkpoint.recurrent),
         "torchscript": script,
         "onnx": OnnxBackend(bundle, provider="cpu"),
     }

@@ -26,9 +26,9 @@ class NeuralModel:
         Raises:
             UserError: it cannot be used, or has prototypes.
         """
-        from compgen.opening import open_model
+        from compgen.opening import open_generator
 
-        self.backend, meta = open_model(path, "generator", None, "auto", threads)
+        self.backend, meta = open_generator(path, None, "auto", threads)
         self.ids = {token: number for number, token in enumerate(meta.vocabulary) if number >= len(SPECIALS)}
         if meta.pool is None or meta.pool.prototypes:
             raise UserError(f"{path}: a generator with prototypes, expected one without (a language model)")

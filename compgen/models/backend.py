@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 from compgen.models.decoding import DecodingStep
 from compgen.models.loop import TorchLoop, latent_of
 from compgen.models.network import Network
-from compgen.runtime.backend import STEP_INPUTS, Floats, Ints, Shape
+from compgen.models.transformer import Transformer, TransformerStep
+from compgen.runtime.backend import STEP_INPUTS, Floats, Ints, Shape, State
+from compgen.runtime.cached import STEP_INPUTS as TRANSFORMER_INPUTS
+from compgen.runtime.cached import first_state, next_state
 
 
 class TorchBackend:
@@ -44,3 +47,24 @@ class TorchBackend:
         outputs = self.decoding(*(self._tensor(state[name]) for name in STEP_INPUTS))
         token, log_probs, half, hidden, cell, fed = (output.cpu().numpy() for output in outputs)
         return token, log_probs, half, hidden, cell, fed
+
+
+class TorchTransformer:
+    """A Transformer in evaluation mode as the runtime's `Decoder`."""
+
+    def __init__(self, network: Transformer, device: str = "cpu") -> None:
+        self.network, self.device = network.to(device).eval(), device
+        self.step = TransformerStep(self.network)
+
+    @torch.inference_mode()
+    def open(self, sources: Ints) -> State:
+        """See `Decoder`."""
+        keys, values = self.network.recall(torch.from_numpy(sources).to(self.device))
+        return first_state(sources, keys.cpu().numpy(), values.cpu().numpy())
+
+    @torch.inference_mode()
+    def advance(self, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
+        """See `Decoder`."""
+        found = self.step(*(torch.from_numpy(state[name]).to(self.device) for name in TRANSFORMER_INPUTS))
+        log_probs, keys, values = (tensor.cpu().numpy() for tensor in found)
+        return next_state(state, log_probs, keys, values), log_probs

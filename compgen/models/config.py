@@ -5,6 +5,27 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
+class TransformerNetwork(BaseModel):
+    """Shape and dropout of a Transformer (Samir and Silfverberg 2023, appendix A; sizes of Wu et al. 2021)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    layers: int = Field(4, ge=1, le=64, description="of encoder and decoder each")
+    heads: int = Field(4, ge=1)
+    size: int = Field(256, ge=2, description="of embeddings and states")
+    inner: int = Field(1024, ge=1, description="units between two attentions")
+    dropout: float = Field(0.3, ge=0, lt=1)
+    attention_dropout: float = Field(0.1, ge=0, lt=1)
+    label_smoothing: float = Field(0.2, ge=0, lt=1, description="share of the loss that falls on all tokens alike")
+    invariant_tags: bool = Field(False, description="tags in a source have no place in it (Wu et al. 2021)")
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.size % self.heads or self.size % 2:
+            raise ValueError(f"size must be even and a multiple of heads: found {self.size} and {self.heads} heads")
+        return self
+
+
 class NetworkConfig(BaseModel):
     """Shape and dropout of an encoder-decoder over `memories` token sequences (docs/julia-map.md has the letters)."""
 

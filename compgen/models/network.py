@@ -405,6 +405,10 @@ class Network(nn.Module):
         memories = memory_tokens.flatten(1)
         return memories if self.own is None else torch.cat([memories, written], dim=1)
 
+    def loss(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
+        """What training makes small, (B, L - 1): the log-likelihood's negative."""
+        return -self.log_likelihood(sequences, memory_tokens)
+
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""
         inputs, targets = sequences[:, :-1], sequences[:, 1:]

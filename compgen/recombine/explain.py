@@ -45,7 +45,7 @@ def attention(checkpoint: Checkpoint, index: int, seed: int = 0) -> Attention:
     Raises:
         UserError: a checkpoint that is no generator with something to look at.
     """
-    network = checkpoint.network.eval()
+    network = checkpoint.recurrent.eval()
     if checkpoint.pool is None or not (network.memories or network.window):
         raise UserError("only a generator with prototypes looks at anything: expected recomb1, recomb2 or more")
     first, second = checkpoint.sampling["temperature"]
@@ -57,7 +57,7 @@ def attention(checkpoint: Checkpoint, index: int, seed: int = 0) -> Attention:
 
 
 def _written_again(checkpoint: Checkpoint, drawn: Draw, seed: int) -> Attention:
-    network, pool, decode = checkpoint.network, checkpoint.pool, checkpoint.vocabulary.decode
+    network, pool, decode = checkpoint.recurrent, checkpoint.pool, checkpoint.vocabulary.decode
     assert pool is not None
     ids = [*drawn.tokens, *([EOS_ID] if drawn.finished else [])]
     sequence = torch.tensor([[BOS_ID, *ids]])

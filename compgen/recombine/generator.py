@@ -13,6 +13,8 @@ from torch import Tensor
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
+from compgen.models.build import AnyNetwork
+from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
 from compgen.recombine.compatible import LengthBound, compatible
 from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
@@ -85,6 +87,7 @@ NO_SWAPS = SwapConfig()
 class RecombineConfig(Configuration):
     """A generator with n prototypes: recomb0 (learned augmentation), recomb1, recomb2 and more."""
 
+    network: NetworkConfig
     prototypes: int = Field(2, ge=0, le=8)
     neighborhood: NeighborhoodConfig = NeighborhoodConfig()
     sampling: SamplingConfig = SamplingConfig()
@@ -311,11 +314,11 @@ def _hold_out(
 
 
 @torch.no_grad()
-def per_token_loss(network: Network, examples: NeighborhoodExamples, device: str, rows: int = 4096) -> float:
+def per_token_loss(network: AnyNetwork, examples: NeighborhoodExamples, device: str, rows: int = 4096) -> float:
     """Mean negative log-likelihood in nats a token over (at most `rows`) neighborhood rows, in evaluation mode."""
     total, tokens = 0.0, 0
     for batch in examples.plan(0)[: max(1, rows // examples.batch)]:
         sequences, memories = examples.collate(batch)
-        total -= float(network.log_likelihood(sequences.to(device), memories.to(device)).sum())
+        total += float(network.loss(sequences.to(device), memories.to(device)).sum())
         tokens += int((sequences[:, 1:] != 0).sum())
     return total / max(1, tokens)

@@ -58,7 +58,7 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
     """
     if checkpoint.pool is None:
         raise UserError("only a generator says how probable whole examples are; this is a predictor")
-    network, n = checkpoint.network.eval(), checkpoint.pool.prototypes
+    network, n = checkpoint.recurrent.eval(), checkpoint.pool.prototypes
     known = [[token for token in row if token not in (0, EOS_ID)] for row in checkpoint.pool.tokens.tolist()]
     asked = as_sequences(dataset, checkpoint.vocabulary)
     sequences = known + asked

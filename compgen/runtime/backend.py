@@ -79,6 +79,22 @@ class Loop(Protocol):
         """
 
 
+State = dict[str, NDArray[Any]]
+
+
+class Decoder(Protocol):
+    """Something that writes targets of sources, whatever its network is. All of its state has a row a hypothesis."""
+
+    def open(self, sources: Ints) -> State:
+        """Sources (B, T) of ids, each with its end symbol, padded with 0, to the state before the first token."""
+
+    def advance(self, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
+        """One greedy step: the new state, whose `token` (B) is the most probable one, and log-probabilities (B, V).
+
+        Another token may be put in its place before the next step.
+        """
+
+
 class Backend(Protocol):
     """Something that can run a network: ONNX Runtime, TorchScript or PyTorch. Arrays in, arrays out."""
 

@@ -10,17 +10,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, UNK_ID
+from compgen.data.vocabulary import EOS_ID, NEVER_FIRST, NEVER_WRITTEN
 from compgen.errors import UserError
-from compgen.runtime.backend import Backend, Floats, Ints
-from compgen.runtime.predict import Scored, advance, as_memories, by_length, keep, opening
-
-NEVER = (PAD_ID, BOS_ID, UNK_ID)  # these are not written
-NEVER_FIRST = (*NEVER, EOS_ID, SEP_ID)  # an output begins with neither its end nor its separator
+from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State
+from compgen.runtime.predict import Recurrent, Scored, as_sources, by_length, keep, opening
 
 
 def beam(
-    backend: Backend,
+    decoder: Decoder,
     sources: Sequence[Sequence[int]],
     width: int,
     max_length: int,
@@ -28,11 +25,14 @@ def beam(
     alpha: float = 0.0,
     batch: int = 32,
 ) -> list[Scored]:
-    """The best target found for each source of token ids; arguments as for `greedy` and `beam_over`."""
+    """The best target found for each source of token ids; arguments as for `greedy` and `beam_over`.
+
+    `alpha` ranks ended hypotheses by log-probability / ((5 + length) / 6)^alpha; 0 ranks by log-probability.
+    """
     results: dict[int, Scored] = {}
     for rows in by_length(sources, batch):
-        memories = as_memories([sources[row] for row in rows])
-        found = beam_over(backend, memories, width, max_length, half=1, alpha=alpha)
+        state = decoder.open(as_sources([sources[row] for row in rows]))
+        found = _search(decoder, state, width, max_length, alpha)
         results |= dict(zip(rows, found, strict=True))
     return [results[row] for row in range(len(sources))]
 
@@ -43,33 +43,33 @@ def beam_over(
     width: int,
     max_length: int,
     *,
-    half: int = 0,
-    alpha: float = 0.0,
     fed: Floats | None = None,
 ) -> list[Scored]:
-    """The best output found for each row of memories (B, n, T), for instance a generator's prototypes.
+    """The best output of a generator found for each row of memories (B, n, T), its prototypes.
 
     Args:
         backend: of the model.
         memory_tokens: ids, each memory with its end symbol, padded with 0.
         width: hypotheses kept a row.
         max_length: most tokens to write, the end symbol included. Where nothing ends by then, the best live one counts.
-        half: 0 when the output begins with a source (generators), 1 when it is a target (predictors).
         fed: see `opening`.
-        alpha: ranks ended hypotheses by log-probability / ((5 + length) / 6)^alpha; 0 ranks by log-probability.
 
     Returns:
         tokens without the end symbol, and their log-probability, not divided by anything.
     """
+    return _search(Recurrent(backend), opening(backend, memory_tokens, 0, fed), width, max_length, 0.0)
+
+
+def _search(decoder: Decoder, state: State, width: int, max_length: int, alpha: float) -> list[Scored]:
+    """The best output found for each row of a state before the first token."""
     if width < 1:
         raise UserError(f"beam width {width}: expected 1 or more")
-    beams = [_Beam(max_length, alpha) for _ in memory_tokens]
+    beams = [_Beam(max_length, alpha) for _ in state["token"]]
     running = list(beams)
-    state = opening(backend, memory_tokens, half, fed)
     for step in range(max_length):
-        state, log_probs = advance(backend, state)
+        state, log_probs = decoder.advance(state)
         allowed = log_probs.astype(np.float64)
-        allowed[:, NEVER_FIRST if step == 0 else NEVER] = -np.inf
+        allowed[:, NEVER_FIRST if step == 0 else NEVER_WRITTEN] = -np.inf
         parents, first = [], 0
         for one in running:
             rows = len(one.tokens)

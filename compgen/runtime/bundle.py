@@ -134,11 +134,26 @@ class Manifest(_Strict):
     prototypes: int = Field(ge=0, description="sequences a row attends to; the source is one")
     max_length: int = Field(ge=1, description="most tokens to decode, the end symbol included")
     sampling: dict[str, Any] = Field(description="defaults for sampling: temperature of the source and target half")
-    shape: State
+    architecture: Literal["recurrent", "transformer"] = "recurrent"
+    shape: State | None = Field(None, description="of a recurrent network's decoder; null in a Transformer")
     graphs: dict[str, Graph]
     files: dict[str, FileEntry]
     parity: list[Parity]
     approximation: Approximation | None = Field(None, description="absent where the bundle is its checkpoint's equal")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if (self.shape is None) == (self.architecture == "recurrent"):
+            raise ValueError(f"a {self.architecture} network {'without a' if self.shape is None else 'with a'} shape")
+        if self.architecture == "transformer" and self.kind != "predictor":
+            raise ValueError(f"a {self.kind} with a Transformer")
+        return self
+
+    @property
+    def decoder(self) -> Shape:
+        """What a recurrent network's decoder state looks like, for the runtime."""
+        assert self.shape is not None, "only a recurrent network has such a state"
+        return self.shape.of_decoder
 
 
 @dataclass(frozen=True)
@@ -209,11 +224,14 @@ def _manifest(folder: Path) -> Manifest:
         return Manifest.model_validate(content)
     except ValidationError as error:
         problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        raise BundleError(f"{path}: {where}: {problem['msg']}, found {problem['input']!r:.80}") from error
+        place = ".".join(str(part) for part in problem["loc"])
+        said = f"{place}: {problem['msg']}, found {problem['input']!r:.80}" if place else problem["msg"]
+        raise BundleError(f"{path}: {said}") from error
 
 
 def _required(manifest: Manifest) -> list[str]:
+    if manifest.architecture == "transformer":
+        return [VOCABULARY, ENCODER, STEP]
     always = [VOCABULARY, STEP, SAMPLER, *manifest.graphs]
     return [*always, *([ENCODER] if manifest.prototypes else []), *([POOL] if manifest.kind == "generator" else [])]
 

@@ -19,9 +19,9 @@ from rapidfuzz.process import cdist
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID
 from compgen.errors import UserError
-from compgen.runtime.backend import Backend, Floats, Ints
+from compgen.runtime.backend import Backend, Floats, Ints, State
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.predict import State, advance, keep
+from compgen.runtime.predict import advance, keep
 from compgen.runtime.sampler import Memories
 
 NEAR = 0.5  # similarity

@@ -18,7 +18,8 @@ from compgen.runtime.bundle import ENCODER, SAMPLER, START, STEP, Bundle
 Feed = dict[str, NDArray[Any]]
 
 # What a graph may ask for, and what it must give.
-INTERFACES = {
+Interfaces = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+INTERFACES: Interfaces = {
     ENCODER: (("tokens",), ("keys", "values", "final")),
     START: (("final",), ("first_hidden", "first_cell")),
     STEP: (
@@ -29,11 +30,14 @@ INTERFACES = {
 }
 
 
-class _Graph:
+class OnnxGraph:
     """An ONNX Runtime session that is fed no more than it asks for (a network without memories has fewer inputs)."""
 
-    def __init__(self, bundle: Bundle, name: str, threads: int, provider: str) -> None:
-        known, outputs = INTERFACES[name]
+    def __init__(
+        self, bundle: Bundle, name: str, threads: int, provider: str, interfaces: Interfaces = INTERFACES
+    ) -> None:
+        """Open a file of a bundle; raises as `OnnxBackend`, and BundleError for inputs or outputs of other names."""
+        known, outputs = interfaces[name]
         self.session = _session(bundle.path / name, threads, provider)
         self.inputs = [tensor.name for tensor in self.session.get_inputs()]
         self.outputs = list(outputs)
@@ -60,11 +64,11 @@ class OnnxBackend:
             UserError: ONNX Runtime is missing or installed twice, or CUDA was asked for and cannot be had.
             BundleError: ONNX Runtime refuses a graph.
         """
-        self.shape = bundle.manifest.shape.of_decoder
-        self._step = _Graph(bundle, STEP, threads, provider)
-        self._encoder = _Graph(bundle, ENCODER, threads, provider) if bundle.manifest.prototypes else None
+        self.shape = bundle.manifest.decoder
+        self._step = OnnxGraph(bundle, STEP, threads, provider)
+        self._encoder = OnnxGraph(bundle, ENCODER, threads, provider) if bundle.manifest.prototypes else None
         # Only a network that starts from what it has read has a start graph.
-        self._start = _Graph(bundle, START, threads, provider) if START in bundle.manifest.graphs else None
+        self._start = OnnxGraph(bundle, START, threads, provider) if START in bundle.manifest.graphs else None
         self.loop = OnnxLoop(bundle, threads, provider) if self.provider == device.CUDA else None
 
     @property
@@ -99,8 +103,8 @@ class OnnxLoop:
 
     def __init__(self, bundle: Bundle, threads: int = 1, provider: str = "auto") -> None:
         """Open the graph; arguments and errors as for `OnnxBackend`."""
-        self.dtype, self.latent = bundle.manifest.shape.dtype, bundle.manifest.shape.of_decoder.latent
-        self._graph = _Graph(bundle, SAMPLER, threads, provider)
+        self.dtype, self.latent = bundle.manifest.decoder.dtype, bundle.manifest.decoder.latent
+        self._graph = OnnxGraph(bundle, SAMPLER, threads, provider)
 
     def sample(
         self, memory_tokens: Ints, uniforms: Floats, temperature: Floats, latent: Floats | None = None

@@ -1,35 +1,67 @@
-"""Greedy decoding of given memories: what a predictor does with sources.
+"""Greedy decoding: what a predictor does with sources, and how probable it finds given targets.
 
 Sources of like length share a batch, and a row leaves the batch once it has ended.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID
-from compgen.runtime.backend import Backend, Floats, Ints
+from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State
 
-State = dict[str, NDArray[Any]]
 Scored = tuple[list[int], float]  # tokens without the end symbol, and the log-probability of all with it
 
 
-def greedy(backend: Backend, sources: Sequence[Sequence[int]], max_length: int, batch: int = 256) -> list[Scored]:
+@dataclass(frozen=True)
+class Recurrent:
+    """A recurrent predictor as a `Decoder`."""
+
+    backend: Backend
+
+    def open(self, sources: Ints) -> State:
+        """See `Decoder`."""
+        return opening(self.backend, sources[:, None], half=1)
+
+    def advance(self, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
+        """See `Decoder`."""
+        return advance(self.backend, state)
+
+
+def greedy(decoder: Decoder, sources: Sequence[Sequence[int]], max_length: int, batch: int = 256) -> list[Scored]:
     """The target that taking the most probable token at each step gives, for each source of token ids.
 
     Args:
-        backend: of a predictor.
+        decoder: of a predictor.
         sources: ids without start or end symbol.
         max_length: most tokens to write, the end symbol included; what is longer is cut.
         batch: rows decoded at once.
     """
     results: dict[int, Scored] = {}
     for rows in by_length(sources, batch):
-        state = opening(backend, as_memories([sources[row] for row in rows]), half=1)
-        results |= dict(zip(rows, _greedy(backend, state, max_length), strict=True))
+        state = decoder.open(as_sources([sources[row] for row in rows]))
+        results |= dict(zip(rows, _greedy(decoder, state, max_length), strict=True))
     return [results[row] for row in range(len(sources))]
+
+
+def losses(
+    decoder: Decoder, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch: int = 256
+) -> NDArray[np.float64]:
+    """How improbable each target is given its source: nats a token, (N), the end symbol counted as one."""
+    found = np.zeros(len(pairs))
+    for rows in by_length([target for _, target in pairs], batch):
+        state = decoder.open(as_sources([pairs[row][0] for row in rows]))
+        targets = as_sources([pairs[row][1] for row in rows])
+        lengths = (targets != 0).sum(axis=1)
+        for step, tokens in enumerate(targets.T):
+            state, log_probs = decoder.advance(state)
+            found[rows] -= np.where(step < lengths, log_probs[np.arange(len(rows)), tokens], 0)
+            state["token"] = np.where(step < lengths, tokens, EOS_ID)
+        found[rows] /= lengths
+    return found
 
 
 def by_length(sources: Sequence[Sequence[int]], batch: int) -> list[list[int]]:
@@ -38,11 +70,11 @@ def by_length(sources: Sequence[Sequence[int]], batch: int) -> list[list[int]]:
     return [order[start : start + batch] for start in range(0, len(order), batch)]
 
 
-def as_memories(sources: Sequence[Sequence[int]]) -> Ints:
-    """Sources as the predictor reads them, each with its end symbol: (B, 1, T), padded with 0."""
-    tokens = np.zeros((len(sources), 1, max(map(len, sources)) + 1), dtype=np.int64)
+def as_sources(sources: Sequence[Sequence[int]]) -> Ints:
+    """Sources as a predictor reads them, each with its end symbol: (B, T), padded with 0."""
+    tokens = np.zeros((len(sources), max(map(len, sources)) + 1), dtype=np.int64)
     for row, source in enumerate(sources):
-        tokens[row, 0, : len(source) + 1] = [*source, EOS_ID]
+        tokens[row, : len(source) + 1] = [*source, EOS_ID]
     return tokens
 
 
@@ -86,13 +118,13 @@ def keep(state: State, rows: NDArray[Any]) -> State:
     return {name: values[rows] for name, values in state.items()}
 
 
-def _greedy(backend: Backend, state: State, max_length: int) -> list[Scored]:
+def _greedy(decoder: Decoder, state: State, max_length: int) -> list[Scored]:
     count = len(state["token"])
     running = np.arange(count)
     written = np.zeros((count, max_length), dtype=np.int64)
     score = np.zeros(count)
     for step in range(max_length):
-        state, log_probs = advance(backend, state)
+        state, log_probs = decoder.advance(state)
         token = state["token"]
         score[running] += log_probs[np.arange(len(running)), token]
         going = token != EOS_ID

@@ -31,7 +31,7 @@ class TorchScriptBackend:
         except ModuleNotFoundError as error:
             raise UserError("TorchScript needs torch: pip install 'compgen[train]', or use the onnx runtime") from error
         torch.set_num_threads(threads)
-        self.shape, self.loop = bundle.manifest.shape.of_decoder, None
+        self.shape, self.loop = bundle.manifest.decoder, None
         self.dtype, self.latent = self.shape.dtype, self.shape.latent
         self.device, self._torch = device, torch
         path = bundle.path / SCRIPT

@@ -16,7 +16,7 @@ from torch import Tensor
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import CheckpointError
 from compgen.files import atomic_path
-from compgen.models.config import NetworkConfig
+from compgen.models.build import AnyNetwork, build, described
 from compgen.models.network import Network
 from compgen.runtime.pool import PrototypePool
 
@@ -40,13 +40,24 @@ class Checkpoint:
     """
 
     kind: str
-    network: Network
+    network: AnyNetwork
     vocabulary: Vocabulary
     config: dict[str, Any]
     max_length: int
     pool: PrototypePool | None = None
     sampling: dict[str, Any] = field(default_factory=dict)
     trained_on: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def recurrent(self) -> Network:
+        """The network of a generator, or of a recurrent predictor.
+
+        Raises:
+            CheckpointError: it is a Transformer.
+        """
+        if not isinstance(self.network, Network):
+            raise CheckpointError("the checkpoint holds a Transformer: expected a recurrent network")
+        return self.network
 
     def save(self, path: Path) -> None:
         """Write the checkpoint; the file appears whole or not at all."""
@@ -83,7 +94,7 @@ class Checkpoint:
         try:
             meta = json.loads(content["meta"])
             vocabulary = Vocabulary(meta["vocabulary"])
-            network = Network(NetworkConfig(**meta["config"]["network"]), len(vocabulary))
+            network = build(described(meta["config"]["network"]), len(vocabulary))
             network.load_state_dict(content["weights"])
             pool = PrototypePool(**{k: _array(v) for k, v in content["pool"].items()}) if content["pool"] else None
             return cls(

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from compgen.errors import ConfigError
-from compgen.models.config import NetworkConfig
+from compgen.models.config import NetworkConfig, TransformerNetwork
 
 
 class OptimisationConfig(BaseModel):
@@ -41,14 +41,14 @@ class Configuration(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    network: NetworkConfig
+    network: NetworkConfig | TransformerNetwork
     optimisation: OptimisationConfig = OptimisationConfig()
     held_out: float = Field(
         0.1, ge=0, lt=1, description="share of training data held out to watch training; 0 for none"
     )
 
 
-class Seq2SeqConfig(Configuration):
+class PredictorConfig(Configuration):
     """A predictor of targets from sources."""
 
     p_aug: float | None = Field(
@@ -56,6 +56,18 @@ class Seq2SeqConfig(Configuration):
     )
     deduplicate: bool = Field(True, description="train on distinct original pairs (reference)")
     max_length: int | None = Field(None, ge=2, description="most tokens decoded; unset: twice the longest target seen")
+
+
+class TransformerConfig(PredictorConfig):
+    """A Transformer."""
+
+    network: TransformerNetwork = TransformerNetwork()
+
+
+class Seq2SeqConfig(PredictorConfig):
+    """A recurrent network that attends to its source."""
+
+    network: NetworkConfig
 
     @model_validator(mode="before")
     @classmethod

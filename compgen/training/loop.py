@@ -21,7 +21,7 @@ from torch import Tensor
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import atomic_path, writing
 from compgen.interrupts import interruptible
-from compgen.models.network import Network
+from compgen.models.build import AnyNetwork
 from compgen.progress import Progress
 from compgen.training.checkpoint import read_weights_only
 from compgen.training.config import Configuration, OptimisationConfig
@@ -54,13 +54,13 @@ class Outcome:
 
 
 def train(
-    network: Network,
+    network: AnyNetwork,
     examples: Examples,
     config: OptimisationConfig,
     out: Path,
     *,
     identity: str,
-    score: Callable[[Network], float] | None = None,
+    score: Callable[[AnyNetwork], float] | None = None,
     resume: bool = False,
     device: str = "cpu",
     quiet: bool = False,
@@ -127,12 +127,12 @@ class _Run:
 
     def __init__(
         self,
-        network: Network,
+        network: AnyNetwork,
         examples: Examples,
         config: OptimisationConfig,
         out: Path,
         identity: str,
-        score: Callable[[Network], float] | None,
+        score: Callable[[AnyNetwork], float] | None,
         device: str,
         quiet: bool,
     ) -> None:
@@ -167,7 +167,7 @@ class _Run:
         sequences, memories = self.examples.collate(rows)
         tokens = int((sequences[:, 1:] != 0).sum())
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
-            loss = -self.network.log_likelihood(sequences.to(self.device), memories.to(self.device)).sum()
+            loss = self.network.loss(sequences.to(self.device), memories.to(self.device)).sum()
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate()
         self.optimiser.zero_grad(set_to_none=True)

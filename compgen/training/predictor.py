@@ -8,11 +8,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.data.examples import Dataset
+from compgen.data.unimorph import is_tag
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SPARES, Vocabulary
 from compgen.errors import DataError
+from compgen.models.build import AnyNetwork, build
+from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
+from compgen.models.transformer import Transformer
 from compgen.training.checkpoint import Checkpoint
-from compgen.training.config import Seq2SeqConfig
+from compgen.training.config import PredictorConfig
 from compgen.training.loop import (
     Outcome,
     Rows,
@@ -67,7 +71,7 @@ class PairExamples:
 
 def train_predictor(
     dataset: Dataset,
-    config: Seq2SeqConfig,
+    config: PredictorConfig,
     out: Path,
     *,
     augmented: Dataset | None = None,
@@ -92,7 +96,7 @@ def train_predictor(
     if config.p_aug is not None and augmented is None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
     more = augmented if augmented is not None else Dataset.from_pairs([])
-    copying = config.network.copying
+    copying = isinstance(config.network, NetworkConfig) and config.network.copying
     vocabulary = Vocabulary.of((tokens for pair in dataset.pairs() + more.pairs() for tokens in pair), spares=copying)
     original = _ids(dataset.unique() if config.deduplicate else dataset, vocabulary)
     added = _ids(more, vocabulary)
@@ -102,9 +106,11 @@ def train_predictor(
     if not training:
         raise DataError(f"{len(dataset)} examples leave nothing to train on")
     torch.manual_seed(seed)
-    network = Network(config.network, len(vocabulary))
-    if copying:
+    network = build(config.network, len(vocabulary))
+    if isinstance(network, Network) and copying:
         network.treat_as_unknown([number for number, token in enumerate(vocabulary) if token in SPARES])
+    if isinstance(network, Transformer):
+        network.treat_as_tags([number for number, token in enumerate(vocabulary) if is_tag(token)])
     held_out = PairExamples(watched, [], None, 256, seed) if watched else None
     outcome = train(
         network,
@@ -145,7 +151,7 @@ def _ids(dataset: Dataset, vocabulary: Vocabulary) -> Pairs:
 
 
 @torch.no_grad()
-def error_rate(network: Network, examples: PairExamples, device: str) -> float:
+def error_rate(network: AnyNetwork, examples: PairExamples, device: str) -> float:
     """Share of examples in which some token of the target is not the most probable one, given those before it.
 
     This is 1 - exact match of greedy decoding: greedy decoding leaves the target exactly where the argmax does.

@@ -111,6 +111,22 @@ def test_pairs_go_all_the_way(generator, tmp_path):
     assert len(predicted) == 6
 
 
+def test_a_transformer_goes_all_the_way(generator, tmp_path):
+    """Trained, exported, and the bundle answers as the checkpoint does."""
+    data, model, bundle = generator.with_name("pairs.tsv"), tmp_path / "t.pt", tmp_path / "bundle"
+    sizes = settings("network.layers=1", "network.size=8", "network.inner=8", "optimisation.steps=20")
+    trained = compgen("train", "transformer", data, "-o", model, *sizes)
+    assert trained.returncode == 0, trained.stderr
+    exported = compgen("export", model, "-o", bundle, "--samples", "10")
+    assert exported.returncode == 0, exported.stderr
+    for name, target in ((model, "own.tsv"), (bundle, "exported.tsv")):
+        scored = compgen("evaluate", name, data, "--predictions", tmp_path / target)
+        assert scored.returncode == 0, scored.stderr
+    assert (tmp_path / "own.tsv").read_text() == (tmp_path / "exported.tsv").read_text()
+    refused(compgen("train", "transformer", data, "-o", model, "--config", "seq2seq_small"), "network.hidden: Extra")
+    refused(compgen("sample", bundle, "-n", "1"), "holds a predictor, expected a generator")
+
+
 def test_predicted_commands_can_be_executed(tmp_path):
     from compgen.api import Predictor, load_dataset
     from compgen.data.scan import interpret

@@ -9,7 +9,7 @@ from compgen.errors import UserError
 from compgen.models.backend import TorchBackend
 from compgen.runtime.backend import Shape
 from compgen.runtime.beam import beam, beam_over
-from compgen.runtime.predict import greedy
+from compgen.runtime.predict import Recurrent, greedy
 from tests.export.tiny import make
 
 EOS, SEP, A, B = 2, 3, 5, 6
@@ -53,33 +53,36 @@ GARDEN_PATH = Table({(): {A: 0.6, B: 0.4}, (A,): {EOS: 0.5, A: 0.25, B: 0.25}, (
 
 
 def test_beam_finds_what_greedy_passes_by():
-    assert greedy(GARDEN_PATH, [[5]], 4) == [([A], pytest.approx(np.log(0.3)))]
-    assert beam(GARDEN_PATH, [[5]], 1, 4) == [([A], pytest.approx(np.log(0.3)))]
-    assert beam(GARDEN_PATH, [[5]], 2, 4) == [([B], pytest.approx(np.log(0.36)))]
+    assert greedy(Recurrent(GARDEN_PATH), [[5]], 4) == [([A], pytest.approx(np.log(0.3)))]
+    assert beam(Recurrent(GARDEN_PATH), [[5]], 1, 4) == [([A], pytest.approx(np.log(0.3)))]
+    assert beam(Recurrent(GARDEN_PATH), [[5]], 2, 4) == [([B], pytest.approx(np.log(0.36)))]
 
 
 def test_alpha_prefers_longer_outputs():
     model = Table({(): {A: 0.5, B: 0.5}, (A,): {EOS: 0.9, A: 0.1}, (B,): {A: 1.0}, (A, A): {EOS: 1.0}} | {
         (B, A): {A: 1.0}, (B, A, A): {EOS: 0.85, A: 0.15}, (B, A, A, A): {EOS: 1.0}
     })  # fmt: skip
-    assert beam(model, [[5]], 3, 6)[0][0] == [A]
-    tokens, score = beam(model, [[5]], 3, 6, alpha=1.0)[0]
+    assert beam(Recurrent(model), [[5]], 3, 6)[0][0] == [A]
+    tokens, score = beam(Recurrent(model), [[5]], 3, 6, alpha=1.0)[0]
     assert tokens == [B, A, A]
     assert score == pytest.approx(np.log(0.5 * 0.85))
 
 
 def test_without_an_end_the_best_unfinished_hypothesis_counts():
-    assert greedy(GARDEN_PATH, [[5]], 1) == [([A], pytest.approx(np.log(0.6)))]
-    assert beam(GARDEN_PATH, [[5]], 3, 1) == [([A], pytest.approx(np.log(0.6)))]
+    assert greedy(Recurrent(GARDEN_PATH), [[5]], 1) == [([A], pytest.approx(np.log(0.6)))]
+    assert beam(Recurrent(GARDEN_PATH), [[5]], 3, 1) == [([A], pytest.approx(np.log(0.6)))]
 
 
 @pytest.mark.parametrize("changes", [{}, {"initial": "encoder", "copying": False}], ids=str)
 def test_width_one_is_greedy_and_batches_do_not_matter(changes):
     backend = TorchBackend(make("predictor", **changes).network)
-    one_by_one = [greedy(backend, [source], 9)[0] for source in SOURCES]
+    one_by_one = [greedy(Recurrent(backend), [source], 9)[0] for source in SOURCES]
     assert len({tuple(tokens) for tokens, _ in one_by_one}) > 2
     for batch in (1, 4, 6):
-        for found in (greedy(backend, SOURCES, 9, batch), beam(backend, SOURCES, 1, 9, batch=batch)):
+        for found in (
+            greedy(Recurrent(backend), SOURCES, 9, batch),
+            beam(Recurrent(backend), SOURCES, 1, 9, batch=batch),
+        ):
             assert [tokens for tokens, _ in found] == [tokens for tokens, _ in one_by_one]
             np.testing.assert_allclose([s for _, s in found], [s for _, s in one_by_one], rtol=1e-4)
 
@@ -98,7 +101,7 @@ def test_a_wide_beam_finds_the_best_of_all_sequences():
             likelihood = network.log_likelihood(torch.tensor([[1, *body, EOS]]), source).sum().item()
         if likelihood > score:
             best, score = list(body), likelihood
-    ((tokens, found),) = beam(TorchBackend(network), [[5, 6, 7]], 200, 3)
+    ((tokens, found),) = beam(Recurrent(TorchBackend(network)), [[5, 6, 7]], 200, 3)
     assert tokens == best
     assert found == pytest.approx(score, rel=1e-4)
 
@@ -113,6 +116,6 @@ def test_wider_is_no_worse_for_generators_too():
 
 def test_a_beam_has_a_width():
     with pytest.raises(UserError, match="beam width 0"):
-        beam(GARDEN_PATH, [[5]], 0, 4)
-    assert beam(GARDEN_PATH, [], 2, 4) == []
-    assert greedy(GARDEN_PATH, [], 4) == []
+        beam(Recurrent(GARDEN_PATH), [[5]], 0, 4)
+    assert beam(Recurrent(GARDEN_PATH), [], 2, 4) == []
+    assert greedy(Recurrent(GARDEN_PATH), [], 4) == []

@@ -1,0 +1,238 @@
+"""A Transformer that writes a target from a source (Vaswani et al. 2017), with what Wu et al. (2021) found for words.
+
+Layers normalise before they compute, not after as in the paper: training then needs no thousands of updates to warm up.
+Training and decoding are one computation: all tokens of a target at once with a mask, or one token at a time with the
+keys and values of those before it.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN
+from compgen.data.vocabulary import PAD_ID as PAD
+from compgen.models.config import TransformerNetwork
+
+HIDDEN = -1e9  # score of what must not be attended to
+Cache = tuple[Tensor, Tensor]  # keys and values (B, N, h, L, d / h) of N layers and h heads
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder of N layers with h heads over embeddings of size d, which are the output's weights, too."""
+
+    def __init__(self, config: TransformerNetwork, vocabulary: int) -> None:
+        super().__init__()
+        self.config, self.vocabulary = config, vocabulary
+        self.embedding = nn.Embedding(vocabulary, config.size)
+        nn.init.normal_(self.embedding.weight, std=config.size**-0.5)
+        self.kinds = nn.Embedding(2, config.size) if config.invariant_tags else None
+        self.register_buffer("tags", torch.zeros(vocabulary, dtype=torch.bool))
+        self.tags: Tensor
+        self.encoder = nn.ModuleList(_EncoderLayer(config) for _ in range(config.layers))
+        self.layers = [_DecoderLayer(config) for _ in range(config.layers)]
+        self.decoder = nn.ModuleList(self.layers)
+        self.encoder_norm, self.decoder_norm = nn.LayerNorm(config.size), nn.LayerNorm(config.size)
+        self.dropout = nn.Dropout(config.dropout)
+        frequency = torch.exp(torch.arange(0, config.size, 2) * (-math.log(10_000.0) / config.size))
+        self.register_buffer("frequency", frequency, persistent=False)
+        self.frequency: Tensor
+
+    def treat_as_tags(self, tokens: list[int]) -> None:
+        """Say which tokens of a source have no place in it (`invariant_tags`): Wu et al. 2021, section 4."""
+        self.tags[tokens] = True
+
+    def recall(self, source: Tensor) -> Cache:
+        """Source ids (B, S), padded with 0, to the keys and values (B, N, h, S, d / h) that the decoder attends to."""
+        letters = (source != PAD).long()
+        if self.kinds is not None:
+            letters = letters * ~self.tags[source]
+        # Tags stand at place 0, wherever they are; letters at 1, 2, ...
+        embedded = self._embed(source, letters.cumsum(dim=1) * letters)
+        if self.kinds is not None:
+            embedded = embedded + self.kinds(self.tags[source].long())
+        x, mask = self.dropout(embedded), _of_source(source, embedded.dtype)
+        for layer in self.encoder:
+            x = layer(x, mask)
+        x = self.encoder_norm(x)
+        found = [layer.remember(x) for layer in self.layers]
+        return torch.stack([keys for keys, _ in found], dim=1), torch.stack([values for _, values in found], dim=1)
+
+    def forward(
+        self, written: Tensor, start: Tensor, source: Tensor, memory: Cache, past: Cache, mask: Tensor
+    ) -> tuple[Tensor, Cache]:
+        """Scores (B, L, V) of what follows each of some tokens, and the keys and values of these and all before them.
+
+        Args:
+            written: (B, L) ids; the first token of a target is the start symbol.
+            start: (B), how many tokens are before them.
+            source, memory: as given to `recall` and given by it.
+            past: keys and values (B, N, h, P, d / h) of the P tokens before them.
+            mask: (L, P + L), added to the scores of attention to what is written.
+        """
+        places = start.unsqueeze(1) + torch.arange(1, written.shape[1] + 1, device=written.device)
+        x = self.dropout(self._embed(written, places))
+        beyond = _of_source(source, x.dtype)
+        keys, values = [], []
+        for number, layer in enumerate(self.layers):
+            before = (past[0][:, number], past[1][:, number])
+            x, (key, value) = layer(x, before, mask, (memory[0][:, number], memory[1][:, number]), beyond)
+            keys.append(key)
+            values.append(value)
+        scores = functional.linear(self.decoder_norm(x), self.embedding.weight)
+        return scores, (torch.stack(keys, dim=1), torch.stack(values, dim=1))
+
+    def _embed(self, tokens: Tensor, places: Tensor) -> Tensor:
+        angles = places.unsqueeze(2).to(self.frequency.dtype) * self.frequency
+        waves = torch.cat([torch.sin(angles), torch.cos(angles)], dim=2)
+        embedded: Tensor = self.embedding(tokens) * math.sqrt(self.config.size) + waves
+        return embedded
+
+    def no_past(self, rows: int) -> Cache:
+        """The past of a target's first token."""
+        heads, size = self.config.heads, self.config.size // self.config.heads
+        nothing = self.frequency.new_zeros((rows, self.config.layers, heads, 0, size))
+        return nothing, nothing
+
+    def _log_probs(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
+        """Log-probabilities (B, L - 1, V) of every token after the first."""
+        source, inputs = memory_tokens[:, 0], sequences[:, :-1]
+        length = inputs.shape[1]
+        future = torch.full((length, length), HIDDEN, device=inputs.device, dtype=self.frequency.dtype).triu(1)
+        start = torch.zeros(len(inputs), dtype=torch.int64, device=inputs.device)
+        scores, _ = self(inputs, start, source, self.recall(source), self.no_past(len(inputs)), future)
+        return torch.log_softmax(scores.float() if scores.dtype == torch.bfloat16 else scores, dim=2)
+
+    def loss(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
+        """Cross-entropy (B, L - 1) of the tokens after the first, 0 at padding; labels are smoothed in training.
+
+        Args:
+            sequences: (B, L) ids that begin with the start symbol and end with the end symbol, padded with 0.
+            memory_tokens: (B, 1, T), sources with their end symbol.
+        """
+        targets = sequences[:, 1:]
+        log_probs = self._log_probs(sequences, memory_tokens)
+        found = -log_probs.gather(2, targets.unsqueeze(2)).squeeze(2)
+        smoothing = self.config.label_smoothing if self.training else 0.0
+        if smoothing:
+            found = (1 - smoothing) * found - smoothing * log_probs.mean(dim=2)
+        loss: Tensor = found * (targets != PAD)
+        return loss
+
+    def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
+        """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""
+        log_probs, targets = self._log_probs(sequences, memory_tokens), sequences[:, 1:]
+        log_probs[:, :, list(NEVER_WRITTEN)] = HIDDEN
+        log_probs[:, 0, list(NEVER_FIRST)] = HIDDEN
+        right: Tensor = ((log_probs.argmax(dim=2) == targets) | (targets == PAD)).all(dim=1)
+        return right
+
+
+class TransformerStep(nn.Module):
+    """One token of a target with all state given, as it is exported."""
+
+    def __init__(self, network: Transformer) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(
+        self,
+        token: Tensor,
+        position: Tensor,
+        source: Tensor,
+        memory_keys: Tensor,
+        memory_values: Tensor,
+        keys: Tensor,
+        values: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Last token (B), its place (B) and what `Transformer.forward` takes, to log-probabilities (B, V) and state."""
+        everything = torch.zeros(1, dtype=keys.dtype, device=keys.device)  # all that is written may be looked at
+        memory, past = (memory_keys, memory_values), (keys, values)
+        scores, (keys, values) = self.network(token.unsqueeze(1), position, source, memory, past, everything)
+        return torch.log_softmax(scores[:, 0], dim=1), keys, values
+
+
+class TransformerMemory(nn.Module):
+    """The encoder, as it is exported."""
+
+    def __init__(self, network: Transformer) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, source: Tensor) -> Cache:
+        """See `Transformer.recall`."""
+        return self.network.recall(source)
+
+
+def _of_source(source: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to scores of attention to a source (B, S): (B, 1, 1, S)."""
+    return (source == PAD).to(dtype)[:, None, None] * HIDDEN
+
+
+class _Attention(nn.Module):
+    """Attention of h heads, keys and values apart from queries, so that they can be kept."""
+
+    def __init__(self, config: TransformerNetwork) -> None:
+        super().__init__()
+        self.heads, self.size = config.heads, config.size
+        self.query, self.out = nn.Linear(config.size, config.size), nn.Linear(config.size, config.size)
+        self.key_value = nn.Linear(config.size, 2 * config.size)
+        self.dropout = nn.Dropout(config.attention_dropout)
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(B, L, d) to (B, h, L, d / h)."""
+        return x.view(x.shape[0], -1, self.heads, self.size // self.heads).transpose(1, 2)
+
+    def remember(self, x: Tensor) -> Cache:
+        """Keys and values (B, h, L, d / h) of states (B, L, d)."""
+        keys, values = self.key_value(x).chunk(2, dim=2)
+        return self._split(keys), self._split(values)
+
+    def forward(self, x: Tensor, kept: Cache, mask: Tensor) -> Tensor:
+        """What states (B, L, d) find in keys and values (B, h, K, d / h); `mask` is added to scores (B, h, L, K)."""
+        scores = self._split(self.query(x)) @ kept[0].transpose(2, 3) / math.sqrt(self.size // self.heads) + mask
+        found = self.dropout(torch.softmax(scores, dim=3)) @ kept[1]
+        mixed: Tensor = self.out(found.transpose(1, 2).reshape(x.shape[0], -1, self.size))
+        return mixed
+
+
+class _Inner(nn.Sequential):
+    """The layer of units between two attentions."""
+
+    def __init__(self, config: TransformerNetwork) -> None:
+        size, inner, dropout = config.size, config.inner, nn.Dropout(config.dropout)
+        super().__init__(nn.LayerNorm(size), nn.Linear(size, inner), nn.ReLU(), dropout, nn.Linear(inner, size))
+
+
+class _EncoderLayer(nn.Module):
+    def __init__(self, config: TransformerNetwork) -> None:
+        super().__init__()
+        self.norm, self.own, self.inner = nn.LayerNorm(config.size), _Attention(config), _Inner(config)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        normal = self.norm(x)
+        x = x + self.dropout(self.own(normal, self.own.remember(normal), mask))
+        out: Tensor = x + self.dropout(self.inner(x))
+        return out
+
+
+class _DecoderLayer(nn.Module):
+    def __init__(self, config: TransformerNetwork) -> None:
+        super().__init__()
+        self.norm, self.own = nn.LayerNorm(config.size), _Attention(config)
+        self.across_norm, self.across = nn.LayerNorm(config.size), _Attention(config)
+        self.inner, self.dropout = _Inner(config), nn.Dropout(config.dropout)
+
+    def remember(self, encoded: Tensor) -> Cache:
+        """The keys and values of a source that is read."""
+        return self.across.remember(encoded)
+
+    def forward(self, x: Tensor, past: Cache, mask: Tensor, memory: Cache, beyond: Tensor) -> tuple[Tensor, Cache]:
+        normal = self.norm(x)
+        keys, values = self.own.remember(normal)
+        kept = (torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2))
+        x = x + self.dropout(self.own(normal, kept, mask))
+        x = x + self.dropout(self.across(self.across_norm(x), memory, beyond))
+        return x + self.dropout(self.inner(x)), kept

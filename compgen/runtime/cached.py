@@ -1,0 +1,36 @@
+"""The state of a Transformer that writes one token at a time: keys and values, of its source and of what is written."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.data.vocabulary import BOS_ID, NEVER_FIRST, NEVER_WRITTEN
+from compgen.runtime.backend import Ints, State
+
+MEMORY = ("memory_keys", "memory_values")
+STEP_INPUTS = ("token", "position", "source", *MEMORY, "keys", "values")
+STEP_OUTPUTS = ("log_probs", "next_keys", "next_values")
+
+
+def first_state(sources: Ints, keys: NDArray[Any], values: NDArray[Any]) -> State:
+    """The state before the first token: keys and values (B, N, h, S, d / h) of the source, and none of the target."""
+    rows, nothing = len(sources), np.ascontiguousarray(keys[:, :, :, :0])
+    return {
+        "token": np.full(rows, BOS_ID, dtype=np.int64),
+        "position": np.zeros(rows, dtype=np.int64),
+        "source": sources,
+        "memory_keys": keys,
+        "memory_values": values,
+        "keys": nothing,
+        "values": nothing,
+    }
+
+
+def next_state(state: State, log_probs: NDArray[np.floating[Any]], keys: NDArray[Any], values: NDArray[Any]) -> State:
+    """The state after a step: the most probable token that may be written, and what the step kept."""
+    allowed = log_probs.copy()
+    allowed[:, NEVER_WRITTEN] = -np.inf
+    allowed[np.ix_(state["position"] == 0, NEVER_FIRST)] = -np.inf
+    token = allowed.argmax(axis=1).astype(np.int64)
+    return state | {"token": token, "position": state["position"] + 1, "keys": keys, "values": values}

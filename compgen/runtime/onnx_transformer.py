@@ -1,0 +1,31 @@
+"""A Transformer's bundle run by ONNX Runtime, one token at a time, with the keys and values of those before it."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.runtime.backend import Ints, State
+from compgen.runtime.bundle import ENCODER, STEP, Bundle
+from compgen.runtime.cached import MEMORY, STEP_INPUTS, STEP_OUTPUTS, first_state, next_state
+from compgen.runtime.onnx_backend import Interfaces, OnnxGraph
+
+INTERFACES: Interfaces = {ENCODER: (("source",), MEMORY), STEP: (STEP_INPUTS, STEP_OUTPUTS)}
+
+
+class OnnxTransformer:
+    """The runtime's `Decoder` over encoder and step."""
+
+    def __init__(self, bundle: Bundle, threads: int = 1, provider: str = "auto") -> None:
+        """Open the bundle's graphs; arguments and errors as for `OnnxBackend`."""
+        self._encoder = OnnxGraph(bundle, ENCODER, threads, provider, INTERFACES)
+        self._step = OnnxGraph(bundle, STEP, threads, provider, INTERFACES)
+
+    def open(self, sources: Ints) -> State:
+        """See `Decoder`."""
+        return first_state(sources, *self._encoder({"source": sources}))
+
+    def advance(self, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
+        """See `Decoder`."""
+        log_probs, keys, values = self._step(state)
+        return next_state(state, log_probs, keys, values), log_probs
