@@ -358,8 +358,12 @@ class Predictor:
             found = search(self.decoder, ids, beam, self.max_length)
         return [self.vocabulary.decode(target, lent) for (target, _), (_, lent) in zip(found, read, strict=True)]
 
-    def losses(self, dataset: "Dataset", batch: int = 256) -> NDArray[np.float64]:
+    def losses(
+        self, dataset: "Dataset", batch: int = 256, watch: Callable[[int], None] | None = None
+    ) -> NDArray[np.float64]:
         """How improbable each example's target is given its source: nats a token, the end of the target counted as one.
+
+        `watch` hears how many examples are done.
 
         Tokens that the vocabulary has not are what they are for `predict`, or `<unk>` where the source has them not.
         """
@@ -369,7 +373,7 @@ class Predictor:
         for source, target in dataset.pairs():
             read, lent = self.vocabulary.lend(source)
             ids.append((read, self.vocabulary.read(target, lent)))
-        return losses(self.decoder, ids, batch)
+        return losses(self.decoder, ids, batch, watch)
 
     def evaluate(self, dataset: "Dataset", beam: int = 1, execute: str | None = None) -> "Scores":
         """Exact match and token F1 on all examples of `dataset`, and by `execute` the share that executes.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from compgen.cli import augment, data, evaluate, explain, export, lm, sample, train
+from compgen.cli import augment, data, evaluate, explain, export, lm, sample, select, train
 from compgen.errors import Interrupted, UserError
 from compgen.files import STDOUT
 
@@ -38,6 +38,7 @@ app.add_typer(train.app, name="train")
 app.command("export")(export.export)
 app.command("sample")(sample.sample)
 app.add_typer(augment.app, name="augment")
+app.command("select")(select.select)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(explain.app, name="explain")
 app.add_typer(lm.app, name="lm")

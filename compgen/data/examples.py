@@ -22,7 +22,7 @@ class Dataset:
     """Examples with named splits.
 
     `frame` has the columns `source: List[String]`, `target: List[String]` and `split: String`, one row an example;
-    further columns are carried along, but no file format keeps them. A sentence for a language model is an example
+    further columns are carried along, but files keep `template` at most. A sentence for a language model is an example
     with an empty target.
     """
 

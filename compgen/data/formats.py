@@ -65,12 +65,33 @@ def read_dataset(path: str | Path, format: str | None = None) -> Dataset:
     return Dataset(frame)
 
 
+def read_column(path: str | Path, name: str) -> pl.Series:
+    """A further column of a file of examples, a value for each: `template`, for instance.
+
+    Raises:
+        DataError: the file is neither JSON lines nor Parquet, or an example has no such value.
+    """
+    format = "" if _is_pipe(path) else format_of(path)
+    if format not in ("jsonl", "parquet"):
+        raise DataError(f"{path}: a column {name!r} can only stand in JSON lines or Parquet")
+    content = _uncompressed(_read_bytes(path), str(path))
+    try:
+        read = pl.read_ndjson if format == "jsonl" else pl.read_parquet
+        frame = read(io.BytesIO(content))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise DataError(f"{path}: cannot be read: {str(error).partition(chr(10))[0]}") from None
+    if name not in frame.columns or frame[name].has_nulls():
+        found = ", ".join(map(repr, frame.columns))
+        raise DataError(f"{path}: expected a value of {name!r} with every example, found the columns {found}")
+    return frame[name]
+
+
 def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None) -> None:
     """Write a dataset to a file, whole or not at all, or to standard output if `path` is `-`.
 
     The format is `format`, or else what the suffix says (`.txt` is `scan` unless all are sentences), or else, on
     standard output, `jsonl`. A file name that ends in `.gz` is compressed. `tsv` names the splits only if there are
-    others than `train`.
+    others than `train`. Of further columns, `template` is kept by `jsonl` and `parquet`.
 
     Raises:
         DataError: if the format cannot hold the data, e.g. a token with a blank in `tsv`, several splits in `scan`.
@@ -379,13 +400,18 @@ def _write_text(dataset: Dataset, name: str) -> bytes:
     return _text(dataset.frame.select(_joined("source")).to_series())
 
 
+def _kept(dataset: Dataset) -> list[str]:
+    """The columns that JSON lines and Parquet hold: those of all datasets, and the template where there is one."""
+    return [*COLUMNS, *(["template"] if "template" in dataset.frame.columns else [])]
+
+
 def _write_jsonl(dataset: Dataset, _name: str) -> bytes:
-    return dataset.frame.select(COLUMNS).write_ndjson().encode()
+    return dataset.frame.select(_kept(dataset)).write_ndjson().encode()
 
 
 def _write_parquet(dataset: Dataset, _name: str) -> bytes:
     buffer = io.BytesIO()
-    dataset.frame.select(COLUMNS).write_parquet(buffer)
+    dataset.frame.select(_kept(dataset)).write_parquet(buffer)
     return buffer.getvalue()
 
 

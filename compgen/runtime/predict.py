@@ -3,7 +3,7 @@
 Sources of like length share a batch, and a row leaves the batch once it has ended.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +48,17 @@ def greedy(decoder: Decoder, sources: Sequence[Sequence[int]], max_length: int, 
 
 
 def losses(
-    decoder: Decoder, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch: int = 256
+    decoder: Decoder,
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+    batch: int = 256,
+    watch: Callable[[int], None] | None = None,
 ) -> NDArray[np.float64]:
-    """How improbable each target is given its source: nats a token, (N), the end symbol counted as one."""
+    """How improbable each target is given its source: nats a token, (N), the end symbol counted as one.
+
+    `watch` hears how many pairs are done.
+    """
     found = np.zeros(len(pairs))
+    done = 0
     for rows in by_length([target for _, target in pairs], batch):
         state = decoder.open(as_sources([pairs[row][0] for row in rows]))
         targets = as_sources([pairs[row][1] for row in rows])
@@ -61,6 +68,9 @@ def losses(
             found[rows] -= np.where(step < lengths, log_probs[np.arange(len(rows)), tokens], 0)
             state["token"] = np.where(step < lengths, tokens, EOS_ID)
         found[rows] /= lengths
+        done += len(rows)
+        if watch is not None:
+            watch(done)
     return found
 
 

@@ -360,3 +360,27 @@ def test_ctrl_c_keeps_what_was_sampled(generator, tmp_path):
     with gzip.open(out, "rt") as lines:
         assert len(list(lines)) == record["counts"]["kept"] > 0
     assert {path.name for path in tmp_path.iterdir()} == {"s.jsonl.gz", "s.jsonl.gz.run.json"}
+
+
+def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
+    ends = {"PST": "d", "PRS": "e"}
+    words = [(f"{stem} V {tag}", f"{stem} {ends[tag]}") for stem in ("a b", "b c", "c a") for tag in ends]
+    data, model, more = tmp_path / "words.tsv", tmp_path / "m.pt", tmp_path / "more.jsonl"
+    data.write_text("".join(f"{source}\t{target}\n" for source, target in words))
+    sizes = settings("network.layers=1", "network.size=8", "network.inner=8", "optimisation.steps=20")
+    assert compgen("train", "transformer", data, "-o", model, *sizes).returncode == 0
+    chosen = compgen("select", data, "-n", 3, "--model", model, "-o", more)
+    assert chosen.returncode == 0 and "3 of 6 examples by umt+loss" in chosen.stderr, chosen.stderr
+    assert len(more.read_text().splitlines()) == 3
+    more.write_text(
+        "".join(json.dumps({"source": [str(i)], "target": ["x"], "template": i % 2}) + "\n" for i in range(9))
+    )
+    by_column = compgen("select", more, "-n", 2, "--by", "umt", "--template", "template", "-o", "-")
+    assert by_column.returncode == 0 and len(by_column.stdout.splitlines()) == 2, by_column.stderr
+    refused(compgen("select", more, "-n", 2, "--by", "umt", "--template", "kind", "-o", "-"), "kind", "every example")
+    refused(compgen("select", data, "-n", 2, "--by", "umt", "--template", "kind", "-o", "-"), "JSON lines or Parquet")
+    refused(compgen("select", data, "-n", 2, "--by", "best", "-o", "-"), "umt+loss")
+    refused(compgen("select", data, "-n", 2, "--by", "highloss", "-o", "-"), "needs a --model")
+    refused(compgen("select", data, "-n", 2, "--by", "umt", "--model", model, "-o", "-"), "leave out --model")
+    refused(compgen("select", data, "-n", 2, "--by", "random", "--template", "x", "-o", "-"), "leave out --template")
+    refused(compgen("select", data, "-n", 7, "--by", "random", "-o", "-"), "7 examples cannot be selected of 6")

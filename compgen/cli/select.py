@@ -1,0 +1,77 @@
+"""`compgen select`: which of many synthetic examples to train on."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from compgen.cli.common import DataArgument, FormatOption, OutOption, SeedOption, console
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def select(
+    candidates: DataArgument,
+    out: OutOption,
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many.")],
+    strategy: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="STRATEGY",
+            help="random; umt or emt (diverse: templates are drawn uniformly, or as often as they occur); highloss or "
+            "lowloss (what MODEL finds least or most probable); umt+loss, emt+loss (both: the least probable example "
+            "of each template drawn).",
+        ),
+    ] = "umt+loss",
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="MODEL", help="For losses: a predictor, trained on the original examples."),
+    ] = None,
+    template: Annotated[
+        str,
+        typer.Option(
+            "--template",
+            metavar="T",
+            help="What examples are to differ in: tags (of inflection), or a column of DATA (.jsonl or .parquet).",
+        ),
+    ] = "tags",
+    seed: SeedOption = 0,
+    format: FormatOption = None,
+) -> None:
+    """Select N of the synthetic examples in DATA, of any augmenter, to train on beside the original ones.
+
+    Uncertain and diverse examples teach more than random ones (Samir and Silfverberg 2023), where they are right.
+
+    Example: compgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
+    """
+    from compgen.data.catalog import load
+    from compgen.data.formats import write_dataset
+    from compgen.errors import UserError
+    from compgen.morphology import selection
+
+    if strategy not in selection.STRATEGIES:
+        raise UserError(f"--by {strategy}: expected one of {', '.join(selection.STRATEGIES)}")
+    if selection.by_loss(strategy) != (model is not None):
+        raise UserError(f"--by {strategy} " + ("looks at no losses: leave out --model" if model else "needs a --model"))
+    if template != "tags" and not strategy.startswith(("umt", "emt")):
+        raise UserError(f"--by {strategy} looks at no templates: leave out --template")
+    dataset = load(candidates)
+    templates = _templates(candidates, template)
+    losses = None
+    if model is not None:
+        from compgen.api import Predictor
+        from compgen.progress import Progress
+
+        with Progress("losses", len(dataset)) as progress:
+            losses = Predictor.load(model).losses(dataset, watch=progress.update)
+    chosen = selection.select(dataset, count, strategy, templates=templates, losses=losses, seed=seed)
+    write_dataset(chosen, out, format)
+    console().print(f"{len(chosen):,} of {len(dataset):,} examples by {strategy}", highlight=False, markup=False)
+
+
+def _templates(candidates: str, column: str) -> "pl.Series | None":
+    """The column that names each candidate's template; None for the tags."""
+    from compgen.data.formats import read_column
+
+    return None if column == "tags" else read_column(candidates, column)
