@@ -139,8 +139,7 @@ class _Run:
         self.network, self.examples, self.config, self.score = network, examples, config, score
         self.device, self.quiet, self.identity = device, quiet, identity
         self.partial, self.log = _partial(out), out.with_name(out.name + ".log.jsonl")
-        fused = {"fused": True} if device == "cuda" else {"foreach": True}
-        self.optimiser = torch.optim.Adam(network.parameters(), lr=config.learning_rate, **fused)  # type: ignore[arg-type]
+        self.optimiser = torch.optim.Adam(network.parameters(), lr=config.learning_rate, fused=True)
         self.per_epoch = len(examples.plan(0))
         self.total = config.steps or config.epochs * self.per_epoch
         self.step = 0
