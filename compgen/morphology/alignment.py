@@ -23,6 +23,7 @@ SHORTEST = 3  # clusters of a stretch that counts as part of a stem
 NONE = -1  # pads rows, and stands where no cluster is aligned
 _CELLS = 2**22  # of the tables of one alignment
 _FAR = 2**60
+_CLUSTER = regex.compile(r"\X")
 
 
 class Word(NamedTuple):
@@ -52,17 +53,17 @@ def _word(number: int, source: list[str], form: list[str]) -> Word:
         )
     if not form:
         raise DataError(f"example {number:,}: found an empty form of {''.join(lemma)!r:.80}, expected its letters")
-    for token in (*lemma, *form):
-        if len(token) != 1 or is_tag(token):
-            raise DataError(
-                f"example {number:,}: found {token!r:.80} in a lemma or form, expected tokens of one letter each"
-            )
+    odd = [token for token in {*lemma, *form} if len(token) != 1 or is_tag(token)]
+    if odd:
+        raise DataError(
+            f"example {number:,}: found {min(odd)!r:.80} in a lemma or form, expected tokens of one letter each"
+        )
     return Word(clusters(lemma), clusters(form), tuple(tags))
 
 
 def clusters(letters: Sequence[str]) -> tuple[str, ...]:
     """Code points joined to extended grapheme clusters, as Unicode's annex 29 divides a text."""
-    return tuple(regex.findall(r"\X", "".join(letters)))
+    return tuple(_CLUSTER.findall("".join(letters)))
 
 
 @dataclass(frozen=True)
@@ -144,19 +145,26 @@ def _align(lemmas: Ints, forms: Ints) -> Ints:
     stretch, edit = size, size**2
     matched, other = _costs(lemmas, forms, stretch, edit)
     best = np.minimum(matched, other)
-    pairs = np.arange(len(lemmas))
-    i, j = (lemmas != NONE).sum(axis=1), (forms != NONE).sum(axis=1)
-    in_match = matched[i, pairs, j] < other[i, pairs, j]
+    row = best.shape[1] * best.shape[2]  # cells from one i to the next, in a table laid flat
+    back = np.full(best.shape, row + 1)  # how far back the cell is from which an edit comes: a substitution, unless
+    back[:, :, 1:][best[:, :, :-1] + edit == other[:, :, 1:]] = 1  # it is an insertion
+    back[1:][best[:-1] + edit == other[1:]] = row  # or first of all a deletion
+    back[0, :, 0] = 0
+    goes_on, match_first = np.zeros(best.shape, dtype=bool), matched < other
+    goes_on[1:, :, 1:] = matched[1:, :, 1:] == matched[:-1, :, :-1]  # a stretch that did not begin with this match
+
+    begin = np.arange(len(lemmas)) * best.shape[2]
+    cell = begin + (lemmas != NONE).sum(axis=1) * row + (forms != NONE).sum(axis=1)
+    in_match, matches = match_first.flat[cell], []
+    while (cell != begin).any():  # from the end of every pair to its beginning
+        matches.append(cell[in_match])
+        before = cell - np.where(in_match, row + 1, back.flat[cell])
+        in_match = np.where(in_match, goes_on.flat[cell], match_first.flat[before])
+        cell = before
     partner = np.full(lemmas.shape, NONE)
-    for _ in range(size - 1):  # from the end of every pair to its beginning
-        cost = np.where(in_match, matched[i, pairs, j], other[i, pairs, j])
-        delete = ~in_match & (i > 0) & (best[i - 1, pairs, j] + edit == cost)
-        insert = ~in_match & ~delete & (j > 0) & (best[i, pairs, j - 1] + edit == cost)
-        both = ~delete & ~insert & (i > 0)  # a match or a substitution
-        i, j = i - (delete | both), j - (insert | both)
-        partner[pairs[in_match], i[in_match]] = j[in_match]
-        before = matched[i, pairs, j]
-        in_match = np.where(in_match, before == cost, before < other[i, pairs, j])
+    if matches:
+        i, pair, j = np.unravel_index(np.concatenate(matches), best.shape)
+        partner[pair, i - 1] = j - 1
     return partner
 
 
@@ -191,4 +199,6 @@ def _in_stretches(partner: Ints, shortest: int) -> NDArray[np.bool_]:
 
 def _padded(rows: list[list[int]]) -> Ints:
     """Rows of numbers, filled up with NONE to the longest."""
-    return np.array(list(itertools.zip_longest(*rows, fillvalue=NONE)), dtype=np.int64).reshape(-1, len(rows)).T
+    shape = max(map(len, rows), default=0), len(rows)
+    columns = np.array([*itertools.zip_longest(*rows, fillvalue=NONE)], dtype=np.int64)
+    return np.ascontiguousarray(columns.reshape(shape).T)
