@@ -167,7 +167,8 @@ def stems(
         str | None, typer.Option("--split", metavar="S", help="The split of DATA; by default train, or the only one.")
     ] = None,
     augmented: Annotated[
-        str | None, typer.Option("--augmented", metavar="DATA", help="Look at this and DATA together, bit by bit.")
+        str | None,
+        typer.Option("--augmented", metavar="DATA", help="Add the first of these to DATA, more and more of them."),
     ] = None,
     size: Annotated[
         list[int] | None,
@@ -175,8 +176,8 @@ def stems(
             "--size",
             min=0,
             metavar="K",
-            help="How many of the augmented examples to add; may be repeated. By default 0, 128, 512, 2048, 10000, as far "
-            "as there are as many.",
+            help="How many of the augmented examples to add; may be repeated. By default 0, 128, 512, 2048, 10000, "
+            "as far as there are as many.",
             show_default=False,
         ),
     ] = None,
