@@ -22,7 +22,6 @@ Ints = NDArray[np.int64]
 SHORTEST = 3  # clusters of a stretch that counts as part of a stem
 NONE = -1  # pads rows, and stands where no cluster is aligned
 _CELLS = 2**22  # of the tables of one alignment
-_FAR = 2**60
 _CLUSTER = regex.compile(r"\X")
 
 
@@ -171,13 +170,15 @@ def _align(lemmas: Ints, forms: Ints) -> Ints:
 def _costs(lemmas: Ints, forms: Ints, stretch: int, edit: int) -> tuple[Ints, Ints]:
     """The least cost of aligning beginnings, (i, pair, j): with a match at their end, and with an edit there."""
     shape = (lemmas.shape[1] + 1, len(lemmas), forms.shape[1] + 1)
-    matched, other = np.full(shape, _FAR), np.full(shape, _FAR)
-    insertions = edit * np.arange(shape[2])
+    far = edit * (shape[0] + shape[2])  # more than any alignment costs
+    number = np.int32 if 4 * far < 2**31 else np.int64  # words are short: half the memory is half the time
+    matched, other = np.full(shape, far, dtype=number), np.full(shape, far, dtype=number)
+    insertions = edit * np.arange(shape[2], dtype=number)
     other[0] = insertions
     for i in range(1, shape[0]):
         above, best = matched[i - 1], np.minimum(matched[i - 1], other[i - 1])
         same = lemmas[:, i - 1, None] == forms
-        matched[i, :, 1:] = np.where(same, np.minimum(above[:, :-1], other[i - 1, :, :-1] + stretch), _FAR)
+        matched[i, :, 1:] = np.where(same, np.minimum(above[:, :-1], other[i - 1, :, :-1] + stretch), far)
         reached = best + edit
         reached[:, 1:] = np.minimum(reached[:, 1:], best[:, :-1] + edit + 1)
         reached[:, 1:] = np.minimum(reached[:, 1:], matched[i, :, :-1] + edit)

@@ -16,7 +16,7 @@ Where the paper leaves room, or we leave it:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,13 +27,14 @@ from compgen.data.unimorph import BLANK
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.morphology.alignment import SHORTEST, Aligned, Word, words
 
-Numbers = NDArray[np.int32]
+Numbers = NDArray[np.unsignedinteger[Any]]
 Random = NDArray[np.uint64]
 
 STEMLESS = ("drop", "keep")
 EXTRA = {"gold": pl.Int64, "edits": pl.Int64}
-BLOCK = 2048  # candidates drawn at once: their arrays stay in a processor's cache
-PATIENCE = 64  # blocks without a new example after which to give up
+BLOCK = 4096  # candidates drawn at once: their arrays stay in a processor's cache
+PATIENCE = 32  # blocks without a new example after which to give up
+LOT = 4  # rows hold so many numbers, or a multiple, so that they can be read as 64-bit words, of 16-bit numbers too
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
@@ -115,23 +116,20 @@ class StemCorrupt:
         most = tables.most()
         if count > most:
             raise ExhaustedError(f"StemCorrupt: {self._these()} give at most {most:,} new ones, fewer than {count:,}")
-        seen, parts, found, block, idle = tables.known, list[pl.DataFrame](), 0, 0, 0
-        while found < count:
+        parts: list[_Samples] = []
+        new, idle = np.zeros(0, dtype=np.int64), 0
+        while len(new) < count:
             if idle >= PATIENCE:
                 raise ExhaustedError(
-                    f"StemCorrupt: found {found:,} of {count:,} new examples and no more in {idle * BLOCK:,} draws "
+                    f"StemCorrupt: found {len(new):,} of {count:,} new examples and no more in {idle * BLOCK:,} draws "
                     f"from {self._these()}; ask for fewer, or for a higher theta than {self.theta:g}"
                 )
             # A few more than are missing, as some will not be new.
-            blocks = min(PATIENCE, -(-(count - found) * 9 // 8 // BLOCK))
-            drawn = tables.draw(seed, range(block, block + blocks), self.theta)
-            keys = tables.hashes.of(drawn.source, drawn.target)
-            new = _first_of_each(keys, seen)[: count - found]
-            parts.append(tables.dataset(drawn, new).frame)
-            found, block, idle = found + len(new), block + blocks, 0 if len(new) else idle + blocks
-            if found < count:
-                seen = np.union1d(seen, keys[new])
-        return Dataset(pl.concat(parts))
+            blocks, found = -(-(count - len(new)) * 9 // 8 // BLOCK), len(new)
+            parts += [tables.draw(seed, len(parts) + number, self.theta) for number in range(blocks)]
+            new = _first_of_each(np.concatenate([part.keys for part in parts]), tables.known)
+            idle = 0 if len(new) > found else idle + blocks
+        return tables.dataset(parts, new[:count])
 
     def _these(self) -> str:
         assert self._tables is not None
@@ -143,31 +141,33 @@ class StemCorrupt:
 
 
 def _first_of_each(keys: Random, seen: Random) -> NDArray[np.int64]:
-    """Where, in order, each key stands for the first time that is not among the sorted ones seen before."""
-    distinct, first = np.unique(keys, return_index=True)
-    place = np.minimum(np.searchsorted(seen, distinct), len(seen) - 1)
-    return np.sort(first[seen[place] != distinct])
+    """Where, in order, each key stands for the first time that is not among the sorted ones in `seen`."""
+    place = np.minimum(np.searchsorted(seen, keys), len(seen) - 1)
+    return np.flatnonzero(pl.Series(keys).is_first_distinct().to_numpy() & (seen[place] != keys))
 
 
-def uniform(random: Random, alphabet: Numbers) -> Numbers:
+def uniform(random: Random, alphabet: NDArray[np.int64]) -> NDArray[np.int64]:
     """The characters that replace others: each of the alphabet alike.
 
     Args:
         random: a random number below 2^32 for each.
         alphabet: numbers of clusters. That their count does not divide 2^32 shifts probabilities by less than 2^-32.
     """
-    drawn: Numbers = alphabet[(random * np.uint64(len(alphabet))) >> _HALF]
+    drawn: NDArray[np.int64] = alphabet[(random * np.uint64(len(alphabet))) >> _HALF]
     return drawn
 
 
 @dataclass(frozen=True)
 class _Samples:
-    """Samples as numbers: tokens of source and target, filled up with the null token, (samples, most of one)."""
+    """A block of samples: tokens of source and target, filled up with the null token, (BLOCK, most of one); and the
+    example that each was made from, how many clusters changed, and a key by which to tell it from others.
+    """
 
     source: Numbers
     target: Numbers
     example: NDArray[np.int64]
     edits: NDArray[np.int64]
+    keys: Random
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,6 @@ class _Tables:
         start, length: where its stem begins in the next three, and how long it is.
         stem, in_source, in_target: clusters of all stems, one stem after another, and their places.
         alphabet: the clusters to draw from.
-        hashes: random numbers for the tokens, and for the places in a source and in a target.
         known: sorted keys of the training examples that samples must differ from.
     """
 
@@ -194,11 +193,10 @@ class _Tables:
     row: NDArray[np.int64]
     start: NDArray[np.int64]
     length: NDArray[np.int64]
-    stem: Numbers
-    in_source: Numbers
-    in_target: Numbers
-    alphabet: Numbers
-    hashes: "_Hashes"
+    stem: NDArray[np.int64]
+    in_source: NDArray[np.int64]
+    in_target: NDArray[np.int64]
+    alphabet: NDArray[np.int64]
     known: Random
 
     def most(self) -> int:
@@ -206,28 +204,32 @@ class _Tables:
         size = len(self.alphabet)
         return sum(size**length - 1 if length else 1 for length in self.length.tolist())
 
-    def draw(self, seed: int, blocks: range, theta: float) -> _Samples:
-        """The candidates of some blocks of addresses."""
-        random = [_random(seed, block) for block in blocks]
-        drawn = np.concatenate([stream.random_raw(BLOCK) for stream in random])
-        example = ((drawn >> _HALF) * np.uint64(len(self.row)) >> _HALF).astype(np.int64)
+    def draw(self, seed: int, block: int, theta: float) -> _Samples:
+        """The candidates of a block of addresses, which has a stream of random numbers to itself."""
+        stream = np.random.Philox(key=np.array([seed, 0], np.uint64), counter=np.array([0, block, 0, 0], np.uint64))
+        example = ((stream.random_raw(BLOCK) >> _HALF) * np.uint64(len(self.row)) >> _HALF).astype(np.int64)
         length = self.length[example]
-        in_block = length.reshape(-1, BLOCK).sum(axis=1).tolist()
         # The characters of all their stems, one after another: of which sample each is, and which of `stem`.
-        sample = np.repeat(np.arange(len(example)), length)
+        sample = np.repeat(np.arange(BLOCK), length)
         character = np.arange(len(sample)) + np.repeat(self.start[example] - np.cumsum(length) + length, length)
-        drawn = np.concatenate([stream.random_raw(count) for stream, count in zip(random, in_block, strict=True)])
-        replaced = np.flatnonzero((drawn & _LOW) < np.uint64(np.ceil(theta * 2**32)))
+        random = stream.random_raw(len(sample))
+        replaced = np.flatnonzero((random & _LOW) < np.uint64(np.ceil(theta * 2**32)))
         sample, character = sample[replaced], character[replaced]
-        new = uniform(drawn[replaced] >> _HALF, self.alphabet)
-        edits = np.bincount(sample[new != self.stem[character]], minlength=len(example))
+        drawn = uniform(random[replaced] >> _HALF, self.alphabet)
+        edits = np.bincount(sample[drawn != self.stem[character]], minlength=BLOCK)
         source, target = self.source[example], self.target[example]
-        source[sample, self.in_source[character]] = new
-        target[sample, self.in_target[character]] = new
-        return _Samples(_spelled(source, self.pieces), _spelled(target, self.pieces), example, edits)
+        source[sample, self.in_source[character]] = drawn
+        target[sample, self.in_target[character]] = drawn
+        source, target = _spelled(source, self.pieces), _spelled(target, self.pieces)
+        return _Samples(source, target, example, edits, _keys(source, target))
 
-    def dataset(self, samples: _Samples, rows: NDArray[np.int64]) -> Dataset:
-        """Some of the samples, with the strings of their tokens."""
+    def dataset(self, parts: list[_Samples], chosen: NDArray[np.int64]) -> Dataset:
+        """Some samples of the blocks, by number, with the strings of their tokens."""
+        blocks = np.split(chosen, np.searchsorted(chosen, BLOCK * np.arange(1, len(parts))))
+        frames = [self._frame(part, rows % BLOCK) for part, rows in zip(parts, blocks, strict=True)]
+        return Dataset(pl.concat([frame for frame in frames if frame.height]))
+
+    def _frame(self, samples: _Samples, rows: NDArray[np.int64]) -> pl.DataFrame:
         source, source_length = self._rectangle(samples.source[rows])
         target, target_length = self._rectangle(samples.target[rows])
         frame = pl.DataFrame(
@@ -235,7 +237,7 @@ class _Tables:
             | {"gold": self.row[samples.example[rows]], "edits": samples.edits[rows]}
         )
         lists = [pl.col(side).list.head(f"{side} length") for side in ("source", "target")]
-        return Dataset(frame.select(*lists, pl.lit(TRAIN).alias("split"), *EXTRA))
+        return frame.select(*lists, pl.lit(TRAIN).alias("split"), *EXTRA)
 
     def _rectangle(self, rows: Numbers) -> tuple[pl.Series, NDArray[np.int64]]:
         """Rows as lists of tokens, all as long as the longest, and how much of each is meant.
@@ -247,35 +249,20 @@ class _Tables:
         return self.tokens[rows.ravel()].reshape(rows.shape).arr.to_list(), lengths
 
 
-@dataclass(frozen=True)
-class _Hashes:
-    """Random numbers whose sum of products is the key of a pair of sequences: equal for equal pairs, and hardly else.
-
-    Attributes:
-        token: one for each token, 0 for the null token.
-        source, target: one for each place there, odd, so that none loses anything.
-    """
-
-    token: Random
-    source: Random
-    target: Random
-
-    @classmethod
-    def drawn(cls, tokens: int, source: int, target: int) -> "_Hashes":
-        """For so many tokens and places."""
-        random = np.random.Philox(key=0).random_raw(tokens + source + target)
-        token, places = np.append(random[:tokens], np.uint64(0)), random[tokens:] | np.uint64(1)
-        return cls(token, places[:source], places[source:])
-
-    def of(self, source: Numbers, target: Numbers) -> Random:
-        """The keys of pairs, (pairs)."""
-        keys: Random = self.token[source] @ self.source + self.token[target] @ self.target
-        return keys
+def _keys(source: Numbers, target: Numbers) -> Random:
+    """A number for each pair of sequences, the same for equal ones and hardly for others, (pairs)."""
+    keys = np.zeros(len(source), dtype=np.uint64)
+    for number, side in enumerate((source, target)):
+        # Several numbers at a time: their bits are mixed and multiplied by a random odd number of their place.
+        lots = side.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        lots ^= lots >> _HALF
+        keys += lots @ (np.random.Philox(key=number).random_raw(lots.shape[1]) | np.uint64(1))
+    return keys
 
 
 def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.int64]) -> _Tables:
     """The tables of distinct examples that stand in these rows of the training data."""
-    alphabet = np.array([number for number, name in enumerate(aligned.names) if name != BLANK], dtype=np.int32)
+    alphabet = np.array([number for number, name in enumerate(aligned.names) if name != BLANK], dtype=np.int64)
     if len(alphabet) < 2:
         raise DataError(
             f"StemCorrupt: lemmas and forms are written with {len(alphabet)} character: expected an alphabet of two or "
@@ -286,12 +273,10 @@ def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.
     tokens = list(dict.fromkeys(token for spelling in spellings for token in spelling))
     token, piece = _numbers(tokens), _numbers([*aligned.names, *tags])
     pieces = _rectangle([[token[name] for name in spelling] for spelling in [*spellings, ()]], len(tokens))
-    source = _rectangle([[piece[name] for name in (*word.lemma, *word.tags)] for word in distinct], len(piece))
-    target = _rectangle([[piece[name] for name in word.form] for word in distinct], len(piece))
+    source = _rectangle([[piece[name] for name in (*word.lemma, *word.tags)] for word in distinct], len(piece), LOT)
+    target = _rectangle([[piece[name] for name in word.form] for word in distinct], len(piece), LOT)
 
-    hashes = _Hashes.drawn(len(tokens), source.shape[1] * pieces.shape[1], target.shape[1] * pieces.shape[1])
-    keys = hashes.of(_spelled(source, pieces), _spelled(target, pieces))
-
+    keys = _keys(_spelled(source, pieces), _spelled(target, pieces))
     part = aligned.in_lemma.any(axis=1) | keep
     length = aligned.in_lemma[part].sum(axis=1)
     words, in_source = np.nonzero(aligned.in_lemma[part])
@@ -303,28 +288,23 @@ def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.
         row=row[part],
         start=np.cumsum(length) - length,
         length=length,
-        stem=aligned.lemma[part][words, in_source].astype(np.int32),
-        in_source=in_source.astype(np.int32),
-        in_target=aligned.partner[part][words, in_source].astype(np.int32),
+        stem=aligned.lemma[part][words, in_source],
+        in_source=in_source,
+        in_target=aligned.partner[part][words, in_source],
         alphabet=alphabet,
-        hashes=hashes,
         # Those without a stem that are kept can only be sampled as they are.
         known=np.unique(keys[~part | aligned.in_lemma.any(axis=1)]),
     )
-
-
-def _random(seed: int, block: int) -> np.random.Philox:
-    """The stream of random numbers that a block of addresses has to itself."""
-    return np.random.Philox(key=np.array([seed, 0], np.uint64), counter=np.array([0, block, 0, 0], np.uint64))
 
 
 def _numbers(names: Sequence[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(names)}
 
 
-def _rectangle(rows: list[list[int]], fill: int) -> Numbers:
-    """Rows of numbers, filled up to the longest."""
-    return np.array(list(zip_longest(*rows, fillvalue=fill)), dtype=np.int32).T.copy()
+def _rectangle(rows: list[list[int]], fill: int, lot: int = 1) -> Numbers:
+    """Rows of numbers up to `fill`, filled up with it to the longest, and on to a multiple of `lot`."""
+    width = -(-max(map(len, rows)) // lot) * lot
+    return np.array([row + [fill] * (width - len(row)) for row in rows], dtype=np.uint16 if fill < 2**16 else np.uint32)
 
 
 def _spelled(rows: Numbers, pieces: Numbers) -> Numbers:
