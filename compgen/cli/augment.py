@@ -248,6 +248,53 @@ def concat(
     console().print(f"{len(samples):,} examples", highlight=False)
 
 
+@app.command()
+def stemcorrupt(
+    data: DataArgument,
+    out: OutOption,
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many.")] = 10_000,
+    theta: Annotated[
+        float, typer.Option("--theta", help="The probability that a character of the stem is replaced, up to 1.")
+    ] = 0.5,
+    shortest: Annotated[
+        int,
+        typer.Option(
+            "--shortest", min=1, help="Characters of a stretch of lemma and form that counts as their stem's."
+        ),
+    ] = 3,
+    stemless: Annotated[
+        str,
+        typer.Option("--stemless", help="Examples without a stem: drop, or keep them among the samples as they are."),
+    ] = "drop",
+    split: LearnOption = "train",
+    seed: SeedOption = 0,
+    format: FormatOption = None,
+) -> None:
+    """Replace characters of the stem, the same in lemma and form (Samir and Silfverberg 2023).
+
+    Examples are of inflection: a source is the letters of a lemma and its tags, a target the letters of a form.
+
+    Example: compgen augment stemcorrupt sigmorphon/turkish --split train-low -n 10000 -o more.tsv
+    """
+    from compgen.data.formats import write_dataset
+    from compgen.morphology.stemcorrupt import StemCorrupt
+
+    format = _format(out, format)
+    augmenter = StemCorrupt(theta, shortest, stemless)
+    began = time.monotonic()
+    samples = augmenter.fit(_load(data, split)).sample(count, seed)
+    write_dataset(samples, out, format)
+    console().print(
+        f"{len(samples):,} examples of {samples.frame['gold'].n_unique():,} training examples; {augmenter.dropped:,} "
+        f"dropped for want of a stem; {time.monotonic() - began:.1f} s",
+        highlight=False,
+        soft_wrap=True,
+    )
+    source = str(Path(data).absolute()) if Path(data).exists() else data
+    options = {"theta": theta, "shortest": shortest, "stemless": stemless, "dropped": augmenter.dropped}
+    _record(out, {"data": source, "split": split, "n": count, "seed": seed, "format": format} | options)
+
+
 def _load(data: str, split: str) -> "Dataset":
     from compgen.data.catalog import load
 

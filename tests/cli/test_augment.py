@@ -1,4 +1,4 @@
-"""`compgen augment geca`, `augment concat` and `explain geca`, as a user runs them."""
+"""`compgen augment geca`, `augment concat`, `augment stemcorrupt` and `explain geca`, as a user runs them."""
 
 import json
 import os
@@ -92,6 +92,10 @@ def test_geca_reads_and_writes_pipes(tmp_path):
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "²/3"], "expected I/N"),
         (["augment", "geca", "scan/jump", "-o", "/dev/null/x.tsv"], "/dev/null/x.tsv: cannot be written"),
         (["augment", "concat", "scan/jump", "-n", 10**12, "-o", "x.tsv"], "fewer than"),
+        (["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv"], "letters of a lemma and tags"),
+        (["augment", "stemcorrupt", "scan/jump", "-o", "x.csv"], "suffix '.csv'"),
+        (["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv", "--theta", "0"], "theta 0: expected a probability"),
+        (["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv", "--stemless", "no"], "expected drop or keep"),
         (["explain", "geca", "gone.tsv"], "no such file"),
     ],
 )
@@ -120,3 +124,32 @@ def test_shares_meet_beside_out(pairs, tmp_path):
     assert sorted(out.read_text().splitlines()) == ["dax left\tLEFT DAX", "dax twice\tDAX DAX"]
     assert not (tmp_path / "more.tsv.shards").exists()
     assert "[dax]" in compgen("explain", "geca", out).stdout
+
+
+def test_stemcorrupt_keeps_affixes_and_says_what_it_dropped(tmp_path):
+    given, out = tmp_path / "words", tmp_path / "more.tsv"
+    given.write_text("hablar\thablas\tV;2\nvivir\tviviste\tV;PST\nir\tvoy\tV;1\n", encoding="utf-8")
+    words = ["augment", "stemcorrupt", given, "--seed", 3, "-o", out]
+    done = compgen(*words, "-n", 200, "--theta", 1)
+    assert done.returncode == 0, done.stderr
+    assert "200 examples of 2 training examples; 1 dropped for want of a stem; " in done.stderr
+    lines = out.read_text(encoding="utf-8").splitlines()
+    assert len(set(lines)) == 200
+    for source, target in (line.split("\t") for line in lines):
+        letters, form = source.split(), target.split()
+        stem, affixes = (
+            (5, (["r", "V", "2"], ["s"])) if letters[-1] == "2" else (4, (["r", "V", "PST"], ["s", "t", "e"]))
+        )
+        assert letters[:stem] == form[:stem]
+        assert (letters[stem:], form[stem:]) == affixes
+    record = json.loads((tmp_path / "more.tsv.run.json").read_text())
+    assert (record["data"], record["n"], record["seed"]) == (str(given), 200, 3)
+    assert (record["theta"], record["shortest"], record["stemless"], record["dropped"]) == (1, 3, "drop", 1)
+
+    piped = compgen(*words[:-1], "-", "--format", "tsv", "-n", 150, "--theta", 1)
+    assert piped.stdout.splitlines() == lines[:150]
+    kept = compgen(*words, "-n", 200, "--stemless", "keep")
+    assert "0 dropped" in kept.stderr
+    assert "i r V 1\tv o y" in out.read_text(encoding="utf-8").splitlines()
+    few = compgen(*words, "-n", 10**9)
+    assert few.returncode == 2 and "give at most" in few.stderr

@@ -203,3 +203,51 @@ def test_split_lemma_and_swap(tmp_path):
     assert parts.splits == {"train": 16, "validation": 2, "test": 2}
     assert run("write", tmp_path / "parts.tsv", "--swap", "-o", tmp_path / "analysis.tsv").exit_code == 0
     assert read_dataset(tmp_path / "analysis.tsv") == parts.swapped()
+
+
+@pytest.fixture
+def inflections(tmp_path):
+    words = [f"{stem}{end}ak" for stem in "bdkmst" for end in ("ol", "er")]
+    given, more = tmp_path / "words", tmp_path / "more.tsv"
+    given.write_text("".join(f"{w}\t{w}{'lar' if 'ol' in w else 'ler'}\tN;PL\n" for w in words), encoding="utf-8")
+    more.write_text("k o t e N PL\tk o t e l a r\nk a t ı N SG\tk a t ı\n" * 64, encoding="utf-8")
+    return given, more
+
+
+def test_stems_prints_tables(inflections):
+    given, more = inflections
+    result = run("stems", given, "--augmented", more, "--harmony", "turkish")
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["0", "12", "0", "12", "N;PL", "100.0%", "6", "of", "12"] in lines
+    assert ["128", "140", "0", "14", "N;PL", "54.3%", "70", "of", "76"] in lines
+    assert ["0", "stem", "tags", "0.000", "0.000", "-"] in lines
+    assert [line for line in lines if line[:3] == ["128", "last", "tags"]]
+    alone = run("stems", given)
+    assert "out of harmony" not in alone.stdout and "128" not in alone.stdout
+
+
+def test_stems_prints_json(inflections):
+    given, more = inflections
+    result = run("stems", given, "--augmented", more, "--size", 64, "--size", 0, "--json")
+    assert result.exit_code == 0, result.output
+    none, some = map(json.loads, result.stdout.splitlines())
+    assert (none["augmented"], some["augmented"], some["examples"], some["with"]) == (0, 64, 76, str(more))
+    assert (none["data"], none["split"], none["shortest"], none["harmony"]) == (str(given), "train", 3, None)
+    assert [(found["of"], found["and"]) for found in some["dependences"]] == [
+        (of, other) for of in ("stem", "last") for other in ("form affix", "tags", "lemma affix")
+    ]
+    assert set(none["dependences"][0]) == {"of", "and", "bits", "chance", "adjusted"}
+
+
+def test_stems_refuses_what_cannot_be(inflections):
+    given, more = inflections
+    for words, message in (
+        (["scan/jump"], "letters of a lemma and tags"),
+        ([given, "--harmony", "spanish"], "expected turkish or finnish"),
+        ([given, "--augmented", more, "--size", "129"], "expected at most 128"),
+        ([given, "--size", "1"], "expected at most 0"),
+        (["-", "--augmented", "-"], "only once"),
+    ):
+        with pytest.raises(UserError, match=message):
+            run("stems", *words, catch_exceptions=False)

@@ -1,0 +1,267 @@
+"""What StemCorrupt does to data: dependence of stems and affixes, tags, and vowels out of harmony.
+
+Samir and Silfverberg 2023: theorem 1 and proposition 1, figures 6 and 7, and section 5.1 on vowel harmony. All of it is
+read off the examples, whatever made them: stems are found in each example by alignment, in samples too, where a letter
+drawn may by chance lengthen a stem by one that an affix has as well.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from compgen.data.examples import Dataset
+from compgen.data.unimorph import BLANK
+from compgen.errors import DataError, UserError
+from compgen.morphology.alignment import SHORTEST, Aligned, words
+
+GAP = "~"  # stands in an affix for each stretch of the stem
+# Proposition 1 (iii) and (iv), which are one as lemma and form have the same stem; (i); (ii).
+PAIRS = (("stem", "form affix"), ("stem", "tags"), ("stem", "lemma affix"))
+SIZES = (0, 128, 512, 2048, 10_000)  # of augmented data: the paper's, some of them, and none
+PERMUTATIONS = 20
+SATURATED = 0.95
+HARMONY = {"turkish": ("eiöüî", "aıouâû"), "finnish": ("äöy", "aou")}  # front and back vowels
+
+
+def parts(dataset: Dataset, shortest: int = SHORTEST) -> pl.DataFrame:
+    """The parts of each example of inflection, one row each, all of them strings.
+
+    Columns: `stem`, its stretches with GAP between them; `last`, its last cluster; `lemma affix` and `form affix`, all
+    else, with GAP where each stretch was (the paper's remaining characters would not tell a prefix from a suffix);
+    `suffix`, what follows the last stretch in the form; `tags`, joined by semicolons. Without a stem, `stem` and `last`
+    are empty, and the suffix is all of the form.
+
+    Raises:
+        DataError: as `words`.
+    """
+    read = words(dataset)
+    aligned = Aligned.of(read, shortest)
+    lemma, form = _strings(aligned.names, aligned.lemma), _strings(aligned.names, aligned.form)
+    begins, begins_in_form = _beginnings(aligned)
+    last = aligned.in_lemma & (_from_the_end(aligned.in_lemma) == 1)
+    after = _from_the_end(aligned.in_form) == 0
+    stem = np.where(aligned.in_lemma, np.where(begins & (begins.cumsum(axis=1) > 1), GAP, "") + lemma, "")
+    return pl.DataFrame(
+        {
+            "stem": _joined(stem),
+            "last": _joined(np.where(last, lemma, "")),
+            "lemma affix": _joined(np.where(aligned.in_lemma, np.where(begins, GAP, ""), lemma)),
+            "form affix": _joined(np.where(aligned.in_form, np.where(begins_in_form, GAP, ""), form)),
+            "suffix": _joined(np.where(after, form, "")),
+            "tags": [";".join(word.tags) for word in read],
+        }
+    )
+
+
+def _beginnings(aligned: Aligned) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Where in each lemma, and where in each form, a stretch of the stem begins."""
+    begins = aligned.in_lemma.copy()
+    begins[:, 1:] &= ~aligned.in_lemma[:, :-1] | (aligned.partner[:, 1:] != aligned.partner[:, :-1] + 1)
+    in_form = np.zeros_like(aligned.in_form)
+    rows, columns = np.nonzero(begins)
+    in_form[rows, aligned.partner[rows, columns]] = True
+    return begins, in_form
+
+
+def _from_the_end(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many places of a row are set, from each to the end."""
+    return mask[:, ::-1].cumsum(axis=1)[:, ::-1]
+
+
+def _strings(names: Sequence[str], numbers: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Clusters by their numbers, of the same shape; none where NONE is."""
+    return np.array([*names, ""], dtype=object)[numbers]
+
+
+def _joined(rows: NDArray[np.object_]) -> list[str]:
+    return ["".join(row) for row in rows.tolist()]
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How much two variables tell about each other.
+
+    Attributes:
+        bits: their empirical mutual information, in bits: that of the shares they were observed with (plug-in).
+        chance: what that is on the average if one of them is permuted, so that nothing is left but small numbers.
+        adjusted: (bits - chance) / (the lesser entropy - chance): 0 for independence, 1 if one determines the other.
+            None where chance alone reaches SATURATED of all there can be, as if nearly every value of one occurs once:
+            then the examples say nothing about dependence, whatever the bits.
+    """
+
+    bits: float
+    chance: float
+    adjusted: float | None
+
+
+def dependence(first: Sequence[str], second: Sequence[str], seed: int = 0) -> Dependence:
+    """The dependence of two variables, observed together (proposition 1).
+
+    The plug-in estimate is far too high where observations are not many more than values: of 100 examples with 100
+    stems, stems determine whatever there is. So read `adjusted`, or `bits` beside `chance`; or ask about the last
+    character of a stem, of which there are few values. The mean of PERMUTATIONS permutations, fixed by `seed`.
+
+    Raises:
+        UserError: there is no observation, or not as many of one as of the other.
+    """
+    if len(first) != len(second) or not len(first):
+        raise UserError(f"dependence of {len(first):,} and {len(second):,} observations: expected as many, and some")
+    one, other = (np.unique(values, return_inverse=True)[1] for values in (first, second))
+    entropies, size = [_entropy(one), _entropy(other)], len(other)
+    bits = max(0.0, sum(entropies) - _entropy(one * size + other))
+    random = np.random.Generator(np.random.Philox(seed))
+    permuted = [_entropy(one * size + random.permutation(other)) for _ in range(PERMUTATIONS)]
+    chance = max(0.0, sum(entropies) - float(np.mean(permuted)))
+    room = min(entropies) - chance
+    return Dependence(bits, chance, (bits - chance) / room if room > (1 - SATURATED) * min(entropies) else None)
+
+
+def _entropy(values: NDArray[np.int64]) -> float:
+    """The entropy, in bits, of the shares of distinct values."""
+    shares = np.unique(values, return_counts=True)[1] / len(values)
+    return float(-(shares * np.log2(shares)).sum())
+
+
+@dataclass(frozen=True)
+class Harmony:
+    """Forms with a vowel out of harmony: `violations` of the `judged` ones."""
+
+    violations: int
+    judged: int
+
+
+def harmony(found: pl.DataFrame, language: str) -> Harmony:
+    """Forms in whose suffix a vowel is front and the last vowel of the stem is back, or the reverse (section 5.1).
+
+    A form is judged if its stem has a front or back vowel and its suffix has one, up to the next blank. Finnish e and i
+    are neutral, and count on neither side. Exceptions that a language makes count as violations: Turkish -ken, -ki,
+    -yor, -leyin, and loans like saat, saatler; Finnish loans, and compounds whose last part has neutral vowels only.
+    So compare with the share in attested words. (The paper's remark 2 speaks of the stem's first vowel; the last one is
+    what decides where they differ.)
+
+    Args:
+        found: as `parts` gives it.
+        language: `turkish` or `finnish`.
+
+    Raises:
+        UserError: the language is another.
+    """
+    if language not in HARMONY:
+        raise UserError(f"vowel harmony of {language!r}: expected {' or '.join(HARMONY)}")
+    front, back = HARMONY[language]
+    last = pl.col("stem").str.extract(f"([{front}{back}])[^{front}{back}]*$")
+    suffix = pl.col("suffix").str.split(BLANK).list.first()
+    has_front, has_back = suffix.str.contains(f"[{front}]"), suffix.str.contains(f"[{back}]")
+    judged = last.is_not_null() & (has_front | has_back)
+    out = judged & pl.when(last.is_in(list(front))).then(has_back).otherwise(has_front)
+    violations, count = found.select(out.sum().alias("violations"), judged.sum().alias("judged")).row(0)
+    return Harmony(int(violations), int(count))
+
+
+def commonest_tags(found: pl.DataFrame) -> tuple[str, float]:
+    """The commonest combination of tags (of several, the first by name) and its share of the examples (figure 6)."""
+    tags, count = found.group_by("tags").len().sort(["len", "tags"], descending=[True, False]).row(0)
+    return str(tags), int(count) / found.height
+
+
+def correlations(samples: Dataset, loss: str, shortest: int = SHORTEST) -> dict[str, float | None]:
+    """Pearson correlations of samples' losses with their edits, stem lengths and form lengths, in clusters (figure 7).
+
+    The paper's edits are the Levenshtein distance of the form from the attested one; ours are the clusters that really
+    changed, which is no less. None where all values are the same.
+
+    Args:
+        samples: a dataset with the column `edits`, as StemCorrupt makes it, and one of losses.
+        loss: the name of that column; its numbers are, for instance, negative log-likelihoods a token.
+
+    Raises:
+        DataError: a column is missing or has gaps, or as `words`.
+    """
+    for column in ("edits", loss):
+        if column not in samples.frame.columns or samples.frame[column].null_count():
+            raise DataError(f"correlations need a number in the column {column!r} for each example")
+    read = words(samples)
+    losses = samples.frame[loss].to_numpy()
+    columns = {
+        "edits": samples.frame["edits"].to_numpy(),
+        "stem length": Aligned.of(read, shortest).in_lemma.sum(axis=1),
+        "form length": np.array([len(word.form) for word in read]),
+    }
+    return {name: _pearson(values, losses) for name, values in columns.items()}
+
+
+def _pearson(first: NDArray[Any], second: NDArray[Any]) -> float | None:
+    if len(first) < 2 or first.std() == 0 or second.std() == 0:
+        return None
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+@dataclass(frozen=True)
+class Stems:
+    """Examples and the first of some augmented ones, together.
+
+    Attributes:
+        augmented: how many augmented ones there are among them.
+        examples: how many there are in all.
+        stemless: how many of them have no stem; the dependences leave them out, as theorem 1 does.
+        stems: how many distinct stems there are.
+        tags, tags_share: the commonest combination of tags, and its share.
+        dependences: of the variables named, both columns of `parts`.
+        harmony: if a language with vowel harmony is named.
+    """
+
+    augmented: int
+    examples: int
+    stemless: int
+    stems: int
+    tags: str
+    tags_share: float
+    dependences: dict[tuple[str, str], Dependence]
+    harmony: Harmony | None
+
+
+def stems(
+    gold: Dataset,
+    augmented: Dataset | None = None,
+    sizes: Sequence[int] = SIZES,
+    shortest: int = SHORTEST,
+    language: str | None = None,
+) -> list[Stems]:
+    """What there is to see as augmented examples are added to attested ones (theorem 1, section 5).
+
+    For each size in `sizes` up to the number of augmented examples, in rising order: the attested examples and so many
+    augmented ones, the first.
+
+    Raises:
+        DataError: there is no attested example, or as `words`.
+        UserError: a size is negative, or as `harmony`.
+    """
+    if not len(gold):
+        raise DataError("stems: found no example, expected some")
+    if min(sizes, default=0) < 0:
+        raise UserError(f"stems: a size of {min(sizes)}: expected 0 or more")
+    most = 0 if augmented is None else len(augmented)
+    wanted = sorted({size for size in sizes if size <= most})
+    everything = gold if augmented is None else gold + Dataset(augmented.frame.head(max(wanted, default=0)))
+    found = parts(everything, shortest)
+    return [_stems(found.head(len(gold) + size), size, language) for size in wanted]
+
+
+def _stems(found: pl.DataFrame, augmented: int, language: str | None) -> Stems:
+    with_stem = found.filter(pl.col("stem") != "")
+    tags, share = commonest_tags(found)
+    pairs = [*PAIRS, *(("last", second) for _, second in PAIRS)] if with_stem.height else []
+    return Stems(
+        augmented=augmented,
+        examples=found.height,
+        stemless=found.height - with_stem.height,
+        stems=with_stem["stem"].n_unique(),
+        tags=tags,
+        tags_share=share,
+        dependences={(a, b): dependence(with_stem[a].to_list(), with_stem[b].to_list()) for a, b in pairs},
+        harmony=None if language is None else harmony(found, language),
+    )

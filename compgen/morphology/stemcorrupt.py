@@ -1,0 +1,319 @@
+"""StemCorrupt: inflections of made-up stems (Samir and Silfverberg 2023, section 2).
+
+The stem that lemma and form share is found by alignment, and some of its characters are replaced by random ones of the
+language's alphabet, the same in lemma and form. What is left, affixes and tags, stays.
+
+Where the paper leaves room, or we leave it:
+
+- Characters are grapheme clusters, and the alignment is ours: see `compgen.morphology.alignment`.
+- The alphabet is that of the training examples given. Hyphens and apostrophes belong to it, as in many orthographies
+  they are letters; the blank does not.
+- Every character of a stem may be replaced. (The program that the paper names leaves the first and the last of a
+  stretch of more than five alone, which the paper does not mention.)
+- The example to corrupt is drawn anew for each sample, each alike, where that program goes through all in turn.
+- Samples are new and distinct, which the paper does not ask for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from compgen.data.examples import SCHEMA, TRAIN, Dataset
+from compgen.data.unimorph import BLANK
+from compgen.errors import DataError, ExhaustedError, UserError
+from compgen.morphology.alignment import SHORTEST, Aligned, Word, words
+
+Numbers = NDArray[np.unsignedinteger[Any]]
+Random = NDArray[np.uint64]
+
+STEMLESS = ("drop", "keep")
+EXTRA = {"gold": pl.Int64, "edits": pl.Int64}
+BLOCK = 4096  # candidates drawn at once: their arrays stay in a processor's cache
+PATIENCE = 32  # blocks without a new example after which to give up
+LOT = 4  # rows hold so many numbers, or a multiple, so that they can be read as 64-bit words, of 16-bit numbers too
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+class StemCorrupt:
+    """An augmenter that replaces characters of the stem, the same in lemma and form.
+
+    Attributes, after `fit`:
+        examples: how many distinct training examples take part.
+        dropped: how many do not, for want of a stem.
+    """
+
+    def __init__(self, theta: float = 0.5, shortest: int = SHORTEST, stemless: str = "drop") -> None:
+        """An augmenter by some options.
+
+        Args:
+            theta: the probability that a character of the stem is replaced. The character drawn may be the same again.
+            shortest: characters of an aligned stretch that counts as part of the stem.
+            stemless: what becomes of examples without a stem: `drop`, or `keep`. Kept, they are drawn like all others,
+                and as nothing in them can be replaced, each is sampled as it is, once at most. So it is not new.
+
+        Raises:
+            UserError: an option is out of range.
+        """
+        if not 0 < theta <= 1:
+            raise UserError(f"StemCorrupt: theta {theta:g}: expected a probability over 0, up to 1")
+        if shortest < 1:
+            raise UserError(f"StemCorrupt: shortest {shortest}: expected 1 character or more")
+        if stemless not in STEMLESS:
+            raise UserError(f"StemCorrupt: no choice {stemless!r} for examples without a stem: expected drop or keep")
+        self.theta, self.shortest, self.stemless = theta, shortest, stemless
+        self.examples = self.dropped = 0
+        self._tables: _Tables | None = None
+
+    def fit(self, dataset: Dataset) -> "StemCorrupt":
+        """Align the distinct examples of inflection in a dataset.
+
+        Raises:
+            DataError: an example is not one of inflection (see `words`), or all are written with one character.
+            ExhaustedError: there is no example, or none has a stem.
+        """
+        first: dict[Word, int] = {}
+        for row, word in enumerate(words(dataset)):
+            first.setdefault(word, row)
+        distinct = sorted(first)  # so that the order of the rows does not matter
+        aligned = Aligned.of(distinct, self.shortest)
+        lengths = aligned.in_lemma.sum(axis=1)
+        if not lengths.any():
+            raise ExhaustedError(
+                f"StemCorrupt can make nothing of these data: in {len(distinct):,} distinct examples no "
+                f"{self.shortest} or more characters of the lemma stand together in the form"
+            )
+        rows = np.array([first[word] for word in distinct])
+        self._tables = _tables(distinct, aligned, self.stemless == "keep", rows)
+        self.examples = len(self._tables.row)
+        self.dropped = len(distinct) - self.examples
+        return self
+
+    def sample(self, count: int, seed: int = 0) -> Dataset:
+        """`count` new, distinct examples, in the split `train`.
+
+        Besides source and target the frame has the columns `gold`, the row in the training data (of its first
+        occurrence there) of the example that was corrupted, and `edits`, how many of its characters really changed.
+
+        Sample i of a seed depends on the distinct training examples, the options and i alone: fewer samples are the
+        first of more. Samples are as new and as distinct as their tokens, source and target together; two that a 64-bit
+        hash cannot tell apart count as the same.
+
+        Raises:
+            UserError: `fit` was not called, or a number is out of range.
+            ExhaustedError: there are not as many, or no new one in a long time; the message says why.
+        """
+        tables = self._tables
+        if tables is None:
+            raise UserError("fit the augmenter to a dataset before sampling from it")
+        if not 0 <= seed < 2**64 or count < 0:
+            raise UserError(f"StemCorrupt: count {count}, seed {seed}: expected 0 or more, and a seed less than 2^64")
+        if not count:
+            return Dataset(pl.DataFrame(schema={**SCHEMA, **EXTRA}))
+        most = tables.most()
+        if count > most:
+            raise ExhaustedError(f"StemCorrupt: {self._these()} give at most {most:,} new ones, fewer than {count:,}")
+        parts: list[_Samples] = []
+        new, idle = np.zeros(0, dtype=np.int64), 0
+        while len(new) < count:
+            if idle >= PATIENCE:
+                raise ExhaustedError(
+                    f"StemCorrupt: found {len(new):,} of {count:,} new examples and no more in {idle * BLOCK:,} draws "
+                    f"from {self._these()}; ask for fewer, or for a higher theta than {self.theta:g}"
+                )
+            # A few more than are missing, as some will not be new.
+            blocks, found = -(-(count - len(new)) * 9 // 8 // BLOCK), len(new)
+            parts += [tables.draw(seed, len(parts) + number, self.theta) for number in range(blocks)]
+            new = _first_of_each(np.concatenate([part.keys for part in parts]), tables.known)
+            idle = 0 if len(new) > found else idle + blocks
+        return tables.dataset(parts, new[:count])
+
+    def _these(self) -> str:
+        assert self._tables is not None
+        lengths = self._tables.length
+        return (
+            f"{self.examples:,} examples with stems of {lengths.min()} to {lengths.max()} characters and an alphabet "
+            f"of {len(self._tables.alphabet):,}"
+        )
+
+
+def _first_of_each(keys: Random, seen: Random) -> NDArray[np.int64]:
+    """Where, in order, each key stands for the first time that is not among the sorted ones in `seen`."""
+    place = np.minimum(np.searchsorted(seen, keys), len(seen) - 1)
+    return np.flatnonzero(pl.Series(keys).is_first_distinct().to_numpy() & (seen[place] != keys))
+
+
+def uniform(random: Random, alphabet: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The characters that replace others: each of the alphabet alike.
+
+    Args:
+        random: a random number below 2^32 for each.
+        alphabet: numbers of clusters. That their count does not divide 2^32 shifts probabilities by less than 2^-32.
+    """
+    drawn: NDArray[np.int64] = alphabet[(random * np.uint64(len(alphabet))) >> _HALF]
+    return drawn
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """A block of samples: tokens of source and target, filled up with the null token, (BLOCK, most of one); and the
+    example that each was made from, how many clusters changed, and a key by which to tell it from others.
+    """
+
+    source: Numbers
+    target: Numbers
+    example: NDArray[np.int64]
+    edits: NDArray[np.int64]
+    keys: Random
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """What samples are made from.
+
+    Attributes:
+        tokens: the tokens by their numbers; the last, the null token, stands for none.
+        pieces: tokens of each cluster and of each tag, filled up with the null token, (clusters and tags, most of one).
+            The last row is that of nothing, which fills up what follows.
+        source, target: clusters and tags of each example that takes part, (examples, most of one).
+        row: its row in the training data.
+        start, length: where its stem begins in the next three, and how long it is.
+        stem, in_source, in_target: clusters of all stems, one stem after another, and their places.
+        alphabet: the clusters to draw from.
+        known: sorted keys of the training examples that samples must differ from.
+    """
+
+    tokens: pl.Series
+    pieces: Numbers
+    source: Numbers
+    target: Numbers
+    row: NDArray[np.int64]
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+    stem: NDArray[np.int64]
+    in_source: NDArray[np.int64]
+    in_target: NDArray[np.int64]
+    alphabet: NDArray[np.int64]
+    known: Random
+
+    def most(self) -> int:
+        """No more samples than this are new and distinct: the ways to fill each stem, but for the one that it has."""
+        size = len(self.alphabet)
+        return sum(size**length - 1 if length else 1 for length in self.length.tolist())
+
+    def draw(self, seed: int, block: int, theta: float) -> _Samples:
+        """The candidates of a block of addresses, which has a stream of random numbers to itself."""
+        stream = np.random.Philox(key=np.array([seed, 0], np.uint64), counter=np.array([0, block, 0, 0], np.uint64))
+        example = ((stream.random_raw(BLOCK) >> _HALF) * np.uint64(len(self.row)) >> _HALF).astype(np.int64)
+        length = self.length[example]
+        # The characters of all their stems, one after another: of which sample each is, and which of `stem`.
+        sample = np.repeat(np.arange(BLOCK), length)
+        character = np.arange(len(sample)) + np.repeat(self.start[example] - np.cumsum(length) + length, length)
+        random = stream.random_raw(len(sample))
+        replaced = np.flatnonzero((random & _LOW) < np.uint64(np.ceil(theta * 2**32)))
+        sample, character = sample[replaced], character[replaced]
+        drawn = uniform(random[replaced] >> _HALF, self.alphabet)
+        edits = np.bincount(sample[drawn != self.stem[character]], minlength=BLOCK)
+        source, target = self.source[example], self.target[example]
+        source[sample, self.in_source[character]] = drawn
+        target[sample, self.in_target[character]] = drawn
+        source, target = _spelled(source, self.pieces), _spelled(target, self.pieces)
+        return _Samples(source, target, example, edits, _keys(source, target))
+
+    def dataset(self, parts: list[_Samples], chosen: NDArray[np.int64]) -> Dataset:
+        """Some samples of the blocks, by number, with the strings of their tokens."""
+        blocks = np.split(chosen, np.searchsorted(chosen, BLOCK * np.arange(1, len(parts))))
+        frames = [self._frame(part, rows % BLOCK) for part, rows in zip(parts, blocks, strict=True)]
+        return Dataset(pl.concat([frame for frame in frames if frame.height]))
+
+    def _frame(self, samples: _Samples, rows: NDArray[np.int64]) -> pl.DataFrame:
+        source, source_length = self._rectangle(samples.source[rows])
+        target, target_length = self._rectangle(samples.target[rows])
+        frame = pl.DataFrame(
+            {"source": source, "target": target, "source length": source_length, "target length": target_length}
+            | {"gold": self.row[samples.example[rows]], "edits": samples.edits[rows]}
+        )
+        lists = [pl.col(side).list.head(f"{side} length") for side in ("source", "target")]
+        return frame.select(*lists, pl.lit(TRAIN).alias("split"), *EXTRA)
+
+    def _rectangle(self, rows: Numbers) -> tuple[pl.Series, NDArray[np.int64]]:
+        """Rows as lists of tokens, all as long as the longest, and how much of each is meant.
+
+        Lists are cut from a rectangle because, made one by one, they take ten times as long.
+        """
+        lengths = np.count_nonzero(rows != self.pieces[-1, 0], axis=1)
+        rows = rows[:, : lengths.max(initial=1)]
+        return self.tokens[rows.ravel()].reshape(rows.shape).arr.to_list(), lengths
+
+
+def _keys(source: Numbers, target: Numbers) -> Random:
+    """A number for each pair of sequences, the same for equal ones and hardly for others, (pairs)."""
+    keys = np.zeros(len(source), dtype=np.uint64)
+    for number, side in enumerate((source, target)):
+        # Several numbers at a time: their bits are mixed and multiplied by a random odd number of their place.
+        lots = side.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        lots ^= lots >> _HALF
+        keys += lots @ (np.random.Philox(key=number).random_raw(lots.shape[1]) | np.uint64(1))
+    return keys
+
+
+def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.int64]) -> _Tables:
+    """The tables of distinct examples that stand in these rows of the training data."""
+    alphabet = np.array([number for number, name in enumerate(aligned.names) if name != BLANK], dtype=np.int64)
+    if len(alphabet) < 2:
+        raise DataError(
+            f"StemCorrupt: lemmas and forms are written with {len(alphabet)} character: expected an alphabet of two or "
+            "more, as otherwise nothing can change"
+        )
+    tags = sorted({tag for word in distinct for tag in word.tags})
+    spellings = [*map(tuple, aligned.names), *((tag,) for tag in tags)]
+    tokens = list(dict.fromkeys(token for spelling in spellings for token in spelling))
+    token, piece = _numbers(tokens), _numbers([*aligned.names, *tags])
+    pieces = _rectangle([[token[name] for name in spelling] for spelling in [*spellings, ()]], len(tokens))
+    source = _rectangle([[piece[name] for name in (*word.lemma, *word.tags)] for word in distinct], len(piece), LOT)
+    target = _rectangle([[piece[name] for name in word.form] for word in distinct], len(piece), LOT)
+
+    keys = _keys(_spelled(source, pieces), _spelled(target, pieces))
+    part = aligned.in_lemma.any(axis=1) | keep
+    length = aligned.in_lemma[part].sum(axis=1)
+    words, in_source = np.nonzero(aligned.in_lemma[part])
+    return _Tables(
+        tokens=pl.Series([*tokens, ""]),
+        pieces=pieces,
+        source=source[part],
+        target=target[part],
+        row=row[part],
+        start=np.cumsum(length) - length,
+        length=length,
+        stem=aligned.lemma[part][words, in_source],
+        in_source=in_source,
+        in_target=aligned.partner[part][words, in_source],
+        alphabet=alphabet,
+        # Those without a stem that are kept can only be sampled as they are.
+        known=np.unique(keys[~part | aligned.in_lemma.any(axis=1)]),
+    )
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _rectangle(rows: list[list[int]], fill: int, lot: int = 1) -> Numbers:
+    """Rows of numbers up to `fill`, filled up with it to the longest, and on to a multiple of `lot`."""
+    width = -(-max(map(len, rows)) // lot) * lot
+    return np.array([row + [fill] * (width - len(row)) for row in rows], dtype=np.uint16 if fill < 2**16 else np.uint32)
+
+
+def _spelled(rows: Numbers, pieces: Numbers) -> Numbers:
+    """Clusters and tags as tokens, (rows, most clusters times most tokens of one), null tokens behind all others."""
+    if pieces.shape[1] == 1:
+        return rows  # tokens are numbered in the order of what they spell
+    tokens = pieces[rows].reshape(len(rows), -1)
+    null = pieces[-1, 0]
+    there = tokens != null
+    spelled = np.full_like(tokens, null)
+    spelled[np.arange(tokens.shape[1]) < there.sum(axis=1)[:, None]] = tokens[there]
+    return spelled
