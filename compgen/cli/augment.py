@@ -266,6 +266,16 @@ def stemcorrupt(
         str,
         typer.Option("--stemless", help="Examples without a stem: drop, or keep them among the samples as they are."),
     ] = "drop",
+    candidates: Annotated[
+        int,
+        typer.Option(
+            "--candidates",
+            min=1,
+            metavar="K",
+            help="Make K times as many and keep what character n-gram models of DATA find probable: stems the language "
+            "could have, in harmony with their affixes. Needs KenLM (compgen lm install).",
+        ),
+    ] = 1,
     split: LearnOption = "train",
     seed: SeedOption = 0,
     format: FormatOption = None,
@@ -277,21 +287,29 @@ def stemcorrupt(
     Example: compgen augment stemcorrupt sigmorphon/turkish --split train-low -n 10000 -o more.tsv
     """
     from compgen.data.formats import write_dataset
+    from compgen.morphology.phonotactics import PhonotacticStemCorrupt
     from compgen.morphology.stemcorrupt import StemCorrupt
 
     format = _format(out, format)
-    augmenter = StemCorrupt(theta, shortest, stemless)
+    corrupt = StemCorrupt(theta, shortest, stemless)
+    augmenter = corrupt if candidates == 1 else PhonotacticStemCorrupt(corrupt, candidates)
     began = time.monotonic()
     samples = augmenter.fit(_load(data, split)).sample(count, seed)
     write_dataset(samples, out, format)
     console().print(
-        f"{len(samples):,} examples of {samples.frame['gold'].n_unique():,} training examples; {augmenter.dropped:,} "
+        f"{len(samples):,} examples of {samples.frame['gold'].n_unique():,} training examples; {corrupt.dropped:,} "
         f"dropped for want of a stem; {time.monotonic() - began:.1f} s",
         highlight=False,
         soft_wrap=True,
     )
     source = str(Path(data).absolute()) if Path(data).exists() else data
-    options = {"theta": theta, "shortest": shortest, "stemless": stemless, "dropped": augmenter.dropped}
+    options = {
+        "theta": theta,
+        "shortest": shortest,
+        "stemless": stemless,
+        "dropped": corrupt.dropped,
+        "candidates": candidates,
+    }
     _record(out, {"data": source, "split": split, "n": count, "seed": seed, "format": format} | options)
 
 
