@@ -6,10 +6,10 @@ language's alphabet, the same in lemma and form. What is left, affixes and tags,
 Where the paper leaves room, or we leave it:
 
 - Characters are grapheme clusters, and the alignment is ours: see `compgen.morphology.alignment`.
-- The alphabet is that of the training examples given. Hyphens and apostrophes belong to it, as in many orthographies
-  they are letters; the blank does not.
-- Every character of a stem may be replaced. (The program that the paper names leaves the first and the last of a
-  stretch of more than five alone, which the paper does not mention.)
+- The alphabet is that of the training examples given (Anastasopoulos and Neubig's program, from which the paper's figure
+  2 is, adds that of the development set). Hyphens and apostrophes belong to it, as in many orthographies they are
+  letters; the blank does not.
+- Every character of a stem may be replaced, where that program leaves the first and the last of a long stretch alone.
 - The example to corrupt is drawn anew for each sample, each alike, where that program goes through all in turn.
 - Samples are new and distinct, which the paper does not ask for.
 """
@@ -140,10 +140,10 @@ class StemCorrupt:
         )
 
 
-def _first_of_each(keys: Random, seen: Random) -> NDArray[np.int64]:
-    """Where, in order, each key stands for the first time that is not among the sorted ones in `seen`."""
-    place = np.minimum(np.searchsorted(seen, keys), len(seen) - 1)
-    return np.flatnonzero(pl.Series(keys).is_first_distinct().to_numpy() & (seen[place] != keys))
+def _first_of_each(keys: Random, known: Random) -> NDArray[np.int64]:
+    """Where, in order, each key stands for the first time that is not a known one."""
+    first = pl.Series(np.concatenate([known, keys])).is_first_distinct().to_numpy()
+    return np.flatnonzero(first[len(known) :])
 
 
 def uniform(random: Random, alphabet: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -183,7 +183,7 @@ class _Tables:
         start, length: where its stem begins in the next three, and how long it is.
         stem, in_source, in_target: clusters of all stems, one stem after another, and their places.
         alphabet: the clusters to draw from.
-        known: sorted keys of the training examples that samples must differ from.
+        known: keys of the training examples that samples must differ from.
     """
 
     tokens: pl.Series
@@ -293,7 +293,7 @@ def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.
         in_target=aligned.partner[part][words, in_source],
         alphabet=alphabet,
         # Those without a stem that are kept can only be sampled as they are.
-        known=np.unique(keys[~part | aligned.in_lemma.any(axis=1)]),
+        known=keys[~part | aligned.in_lemma.any(axis=1)],
     )
 
 
