@@ -159,8 +159,13 @@ def uniform(random: Random, alphabet: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _Samples:
-    """A block of samples: tokens of source and target, filled up with 0, (BLOCK, most of one); and the
-    example that each was made from, how many clusters changed, and a key by which to tell it from others.
+    """A block of samples, new or not.
+
+    Attributes:
+        source, target: their tokens by number, filled up with 0, (BLOCK, most of one).
+        example: the number of the example that each was made from.
+        edits: how many of its clusters changed.
+        keys: a number for each that equal ones have in common, and hardly any others.
     """
 
     source: Numbers
