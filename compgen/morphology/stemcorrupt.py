@@ -6,10 +6,10 @@ language's alphabet, the same in lemma and form. What is left, affixes and tags,
 Where the paper leaves room, or we leave it:
 
 - Characters are grapheme clusters, and the alignment is ours: see `compgen.morphology.alignment`.
-- The alphabet is that of the training examples given. Hyphens and apostrophes belong to it, as in many orthographies
-  they are letters; the blank does not.
-- Every character of a stem may be replaced. (The program that the paper names leaves the first and the last of a
-  stretch of more than five alone, which the paper does not mention.)
+- The alphabet is that of the training examples given, where the program of Anastasopoulos and Neubig, whose figure the
+  paper shows, adds that of the development set. Hyphens and apostrophes belong to it, as in many orthographies they are
+  letters; the blank does not.
+- Every character of a stem may be replaced, where that program leaves the first and the last of a long stretch alone.
 - The example to corrupt is drawn anew for each sample, each alike, where that program goes through all in turn.
 - Samples are new and distinct, which the paper does not ask for.
 """
@@ -140,10 +140,10 @@ class StemCorrupt:
         )
 
 
-def _first_of_each(keys: Random, seen: Random) -> NDArray[np.int64]:
-    """Where, in order, each key stands for the first time that is not among the sorted ones in `seen`."""
-    place = np.minimum(np.searchsorted(seen, keys), len(seen) - 1)
-    return np.flatnonzero(pl.Series(keys).is_first_distinct().to_numpy() & (seen[place] != keys))
+def _first_of_each(keys: Random, known: Random) -> NDArray[np.int64]:
+    """Where, in order, each key stands for the first time that is not a known one."""
+    first = pl.Series(np.concatenate([known, keys])).is_first_distinct().to_numpy()
+    return np.flatnonzero(first[len(known) :])
 
 
 def uniform(random: Random, alphabet: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -159,8 +159,13 @@ def uniform(random: Random, alphabet: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _Samples:
-    """A block of samples: tokens of source and target, filled up with the null token, (BLOCK, most of one); and the
-    example that each was made from, how many clusters changed, and a key by which to tell it from others.
+    """A block of samples, new or not.
+
+    Attributes:
+        source, target: their tokens by number, filled up with 0, (BLOCK, most of one).
+        example: the number of the example that each was made from.
+        edits: how many of its clusters changed.
+        keys: a number for each that equal ones have in common, and hardly any others.
     """
 
     source: Numbers
@@ -175,15 +180,15 @@ class _Tables:
     """What samples are made from.
 
     Attributes:
-        tokens: the tokens by their numbers; the last, the null token, stands for none.
-        pieces: tokens of each cluster and of each tag, filled up with the null token, (clusters and tags, most of one).
-            The last row is that of nothing, which fills up what follows.
+        tokens: the tokens by their numbers, from 1 on.
+        pieces: tokens of each cluster and of each tag, which have numbers from 1 on, too, (1 + clusters and tags, most
+            of one). Here and in source and target 0 fills up rows, and stands for nothing.
         source, target: clusters and tags of each example that takes part, (examples, most of one).
         row: its row in the training data.
         start, length: where its stem begins in the next three, and how long it is.
         stem, in_source, in_target: clusters of all stems, one stem after another, and their places.
         alphabet: the clusters to draw from.
-        known: sorted keys of the training examples that samples must differ from.
+        known: keys of the training examples that samples must differ from.
     """
 
     tokens: pl.Series
@@ -244,7 +249,7 @@ class _Tables:
 
         Lists are cut from a rectangle because, made one by one, they take ten times as long.
         """
-        lengths = np.count_nonzero(rows != self.pieces[-1, 0], axis=1)
+        lengths = np.count_nonzero(rows, axis=1)
         rows = rows[:, : lengths.max(initial=1)]
         return self.tokens[rows.ravel()].reshape(rows.shape).arr.to_list(), lengths
 
@@ -262,7 +267,7 @@ def _keys(source: Numbers, target: Numbers) -> Random:
 
 def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.int64]) -> _Tables:
     """The tables of distinct examples that stand in these rows of the training data."""
-    alphabet = np.array([number for number, name in enumerate(aligned.names) if name != BLANK], dtype=np.int64)
+    alphabet = np.array([number for number, name in enumerate(aligned.names, start=1) if name != BLANK])
     if len(alphabet) < 2:
         raise DataError(
             f"StemCorrupt: lemmas and forms are written with {len(alphabet)} character: expected an alphabet of two or "
@@ -272,48 +277,48 @@ def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.
     spellings = [*map(tuple, aligned.names), *((tag,) for tag in tags)]
     tokens = list(dict.fromkeys(token for spelling in spellings for token in spelling))
     token, piece = _numbers(tokens), _numbers([*aligned.names, *tags])
-    pieces = _rectangle([[token[name] for name in spelling] for spelling in [*spellings, ()]], len(tokens))
-    source = _rectangle([[piece[name] for name in (*word.lemma, *word.tags)] for word in distinct], len(piece), LOT)
-    target = _rectangle([[piece[name] for name in word.form] for word in distinct], len(piece), LOT)
-
+    pieces = _rectangle([[], *([token[name] for name in spelling] for spelling in spellings)])
+    source = _rectangle([[piece[name] for name in (*word.lemma, *word.tags)] for word in distinct], LOT)
+    target = _rectangle([[piece[name] for name in word.form] for word in distinct], LOT)
     keys = _keys(_spelled(source, pieces), _spelled(target, pieces))
     part = aligned.in_lemma.any(axis=1) | keep
     length = aligned.in_lemma[part].sum(axis=1)
     words, in_source = np.nonzero(aligned.in_lemma[part])
     return _Tables(
-        tokens=pl.Series([*tokens, ""]),
+        tokens=pl.Series(["", *tokens]),
         pieces=pieces,
         source=source[part],
         target=target[part],
         row=row[part],
         start=np.cumsum(length) - length,
         length=length,
-        stem=aligned.lemma[part][words, in_source],
+        stem=aligned.lemma[part][words, in_source] + 1,
         in_source=in_source,
         in_target=aligned.partner[part][words, in_source],
         alphabet=alphabet,
         # Those without a stem that are kept can only be sampled as they are.
-        known=np.unique(keys[~part | aligned.in_lemma.any(axis=1)]),
+        known=keys[~part | aligned.in_lemma.any(axis=1)],
     )
 
 
 def _numbers(names: Sequence[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names)}
+    """From 1 on: 0 fills up rows, wherever the program counts tokens or clusters here."""
+    return {name: number for number, name in enumerate(names, start=1)}
 
 
-def _rectangle(rows: list[list[int]], fill: int, lot: int = 1) -> Numbers:
-    """Rows of numbers up to `fill`, filled up with it to the longest, and on to a multiple of `lot`."""
+def _rectangle(rows: list[list[int]], lot: int = 1) -> Numbers:
+    """Rows of numbers, filled up with 0 to the longest, and on to a multiple of `lot`."""
     width = -(-max(map(len, rows)) // lot) * lot
-    return np.array([row + [fill] * (width - len(row)) for row in rows], dtype=np.uint16 if fill < 2**16 else np.uint32)
+    found = np.array([row + [0] * (width - len(row)) for row in rows])
+    return found.astype(np.uint16 if found.max() < 2**16 else np.uint32)
 
 
 def _spelled(rows: Numbers, pieces: Numbers) -> Numbers:
-    """Clusters and tags as tokens, (rows, most clusters times most tokens of one), null tokens behind all others."""
+    """Clusters and tags as tokens, (rows, most tokens), filled up with 0 like them."""
     if pieces.shape[1] == 1:
         return rows  # tokens are numbered in the order of what they spell
-    tokens = pieces[rows].reshape(len(rows), -1)
-    null = pieces[-1, 0]
-    there = tokens != null
-    spelled = np.full_like(tokens, null)
-    spelled[np.arange(tokens.shape[1]) < there.sum(axis=1)[:, None]] = tokens[there]
+    tokens = pieces[rows[rows != 0]]
+    lengths = np.count_nonzero(pieces, axis=1)[rows].sum(axis=1)
+    spelled = np.zeros((len(rows), -(-lengths.max() // LOT) * LOT), dtype=pieces.dtype)
+    spelled[np.arange(spelled.shape[1]) < lengths[:, None]] = tokens[tokens != 0]
     return spelled

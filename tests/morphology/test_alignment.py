@@ -108,6 +108,13 @@ def test_many_pairs_are_aligned_in_parts(monkeypatch):
     assert align(lemmas[:0], forms[:0]).shape == (0, 2)
 
 
+def test_long_words_are_aligned_like_short_ones():
+    lemma = tuple(np.random.default_rng(0).choice(list("abc"), 600).tolist())
+    form = lemma[:300] + lemma[310:]
+    (partner,) = align(numbers([lemma]), numbers([form])).tolist()
+    assert edits_and_stretches(lemma, form, partner) == (10, 2, -590)
+
+
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
