@@ -184,7 +184,7 @@ def stems(
     shortest: Annotated[
         int,
         typer.Option(
-            "--shortest", min=1, help="Characters of a stretch of lemma and form that counts as their stem's."
+            "--shortest", min=1, help="Characters (code points) of a stretch of lemma and form that counts as stem."
         ),
     ] = 3,
     language: Annotated[

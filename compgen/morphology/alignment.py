@@ -19,7 +19,7 @@ from compgen.errors import DataError, UserError
 
 Ints = NDArray[np.int64]
 
-SHORTEST = 3  # clusters of a stretch that counts as part of a stem
+SHORTEST = 3  # code points of a stretch that counts as part of a stem
 NONE = -1  # pads rows, and stands where no cluster is aligned
 _CELLS = 2**22  # of the tables of one alignment
 _CLUSTER = regex.compile(r"\X")
@@ -83,7 +83,9 @@ class Aligned:
 
     @classmethod
     def of(cls, words: Sequence[Word], shortest: int = SHORTEST) -> "Aligned":
-        """The words with their stems: aligned equal stretches of `shortest` clusters or more.
+        """The words with their stems: aligned equal stretches of `shortest` code points or more, in whole clusters.
+
+        Lengths are in code points, as the paper's must be: a Bengali word of six code points may have three clusters.
 
         A blank ends a stretch and belongs to none, so that words of a phrase are never run together.
 
@@ -91,13 +93,14 @@ class Aligned:
             UserError: `shortest` is less than 1.
         """
         if shortest < 1:
-            raise UserError(f"the shortest stretch of a stem: found {shortest}, expected 1 cluster or more")
+            raise UserError(f"the shortest stretch of a stem: found {shortest}, expected 1 code point or more")
         names = tuple(sorted({cluster for word in words for cluster in (*word.lemma, *word.form)}))
         numbers = {name: number for number, name in enumerate(names)}
         lemma, form = (_padded([[numbers[name] for name in word[side]] for word in words]) for side in (0, 1))
         partner = align(lemma, form)
         partner[lemma == numbers.get(BLANK, NONE)] = NONE
-        partner[~_in_stretches(partner, shortest)] = NONE
+        points = np.array([len(name) for name in names] + [0])[lemma]  # the last is NONE's
+        partner[~_in_stretches(partner, points, shortest)] = NONE
         return cls(names, lemma, form, partner)
 
     @property
@@ -187,13 +190,13 @@ def _costs(lemmas: Ints, forms: Ints, stretch: int, edit: int) -> tuple[Ints, In
     return matched, other
 
 
-def _in_stretches(partner: Ints, shortest: int) -> NDArray[np.bool_]:
-    """Which places belong to a stretch, on neither side interrupted, of `shortest` or more."""
+def _in_stretches(partner: Ints, points: Ints, shortest: int) -> NDArray[np.bool_]:
+    """Which places belong to a stretch, on neither side interrupted, of `shortest` code points or more."""
     matched = partner != NONE
     goes_on = np.zeros_like(matched)
     goes_on[:, 1:] = matched[:, :-1] & matched[:, 1:] & (partner[:, 1:] == partner[:, :-1] + 1)
     stretch = np.cumsum(matched & ~goes_on).reshape(matched.shape)
-    lengths = np.bincount(stretch[matched], minlength=stretch.max(initial=0) + 1)
+    lengths = np.bincount(stretch[matched], points[matched], minlength=stretch.max(initial=0) + 1)
     long: NDArray[np.bool_] = matched & (lengths[stretch] >= shortest)
     return long
 

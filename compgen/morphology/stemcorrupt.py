@@ -51,7 +51,7 @@ class StemCorrupt:
 
         Args:
             theta: the probability that a character of the stem is replaced. The character drawn may be the same again.
-            shortest: characters of an aligned stretch that counts as part of the stem.
+            shortest: code points of an aligned stretch that counts as part of the stem.
             stemless: what becomes of examples without a stem: `drop`, or `keep`. Kept, they are drawn like all others,
                 and as nothing in them can be replaced, each is sampled as it is, once at most. So it is not new.
 

@@ -34,7 +34,9 @@ def test_a_letter_and_its_marks_are_one():
     assert shown("yidlą́", "joodlą́ą́ʼ") == ("yi[d][l][ą́]", "joo[d][l][ą́]ą́ʼ")
     # Code points in common would be dlą, which leaves an accent behind.
     assert shown("yidlą́", "joodlą") == ("yidlą́", "joodlą")
-    assert shown("কাটানো", "কাটাল", 2) == ("[কা][টা]নো", "[কা][টা]ল")
+    # Two letters with their signs are four code points, which is what the length of a stretch counts.
+    assert shown("কাটানো", "কাটাল", 4) == ("[কা][টা]নো", "[কা][টা]ল")
+    assert shown("কাটানো", "কাটাল", 5) == ("কাটানো", "কাটাল")
 
 
 def test_of_equally_short_alignments_few_and_long_stretches_then_late_gaps():
@@ -131,5 +133,5 @@ def test_what_is_no_inflection_is_refused(pair, message):
 
 
 def test_a_stretch_has_a_length():
-    with pytest.raises(UserError, match="found 0, expected 1 cluster or more"):
+    with pytest.raises(UserError, match="found 0, expected 1 code point or more"):
         Aligned.of([Word(("a",), ("a",), ("V",))], 0)
