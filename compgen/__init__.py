@@ -22,8 +22,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Dataset": "compgen.data.examples",
     "load_dataset": "compgen.api",
-    "Generator": "compgen.api",
-    "Predictor": "compgen.api",
+    "Generator": "compgen.generator",
+    "Predictor": "compgen.predictor",
     "Recombination": "compgen.api",
     "train_generator": "compgen.api",
     "train_predictor": "compgen.api",
