@@ -107,12 +107,11 @@ class Grammar:
         Raises:
             DataError: a line is no rule; the message names it.
         """
-        written = [(f"{name}, line {number}", line) for number, line in enumerate(lines, 1) if line.strip()]
-        sides = [(place, *_cut(place, line)) for place, line in written]
-        alphabet = Alphabet(
-            token for _, *both in sides for side in both for token in side if not _NAME.fullmatch(token)
-        )
-        return cls.of(alphabet, [_checked(place, *both, alphabet) for place, *both in sides])
+        places = {f"{name}, line {number}": line for number, line in enumerate(lines, 1) if line.strip()}
+        sides = {place: _cut(place, line) for place, line in places.items()}
+        tokens = {token for both in sides.values() for side in both for token in side}
+        alphabet = Alphabet(token for token in tokens if not _NAME.fullmatch(token))
+        return cls.of(alphabet, [_checked(place, *both, alphabet=alphabet) for place, both in sides.items()])
 
     @classmethod
     def read(cls, path: str | Path) -> "Grammar":
