@@ -7,11 +7,13 @@ if the source's terminals are where they should be and each nonterminal stands f
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from compgen.grammar.rules import MOST, NONTERMINAL, Rule, is_nonterminal, nonterminals
+
+Cell = TypeVar("Cell", bound=Collection[object])
 
 
 class Pattern(NamedTuple):
@@ -34,26 +36,30 @@ class Pattern(NamedTuple):
         head, *separators, tail = NONTERMINAL.split(side)
         return cls(head, tuple(separators), tail, len(side))
 
-    def cuts(self, span: str) -> Iterable[tuple[str, ...]]:
-        """All that the nonterminals can stand for, in order, so that the pattern is the whole span."""
+    def cuts(self, span: str, cell: Callable[[str], Cell]) -> Iterable[tuple[Cell, ...]]:
+        """The cells of what the nonterminals can stand for, in order, so that the pattern is the whole span.
+
+        There is one tuple for each way to do so in which no cell is empty.
+        """
         if len(span) < self.least or not span.startswith(self.head) or not span.endswith(self.tail):
             return ()
-        body = span[len(self.head) : len(span) - len(self.tail)]
-        return _cuts(body, self.separators) if self.separators else ((body,),)
+        return _cuts(span[len(self.head) : len(span) - len(self.tail)], self.separators, cell)
 
 
-def _cuts(body: str, separators: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The ways to cut a body into non-empty parts with the separators between them."""
+def _cuts(body: str, separators: Sequence[str], cell: Callable[[str], Cell]) -> Iterator[tuple[Cell, ...]]:
+    """The ways to cut a body into parts, whose cells are not empty, with the separators between them."""
     if not separators:
-        yield (body,)
+        if only := cell(body):
+            yield (only,)
         return
     separator, rest = separators[0], separators[1:]
     # Behind the separator there is a token for each nonterminal left, and the separators between these.
     last = len(body) - sum(map(len, rest)) - len(rest) - 1
     at = body.find(separator, 1, last)
     while at > 0:
-        for others in _cuts(body[at + len(separator) :], rest):
-            yield body[:at], *others
+        if first := cell(body[:at]):
+            for others in _cuts(body[at + len(separator) :], rest, cell):
+                yield first, *others
         at = body.find(separator, at + 1, last)
 
 
@@ -105,8 +111,11 @@ class Occurrences:
 
     def of(self, pattern: str, among: int) -> int:
         """Which sequences among some a pattern occurs in."""
-        for token in set(NONTERMINAL.sub("", pattern)):
-            among &= self._holders.get(token, 0)
+        for token in pattern:
+            if not among:
+                return 0
+            if not is_nonterminal(token):
+                among &= self._holders.get(token, 0)
         if len(pattern) == 1 and not is_nonterminal(pattern):
             return among
         return sum(1 << number for number in bits(among) if occurs(pattern, self._sequences[number]))
@@ -127,19 +136,16 @@ class _Open(NamedTuple):
     Attributes:
         rule: the rule.
         pattern: of its source.
-        runs: the runs of terminals in its target.
         target: its target as a format string.
     """
 
     rule: Rule
     pattern: Pattern
-    runs: tuple[str, ...]
     target: str
 
     @classmethod
     def of(cls, rule: Rule) -> "_Open":
-        runs = tuple(filter(None, NONTERMINAL.split(rule.target)))
-        return cls(rule, Pattern.of(rule.source), runs, rule.target.translate(_FIELDS))
+        return cls(rule, Pattern.of(rule.source), rule.target.translate(_FIELDS))
 
 
 _opened = functools.lru_cache(1 << 16)(_Open.of)
@@ -183,9 +189,13 @@ class Parser:
         return goal.target in _Chart(self, goal, without=goal).targets(goal.source)
 
     def usable(self, goal: Rule) -> list[_Open]:
-        """The rules with nonterminals whose source and target have no terminals that the goal does not have."""
-        found = [one for token in {"", *goal.source} for one in self._by_token.get(token, ())]
-        return [one for one in found if all(run in goal.target for run in one.runs)]
+        """The rules with nonterminals that can take part in a derivation of the goal."""
+        return [
+            one
+            for token in {"", *goal.source}
+            for one in self._by_token.get(token, ())
+            if occurs(one.rule.source, goal.source) and occurs(one.rule.target, goal.target)
+        ]
 
 
 class _Chart:
@@ -217,18 +227,9 @@ class _Chart:
         found = {target for target in self._parser.closed.get(span, ()) if target in goal}
         if self._without is not None and span == self._without.source:
             found.discard(self._without.target)
-        for _, pattern, _, target in self._open:
-            for children in pattern.cuts(span):
-                choices = []
-                for child in children:
-                    choice = self._cells.get(child) or self.targets(child)
-                    if not choice:
-                        break
-                    choices.append(choice)
-                else:
-                    found.update(
-                        [made for arguments in product(*choices) if (made := target.format(*arguments)) in goal]
-                    )
+        for _, pattern, target in self._open:
+            for cells in pattern.cuts(span, self.targets):
+                found.update([made for below in product(*cells) if (made := target.format(*below)) in goal])
         return found
 
     def _stack(self, span: str, found: set[str]) -> None:

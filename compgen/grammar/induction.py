@@ -6,8 +6,9 @@ are looked at with the same grammar in mind, and what is decided for each is don
 among workers by rules, and the outcome depends on nothing but the examples.
 """
 
+import functools
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from compgen.data.examples import Dataset
@@ -17,6 +18,8 @@ from compgen.grammar.objective import Objective
 from compgen.grammar.rules import Alphabet, Grammar, Rule, examples
 from compgen.grammar.targets import TargetGrammar
 from compgen.grammar.unify import Partners, Unification
+
+Key = tuple[tuple[str, ...], tuple[str, ...]]
 
 _MOST_REMOVED = 10  # besides the rule that a new rule is made for, what else it lets go is sought among so many
 
@@ -157,12 +160,13 @@ class Induction:
         self, alphabet: Alphabet, seeds: Iterable[Rule], options: Options, targets: TargetGrammar | None = None
     ) -> None:
         """With seed rules, which stay, and perhaps a target grammar that new rules must keep to."""
-        self._alphabet, self._options, self._unification = alphabet, options, options.unification
+        self._options, self._unification = options, options.unification
+        self._key = functools.cache(alphabet.key)
         self.seeds = frozenset(seeds)
         self.grammar: set[Rule] = set()
         self._objective = Objective(options.terminal_size, options.source_given_target, options.target_given_source)
         self._checker = None if targets is None else targets.checker(alphabet)
-        self._catalog = _Catalog(alphabet)
+        self._catalog = _Catalog(self._key)
         self._new: set[Rule] = set()  # since the last step
         self._pairs: dict[Rule, list[tuple[Rule, Rule]]] = {}  # of a rule not derived by others: partner and new rule
         self._unified: dict[tuple[Rule, Rule], set[Rule]] = {}
@@ -228,7 +232,7 @@ class Induction:
         for new in self._candidates(rule):
             removed = self._removed_by(new) | {rule}
             found.append((sum(map(size, removed)) - size(new), removed, new))
-        return sorted(found, key=lambda one: (-one[0], self._alphabet.key(one[2])))
+        return sorted(found, key=lambda one: (-one[0], self._key(one[2])))
 
     def _candidates(self, rule: Rule) -> set[Rule]:
         """All rules with which, and one other of the grammar, a rule can be derived."""
@@ -245,7 +249,8 @@ class Induction:
     def _removed_by(self, new: Rule) -> frozenset[Rule]:
         """Rules that can be derived with a new rule and one of the grammar.
 
-        They are sought among the shortest rules that the new one occurs in; of equally short ones the reference takes any.
+        They are sought among the shortest rules that the new one occurs in. Of equally short ones the reference takes
+        any, which now and then matters; here those go first whose target does, which gives the clean grammar for SCAN.
         """
         found = self._removable.get(new)
         if found is None:
@@ -266,13 +271,13 @@ class Induction:
 class _Catalog:
     """Rules by numbers, in the order in which they came into the grammar; sets are bits of an int."""
 
-    def __init__(self, alphabet: Alphabet) -> None:
-        self._alphabet = alphabet
+    def __init__(self, key: Callable[[Rule], Key]) -> None:
+        """With what says the order of rules."""
+        self._key = key
         self._rules: list[Rule] = []
         self._numbers: dict[Rule, int] = {}
         self._present = 0
         self._sources, self._targets = Occurrences(), Occurrences()
-        self._order: dict[int, tuple[int, object]] = {}
         self._holders: dict[Rule, tuple[int, int]] = {}
 
     def add(self, rules: Iterable[Rule]) -> None:
@@ -306,15 +311,10 @@ class _Catalog:
         return known & self._present
 
     def shortest(self, numbers: int, count: int) -> list[Rule]:
-        """Of some rules those of fewest tokens, and, of equally many, those first in order."""
-        some = [*bits(numbers)]
-        if len(some) > count:
-            some = heapq.nsmallest(count, some, key=self._key)
-        return [self._rules[number] for number in some]
+        """Of some rules those of fewest tokens, and, of equally many, those first in order, by their targets."""
+        some = self.rules(numbers)
+        return some if len(some) <= count else heapq.nsmallest(count, some, key=self._target_first)
 
-    def _key(self, number: int) -> tuple[int, object]:
-        found = self._order.get(number)
-        if found is None:
-            rule = self._rules[number]
-            found = self._order[number] = rule.length, self._alphabet.key(rule)
-        return found
+    def _target_first(self, rule: Rule) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+        source, target = self._key(rule)
+        return rule.length, target, source

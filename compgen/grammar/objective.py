@@ -18,17 +18,18 @@ class Objective:
         """With what a terminal counts, where a nonterminal counts 1, and with the weights of the two predictions."""
         self._terminal_size = terminal_size
         self._source_given_target, self._target_given_source = source_given_target, target_given_source
-        self._count = 0
+        self._examples = 0
         self._sources, self._targets = Occurrences(), Occurrences()
         self._sizes: dict[Rule, float] = {}
         self._penalties: dict[Rule, float] = {}
+        self._counts: dict[Rule, tuple[int, int, int, int]] = {}  # of how many examples, and of these
 
     def add_examples(self, rules: Iterable[Rule]) -> None:
         """Count in more examples."""
         for rule in rules:
             self._sources.add(rule.source)
             self._targets.add(rule.target)
-            self._count += 1
+            self._examples += 1
         self._penalties.clear()
 
     def size(self, rule: Rule) -> float:
@@ -51,14 +52,19 @@ class Objective:
         return found
 
     def _penalty(self, rule: Rule) -> float:
-        everywhere = (1 << self._count) - 1
-        sources = self._sources.of(rule.source, everywhere)
-        # How often the target occurs without the source matters only to what is predicted from it.
-        targets = self._targets.of(rule.target, everywhere if self._source_given_target else sources)
-        both = (sources & targets).bit_count()
+        sources, targets, both = self._count(rule)
         if not both:
             return 0.0
-        surprise = self._target_given_source * log2(sources.bit_count() / both)
-        if self._source_given_target:
-            surprise += self._source_given_target * log2(targets.bit_count() / both)
-        return surprise
+        return self._target_given_source * log2(sources / both) + self._source_given_target * log2(targets / both)
+
+    def _count(self, rule: Rule) -> tuple[int, int, int]:
+        """In how many examples the source occurs, the target, and both. None is looked at twice."""
+        seen, source, target, both = self._counts.get(rule, (0, 0, 0, 0))
+        later = (1 << self._examples) - (1 << seen)
+        sources = self._sources.of(rule.source, later)
+        # How often a target occurs without the source matters only where the source is predicted.
+        targets = self._targets.of(rule.target, later if self._source_given_target else sources)
+        source, target = source + sources.bit_count(), target + targets.bit_count()
+        both += (sources & targets).bit_count()
+        self._counts[rule] = self._examples, source, target, both
+        return source, target, both

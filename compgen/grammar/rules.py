@@ -47,6 +47,8 @@ class Alphabet:
         if len(self.tokens) > _TOKENS:
             raise DataError(f"found {len(self.tokens):,} different tokens, expected at most {_TOKENS:,}")
         self._letters = {token: chr(_FIRST + number) for number, token in enumerate(self.tokens)}
+        names = {chr(number): f"{PREFIX}{number}" for number in range(1, MOST + 1)}
+        self._tokens = names | {letter: token for token, letter in self._letters.items()}
 
     def encode(self, tokens: Iterable[str]) -> str:
         """The letters of tokens of data. A token that is not in the alphabet becomes UNKNOWN, which no rule derives."""
@@ -54,10 +56,7 @@ class Alphabet:
 
     def decode(self, letters: str) -> tuple[str, ...]:
         """The tokens that letters stand for; nonterminals as they are written."""
-        return tuple(
-            f"{PREFIX}{ord(letter)}" if is_nonterminal(letter) else self.tokens[ord(letter) - _FIRST]
-            for letter in letters
-        )
+        return tuple([self._tokens[letter] for letter in letters])
 
     def key(self, rule: "Rule") -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What rules are ordered by: their tokens, those of the source first."""

@@ -89,7 +89,9 @@ class Checker:
         self.names = sorted({rule.name for rule in grammar.rules})
         self._closed: defaultdict[str, list[str]] = defaultdict(list)
         self._units: defaultdict[str, list[str]] = defaultdict(list)
-        self._open: defaultdict[str, list[tuple[str, list[str], Pattern]]] = defaultdict(list)  # by the first terminal
+        # By the first terminal, and then together those that differ in names alone.
+        self._open: defaultdict[str, defaultdict[Pattern, list[tuple[str, list[str]]]]]
+        self._open = defaultdict(lambda: defaultdict(list))
         for rule in grammar.rules:
             self._enter(rule)
         self._loose: dict[str, set[tuple[str, Types]]] = {}
@@ -105,7 +107,8 @@ class Checker:
             for symbol in rule.symbols
         )
         if kinds:
-            self._open["" if is_nonterminal(side[0]) else side[0]].append((rule.name, kinds, Pattern.of(side)))
+            first = "" if is_nonterminal(side[0]) else side[0]
+            self._open[first][Pattern.of(side)].append((rule.name, kinds))
         else:
             self._closed[side].append(rule.name)
 
@@ -132,25 +135,25 @@ class Checker:
                 found = {(name, ((span, name),) if tied else ()) for name in self.names}
             else:
                 found = {(name, ()) for name in self._closed.get(span, ())}
-                for name, kinds, pattern in (*self._open.get(span[0], ()), *self._open.get("", ())):
-                    for children in pattern.cuts(span):
-                        found |= {(name, types) for types in self._together(children, kinds, cells, tied)}
+                for first in (span[0], ""):
+                    for pattern, rules in self._open.get(first, {}).items():
+                        for below in pattern.cuts(span, lambda child: self._cell(child, cells, tied)):
+                            found |= {(name, types) for name, kinds in rules for types in _together(below, kinds)}
             for _ in range(_UNITS):
                 found |= {(name, types) for kind, types in found for name in self._units.get(kind, ())}
             cells[span] = found
         return found
 
-    def _together(
-        self, children: Iterable[str], kinds: Iterable[str], cells: dict[str, set[tuple[str, Types]]], tied: bool
-    ) -> set[Types]:
-        """What the nonterminals in some spans are if each span is of a kind."""
-        found: set[Types] = {()}
-        for child, kind in zip(children, kinds, strict=True):
-            below = {types for name, types in self._cell(child, cells, tied) if name == kind}
-            found = {both for some in found for other in below if (both := _agreed(some, other)) is not None}
-            if not found:
-                break
-        return found
+
+def _together(cells: Iterable[set[tuple[str, Types]]], kinds: Iterable[str]) -> set[Types]:
+    """What the nonterminals in some cells are if each cell is of a kind."""
+    found: set[Types] = {()}
+    for cell, kind in zip(cells, kinds, strict=True):
+        below = {types for name, types in cell if name == kind}
+        found = {both for some in found for other in below if (both := _agreed(some, other)) is not None}
+        if not found:
+            break
+    return found
 
 
 def _agreed(some: Types, other: Types) -> Types | None:

@@ -1,8 +1,11 @@
 """Grammars by their definitions, on tuples of tokens in which a nonterminal is an int: what fast code must match."""
 
 from functools import cache
+from math import log2
 
-from compgen.grammar.rules import Grammar
+from compgen.grammar.charts import Parser
+from compgen.grammar.charts import occurs as fast_occurs
+from compgen.grammar.rules import Grammar, is_nonterminal
 
 
 def read(*lines):
@@ -77,3 +80,53 @@ def occurs(pattern, sequence):
         for start in range(len(sequence))
         for part in (sequence[start:stop] for stop in range(start + 1, len(sequence) + 1))
     )
+
+
+def step(alphabet, grammar, seeds, examples, options):
+    """The grammar after one step, with everything looked up anew and all pairs tried."""
+    unification = options.unification
+    gone, come = set(), set()
+    for rule in grammar - seeds:
+        if Parser(grammar - {rule}).derives(rule):
+            gone.add(rule)
+            continue
+        candidates = {new for other in grammar - {rule} for new in unification.unify(rule, other)} - {rule}
+        tried = []
+        for new in candidates:
+            holders = sorted(
+                (one for one in grammar if both_occur(new, one)),
+                key=lambda one: (one.length, alphabet.decode(one.target), alphabet.decode(one.source)),
+            )
+            others = {one for one in holders[:10] if one not in seeds and unification.unify(one, new) & grammar}
+            removed = others | {rule}
+            gain = sum(size(one, options) for one in removed) - size(new, options)
+            tried.append((gain, removed, new))
+        tried.sort(key=lambda one: (-one[0], alphabet.key(one[2])))
+        best, chosen = 0, None
+        for gain, removed, new in tried:
+            if options.quirks and gain <= best:
+                break
+            full = gain + sum(penalty(one, examples, options) for one in removed) - penalty(new, examples, options)
+            if full > best:
+                best, chosen = full, (removed, new)
+        if chosen:
+            gone |= chosen[0]
+            come.add(chosen[1])
+    return (grammar | come) - gone
+
+
+def both_occur(pattern, rule):
+    return fast_occurs(pattern.source, rule.source) and fast_occurs(pattern.target, rule.target)
+
+
+def size(rule, options):
+    return sum(1 if is_nonterminal(letter) else options.terminal_size for letter in rule.source + rule.target)
+
+
+def penalty(rule, examples, options):
+    sources = sum(fast_occurs(rule.source, one.source) for one in examples)
+    targets = sum(fast_occurs(rule.target, one.target) for one in examples)
+    both = sum(both_occur(rule, one) for one in examples)
+    if not both:
+        return 0
+    return options.target_given_source * log2(sources / both) + options.source_given_target * log2(targets / both)
