@@ -183,8 +183,8 @@ class Induction:
         self._begin_step()
         actions = [action for rule in self.grammar - self.seeds if (action := self._action(rule)) is not None]
         removed = frozenset().union(*(action.removed for action in actions))
-        # A rule that is added for one and removed for another stays out.
-        added = {action.added for action in actions if action.added is not None} - self.grammar - removed
+        # What one rule would add and is there already can be removed for another, and then it goes.
+        added = {action.added for action in actions if action.added is not None} - self.grammar
         self.grammar -= removed
         self._catalog.remove(removed)
         self._new.clear()

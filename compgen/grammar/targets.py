@@ -7,7 +7,7 @@ from pathlib import Path
 
 from compgen.errors import DataError
 from compgen.grammar.charts import Pattern
-from compgen.grammar.rules import NONTERMINAL, Alphabet, is_nonterminal, read_lines
+from compgen.grammar.rules import MOST, NONTERMINAL, Alphabet, is_nonterminal, read_lines
 
 ROOT = "ROOT"
 _ARROW = "=>"
@@ -72,8 +72,10 @@ class TargetGrammar:
 
 def _rule(line: str, place: str) -> TargetRule:
     name, *rest = line.split()
-    if len(rest) < 2 or rest[0] != _ARROW or name.startswith(_MARK):
+    if len(rest) < 2 or rest[0] != _ARROW:
         raise DataError(f"{place}: found {line.strip()!r:.80}, expected {_FORM}")
+    if sum(symbol.startswith(_MARK) for symbol in rest) > MOST:
+        raise DataError(f"{place}: found more nonterminals than expected, at most {MOST}")
     return TargetRule(name, tuple(rest[1:]))
 
 

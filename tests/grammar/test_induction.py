@@ -74,19 +74,25 @@ def test_the_order_of_the_examples_does_not_matter(data, pairs, options):
     assert one[1] == other[1]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_steps_are_as_defined(seed):
-    """What is kept from step to step gives what is had by doing everything anew, trying all pairs."""
+def _sampled_scan(random):
+    """Short commands, of which some have lost their meaning but for its first word."""
     pairs = [pair for pair in scan.simple().pairs() if len(pair[0]) <= 5]
-    random = Random(seed)
-    dataset = Dataset.from_pairs(
-        [(source, target[: random.choice([9, 9, 1])]) for source, target in random.sample(pairs, 70)]
-    )
-    alphabet, rules = examples(dataset)
-    options = replace(OPTIONS["scan"], quirks=seed % 2 == 0, source_given_target=seed, target_given_source=seed * 10)
+    return [(source, target[: random.choice([9, 9, 1])]) for source, target in random.sample(pairs, 200)]
+
+
+def _sampled_geoquery(random):
+    return random.sample(geoquery("standard", "train").pairs(), 400)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("sample", "name"), [(_sampled_scan, "scan"), (_sampled_geoquery, "geoquery")])
+def test_steps_are_as_defined(sample, name, seed):
+    """What is kept from step to step gives what is had by doing everything anew, trying all pairs."""
+    alphabet, rules = examples(Dataset.from_pairs(sample(Random(seed))))
+    options = replace(OPTIONS[name], quirks=seed % 2 == 0, source_given_target=seed, target_given_source=seed * 10)
     induction = Induction(alphabet, rules[:3], options)
     seen = []
-    for part in (rules[:40], rules[40:]):
+    for part in (rules[: len(rules) // 2], rules[len(rules) // 2 :]):
         induction.add_examples(part)
         seen += part
         for _ in range(6):
@@ -231,3 +237,17 @@ def test_what_a_new_rule_makes_superfluous_goes_in_the_same_step():
     induction.add_examples(rules)
     assert induction.step() == (1, 3)
     assert {alphabet.text(rule) for rule in induction.grammar} == {"NT_1 x ### NT_1 X", *lines[3:]}
+
+
+@pytest.mark.parametrize(("weight", "expected"), [(160, (1, 12)), (170, (0, 0))])
+def test_no_more_than_ten_others_count_for_a_new_rule(weight, expected):
+    """Twelve rules of size 16 could go for one of size 10. The eleventh has ten others go, too: that saves 166."""
+    words = [f"w{number}" for number in range(10, 22)]
+    lines = [f"{word} x ### {word.upper()} X" for word in words]
+    seeds = [f"{word} ### {word.upper()}" for word in words]
+    others = [f"y{number} x ### Z{number}" for number in range(12)]  # half of what has x means no X
+    alphabet, rules = naive.read(*lines, *seeds, *others)
+    options = replace(SMALL, source_given_target=0, target_given_source=weight)
+    induction = Induction(alphabet, rules[12:24], options)
+    induction.add_examples([*rules[:12], *rules[24:]])
+    assert induction.step() == expected
