@@ -1,0 +1,165 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compgen.data.scan import interpret
+from compgen.errors import ConfigError, DataError, ExhaustedError
+from compgen.grammar.induction import OPTIONS, induce
+from compgen.grammar.rules import Alphabet, Grammar
+from compgen.grammar.sampling import Depth, Sampler, slots
+from compgen.grammar.seeds import exact_matches
+from compgen.grammar.targets import TargetGrammar
+from tests.grammar.data import GEOQUERY_TARGETS, coverage, geoquery
+
+TINY = Grammar.parse(["NT_1 and NT_2 ### NT_2 NT_1 NT_2", "a ### A", "b ### B"])  # its rules in this order
+
+
+def sources(dataset):
+    return Counter(" ".join(source) for source, _ in dataset.pairs())
+
+
+def test_samples_are_derived(scan_grammar):
+    made = Sampler(scan_grammar, Depth()).sample(300)
+    assert coverage(scan_grammar, made) == len(made) == 300
+    assert len(made.unique()) > 200
+    commands = []
+    for source, target in made.pairs():
+        try:
+            commands.append(interpret(source) == target)
+        except DataError:
+            commands.append(None)  # the grammar derives more than SCAN
+    assert commands.count(True) > 50
+
+
+def test_what_occurs_twice_in_the_target_is_the_same():
+    for source, target in Sampler(TINY, Depth(1, 1)).sample(50).pairs():
+        assert target == [source[2].upper(), source[0].upper(), source[2].upper()]
+
+
+def test_depth():
+    assert sources(Sampler(TINY, Depth(0, 0)).sample(50)).keys() == {"a", "b"}
+    lengths = Counter(len(source) for source, _ in Sampler(TINY, Depth(1, 1)).sample(50).pairs())
+    assert lengths == {3: 50}
+    lengths = Counter(len(source) for source, _ in Sampler(TINY, Depth(0, 2)).sample(500).pairs())
+    assert lengths.keys() == {1, 3, 5, 7}
+    lengths = Counter(len(source) for source, _ in Sampler(TINY, Depth(2, 2)).sample(50).pairs())
+    assert lengths == {7: 50}
+
+
+@pytest.mark.parametrize(("least", "most"), [(-1, 3), (3, 2)])
+def test_impossible_depths(least, most):
+    with pytest.raises(ConfigError, match="depth"):
+        Depth(least, most)
+
+
+def test_weights_are_those_of_slots():
+    """The root is 1 : 2 : 1; the left of `and` is a, the right a or b as 1 : 3."""
+    assert slots(TINY) == [1, 3, 3]
+    weights = np.array([[1, 2, 1], [0, 5, 0], [0, 0.25, 0.75]])
+    found = sources(Sampler(TINY, Depth(0, 5), weights).sample(8000))
+    expected = {"a": 1 / 2, "b": 1 / 4, "a and a": 1 / 16, "a and b": 3 / 16}
+    assert found.keys() == expected.keys()
+    for source, share in expected.items():
+        assert found[source] / 8000 == pytest.approx(share, abs=5 * (share / 8000) ** 0.5)
+
+
+def test_uniform_weights():
+    found = sources(Sampler(TINY, Depth(0, 1)).sample(9000))
+    assert {source: found[source] / 9000 for source in ("a", "b")} == pytest.approx({"a": 1 / 3, "b": 1 / 3}, abs=0.03)
+    assert found["a and b"] / 9000 == pytest.approx(1 / 12, abs=0.015)
+
+
+@given(st.integers(0, 3000), st.integers(0, 5), st.integers(-(2**65), 2**65))
+def test_a_sample_is_a_function_of_its_number_and_the_seed(start, number, seed):
+    sampler = Sampler(TINY, Depth(1, 3))
+    together = Sampler(TINY, Depth(1, 3)).sample(number + 1, seed, start)
+    assert [sampler.sample(1, seed, start + one) for one in range(number + 1)] == [
+        type(together)(together.frame[one]) for one in range(number + 1)
+    ]
+
+
+def test_seeds_and_numbers_differ():
+    sampler = Sampler(TINY, Depth(3, 6))
+    made = [sampler.sample(30, seed, start) for seed in (0, 1) for start in (0, 1024, 2048)]
+    assert len({str(one.pairs()) for one in made}) == 6
+
+
+def test_targets_are_well_formed():
+    grammar = Grammar.parse(
+        [
+            "the NT_1 ### answer ( NT_1 )",
+            "NT_1 of NT_2 ### NT_1 ( NT_2 )",
+            "capital ### capital",
+            "state ### loc",
+            "it ### m0",
+            "nonsense ### ( (",
+        ]
+    )
+    targets = TargetGrammar.parse(
+        [
+            "ROOT => answer ( ##CITY )",
+            "CITY => ##S_TO_C ( ##STATE )",
+            "STATE => ##C_TO_S ( ##CITY )",
+            "S_TO_C => capital",
+            "C_TO_S => loc",
+            "CITY => m0",
+            "STATE => m0",
+        ]
+    )
+    for quirks in (False, True):
+        found = sources(Sampler(grammar, Depth(1, 3), targets=targets, quirks=quirks).sample(200))
+        assert found.keys() == {"the it", "the capital of it", "the capital of state of it"}
+    free = sources(Sampler(grammar, Depth(1, 3)).sample(200))
+    assert len(free) > 10
+
+
+def test_geoquery():
+    """All targets are well formed; not so in the reference, where siblings may be of different kinds."""
+    dataset = geoquery("length", "train")
+    targets = TargetGrammar.read(GEOQUERY_TARGETS)
+    grammar, _ = induce(dataset, OPTIONS["geoquery"], exact_matches(dataset), targets)
+    wellformed = {}
+    for quirks in (False, True):
+        made = Sampler(grammar, Depth(1, 4), targets=targets, quirks=quirks).sample(200)
+        assert coverage(grammar, made) == 200
+        checker = targets.checker(grammar.alphabet)
+        letters = map(grammar.alphabet.encode, made.frame["target"].to_list())
+        wellformed[quirks] = sum(("ROOT",) in checker.signatures(target) for target in letters)
+    assert wellformed[False] == 200
+    assert 50 < wellformed[True] < 200
+
+
+def test_no_end():
+    grammar = Grammar.parse(["NT_1 x ### NT_1 X"])
+    with pytest.raises(ExhaustedError, match="sample 0: in 1,000 attempts"):
+        Sampler(grammar, Depth()).sample(1)
+
+
+def test_what_cannot_end_goes_up_to_five_levels_deeper():
+    grammar = Grammar.parse(["a NT_1 ### a ( NT_1 )", "b NT_1 ### b ( NT_1 )", "c ### c"])
+    samplers = []
+    for end in (5, 6):
+        chain = [f"A{level} => b ( ##A{level + 1} )" for level in range(end)]
+        targets = TargetGrammar.parse(["ROOT => a ( ##A0 )", *chain, f"A{end} => c"])
+        samplers.append(Sampler(grammar, Depth(1, 1), targets=targets))
+    assert sources(samplers[0].sample(1)) == {"a b b b b b c": 1}
+    with pytest.raises(ExhaustedError):
+        samplers[1].sample(1)
+
+
+def test_attempts_are_repeated():
+    """Half of the derivations come to where nothing fits, and are drawn again."""
+    grammar = Grammar.parse(["good NT_1 ### g NT_1", "bad NT_1 ### b NT_1", "a ### A"])
+    targets = TargetGrammar.parse(["ROOT => g ##X", "ROOT => b ##Y", "X => A", "Y => none"])
+    assert sources(Sampler(grammar, Depth(1, 2), targets=targets).sample(50)) == {"good a": 50}
+
+
+def test_no_rules_and_wrong_weights():
+    with pytest.raises(DataError, match="without rules"):
+        Sampler(Grammar(Alphabet([]), ()), Depth())
+    for weights in (np.ones((2, 3)), np.full((3, 3), -1.0), np.full((3, 3), np.nan)):
+        with pytest.raises(ValueError, match=r"expected \(3, 3\)"):
+            Sampler(TINY, Depth(), weights)

@@ -1,0 +1,124 @@
+import pytest
+
+from compgen.errors import DataError
+from compgen.grammar.rules import Alphabet, Grammar
+from compgen.grammar.targets import TargetGrammar
+from tests.grammar.data import GEOQUERY_TARGETS, geoquery
+
+QUERIES = """\
+# questions
+
+ROOT => answer ( ##STATE )
+ROOT => answer ( ##CITY )
+STATE => ##PLACEHOLDER
+CITY => ##PLACEHOLDER
+PLACEHOLDER => m0
+STATE => ##CITY_TO_STATE ( ##CITY )
+CITY => ##STATE_TO_CITY ( ##STATE )
+CITY_TO_STATE => loc
+STATE_TO_CITY => capital
+STATE => both ( ##STATE , ##STATE )
+CITY => both ( ##CITY , ##CITY )
+"""
+
+
+@pytest.fixture
+def queries():
+    return TargetGrammar.parse(QUERIES.splitlines())
+
+
+def checked(targets, line):
+    """A checker, and the target of a rule."""
+    grammar = Grammar.parse([line])
+    return targets.checker(grammar.alphabet), grammar.rules[0].target
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed", "signatures"),
+    [
+        ("x ### answer ( capital ( m0 ) )", True, {("ROOT",)}),
+        ("x ### capital ( m0 )", True, {("CITY",)}),
+        ("x ### m0", True, {("PLACEHOLDER",), ("CITY",), ("STATE",)}),
+        ("x ### loc", True, {("CITY_TO_STATE",)}),
+        ("x ### loc ( capital ( m0 ) )", True, {("STATE",)}),
+        ("x ### loc ( loc ( m0 ) )", False, set()),
+        ("x ### loc (", False, set()),
+        ("x ### loc ( unheard )", False, set()),
+        ("x NT_1 ### loc ( NT_1 )", True, {("STATE", "CITY"), ("STATE", "PLACEHOLDER")}),
+        (
+            "x NT_1 NT_2 ### NT_2 ( loc ( NT_1 ) )",
+            True,
+            {("CITY", "CITY", "STATE_TO_CITY"), ("CITY", "PLACEHOLDER", "STATE_TO_CITY")},
+        ),
+        ("x NT_1 ### both ( capital ( NT_1 ) , NT_1 )", True, {("CITY", "PLACEHOLDER")}),
+        ("x NT_1 ### answer ( NT_1 ( NT_1 ) )", True, set()),
+        (
+            "x NT_1 NT_2 ### both ( NT_2 , NT_1 )",
+            True,
+            {
+                (whole, first, second)
+                for whole in ("STATE", "CITY")
+                for first in (whole, "PLACEHOLDER")
+                for second in (whole, "PLACEHOLDER")
+            },
+        ),
+    ],
+)
+def test_what_is_a_part_of_a_target(queries, line, allowed, signatures):
+    checker, target = checked(queries, line)
+    assert checker.allows(target) == allowed
+    assert checker.signatures(target) == signatures
+
+
+def test_what_is_one_nonterminal_in_the_whole_is_any(queries):
+    checker, target = checked(queries, "NT_1 ### NT_1")
+    assert checker.allows(target)
+    found = checker.signatures(target)
+    assert {("CITY", "CITY"), ("CITY", "PLACEHOLDER")} <= found
+    assert ("CITY", "STATE") not in found
+
+
+def test_two_unit_rules_stack_and_not_three():
+    chain = [f"{name} => ##{below}" for name, below in ("AB", "BC", "CD")]
+    checker, target = checked(TargetGrammar.parse(["ROOT => x ##A", *chain, "D => d"]), "s ### d")
+    assert checker.signatures(target) == {("D",), ("C",), ("B",)}
+
+
+def test_what_is_written_is_read(queries, tmp_path):
+    assert TargetGrammar.parse(queries.text().splitlines()) == queries
+    assert len(queries.rules) == 11
+    path = tmp_path / "targets.cfg"
+    path.write_text(QUERIES + "STATE => ##PLACEHOLDER\n")
+    assert TargetGrammar.read(path) == queries
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("STATE", "line 2: found 'STATE', expected 'LHS =>"),
+        ("STATE =>", "line 2: found"),
+        ("STATE -> a", "line 2: found"),
+        ("ROOT => ##CITY", "line 2: found ##CITY, for which there is no rule"),
+        (f"ROOT => {'##ROOT ' * 100}", "line 2.*at most 99"),
+    ],
+)
+def test_a_line_that_is_no_rule(line, message):
+    with pytest.raises(DataError, match=message):
+        TargetGrammar.parse(["ROOT => a", line])
+
+
+def test_no_root():
+    with pytest.raises(DataError, match="found no rule for ROOT"):
+        TargetGrammar.parse(["# nothing", "STATE => a"])
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_geoquery(part):
+    """All its targets are well formed, and none is with a bracket or an argument less."""
+    targets = geoquery("standard", part).frame["target"].to_list()
+    alphabet = Alphabet(token for target in targets for token in target)
+    checker = TargetGrammar.read(GEOQUERY_TARGETS).checker(alphabet)
+    for target in targets:
+        assert ("ROOT",) in checker.signatures(alphabet.encode(target))
+        assert not checker.allows(alphabet.encode(target[:-1]))
+        assert not checker.allows(alphabet.encode([*target[:-2], ",", ")", ")"]))
