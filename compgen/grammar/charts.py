@@ -190,12 +190,12 @@ class Parser:
 
     def usable(self, goal: Rule) -> list[_Open]:
         """The rules with nonterminals that can take part in a derivation of the goal."""
-        return [
-            one
-            for token in {"", *goal.source}
-            for one in self._by_token.get(token, ())
-            if occurs(one.rule.source, goal.source) and occurs(one.rule.target, goal.target)
-        ]
+        return [one for one in self.fitting(goal.source) if occurs(one.rule.target, goal.target)]
+
+    def fitting(self, source: str) -> list[_Open]:
+        """The rules with nonterminals that can take part in a derivation of a source, whatever its target."""
+        some = (one for token in {"", *source} for one in self._by_token.get(token, ()))
+        return [one for one in some if occurs(one.rule.source, source)]
 
 
 class _Chart:

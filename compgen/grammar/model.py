@@ -1,0 +1,134 @@
+"""The probabilities of a grammar's rules, learned from the derivations of examples (Qiu et al. 2022, section 3.1.2).
+
+A derivation's probability is the product, over its rules, of p(rule | slot): which rule fills which nonterminal of the
+rule above it. With S latent states,
+
+    p(rule | slot) = sum over s of softmax(A[slot])[s] softmax(B[s])[rule],
+
+and an example's is the sum over its derivations. The reference pads both tables, and lets the padding have a share of
+the probability; here there is none. It trains on batches of 256 examples; here each update sees all examples, as their
+derivations are shared (`forests`), and so no order of them matters.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from compgen.errors import ConfigError, DataError
+from compgen.grammar.forests import Forests, Level, forests, levels
+from compgen.grammar.rules import Grammar, Rule
+
+LogProbs = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How probabilities are learned, with Adam.
+
+    Attributes:
+        states: S, latent states; one does not tell one slot from another.
+        rate: of learning.
+        steps: updates.
+        unit_limit: unit rules on top of each other.
+    """
+
+    states: int = 64
+    rate: float = 0.05
+    steps: int = 2000
+    unit_limit: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError where a number is out of range."""
+        if self.states < 1 or self.steps < 0 or self.unit_limit < 0 or not self.rate > 0:
+            raise ConfigError(f"training of a grammar: found {self}, expected states >= 1, and none below 0")
+
+
+# As published for each data set; SCAN's MCD1 and MCD3 with four states.
+TRAININGS = {
+    "scan": Training(2, 0.01, 1000, 0),
+    "cogs": Training(64, 0.01, 3000),
+    "geoquery": Training(),
+    "smcalflow": Training(64, 0.01, 6000),
+}
+
+
+def learn(grammar: Grammar, examples: list[Rule], training: Training, seed: int = 0) -> tuple[LogProbs, list[float]]:
+    """Learn log p(rule | slot) from examples, rules without nonterminals in the grammar's alphabet.
+
+    Returns:
+        log-probabilities (slots, rules), see `sampling.slots`; and the loss of each step, in nats an example.
+
+    Raises:
+        DataError: the grammar derives none of the examples. Those that it does not derive are left out.
+    """
+    found = forests(grammar, examples, training.unit_limit)
+    inside = Inside(grammar, found)
+    if not len(inside.root):
+        raise DataError(f"the grammar derives none of {len(examples):,} examples, expected some to learn from")
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((1 + sum(rule.arity for rule in grammar.rules), training.states), (training.states, len(grammar.rules)))
+    tables = [(0.05 * torch.randn(shape, generator=generator)).requires_grad_() for shape in shapes]
+    optimiser = torch.optim.Adam(tables, lr=training.rate)
+    losses = []
+    for _ in range(training.steps):
+        loss = -inside.log_likelihood(rule_log_probs(*tables))
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        losses.append(float(loss.detach()))
+    with torch.no_grad():
+        return rule_log_probs(*tables).double().numpy(), losses
+
+
+def rule_log_probs(slots: Tensor, rules: Tensor) -> Tensor:
+    """Tables A (slots, S) and B (S, rules) to log p(rule | slot), (slots, rules)."""
+    return torch.log(torch.softmax(slots, dim=1) @ torch.softmax(rules, dim=1))
+
+
+class Inside:
+    """The inside algorithm over the derivations of all examples, by height, all nodes of a height at once."""
+
+    def __init__(self, grammar: Grammar, found: Forests) -> None:
+        self.rule = torch.tensor(found.rule, dtype=torch.int64)
+        self.levels = [_Tensors.of(level) for level in levels(found, grammar)]
+        derived = [place for place in found.roots if place >= 0]
+        places, counts = np.unique(np.array(derived, dtype=np.int64), return_counts=True)
+        members = [(number, node) for number, place in enumerate(places.tolist()) for node in found.members[place]]
+        self.example = torch.tensor([number for number, _ in members], dtype=torch.int64)
+        self.root = torch.tensor([node for _, node in members], dtype=torch.int64)
+        self.share = torch.from_numpy(counts / max(1, counts.sum()))
+
+    def log_likelihood(self, log_probs: Tensor) -> Tensor:
+        """The mean over examples of log p(source, target), given log p(rule | slot)."""
+        score = log_probs.new_zeros(len(self.rule))
+        for level in self.levels:
+            pairs = log_probs[level.slot, self.rule[level.under]] + score[level.under]
+            edges = _logsumexp(pairs, level.edge, len(level.node))
+            score = score.index_add(0, level.node, edges)
+        roots = log_probs[0, self.rule[self.root]] + score[self.root]
+        return (_logsumexp(roots, self.example, len(self.share)) * self.share.to(roots.dtype)).sum()
+
+
+@dataclass(frozen=True)
+class _Tensors:
+    """A `Level`, as tensors."""
+
+    node: Tensor
+    edge: Tensor
+    slot: Tensor
+    under: Tensor
+
+    @classmethod
+    def of(cls, level: Level) -> "_Tensors":
+        return cls(*(torch.from_numpy(column) for column in (level.node, level.edge, level.slot, level.under)))
+
+
+def _logsumexp(values: Tensor, group: Tensor, groups: int) -> Tensor:
+    """log of the sum of exp(values) in each group; every group has a value."""
+    with torch.no_grad():
+        most = values.new_full((groups,), -torch.inf).scatter_reduce(0, group, values, "amax")
+    total = torch.zeros_like(most).index_add(0, group, torch.exp(values - most[group]))
+    return most + torch.log(total)
