@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from compgen.grammar.rules import MOST, NONTERMINAL, Rule, is_nonterminal, nonterminals
 
+_MILE = 128
 Cell = TypeVar("Cell", bound=Collection[object])
 
 
@@ -61,6 +62,13 @@ def _cuts(body: str, separators: Sequence[str], cell: Callable[[str], Cell]) -> 
             for others in _cuts(body[at + len(separator) :], rest, cell):
                 yield first, *others
         at = body.find(separator, at + 1, last)
+
+
+def milestones(sequence: str) -> Iterator[str]:
+    """Parts of a long sequence, short ones first. Where their cells are filled first, recursion never goes deep."""
+    for length in range(_MILE, len(sequence), _MILE):
+        for start in range(len(sequence) - length + 1):
+            yield sequence[start : start + length]
 
 
 @functools.lru_cache(1 << 16)
@@ -179,14 +187,14 @@ class Parser:
 
         A unit rule within the goal's own sides may stand on one of its nonterminals.
         """
-        return goal.target in _Chart(self, goal).targets(goal.source)
+        return _Chart(self, goal).whole()
 
     def derives_otherwise(self, goal: Rule) -> bool:
         """Whether the rules other than the goal itself derive it.
 
         The goal's source is as long as itself, so the goal can be used only on top, or under or over unit rules.
         """
-        return goal.target in _Chart(self, goal, without=goal).targets(goal.source)
+        return _Chart(self, goal, without=goal).whole()
 
     def usable(self, goal: Rule) -> list[_Open]:
         """The rules with nonterminals that can take part in a derivation of the goal."""
@@ -206,9 +214,15 @@ class _Chart:
     """
 
     def __init__(self, parser: Parser, goal: Rule, without: Rule | None = None) -> None:
-        self._parser, self._goal, self._without = parser, goal.target, without
+        self._parser, self._source, self._goal, self._without = parser, goal.source, goal.target, without
         self._open = [one for one in parser.usable(goal) if one.rule != without]
         self._cells: dict[str, set[str]] = {}
+
+    def whole(self) -> bool:
+        """Whether the goal is derived."""
+        for part in milestones(self._source):
+            self.targets(part)
+        return self._goal in self.targets(self._source)
 
     def targets(self, span: str) -> set[str]:
         found = self._cells.get(span)
