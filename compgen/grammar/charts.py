@@ -6,7 +6,7 @@ if the source's terminals are where they should be and each nonterminal stands f
 """
 
 import functools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import NamedTuple, TypeVar
@@ -164,7 +164,7 @@ class Parser:
     """Which targets some rules derive from a source.
 
     Rules are found by what a source must have for them: those without nonterminals by their whole source, the others
-    by a terminal of it, if they have one.
+    by that terminal of it, if there is one, which fewest rules have.
     """
 
     def __init__(self, rules: Iterable[Rule], unit_limit: int = 2) -> None:
@@ -172,15 +172,19 @@ class Parser:
         self.unit_limit = unit_limit
         self.closed: defaultdict[str, list[str]] = defaultdict(list)
         self.units: list[Rule] = []
-        self._by_token: defaultdict[str, list[_Open]] = defaultdict(list)
+        opened = []
         for rule in rules:
             if is_nonterminal(rule.source):
                 self.units.append(rule)
             elif not nonterminals(rule.source):
                 self.closed[rule.source].append(rule.target)
             else:
-                last = max(rule.source)
-                self._by_token["" if is_nonterminal(last) else last].append(_opened(rule))
+                opened.append(rule)
+        holders = Counter(token for rule in opened for token in set(rule.source))
+        self._by_token: defaultdict[str, list[_Open]] = defaultdict(list)
+        for rule in opened:
+            terminals = NONTERMINAL.sub("", rule.source)
+            self._by_token[min(terminals, key=holders.__getitem__, default="")].append(_opened(rule))
 
     def derives(self, goal: Rule) -> bool:
         """Whether the rules derive an example, or, from its nonterminals, a rule.

@@ -87,7 +87,7 @@ def test_two_unit_rules_stack_and_not_three():
 def test_a_long_target():
     targets = TargetGrammar.parse(["ROOT => f ( ##ROOT )", "ROOT => x"])
     for depth in (200, 201):
-        checker, target = checked(targets, f"s ### {'f ( ' * depth} x {") " * 200}")
+        checker, target = checked(targets, f"s ### {'f ( ' * depth} x {') ' * 200}")
         assert checker.allows(target) == (depth == 200)
 
 
