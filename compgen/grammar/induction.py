@@ -1,4 +1,4 @@
-"""Induction of a grammar from examples (Qiu et al. 2022, section 3.1.4 and appendix B).
+"""Induction of a grammar from examples (Qiu et al. 2022, section 3.1.4 and appendix B.3).
 
 Each example is a rule at first. Then steps make the grammar smaller: a rule that the others derive is removed; for
 another, a new rule may come into the grammar with which it is derived, if that makes the objective smaller. All rules

@@ -1,4 +1,4 @@
-"""Target grammars: context-free grammars of the targets that are well formed (Qiu et al. 2022, section 3.1.5)."""
+"""Target grammars: context-free grammars of the targets that are well formed (Qiu et al. 2022, section 3.1.2)."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -13,7 +13,8 @@ ROOT = "ROOT"
 _ARROW = "=>"
 _MARK = "##"
 _FORM = f"'LHS {_ARROW} tokens', nonterminals on the right with {_MARK} before their names"
-_UNITS = 2  # unit rules on top of each other
+# Unit rules on top of each other, as in the reference's induction. For sampling it stacks one only for some data sets.
+_UNITS = 2
 
 
 @dataclass(frozen=True)
