@@ -187,17 +187,11 @@ class Parser:
             self._by_token[min(terminals, key=holders.__getitem__, default="")].append(_opened(rule))
 
     def derives(self, goal: Rule) -> bool:
-        """Whether the rules derive an example, or, from its nonterminals, a rule.
-
-        A unit rule within the goal's own sides may stand on one of its nonterminals.
-        """
+        """Whether the rules derive an example, or a rule, whose own nonterminals then stand for themselves."""
         return _Chart(self, goal).whole()
 
     def derives_otherwise(self, goal: Rule) -> bool:
-        """Whether the rules other than the goal itself derive it.
-
-        The goal's source is as long as itself, so the goal can be used only on top, or under or over unit rules.
-        """
+        """Whether the rules other than the goal itself derive it: what a rule must pass to be removed."""
         return _Chart(self, goal, without=goal).whole()
 
     def usable(self, goal: Rule) -> list[_Open]:
@@ -243,7 +237,7 @@ class _Chart:
         if is_nonterminal(span):
             return {span}
         found = {target for target in self._parser.closed.get(span, ()) if target in goal}
-        if self._without is not None and span == self._without.source:
+        if self._without is not None and span == self._without.source:  # it fits no shorter span
             found.discard(self._without.target)
         for _, pattern, target in self._open:
             for cells in pattern.cuts(span, self.targets):
