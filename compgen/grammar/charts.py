@@ -6,13 +6,14 @@ if the source's terminals are where they should be and each nonterminal stands f
 """
 
 import functools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import NamedTuple, TypeVar
 
 from compgen.grammar.rules import MOST, NONTERMINAL, Rule, is_nonterminal, nonterminals
 
+_MILE = 128
 Cell = TypeVar("Cell", bound=Collection[object])
 
 
@@ -61,6 +62,13 @@ def _cuts(body: str, separators: Sequence[str], cell: Callable[[str], Cell]) -> 
             for others in _cuts(body[at + len(separator) :], rest, cell):
                 yield first, *others
         at = body.find(separator, at + 1, last)
+
+
+def milestones(sequence: str) -> Iterator[str]:
+    """Parts of a long sequence, short ones first. Where their cells are filled first, recursion never goes deep."""
+    for length in range(_MILE, len(sequence), _MILE):
+        for start in range(len(sequence) - length + 1):
+            yield sequence[start : start + length]
 
 
 @functools.lru_cache(1 << 16)
@@ -156,7 +164,7 @@ class Parser:
     """Which targets some rules derive from a source.
 
     Rules are found by what a source must have for them: those without nonterminals by their whole source, the others
-    by a terminal of it, if they have one.
+    by that terminal of it, if there is one, which fewest rules have.
     """
 
     def __init__(self, rules: Iterable[Rule], unit_limit: int = 2) -> None:
@@ -164,29 +172,27 @@ class Parser:
         self.unit_limit = unit_limit
         self.closed: defaultdict[str, list[str]] = defaultdict(list)
         self.units: list[Rule] = []
-        self._by_token: defaultdict[str, list[_Open]] = defaultdict(list)
+        opened = []
         for rule in rules:
             if is_nonterminal(rule.source):
                 self.units.append(rule)
             elif not nonterminals(rule.source):
                 self.closed[rule.source].append(rule.target)
             else:
-                last = max(rule.source)
-                self._by_token["" if is_nonterminal(last) else last].append(_opened(rule))
+                opened.append(rule)
+        holders = Counter(token for rule in opened for token in set(rule.source))
+        self._by_token: defaultdict[str, list[_Open]] = defaultdict(list)
+        for rule in opened:
+            terminals = NONTERMINAL.sub("", rule.source)
+            self._by_token[min(terminals, key=holders.__getitem__, default="")].append(_opened(rule))
 
     def derives(self, goal: Rule) -> bool:
-        """Whether the rules derive an example, or, from its nonterminals, a rule.
-
-        A unit rule within the goal's own sides may stand on one of its nonterminals.
-        """
-        return goal.target in _Chart(self, goal).targets(goal.source)
+        """Whether the rules derive an example, or a rule, whose own nonterminals then stand for themselves."""
+        return _Chart(self, goal).whole()
 
     def derives_otherwise(self, goal: Rule) -> bool:
-        """Whether the rules other than the goal itself derive it.
-
-        The goal's source is as long as itself, so the goal can be used only on top, or under or over unit rules.
-        """
-        return goal.target in _Chart(self, goal, without=goal).targets(goal.source)
+        """Whether the rules other than the goal itself derive it: what a rule must pass to be removed."""
+        return _Chart(self, goal, without=goal).whole()
 
     def usable(self, goal: Rule) -> list[_Open]:
         """The rules with nonterminals that can take part in a derivation of the goal."""
@@ -206,9 +212,15 @@ class _Chart:
     """
 
     def __init__(self, parser: Parser, goal: Rule, without: Rule | None = None) -> None:
-        self._parser, self._goal, self._without = parser, goal.target, without
+        self._parser, self._source, self._goal, self._without = parser, goal.source, goal.target, without
         self._open = [one for one in parser.usable(goal) if one.rule != without]
         self._cells: dict[str, set[str]] = {}
+
+    def whole(self) -> bool:
+        """Whether the goal is derived."""
+        for part in milestones(self._source):
+            self.targets(part)
+        return self._goal in self.targets(self._source)
 
     def targets(self, span: str) -> set[str]:
         found = self._cells.get(span)
@@ -225,7 +237,7 @@ class _Chart:
         if is_nonterminal(span):
             return {span}
         found = {target for target in self._parser.closed.get(span, ()) if target in goal}
-        if self._without is not None and span == self._without.source:
+        if self._without is not None and span == self._without.source:  # it fits no shorter span
             found.discard(self._without.target)
         for _, pattern, target in self._open:
             for cells in pattern.cuts(span, self.targets):

@@ -1,4 +1,4 @@
-"""Induction of a grammar from examples (Qiu et al. 2022, section 3.1.4 and appendix B).
+"""Induction of a grammar from examples (Qiu et al. 2022, section 3.1.4 and appendix B.3).
 
 Each example is a rule at first. Then steps make the grammar smaller: a rule that the others derive is removed; for
 another, a new rule may come into the grammar with which it is derived, if that makes the objective smaller. All rules
@@ -10,6 +10,7 @@ import functools
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import fsum
 
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError
@@ -220,7 +221,8 @@ class Induction:
         for gain, removed, new in self._by_size(rule):
             if self._options.quirks and gain <= best_gain:
                 break
-            gain += sum(objective.penalty(one) for one in removed) - objective.penalty(new)
+            # Summed exactly, so that the order of a set does not decide between two that gain the same.
+            gain = fsum([gain, *map(objective.penalty, removed), -objective.penalty(new)])
             if gain > best_gain:
                 best, best_gain = Action(removed, new), gain
         return best
@@ -231,7 +233,7 @@ class Induction:
         found = []
         for new in self._candidates(rule):
             removed = self._removed_by(new) | {rule}
-            found.append((sum(map(size, removed)) - size(new), removed, new))
+            found.append((fsum([*map(size, removed), -size(new)]), removed, new))
         return sorted(found, key=lambda one: (-one[0], self._key(one[2])))
 
     def _candidates(self, rule: Rule) -> set[Rule]:

@@ -1,4 +1,4 @@
-"""New pairs from a grammar (Qiu et al. 2022, sections 3.1.5 and 3.2): derivations drawn from the root down.
+"""New pairs from a grammar (Qiu et al. 2022, sections 3.1.2 and 3.2): derivations drawn from the root down.
 
 Which rule comes next depends on the rule above it and on which of that rule's nonterminals it fills: its slot. With a
 target grammar, each nonterminal of a derivation has the names that the target grammar can give it, so that targets are

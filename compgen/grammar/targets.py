@@ -1,4 +1,4 @@
-"""Target grammars: context-free grammars of the targets that are well formed (Qiu et al. 2022, section 3.1.5)."""
+"""Target grammars: context-free grammars of the targets that are well formed (Qiu et al. 2022, section 3.1.2)."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compgen.errors import DataError
-from compgen.grammar.charts import Pattern
+from compgen.grammar.charts import Pattern, milestones
 from compgen.grammar.rules import MOST, NONTERMINAL, Alphabet, is_nonterminal, read_lines
 
 ROOT = "ROOT"
 _ARROW = "=>"
 _MARK = "##"
 _FORM = f"'LHS {_ARROW} tokens', nonterminals on the right with {_MARK} before their names"
-_UNITS = 2  # unit rules on top of each other
+# Unit rules on top of each other, as in the reference's induction. For sampling it stacks one only for some data sets.
+_UNITS = 2
 
 
 @dataclass(frozen=True)
@@ -119,15 +120,20 @@ class Checker:
 
         That one nonterminal of a rule is the same at all its occurrences is not asked, as in the reference's induction.
         """
-        return bool(self._cell(NONTERMINAL.sub("\1", target), self._loose, tied=False))
+        return bool(self._whole(NONTERMINAL.sub("\1", target), self._loose, tied=False))
 
     def signatures(self, target: str) -> set[tuple[str, ...]]:
         """What nonterminals of this grammar a rule's target can be made of.
 
         Each is a name for the whole, and then one for NT_1, NT_2 and so on, of which each has one name at all places.
         """
-        found = self._cell(target, {}, tied=True)
+        found = self._whole(target, {}, tied=True)
         return {(name, *(kind for _, kind in types)) for name, types in found}
+
+    def _whole(self, target: str, cells: dict[str, set[tuple[str, Types]]], tied: bool) -> set[tuple[str, Types]]:
+        for part in milestones(target):
+            self._cell(part, cells, tied)
+        return self._cell(target, cells, tied)
 
     def _cell(self, span: str, cells: dict[str, set[tuple[str, Types]]], tied: bool) -> set[tuple[str, Types]]:
         """The nonterminals that derive a span; with what its own nonterminals are then, if they are `tied`."""

@@ -1,4 +1,4 @@
-"""UNIFY: from two rules a and b, the rules c that together with b derive a (Qiu et al. 2022, appendix B).
+"""UNIFY: from two rules a and b, the rules c that together with b derive a (Qiu et al. 2022, appendix B.3).
 
 Either c fills a nonterminal of b (c is the inner rule), or b fills a nonterminal of c (c is the outer rule). In the
 first case only one nonterminal of b may be filled with something; the others must meet nonterminals of a. The rules of

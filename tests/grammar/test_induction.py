@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from math import log2
@@ -213,6 +216,30 @@ def test_geoquery(split):
     assert coverage(grammar, dataset["train"], unit_limit=0) == len(dataset["train"])
     if split == "standard":
         assert [step.rules for step in steps] == [401, 383, 363, 314, 301, 291, 275, 254, 252, 250, 249, 249, 249]
+
+
+def test_the_order_of_sets_does_not_matter():
+    """Python orders sets of strings anew in each process, unless told how."""
+    program = (
+        "from compgen.grammar.induction import OPTIONS, induce; from compgen.data import scan\n"
+        "from compgen.data.examples import Dataset\n"
+        "pairs = [pair for pair in scan.simple().pairs() if len(pair[0]) <= 5][:400]\n"
+        "noisy = [(source, target[: 1 + len(target) % 5]) for source, target in pairs]\n"
+        "print(induce(Dataset.from_pairs(noisy), OPTIONS['geoquery'])[0].text())"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment | {"PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in "123"
+    }
+    assert len(texts) == 1
+    assert "NT_1" in texts.pop()
 
 
 def test_exact_matches_of_geoquery():

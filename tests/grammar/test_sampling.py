@@ -136,6 +136,8 @@ def test_no_end():
     grammar = Grammar.parse(["NT_1 x ### NT_1 X"])
     with pytest.raises(ExhaustedError, match="sample 0: in 1,000 attempts"):
         Sampler(grammar, Depth()).sample(1)
+    with pytest.raises(ExhaustedError, match="sample 7: in 1,000 attempts"):
+        Sampler(TINY, Depth(), np.array([[1, 0, 0], [0, 0, 0], [0, 1, 0]])).sample(1, start=7)
 
 
 def test_what_cannot_end_goes_up_to_five_levels_deeper():

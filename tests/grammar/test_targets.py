@@ -84,6 +84,13 @@ def test_two_unit_rules_stack_and_not_three():
     assert checker.signatures(target) == {("D",), ("C",), ("B",)}
 
 
+def test_a_long_target():
+    targets = TargetGrammar.parse(["ROOT => f ( ##ROOT )", "ROOT => x"])
+    for depth in (200, 201):
+        checker, target = checked(targets, f"s ### {'f ( ' * depth} x {') ' * 200}")
+        assert checker.allows(target) == (depth == 200)
+
+
 def test_what_is_written_is_read(queries, tmp_path):
     assert TargetGrammar.parse(queries.text().splitlines()) == queries
     assert len(queries.rules) == 11
