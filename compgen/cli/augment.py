@@ -14,6 +14,8 @@ from compgen.cli.sample import FiltersOption, NgramOption, filter_names
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
     from compgen.geca.shards import Job
+    from compgen.grammar.rules import Grammar
+    from compgen.grammar.targets import TargetGrammar
 
 app = typer.Typer(
     no_args_is_help=True, help="Make more examples from those in DATA, by one of the families of methods."
@@ -311,6 +313,103 @@ def stemcorrupt(
         "candidates": candidates,
     }
     _record(out, {"data": source, "split": split, "n": count, "seed": seed, "format": format} | options)
+
+
+@app.command()
+def csl(
+    data: DataArgument,
+    out: OutOption,
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many.")] = 10_000,
+    like: Annotated[
+        str,
+        typer.Option(
+            "--like", metavar="KIND", help="Settings as published for scan, cogs, geoquery or smcalflow (data like it)."
+        ),
+    ] = "geoquery",
+    seed_rules: Annotated[
+        str | None,
+        typer.Option(
+            "--seed-rules",
+            metavar="R",
+            help="Rules to begin with: matches (what sources and targets share), or a file of them, 'source ### "
+            "target' a line.",
+        ),
+    ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            "--targets",
+            metavar="G",
+            help="A grammar of well-formed targets: geoquery (shipped), or a file, 'LHS => token ##NAME' a line.",
+        ),
+    ] = None,
+    uniform: Annotated[
+        bool, typer.Option("--uniform", help="All rules that fit somewhere alike; else by learned probabilities.")
+    ] = False,
+    rules: Annotated[
+        Path | None, typer.Option("--rules", metavar="FILE", help="Write the induced grammar here, a rule a line.")
+    ] = None,
+    split: LearnOption = "train",
+    seed: SeedOption = 0,
+    format: FormatOption = None,
+) -> None:
+    """Induce a synchronous grammar from DATA and draw from it (CSL, Qiu et al. 2022).
+
+    The grammar has as few and as small rules as derive all examples. Samples may repeat, and may be known: train on
+    them beside DATA, p_aug=0.5 say.
+
+    Examples:
+
+        compgen augment csl scan/jump --like scan --rules jump.rules -o more.tsv
+
+        compgen augment csl geo.tsv --like geoquery --seed-rules matches --targets geoquery -o more.tsv
+    """
+    from compgen.data.formats import write_dataset
+    from compgen.files import atomic_path
+    from compgen.grammar.augmenter import Csl, Settings
+
+    if not uniform:
+        need_torch("learning probabilities")
+    format = _format(out, format)
+    settings = Settings.of(like, learned=not uniform)
+    dataset = _load(data, split)
+    augmenter = Csl(settings, _seed_rules(seed_rules, dataset), _targets(targets))
+    began = time.monotonic()
+    augmenter.fit(dataset, seed)
+    grammar = augmenter.grammar
+    assert grammar is not None
+    console().print(f"{len(grammar.rules):,} rules; {time.monotonic() - began:.1f} s", highlight=False)
+    if rules is not None:
+        with atomic_path(rules) as temporary:
+            temporary.write_text(grammar.text(), "utf-8")
+    samples = augmenter.sample(count, seed)
+    write_dataset(samples, out, format)
+    console().print(
+        f"{len(samples):,} examples, {len(samples.unique()):,} of them distinct; {time.monotonic() - began:.1f} s",
+        highlight=False,
+    )
+    source = str(Path(data).absolute()) if Path(data).exists() else data
+    options = {"like": like, "seed_rules": seed_rules, "targets": targets, "uniform": uniform, "format": format}
+    _record(out, {"data": source, "split": split, "n": count, "seed": seed} | options)
+
+
+def _seed_rules(name: str | None, dataset: "Dataset") -> "Grammar | None":
+    from compgen.grammar.rules import Grammar
+    from compgen.grammar.seeds import exact_matches
+
+    if name is None:
+        return None
+    return exact_matches(dataset) if name == "matches" else Grammar.read(name)
+
+
+def _targets(name: str | None) -> "TargetGrammar | None":
+    """A target grammar: one that is shipped, by its name, or a file."""
+    from compgen.grammar.targets import TargetGrammar
+
+    if name is None:
+        return None
+    shipped = Path(__file__).parents[1] / "configs" / f"csl_{name}.cfg"
+    return TargetGrammar.read(shipped if shipped.exists() else name)
 
 
 def _load(data: str, split: str) -> "Dataset":

@@ -1,4 +1,4 @@
-"""`compgen augment geca`, `augment concat`, `augment stemcorrupt` and `explain geca`, as a user runs them."""
+"""`compgen augment` by geca, concat, stemcorrupt and csl, and `explain geca`, as a user runs them."""
 
 import json
 import os
@@ -153,3 +153,39 @@ def test_stemcorrupt_keeps_affixes_and_says_what_it_dropped(tmp_path):
     assert "i r V 1\tv o y" in out.read_text(encoding="utf-8").splitlines()
     few = compgen(*words, "-n", 10**9)
     assert few.returncode == 2 and "give at most" in few.stderr
+
+
+def test_csl_induces_a_grammar_and_draws_from_it(tmp_path):
+    verbs, ends = {"walk": "W", "run": "R", "look": "L", "jump": "J"}, {"": 1, " twice": 2, " thrice": 3}
+    pairs = [(verb + end, " ".join(verbs[verb] * ends[end])) for verb in ("walk", "run", "look") for end in ends]
+    data, out, rules = tmp_path / "d.tsv", tmp_path / "more.tsv", tmp_path / "grammar.txt"
+    data.write_text("".join(f"{source}\t{target}\n" for source, target in [*pairs, ("jump", "J")]))
+    done = compgen("augment", "csl", data, "--like", "scan", "--rules", rules, "-n", 300, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "6 rules" in done.stderr and "300 examples" in done.stderr
+    assert "NT_1 twice ### NT_1 NT_1" in rules.read_text().splitlines()
+    made = dict(line.split("\t") for line in out.read_text().splitlines())
+    assert made["walk thrice"] == "W W W"
+    record = json.loads((tmp_path / "more.tsv.run.json").read_text())
+    assert (record["like"], record["n"], record["uniform"]) == ("scan", 300, False)
+    uniform = compgen("augment", "csl", data, "--like", "scan", "--uniform", "-n", 300, "--format", "tsv", "-o", "-")
+    assert uniform.returncode == 0, uniform.stderr
+    # What is probable is learned: the one training command with the verb has nothing behind it.
+    assert "jump twice\tJ J" in uniform.stdout.splitlines()
+    reused = compgen("augment", "csl", data, "--like", "scan", "--uniform", "-n", 5, "--seed-rules", rules, "-o", "-")
+    assert reused.returncode == 0 and len(reused.stdout.splitlines()) == 5, reused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--like", "snack"], "no settings 'snack'"),
+        (["--targets", "nowhere.cfg"], "nowhere.cfg"),
+        (["--seed-rules", "nowhere.txt"], "nowhere.txt"),
+        (["--split", "dev"], "no examples in split 'dev'"),
+    ],
+)
+def test_csl_says_what_is_wrong(pairs, tmp_path, words, message):
+    done = compgen("augment", "csl", pairs, "--uniform", *words, "-o", tmp_path / "out.tsv")
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "out.tsv").exists()

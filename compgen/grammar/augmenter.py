@@ -1,0 +1,92 @@
+"""CSL behind the interface of all augmenters: `fit` induces a grammar and learns its probabilities, `sample` draws."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from compgen.data.examples import Dataset
+from compgen.errors import UserError
+from compgen.grammar.induction import OPTIONS, Options, Step, induce
+from compgen.grammar.rules import Grammar, Rule
+from compgen.grammar.sampling import DEPTHS, Depth, Sampler, Weights
+from compgen.grammar.targets import TargetGrammar
+
+if TYPE_CHECKING:  # torch alone takes seconds
+    from compgen.grammar.model import Training
+
+KINDS = tuple(OPTIONS)  # the data sets for which settings were published
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a grammar is induced, how its probabilities are learned, and how deep derivations are drawn.
+
+    Without `training` all rules that fit somewhere are as probable.
+    """
+
+    options: Options
+    depth: Depth
+    training: "Training | None"
+
+    @classmethod
+    def of(cls, kind: str, learned: bool = True) -> "Settings":
+        """Those published for a data set: one of KINDS.
+
+        Raises:
+            UserError: there are none of this name.
+        """
+        if kind not in KINDS:
+            raise UserError(f"no settings {kind!r}: expected one of {', '.join(KINDS)}")
+        training = None
+        if learned:
+            from compgen.grammar.model import TRAININGS
+
+            training = TRAININGS[kind]
+        return cls(OPTIONS[kind], DEPTHS[kind], training)
+
+
+class Csl:
+    """A quasi-synchronous grammar, induced, and sampled (Qiu et al. 2022).
+
+    Attributes, after `fit`:
+        grammar: its rules.
+        steps: of the induction.
+        weights: p(rule | slot), (slots, rules); None if they were not learned.
+    """
+
+    def __init__(self, settings: Settings, seeds: Grammar | None = None, targets: TargetGrammar | None = None) -> None:
+        """An augmenter with seed rules, perhaps, and a grammar of well-formed targets, perhaps."""
+        self.settings, self.seeds, self.targets = settings, seeds, targets
+        self.grammar: Grammar | None = None
+        self.steps: list[Step] = []
+        self.weights: Weights | None = None
+
+    def fit(self, dataset: Dataset, seed: int = 0) -> "Csl":
+        """Induce a grammar from all examples of a dataset, and learn its probabilities; `seed` is of the latter.
+
+        Raises:
+            DataError: an example has an empty side, or a token that no rule can have.
+        """
+        self.grammar, self.steps = induce(dataset, self.settings.options, self.seeds, self.targets)
+        if self.settings.training is not None:
+            from compgen.grammar.model import learn
+
+            encode = self.grammar.alphabet.encode
+            examples = [Rule(encode(source), encode(target)) for source, target in dataset.pairs()]
+            log_probs, _ = learn(self.grammar, examples, self.settings.training, seed)
+            self.weights = np.exp(log_probs)
+        return self
+
+    def sample(self, count: int, seed: int = 0) -> Dataset:
+        """`count` samples, repeated ones and known ones among them, as published.
+
+        Sample i of a seed is a function of the grammar, its probabilities and i alone.
+
+        Raises:
+            UserError: `fit` was not called.
+            ExhaustedError: no derivation ends within the depth.
+        """
+        if self.grammar is None:
+            raise UserError("fit the augmenter to a dataset before sampling from it")
+        return Sampler(self.grammar, self.settings.depth, self.weights, self.targets).sample(count, seed)
