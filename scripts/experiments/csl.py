@@ -1,6 +1,6 @@
 """CSL as a parser (Qiu et al. 2022, tables 2 and 7): a grammar induced, its probabilities learned, test sources parsed.
 
-For each split: rules, processor seconds of induction, learning and parsing, and of the test sources the share that gets
+For each split: rules, processor seconds of induction, learning and parsing; of the test sources, the share that gets
 an output (coverage), the share that gets the right one (accuracy), and of all outputs the right ones (precision), beside
 the paper's. GeoQuery's and SCAN's MCD splits are read from $COMPGEN_DATA; the other SCAN splits are made.
 
