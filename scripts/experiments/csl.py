@@ -1,7 +1,7 @@
 """CSL as a parser (Qiu et al. 2022, tables 2 and 7): a grammar induced, its probabilities learned, test sources parsed.
 
-For each split: rules, processor seconds of induction, learning and parsing; of the test sources, the share that gets
-an output (coverage), the share that gets the right one (accuracy), and of all outputs the right ones (precision), beside
+For each split: rules, processor seconds of induction, learning and parsing; of the test sources, the share that gets an
+output (coverage), the share that gets the right one (accuracy), and the right ones of all outputs (precision), beside
 the paper's. GeoQuery's and SCAN's MCD splits are read from $COMPGEN_DATA; the other SCAN splits are made.
 
     python scripts/experiments/csl.py jump turn_left length mcd1 mcd2 mcd3 around_right
