@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import NamedTuple, TypeVar
 
-from compgen.grammar.rules import MOST, NONTERMINAL, Rule, is_nonterminal, nonterminals
+from compgen.grammar.rules import NONTERMINAL, Rule, is_nonterminal, nonterminals, template
 
 _MILE = 128
 Cell = TypeVar("Cell", bound=Collection[object])
@@ -153,11 +153,10 @@ class _Open(NamedTuple):
 
     @classmethod
     def of(cls, rule: Rule) -> "_Open":
-        return cls(rule, Pattern.of(rule.source), rule.target.translate(_FIELDS))
+        return cls(rule, Pattern.of(rule.source), template(rule.target))
 
 
 _opened = functools.lru_cache(1 << 16)(_Open.of)
-_FIELDS = {number: f"{{{number - 1}}}" for number in range(1, MOST + 1)}
 
 
 class Parser:

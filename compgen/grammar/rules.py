@@ -25,6 +25,7 @@ _FIRST = 129  # code point of the first token; beyond what `str.format` gives a 
 _TOKENS = 0x110000 - _FIRST
 NONTERMINAL = re.compile(f"[\0-{chr(MOST)}]")
 _NAME = re.compile(r"NT_([1-9][0-9]?)")
+_FIELDS = {number: f"{{{number - 1}}}" for number in range(1, MOST + 1)}
 _FORM = f"'source {SEPARATOR} target', tokens between blanks"
 
 
@@ -159,6 +160,11 @@ def normal(source: str, target: str) -> Rule:
         return Rule(source, target)
     numbers = {ord(letter): number for number, letter in enumerate(found, 1)}
     return Rule(source.translate(numbers), target.translate(numbers))
+
+
+def template(side: str) -> str:
+    """A side as a format string for what NT_1, NT_2 and so on stand for: no token has a letter with a meaning there."""
+    return side.translate(_FIELDS)
 
 
 def read_lines(path: str | Path) -> list[str]:

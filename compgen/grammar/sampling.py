@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError, DataError, ExhaustedError
-from compgen.grammar.rules import MOST, Grammar
+from compgen.grammar.rules import Grammar, template
 from compgen.grammar.targets import ROOT, TargetGrammar
 
 Weights = NDArray[np.float64]
@@ -28,7 +28,6 @@ Names = frozenset[str]  # of the target grammar
 _BLOCK = 1024  # samples whose random numbers are made together
 _ATTEMPTS = 1000  # at one sample
 _BEYOND = 5  # levels that a derivation may go deeper where it cannot end
-_FIELDS = {number: f"{{{number - 1}}}" for number in range(1, MOST + 1)}
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Sampler:
         if weights.shape != shape or not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise ValueError(f"found weights of shape {weights.shape}, expected {shape}, none negative, all finite")
         self._alphabet, self._depth, self._weights, self._quirks = grammar.alphabet, depth, weights, quirks
-        self._sides = [tuple(side.translate(_FIELDS) for side in rule) for rule in grammar.rules]
+        self._sides = [tuple(map(template, rule)) for rule in grammar.rules]
         self._arities = [rule.arity for rule in grammar.rules]
         self._slots = slots(grammar)
         self._signatures: list[list[tuple[str, ...]]]

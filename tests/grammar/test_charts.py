@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compgen.data import scan
@@ -36,6 +36,7 @@ def sides(rule):
     return plain(rule.source), plain(rule.target)
 
 
+@settings(deadline=None)
 @given(st.lists(rules(), max_size=5), rules(longest=5), st.sampled_from([0, 1, 2]))
 def test_what_is_derived(grammar, goal, units):
     """All targets of a source, and none besides; with what is derived for goals, so that most are not refused."""
@@ -48,6 +49,7 @@ def test_what_is_derived(grammar, goal, units):
         assert parser.derives(Rule(goal.source, letters(target)))
 
 
+@settings(deadline=None)
 @given(st.lists(rules(), min_size=1, max_size=6))
 def test_what_is_derived_without_itself(grammar):
     grammar = list(dict.fromkeys(grammar))
@@ -118,11 +120,13 @@ def test_occurs(pattern, sequence, expected):
 SIDES = st.text("αβ\1\2\3", max_size=6)
 
 
+@settings(deadline=None)
 @given(SIDES, SIDES)
 def test_occurs_as_defined(pattern, sequence):
     assert occurs(pattern, sequence) == naive.occurs(plain(pattern), plain(sequence))
 
 
+@settings(deadline=None)
 @given(SIDES.filter(bool), st.lists(SIDES, max_size=6), st.integers(0, 63))
 def test_occurrences(pattern, sequences, among):
     index = Occurrences()
@@ -133,6 +137,7 @@ def test_occurrences(pattern, sequences, among):
     assert [*bits(index.of(pattern, among))] == expected
 
 
+@settings(deadline=None)
 @given(SIDES.filter(bool), SIDES, SIDES, st.dictionaries(st.sampled_from("\1\2\3"), SIDES.filter(bool), min_size=3))
 def test_what_a_pattern_makes_is_where_it_occurs(pattern, before, behind, arguments):
     made = "".join(arguments.get(letter, letter) for letter in pattern)

@@ -7,7 +7,7 @@ from math import log2
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compgen.data import scan
@@ -61,6 +61,7 @@ def _phrases(draw, depth):
     return [*source, kind, *other], target + meaning if kind == "and" else meaning + target
 
 
+@settings(deadline=None)
 @given(datasets(), VARIANTS)
 def test_all_examples_stay_derivable(pairs, options):
     dataset = Dataset.from_pairs(pairs)
@@ -69,6 +70,7 @@ def test_all_examples_stay_derivable(pairs, options):
     assert len(grammar.rules) == steps[-1].rules <= len(set(examples(dataset)[1]))
 
 
+@settings(deadline=None)
 @given(st.data(), datasets(), VARIANTS)
 def test_the_order_of_the_examples_does_not_matter(data, pairs, options):
     shuffled = data.draw(st.permutations(pairs))

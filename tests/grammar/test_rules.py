@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compgen.data.examples import Dataset
@@ -18,6 +18,7 @@ def rules(draw):
     return draw(st.permutations(names + sides[0])), draw(st.permutations(names + again + sides[1]))
 
 
+@settings(deadline=None)
 @given(st.lists(rules(), max_size=5))
 def test_what_is_written_is_read(pairs):
     lines = [f"{' '.join(source)} ### {' '.join(target)}" for source, target in pairs]
@@ -28,6 +29,7 @@ def test_what_is_written_is_read(pairs):
     assert len(grammar.rules) <= len(pairs)
 
 
+@settings(deadline=None)
 @given(rules())
 def test_normal_form(pair):
     (rule,) = Grammar.parse([f"{' '.join(pair[0])} ### {' '.join(pair[1])}"]).rules

@@ -2,7 +2,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compgen.data.scan import interpret
@@ -72,6 +72,7 @@ def test_uniform_weights():
     assert found["a and b"] / 9000 == pytest.approx(1 / 12, abs=0.015)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 3000), st.integers(0, 5), st.integers(-(2**65), 2**65))
 def test_a_sample_is_a_function_of_its_number_and_the_seed(start, number, seed):
     sampler = Sampler(TINY, Depth(1, 3))

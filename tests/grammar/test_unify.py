@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from compgen.grammar.charts import occurs
@@ -119,6 +119,7 @@ def combinations(b, c):
 OPTIONS = st.builds(Unification, st.integers(1, 3), st.booleans(), st.booleans(), st.booleans())
 
 
+@settings(deadline=None)
 @given(rules(), rules(), OPTIONS, st.data())
 def test_what_is_found_gives_back_the_rule(b, c, options, data):
     assume(combinations(b, c))
@@ -135,6 +136,7 @@ def test_what_is_found_gives_back_the_rule(b, c, options, data):
     assert found <= Unification(quirks=False).unify(a, b) or not options.repeated_targets
 
 
+@settings(deadline=None)
 @given(rules(), rules())
 def test_one_replacement_is_found_again(b, c):
     """Without quirks all that was put together is taken apart, but for partly replaced repetitions and unit rules."""
@@ -149,6 +151,7 @@ def test_one_replacement_is_found_again(b, c):
             assert c in options.unify(a, b)
 
 
+@settings(deadline=None)
 @given(st.lists(rules(), max_size=6), st.lists(rules(), min_size=2, max_size=2), OPTIONS, st.data())
 def test_partners_are_all_that_unify(others, pair, options, data):
     made = sorted(combinations(*pair))
