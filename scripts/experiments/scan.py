@@ -106,11 +106,13 @@ class Cell:
         else:
             samples = None if self.variant == BASELINE else sample(self, out, folder)
             augmented: tuple[str, ...] = ()
+            if samples is not None and not samples.stat().st_size:  # nothing to give: the predictor is the baseline
+                row |= Cell(self.split, BASELINE, self.seed).run(out, extra) | {"samples": 0}
+                result.write_text(json.dumps(row, indent=1) + "\n")
+                return row
             if samples is not None:
-                row["samples"] = 0
-                if samples.stat().st_size:  # a generator may have nothing to give: the predictor then is the baseline
-                    row |= sample_quality(samples)
-                    augmented = ("--augmented", str(samples), *SPLITS[self.split].mixture)
+                row |= sample_quality(samples)
+                augmented = ("--augmented", str(samples), *SPLITS[self.split].mixture)
             predictor = folder / "predictor.pt"
             train(folder, predictor, "seq2seq", data, *SPLITS[self.split].predictor, *augmented, *extra, *seed)
             tested = ["evaluate", str(predictor), data]
