@@ -1,5 +1,6 @@
 """Opens what was trained: a bundle in ONNX Runtime or TorchScript, a checkpoint in PyTorch."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -39,6 +40,12 @@ def open_generator(path: Path, runtime: str | None, provider: str, threads: int)
     """
     opened, meta = _open(path, "generator", runtime, provider, threads)
     return cast(Backend, opened), meta
+
+
+def cores() -> int:
+    """How many threads to use if nobody says: OMP_NUM_THREADS, as in numeric libraries, or the cores we may use."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return int(asked) if asked.isdecimal() and int(asked) else len(os.sched_getaffinity(0))
 
 
 def open_predictor(path: Path, runtime: str | None, provider: str, threads: int) -> tuple[Decoder, Opened]:

@@ -1,6 +1,5 @@
 """A trained predictor in Python: targets, losses and scores, from a bundle or a checkpoint."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import Vocabulary
-from compgen.opening import open_predictor
+from compgen.opening import cores, open_predictor
 from compgen.runtime.backend import Decoder
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ class Predictor:
         cls, path: str | Path, runtime: str | None = None, provider: str = "auto", threads: int | None = None
     ) -> "Predictor":
         """A predictor from a bundle folder or a checkpoint; arguments and errors as for `Generator.load`."""
-        decoder, meta = open_predictor(Path(path), runtime, provider, threads or os.cpu_count() or 1)
+        decoder, meta = open_predictor(Path(path), runtime, provider, threads or cores())
         return cls(decoder, meta.vocabulary, meta.max_length)
 
     def predict(

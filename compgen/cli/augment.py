@@ -1,14 +1,24 @@
 """`compgen augment`: data in, more data out."""
 
-import json
+import itertools
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, FormatOption, OutOption, ResumeOption, SeedOption, console, need_torch
+from compgen.cli.common import (
+    DataArgument,
+    FormatOption,
+    OutOption,
+    ResumeOption,
+    SeedOption,
+    console,
+    need_torch,
+    writable_format,
+    write_record,
+)
 from compgen.cli.sample import FiltersOption, NgramOption, filter_names
 
 if TYPE_CHECKING:
@@ -55,7 +65,7 @@ def recombine(
     names = filter_names(filters or [], rare=(ngram,))
     if str(out) == "-":
         raise UserError("the generator is kept beside OUT: give the name of a file")
-    format = _format(out, format)
+    format = writable_format(out, format)
     checkpoint = out.with_name(out.name + ".pt")
     augmenter = Recombination(config, checkpoint, seed=seed).fit(load(data).split(split), resume=resume)
     try:
@@ -136,7 +146,7 @@ def geca(
     from compgen.geca.shards import Job, run_on_ray
     from compgen.geca.tables import Config
 
-    format = _format(out, format)
+    format = writable_format(out, format)
     config, drawing = Config(mode, span, spans, limit, window, longest), Drawing(variants, novelty, reach)
     share = _share(shard)
     if engine not in ("local", "ray"):
@@ -172,7 +182,7 @@ def geca(
     )
     source = str(Path(data).absolute()) if Path(data).exists() else data
     options = {"data": source, "split": split, "n": count, "seed": seed, "format": format, "memory": job.memory}
-    _record(out, options | asdict(config) | asdict(drawing))
+    write_record(out, options | asdict(config) | asdict(drawing))
 
 
 def _geca_alone(job: "Job") -> "tuple[Dataset, str]":
@@ -244,7 +254,7 @@ def concat(
     from compgen.data.formats import write_dataset
     from compgen.geca.concat import Concat
 
-    format = _format(out, format)
+    format = writable_format(out, format)
     samples = Concat(separator or None).fit(_load(data, split)).sample(count, seed)
     write_dataset(samples, out, format)
     console().print(f"{len(samples):,} examples", highlight=False)
@@ -292,7 +302,7 @@ def stemcorrupt(
     from compgen.morphology.phonotactics import PhonotacticStemCorrupt
     from compgen.morphology.stemcorrupt import StemCorrupt
 
-    format = _format(out, format)
+    format = writable_format(out, format)
     corrupt = StemCorrupt(theta, shortest, stemless)
     augmenter = corrupt if candidates == 1 else PhonotacticStemCorrupt(corrupt, candidates)
     began = time.monotonic()
@@ -312,7 +322,7 @@ def stemcorrupt(
         "dropped": corrupt.dropped,
         "candidates": candidates,
     }
-    _record(out, {"data": source, "split": split, "n": count, "seed": seed, "format": format} | options)
+    write_record(out, {"data": source, "split": split, "n": count, "seed": seed, "format": format} | options)
 
 
 @app.command()
@@ -365,23 +375,33 @@ def csl(
         compgen augment csl geo.tsv --like geoquery --seed-rules matches --targets geoquery -o more.tsv
     """
     from compgen.data.formats import write_dataset
-    from compgen.files import atomic_path
+    from compgen.errors import UserError
+    from compgen.files import atomic_path, check_writable
     from compgen.grammar.augmenter import Csl, Settings
+    from compgen.progress import Progress
 
     if not uniform:
         need_torch("learning probabilities")
-    format = _format(out, format)
+    format = writable_format(out, format)
+    if rules is not None:
+        if str(rules) == "-" or rules.absolute() == out.absolute():
+            raise UserError(f"--rules {rules}: expected the name of a file, and another than OUT's")
+        check_writable(rules)
     settings = Settings.of(like, learned=not uniform)
     dataset = _load(data, split)
     augmenter = Csl(settings, _seed_rules(seed_rules, dataset), _targets(targets))
     began = time.monotonic()
-    augmenter.fit(dataset, seed)
-    grammar = augmenter.grammar
-    assert grammar is not None
+    most = settings.options.partitions * settings.options.steps
+    with Progress("induce", most) as progress:
+        steps = itertools.count(1)
+        grammar = augmenter.induce(dataset, lambda step: progress.update(next(steps), f"{step.rules:,} rules"))
     console().print(f"{len(grammar.rules):,} rules; {time.monotonic() - began:.1f} s", highlight=False)
     if rules is not None:
         with atomic_path(rules) as temporary:
             temporary.write_text(grammar.text(), "utf-8")
+    if settings.training is not None:
+        with Progress("learn", settings.training.steps) as progress:
+            augmenter.learn(dataset, seed, lambda step, loss: progress.update(step, f"loss {loss:.4f}"))
     samples = augmenter.sample(count, seed)
     write_dataset(samples, out, format)
     console().print(
@@ -389,8 +409,15 @@ def csl(
         highlight=False,
     )
     source = str(Path(data).absolute()) if Path(data).exists() else data
-    options = {"like": like, "seed_rules": seed_rules, "targets": targets, "uniform": uniform, "format": format}
-    _record(out, {"data": source, "split": split, "n": count, "seed": seed} | options)
+    options = {
+        "like": like,
+        "seed_rules": seed_rules,
+        "targets": targets,
+        "uniform": uniform,
+        "format": format,
+    }
+    made = {"rules": len(grammar.rules), "seconds": round(time.monotonic() - began, 1)}
+    write_record(out, {"data": source, "split": split, "n": count, "seed": seed} | options | made)
 
 
 def _seed_rules(name: str | None, dataset: "Dataset") -> "Grammar | None":
@@ -416,30 +443,3 @@ def _load(data: str, split: str) -> "Dataset":
     from compgen.data.catalog import load
 
     return load(data).split(split)
-
-
-def _format(out: Path, format: str | None) -> str | None:
-    """--format, if OUT, its suffix and --format are ones that can be written: an error now, not after the work."""
-    from compgen.data.formats import FORMATS, format_of
-    from compgen.errors import UserError
-    from compgen.files import check_writable
-
-    if str(out) != "-":
-        check_writable(out)
-    if format is None:
-        if str(out) != "-":
-            format_of(out)
-        return None  # the suffix .txt stands for one of two formats, which the examples decide
-    if format not in FORMATS:
-        raise UserError(f"no format {format!r}: expected one of {', '.join(FORMATS)}")
-    return format
-
-
-def _record(out: Path, options: dict[str, Any]) -> None:
-    """Write beside OUT what it was made with, for `compgen explain` and for those who come later."""
-    from compgen import __version__
-    from compgen.files import atomic_path
-
-    if str(out) != "-":
-        with atomic_path(Path(f"{out}.run.json")) as temporary:
-            temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")

@@ -5,13 +5,16 @@ Nothing heavy is imported here: `compgen --help` must answer at once.
 
 import functools
 import importlib
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from compgen.predictor import Predictor
 
 DataArgument = Annotated[
     str,
@@ -66,3 +69,39 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True)
+
+
+def writable_format(out: Path, format: str | None) -> str | None:
+    """--format, if OUT, its suffix and --format are ones that can be written: an error now, not after the work."""
+    from compgen.data.formats import FORMATS, format_of
+    from compgen.errors import UserError
+    from compgen.files import check_writable
+
+    if str(out) != "-":
+        check_writable(out)
+    if format is None:
+        if str(out) != "-":
+            format_of(out)
+        return None  # the suffix .txt stands for one of two formats, which the examples decide
+    if format not in FORMATS:
+        raise UserError(f"no format {format!r}: expected one of {', '.join(FORMATS)}")
+    return format
+
+
+def write_record(out: Path, options: dict[str, Any]) -> None:
+    """Write beside OUT what it was made with, for `compgen explain` and for those who come later."""
+    from compgen import __version__
+    from compgen.files import atomic_path
+
+    if str(out) != "-":
+        with atomic_path(Path(f"{out}.run.json")) as temporary:
+            temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")
+
+
+def say_unknown(model: str, predictor: "Predictor", sources: list[list[str]]) -> None:
+    """Say which source tokens a predictor does not know."""
+    unknown = {token for source in sources for token in source if token not in predictor.vocabulary}
+    if unknown:
+        some = ", ".join(sorted(unknown)[:5]) + (", ..." if len(unknown) > 5 else "")
+        said = f"{model}: {len(unknown):,} source tokens are unknown to it: {some}"
+        console().print(said, highlight=False, markup=False)

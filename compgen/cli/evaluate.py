@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, console
+from compgen.cli.common import DataArgument, console, say_unknown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,7 +18,8 @@ def evaluate(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL...", help="Predictors, or with --direct generators: checkpoints (.pt) or bundles."
+            metavar="MODEL...",
+            help="Predictors, or with --direct or --perplexity generators: checkpoints (.pt) or bundles.",
         ),
     ],
     data: DataArgument,
@@ -170,11 +171,13 @@ def evaluate(
 
 
 def _check_compared(models: list[str], seeds: int) -> None:
-    """Raise unless models are whole systems, each there once."""
+    """Raise unless models are whole systems, each there once, that can be compared."""
     from compgen.errors import UserError
+    from compgen.evaluation.significance import need_scipy
 
     if len(models) % seeds or len(models) == seeds:
         raise UserError(f"--compare {seeds} needs two or more systems of {seeds} models: found {len(models)} models")
+    need_scipy()
     again = next((model for at, model in enumerate(models) if model in models[:at]), None)
     if again is not None:
         raise UserError(f"--compare needs systems that differ: found {again} twice")
@@ -207,11 +210,7 @@ def _predictions(model: str, runtime: str | None, sources: list[list[str]], beam
     from compgen.api import Predictor
 
     predictor = Predictor.load(model, runtime)
-    unknown = {token for source in sources for token in source if token not in predictor.vocabulary}
-    if unknown:
-        some = ", ".join(sorted(unknown)[:5]) + (", ..." if len(unknown) > 5 else "")
-        said = f"{model}: {len(unknown):,} source tokens are unknown to it: {some}"
-        console().print(said, highlight=False, markup=False)
+    say_unknown(model, predictor, sources)
     return predictor.predict(sources, beam, unknown=True)
 
 

@@ -50,6 +50,7 @@ def export(
 
     The export verifies itself: the same samples are drawn in PyTorch, TorchScript and ONNX Runtime. In float64 they
     must be identical; in float32 each that differs must be a draw that rounding decides. Else nothing is written.
+    A Transformer is exported to ONNX alone, and its answers to made-up sources are compared.
     With --int8 the bundle is compared with itself, in batches of several sizes, and its distance from the checkpoint
     is measured.
 

@@ -1,10 +1,20 @@
 """`compgen select`: which of many synthetic examples to train on."""
 
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, FormatOption, OutOption, SeedOption, console
+from compgen.cli.common import (
+    DataArgument,
+    FormatOption,
+    OutOption,
+    SeedOption,
+    console,
+    say_unknown,
+    writable_format,
+    write_record,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,17 +66,25 @@ def select(
         raise UserError(f"--by {strategy} " + ("looks at no losses: leave out --model" if model else "needs a --model"))
     if template != "tags" and not strategy.startswith(("umt", "emt")):
         raise UserError(f"--by {strategy} looks at no templates: leave out --template")
+    format = writable_format(out, format)
+    began = time.monotonic()
     dataset = load(candidates)
     templates = _templates(candidates, template)
+    selection.check(dataset, count, strategy, templates)  # an error now, not after computing losses
     losses = None
     if model is not None:
         from compgen.api import Predictor
         from compgen.progress import Progress
 
+        predictor = Predictor.load(model)
+        say_unknown(model, predictor, dataset.frame["source"].to_list())
         with Progress("losses", len(dataset)) as progress:
-            losses = Predictor.load(model).losses(dataset, watch=progress.update)
+            losses = predictor.losses(dataset, watch=progress.update)
     chosen = selection.select(dataset, count, strategy, templates=templates, losses=losses, seed=seed)
     write_dataset(chosen, out, format)
+    seconds = round(time.monotonic() - began, 1)
+    options = {"data": candidates, "n": count, "by": strategy, "model": model, "template": template, "seed": seed}
+    write_record(out, options | {"candidates": len(dataset), "seconds": seconds})
     console().print(f"{len(chosen):,} of {len(dataset):,} examples by {strategy}", highlight=False, markup=False)
 
 

@@ -1,5 +1,6 @@
 """Whether one system is better than another on the same items: paired tests, of two systems or of all pairs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,6 +13,7 @@ from compgen.errors import UserError
 
 Floats = NDArray[np.float64]
 AT_ONCE = 1 << 22  # random numbers
+_SAME = 1e-12  # differences that differ by no more are equal
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,9 @@ class Comparison:
         mean: the first's score less the second's, an item.
         items_p: two-sided p of Student's paired t over the items of all seeds together, as in R&R's tables 9 to 11.
         corrected_p: the same by Bonferroni, for as many comparisons as were made.
-        seeds_p: two-sided p of Student's paired t over the means of the seeds; None with one seed. Items that one
-            training run decides together are not independent: `items_p` is too sure of what another seed may undo.
+        seeds_p: two-sided p of Student's paired t over the means of the seeds; None with one seed, or if all differ
+            alike, which says nothing of how seeds vary. Items that one training run decides together are not
+            independent: `items_p` is too sure of what another seed may undo.
     """
 
     first: str
@@ -53,7 +56,7 @@ def compare(scores: Mapping[str, Sequence[Floats]]) -> list[Comparison]:
         difference = np.concatenate(mine) - np.concatenate(other)
         seeds = np.array([a.mean() - b.mean() for a, b in zip(mine, other, strict=True)])
         p = _t_test(difference)[1]
-        by_seed = _t_test(seeds)[1] if len(seeds) > 1 else None
+        by_seed = _t_test(seeds)[1] if len(seeds) > 1 and (np.ptp(seeds) > _SAME or not seeds.any()) else None
         found.append(Comparison(first, second, float(difference.mean()), p, min(1.0, p * len(pairs)), by_seed))
     return found
 
@@ -107,6 +110,15 @@ def paired(first: Floats, second: Floats, resamples: int = 10_000, seed: int = 0
     )
 
 
+def need_scipy() -> None:
+    """Say at once, and say how to mend it, if SciPy is not installed.
+
+    Raises:
+        UserError: it is not.
+    """
+    _stats()
+
+
 def _t_test(difference: Floats) -> tuple[float, float]:
     """Student's t of paired differences and its two-sided p; differences that are all zero are no evidence."""
     if len(difference) < 2:
@@ -114,6 +126,8 @@ def _t_test(difference: Floats) -> tuple[float, float]:
     stats = _stats()
     if not difference.any():
         return 0.0, 1.0
+    if np.ptp(difference) <= _SAME:  # no spread at all
+        return math.copysign(math.inf, difference[0]), 0.0
     found = stats.ttest_1samp(difference, 0.0)
     return float(found.statistic), float(found.pvalue)
 

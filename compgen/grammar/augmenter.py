@@ -1,16 +1,17 @@
 """CSL behind the interface of all augmenters: `fit` induces a grammar and learns its probabilities, `sample` draws."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from compgen.data.examples import Dataset
-from compgen.errors import UserError
+from compgen.errors import DataError, UserError
 from compgen.grammar.induction import OPTIONS, Options, Step, induce
-from compgen.grammar.rules import Grammar, Rule
+from compgen.grammar.rules import Grammar, Rule, examples
 from compgen.grammar.sampling import DEPTHS, Depth, Sampler, Weights
-from compgen.grammar.targets import TargetGrammar
+from compgen.grammar.targets import ROOT, TargetGrammar
 
 if TYPE_CHECKING:  # torch alone takes seconds
     from compgen.grammar.model import Training
@@ -63,20 +64,40 @@ class Csl:
         self.weights: Weights | None = None
 
     def fit(self, dataset: Dataset, seed: int = 0) -> "Csl":
-        """Induce a grammar from all examples of a dataset, and learn its probabilities; `seed` is of the latter.
+        """`induce`, and `learn` with a seed, which say what they raise."""
+        self.induce(dataset)
+        self.learn(dataset, seed)
+        return self
+
+    def induce(self, dataset: Dataset, watch: Callable[[Step], None] = lambda _: None) -> Grammar:
+        """Induce a grammar from all examples of a dataset; `watch` hears of each step.
 
         Raises:
-            DataError: an example has an empty side, or a token that no rule can have.
+            DataError: an example has an empty side, or a token that no rule can have; or the target grammar does not
+                derive the target of some, which the message names.
         """
-        self.grammar, self.steps = induce(dataset, self.settings.options, self.seeds, self.targets)
+        if self.targets is not None:
+            _check_targets(dataset, self.targets)
+        self.grammar, self.steps = induce(dataset, self.settings.options, self.seeds, self.targets, watch)
+        return self.grammar
+
+    def learn(
+        self, dataset: Dataset, seed: int = 0, watch: Callable[[int, float], None] = lambda _step, _loss: None
+    ) -> None:
+        """Learn the grammar's probabilities from the same examples, if that is asked for; `watch` as for `model.learn`.
+
+        Raises:
+            UserError: there is no grammar yet.
+        """
+        if self.grammar is None:
+            raise UserError("induce a grammar before learning its probabilities")
         if self.settings.training is not None:
             from compgen.grammar.model import learn
 
             encode = self.grammar.alphabet.encode
             examples = [Rule(encode(source), encode(target)) for source, target in dataset.pairs()]
-            log_probs, _ = learn(self.grammar, examples, self.settings.training, seed)
+            log_probs, _ = learn(self.grammar, examples, self.settings.training, seed, watch)
             self.weights = np.exp(log_probs)
-        return self
 
     def sample(self, count: int, seed: int = 0) -> Dataset:
         """`count` samples, repeated ones and known ones among them, as published.
@@ -90,3 +111,14 @@ class Csl:
         if self.grammar is None:
             raise UserError("fit the augmenter to a dataset before sampling from it")
         return Sampler(self.grammar, self.settings.depth, self.weights, self.targets).sample(count, seed)
+
+
+def _check_targets(dataset: Dataset, targets: TargetGrammar) -> None:
+    """Raise DataError unless a target grammar derives all targets of a dataset."""
+    alphabet, rules = examples(dataset)
+    checker = targets.checker(alphabet)
+    distinct = dict.fromkeys(rule.target for rule in rules)
+    wrong = [target for target in distinct if (ROOT,) not in checker.signatures(target)]
+    if wrong:
+        some = "; ".join(" ".join(alphabet.decode(target)) for target in wrong[:3]) + ("; ..." if wrong[3:] else "")
+        raise DataError(f"the target grammar derives {len(wrong):,} of {len(distinct):,} targets not: {some}")

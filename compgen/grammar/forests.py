@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.grammar.charts import Parser
+from compgen.grammar.charts import Parser, milestones
 from compgen.grammar.rules import Grammar, Rule, is_nonterminal
 from compgen.grammar.sampling import slots
 
@@ -70,19 +70,21 @@ class _Builder:
         return self.found
 
     def place(self, chart: "_Chart", key: Key) -> int:
-        number = self.memo.get(key)
-        if number is None:
-            span, target, level = key
-            members = {
-                self.node((self.number[rule], tuple(self.place(chart, below) for below in parts)))
-                for rule, parts in chart.cell(span, level)[target]
-            }
-            members_in_order = tuple(sorted(members))
-            number = self.places.setdefault(members_in_order, len(self.places))
+        todo = [key]
+        while todo:  # what is below first, without recursion, as derivations may be deep
+            span, target, level = todo[-1]
+            ways = chart.cell(span, level)[target]
+            missing = [below for _, parts in ways for below in parts if below not in self.memo]
+            if missing:
+                todo += missing
+                continue
+            below = (self.node((self.number[rule], tuple(self.memo[part] for part in parts))) for rule, parts in ways)
+            members = tuple(sorted(set(below)))
+            number = self.places.setdefault(members, len(self.places))
             if number == len(self.found.members):
-                self.found.members.append(members_in_order)
-            self.memo[key] = number
-        return number
+                self.found.members.append(members)
+            self.memo[todo.pop()] = number
+        return self.memo[key]
 
     def node(self, node: Node) -> int:
         number = self.nodes.setdefault(node, len(self.nodes))
@@ -104,6 +106,8 @@ class _Chart:
         self.cells: dict[tuple[str, int], Derived] = {}
 
     def whole(self) -> Derived:
+        for part in milestones(self.example.source):
+            self.cell(part, self.parser.unit_limit)
         return self.cell(self.example.source, self.parser.unit_limit)
 
     def cell(self, span: str, level: int) -> Derived:

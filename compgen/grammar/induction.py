@@ -101,12 +101,16 @@ class Step:
 
 
 def induce(
-    dataset: Dataset, options: Options, seeds: Grammar | None = None, targets: TargetGrammar | None = None
+    dataset: Dataset,
+    options: Options,
+    seeds: Grammar | None = None,
+    targets: TargetGrammar | None = None,
+    watch: Callable[[Step], None] = lambda _: None,
 ) -> tuple[Grammar, list[Step]]:
     """A grammar that derives the examples of a dataset, and the steps that led to it.
 
     Seed rules stay as they are, and are the only source of unit rules. With a target grammar, no new rule has a target
-    that is not a part of one of its targets.
+    that is not a part of one of its targets. `watch` hears of each step.
 
     Raises:
         DataError: an example has an empty side, or a token that no rule can have.
@@ -119,6 +123,7 @@ def induce(
         induction.add_examples(some)
         for _ in range(options.steps):
             steps.append(Step(part, *induction.step(), len(induction.grammar)))
+            watch(steps[-1])
             if not steps[-1].added and not steps[-1].removed:
                 break
     return Grammar.of(alphabet, induction.grammar), steps

@@ -10,6 +10,7 @@ the probability; here there is none. It trains on batches of 256 examples; here 
 derivations are shared (`forests`), and so no order of them matters.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,8 +56,16 @@ TRAININGS = {
 }
 
 
-def learn(grammar: Grammar, examples: list[Rule], training: Training, seed: int = 0) -> tuple[LogProbs, list[float]]:
+def learn(
+    grammar: Grammar,
+    examples: list[Rule],
+    training: Training,
+    seed: int = 0,
+    watch: Callable[[int, float], None] = lambda _step, _loss: None,
+) -> tuple[LogProbs, list[float]]:
     """Learn log p(rule | slot) from examples, rules without nonterminals in the grammar's alphabet.
+
+    `watch` hears of each step and its loss.
 
     Returns:
         log-probabilities (slots, rules), see `sampling.slots`; and the loss of each step, in nats an example.
@@ -79,6 +88,7 @@ def learn(grammar: Grammar, examples: list[Rule], training: Training, seed: int 
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         losses.append(float(loss.detach()))
+        watch(len(losses), losses[-1])
     with torch.no_grad():
         return rule_log_probs(*tables).double().numpy(), losses
 

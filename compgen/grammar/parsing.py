@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
-from compgen.grammar.charts import Parser
+from compgen.grammar.charts import Parser, milestones
 from compgen.grammar.rules import MOST, Grammar, Rule
 from compgen.grammar.sampling import slots
 from compgen.grammar.targets import ROOT, TargetGrammar
@@ -70,7 +70,10 @@ class ViterbiParser:
     def parse(self, source: tuple[str, ...] | list[str]) -> list[str] | None:
         """The target of the best derivation of a source; None if there is none. Of equal ones, the first rule's."""
         letters = self.grammar.alphabet.encode(source)
-        target = self._best(_Cells(self, letters).cell(letters, self.parser.unit_limit), 0)
+        cells = _Cells(self, letters)
+        for part in milestones(letters):
+            cells.cell(part, self.parser.unit_limit)
+        target = self._best(cells.cell(letters, self.parser.unit_limit), 0)
         if target is None or (self.checker is not None and (ROOT,) not in self.checker.signatures(target[1])):
             return None
         return list(self.grammar.alphabet.decode(target[1]))

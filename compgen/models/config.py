@@ -14,8 +14,8 @@ class TransformerNetwork(BaseModel):
     heads: int = Field(4, ge=1)
     size: int = Field(256, ge=2, description="of embeddings and states")
     inner: int = Field(1024, ge=1, description="units between two attentions")
-    dropout: float = Field(0.3, ge=0, lt=1)
-    attention_dropout: float = Field(0.1, ge=0, lt=1)
+    dropout: float = Field(0.3, ge=0, le=0.99, description="rounded to 1/256")
+    attention_dropout: float = Field(0.1, ge=0, le=0.99, description="rounded to 1/256")
     label_smoothing: float = Field(0.2, ge=0, lt=1, description="share of the loss that falls on all tokens alike")
     invariant_tags: bool = Field(False, description="tags in a source have no place in it (Wu et al. 2021)")
 

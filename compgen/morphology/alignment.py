@@ -50,6 +50,12 @@ def _word(number: int, source: list[str], form: list[str]) -> Word:
             f"example {number:,}: found the source {' '.join(source)!r:.80}, expected the letters of a lemma and tags "
             "(examples of inflection; those of analysis become such by `compgen data write --swap`)"
         )
+    letter = next((tag for tag in tags if not is_tag(tag)), None)
+    if letter is not None:
+        raise DataError(
+            f"example {number:,}: found {letter!r:.80} behind a tag, expected the letters of the lemma and then "
+            "tags, which begin with a capital or a digit"
+        )
     if not form:
         raise DataError(f"example {number:,}: found an empty form of {''.join(lemma)!r:.80}, expected its letters")
     odd = [token for token in {*lemma, *form} if len(token) != 1 or is_tag(token)]

@@ -47,6 +47,23 @@ def tags(dataset: Dataset) -> pl.Series:
     return pl.Series("template", found, dtype=pl.String)
 
 
+def check(candidates: Dataset, count: int, strategy: str, templates: pl.Series | None = None) -> pl.Series | None:
+    """The templates that `select` will look at, None if at none; raises what it would, losses apart."""
+    size = len(candidates)
+    if strategy not in STRATEGIES:
+        raise UserError(f"no strategy {strategy!r}: expected one of {', '.join(STRATEGIES)}")
+    if count < 1:
+        raise UserError(f"found a count of {count}, expected 1 or more")
+    if count > size:
+        raise DataError(f"{count:,} examples cannot be selected of {size:,} candidates")
+    if not strategy.startswith(("umt", "emt")):
+        return None
+    column = tags(candidates) if templates is None else templates
+    if len(column) != size:
+        raise UserError(f"{size:,} candidates have {len(column):,} templates")
+    return column
+
+
 def select(
     candidates: Dataset,
     count: int,
@@ -71,12 +88,7 @@ def select(
         DataError: there are fewer candidates than `count`, or they have no tags and no templates are given.
     """
     size = len(candidates)
-    if strategy not in STRATEGIES:
-        raise UserError(f"no strategy {strategy!r}: expected one of {', '.join(STRATEGIES)}")
-    if count < 1:
-        raise UserError(f"found a count of {count}, expected 1 or more")
-    if count > size:
-        raise DataError(f"{count:,} examples cannot be selected of {size:,} candidates")
+    column = check(candidates, count, strategy, templates)
     if by_loss(strategy) and (losses is None or len(losses) != size):
         found = "none" if losses is None else f"{len(losses):,}"
         raise UserError(f"{strategy} needs a loss of each of the {size:,} candidates: found {found}")
@@ -85,10 +97,7 @@ def select(
     if losses is not None and by_loss(strategy):
         key = losses if strategy == "lowloss" else -losses
         order = order[np.argsort(key[order], kind="stable")]
-    if strategy.startswith(("umt", "emt")):
-        column = tags(candidates) if templates is None else templates
-        if len(column) != size:
-            raise UserError(f"{size:,} candidates have {len(column):,} templates")
+    if column is not None:
         numbers = column.rank("dense").to_numpy().astype(np.int64) - 1
         order = _by_template(numbers, order, count, 0.0 if strategy.startswith("umt") else 1.0, random)
     return Dataset(candidates.frame[order[:count]])

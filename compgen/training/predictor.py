@@ -123,7 +123,7 @@ def train_predictor(
         device=device,
         quiet=quiet,
     )
-    longest = max(len(target) for _, target in original)
+    longest = max(len(target) for _, target in original + added)
     checkpoint = Checkpoint(
         kind="predictor",
         network=network.cpu().eval(),

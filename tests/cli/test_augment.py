@@ -183,9 +183,12 @@ def test_csl_induces_a_grammar_and_draws_from_it(tmp_path):
         (["--targets", "nowhere.cfg"], "nowhere.cfg"),
         (["--seed-rules", "nowhere.txt"], "nowhere.txt"),
         (["--split", "dev"], "no examples in split 'dev'"),
+        (["--targets", "geoquery"], "derives 4 of 4 targets not: DAX; JOG; JOG JOG; ..."),
+        (["--rules", "-"], "--rules -: expected the name of a file"),
+        (["--rules", "nowhere/rules.txt", "-o", "x.csv"], "suffix '.csv'"),
     ],
 )
 def test_csl_says_what_is_wrong(pairs, tmp_path, words, message):
-    done = compgen("augment", "csl", pairs, "--uniform", *words, "-o", tmp_path / "out.tsv")
+    done = compgen("augment", "csl", pairs, "--uniform", "-o", tmp_path / "out.tsv", *words)
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "out.tsv").exists()

@@ -371,6 +371,8 @@ def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
     assert compgen("train", "transformer", data, "-o", model, *sizes).returncode == 0
     chosen = compgen("select", data, "-n", 3, "--model", model, "-o", more)
     assert chosen.returncode == 0 and "3 of 6 examples by umt+loss" in chosen.stderr, chosen.stderr
+    record = json.loads((tmp_path / "more.jsonl.run.json").read_text())
+    assert (record["n"], record["by"], record["candidates"]) == (3, "umt+loss", 6)
     assert len(more.read_text().splitlines()) == 3
     more.write_text(
         "".join(json.dumps({"source": [str(i)], "target": ["x"], "template": i % 2}) + "\n" for i in range(9))
@@ -384,3 +386,8 @@ def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
     refused(compgen("select", data, "-n", 2, "--by", "umt", "--model", model, "-o", "-"), "leave out --model")
     refused(compgen("select", data, "-n", 2, "--by", "random", "--template", "x", "-o", "-"), "leave out --template")
     refused(compgen("select", data, "-n", 7, "--by", "random", "-o", "-"), "7 examples cannot be selected of 6")
+    # An error now, not after computing losses.
+    for words, says in ((["-n", 2, "-o", "x.xyz"], "suffix '.xyz'"), (["-n", 7, "-o", "-"], "7 examples cannot")):
+        stopped = compgen("select", data, "--model", model, *words)
+        refused(stopped, says)
+        assert "losses" not in stopped.stderr

@@ -61,3 +61,11 @@ def test_comparisons_need_the_same_items_and_one_seed_has_no_spread():
         compare({"a": [np.ones(3)], "b": [np.ones(3)] * 2})
     with pytest.raises(UserError, match="found 1"):
         compare({"a": [np.ones(1)], "b": [np.ones(1)]})
+
+
+def test_seeds_that_all_differ_alike_say_nothing_of_their_spread():
+    first, second = [np.array([1.0, 0, 1])] * 2, [np.array([0.0, 0, 1])] * 2
+    found = compare({"a": first, "b": second})[0]
+    assert found.seeds_p is None and 0 < found.items_p < 1
+    certain = compare({"a": [np.ones(5)] * 3, "b": [np.zeros(5)] * 3})[0]
+    assert (certain.items_p, certain.seeds_p, certain.mean) == (0, None, 1)

@@ -151,3 +151,12 @@ def test_geoquery_is_parsed_as_published():
     found = ViterbiParser(grammar, log_probs, 1, targets).evaluate(test)
     assert 100 * found.coverage == pytest.approx(29.0, abs=2)
     assert 100 * found.accuracy == pytest.approx(26.6, abs=2)
+
+
+def test_derivations_may_be_deep():
+    grammar = Grammar.parse(["not NT_1 ### N NT_1", "a ### A"])
+    source, target = [*["not"] * 700, "a"], [*["N"] * 700, "A"]
+    encode = grammar.alphabet.encode
+    found = forests(grammar, [Rule(encode(source), encode(target))])
+    assert max(found.height) == 700 and found.roots[0] >= 0
+    assert ViterbiParser(grammar, random_log_probs(grammar)).parse(source) == target

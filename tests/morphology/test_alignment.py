@@ -123,6 +123,7 @@ def test_long_words_are_aligned_like_short_ones():
         ((["V"], ["a"]), "example 2: found the source 'V', expected the letters of a lemma and tags"),
         ((["a", "b"], ["a"]), "example 2: found the source 'a b', expected the letters of a lemma and tags"),
         ((["a", "V"], []), "example 2: found an empty form of 'a'"),
+        ((["a", "V", "b"], ["a"]), "example 2: found 'b' behind a tag"),
         ((["ab", "V"], ["a"]), "example 2: found 'ab' in a lemma or form, expected tokens of one letter each"),
         ((["a", "V"], ["a", "V"]), "example 2: found 'V' in a lemma or form"),
     ],
