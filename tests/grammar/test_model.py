@@ -89,6 +89,16 @@ def test_the_best_derivation_is_the_best_of_all(text, units):
             assert parser.parse(grammar.alphabet.decode(source)) == list(grammar.alphabet.decode(target))
 
 
+@pytest.mark.parametrize(("left", "target"), [(0.9, "( ( A B ) C )"), (0.1, "( A ( B C ) )")])
+def test_of_ways_to_cut_a_source_the_better_counts(left, target):
+    grammar = Grammar.parse(["NT_1 and NT_2 ### ( NT_1 NT_2 )", "a ### A", "b ### B", "c ### C"])
+    joined = grammar.rules.index(Rule("\1" + grammar.alphabet.encode(["and"]) + "\2", grammar.rules[0].target))
+    log_probs = np.log(np.full((3, 4), 0.2))
+    first = slots(grammar)[joined]
+    log_probs[first, joined], log_probs[first + 1, joined] = np.log(left), np.log(1 - left)
+    assert ViterbiParser(grammar, log_probs).parse(["a", "and", "b", "and", "c"]) == target.split()
+
+
 def test_what_is_derived_alike_is_one_place():
     """In both commands there is one place for what comes after the verb, and one for the whole of the shorter."""
     grammar = Grammar.parse(["NT_1 twice ### NT_1 NT_1", "walk ### W", "left NT_1 ### L NT_1"])
