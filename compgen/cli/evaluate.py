@@ -101,16 +101,8 @@ def evaluate(
     if unit not in SIGNATURES:
         raise UserError(f"--unit {unit}: expected one of {', '.join(SIGNATURES)}")
     if perplexity:
-        if (
-            direct
-            or beam > 1
-            or execute
-            or predictions
-            or errors
-            or compare
-            or unit != "token"
-            or runtime not in (None, "torch")
-        ):
+        others = (direct, beam > 1, execute, predictions, errors, compare, unit != "token")
+        if any(others) or runtime not in (None, "torch"):
             raise UserError("--perplexity looks at examples as they are: leave out what is for predictions, but --json")
         _perplexity(models, data, split, limit, json)
         return
@@ -137,7 +129,8 @@ def evaluate(
         console().print(f"{model}: {len(pairs):,} examples", highlight=False, markup=False)
         predicted = _answers(model, runtime, sources) if direct else _predictions(model, runtime, sources, beam)
         rows.append((model, score(predicted, references, sources, execute, unit)))
-        items.append([item_f1(*row, unit) for row in zip(predicted, references, strict=True)])
+        if compare is not None:
+            items.append([item_f1(*row, unit) for row in zip(predicted, references, strict=True)])
         wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
         for source, reference, found in wrong[:errors]:
             for label, tokens in (("source", source), ("expected", reference), ("found", [*found, "\n"])):

@@ -69,8 +69,8 @@ def select(
     format = writable_format(out, format)
     began = time.monotonic()
     dataset = load(candidates)
-    templates = _templates(candidates, template)
-    selection.check(dataset, count, strategy, templates)  # an error now, not after computing losses
+    # An error now, not after computing losses.
+    templates = selection.check(dataset, count, strategy, _templates(candidates, template))
     losses = None
     if model is not None:
         from compgen.api import Predictor

@@ -9,7 +9,7 @@ import numpy as np
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 from compgen.grammar.induction import OPTIONS, Options, Step, induce
-from compgen.grammar.rules import Grammar, Rule, examples
+from compgen.grammar.rules import Grammar, examples
 from compgen.grammar.sampling import DEPTHS, Depth, Sampler, Weights
 from compgen.grammar.targets import ROOT, TargetGrammar
 
@@ -94,9 +94,8 @@ class Csl:
         if self.settings.training is not None:
             from compgen.grammar.model import learn
 
-            encode = self.grammar.alphabet.encode
-            examples = [Rule(encode(source), encode(target)) for source, target in dataset.pairs()]
-            log_probs, _ = learn(self.grammar, examples, self.settings.training, seed, watch)
+            known = self.grammar.alphabet.examples(dataset)
+            log_probs, _ = learn(self.grammar, known, self.settings.training, seed, watch)
             self.weights = np.exp(log_probs)
 
     def sample(self, count: int, seed: int = 0) -> Dataset:

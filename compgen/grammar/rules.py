@@ -55,6 +55,10 @@ class Alphabet:
         """The letters of tokens of data. A token that is not in the alphabet becomes UNKNOWN, which no rule derives."""
         return "".join([self._letters.get(token, UNKNOWN) for token in tokens])
 
+    def examples(self, dataset: Dataset) -> list["Rule"]:
+        """The examples of a dataset as rules without nonterminals, in order."""
+        return [Rule(self.encode(source), self.encode(target)) for source, target in dataset.pairs()]
+
     def decode(self, letters: str) -> tuple[str, ...]:
         """The tokens that letters stand for; nonterminals as they are written."""
         return tuple([self._tokens[letter] for letter in letters])
@@ -140,7 +144,7 @@ def examples(dataset: Dataset, seeds: Grammar | None = None) -> tuple[Alphabet, 
             raise DataError(f"example {number}: found an empty {side}, expected tokens on both sides: {_FORM}")
     known = () if seeds is None else seeds.alphabet.tokens
     alphabet = Alphabet({*known, *(token for pair in pairs for side in pair for token in side)})
-    return alphabet, [Rule(alphabet.encode(source), alphabet.encode(target)) for source, target in pairs]
+    return alphabet, alphabet.examples(dataset)
 
 
 def is_nonterminal(letters: str) -> bool:

@@ -23,7 +23,6 @@ from compgen.grammar.augmenter import Settings
 from compgen.grammar.induction import induce
 from compgen.grammar.model import learn
 from compgen.grammar.parsing import ViterbiParser
-from compgen.grammar.rules import Rule
 from compgen.grammar.seeds import exact_matches
 from compgen.grammar.targets import TargetGrammar
 
@@ -69,9 +68,7 @@ def row(split: str) -> str:
     clock = [time.process_time()]
     grammar, _ = induce(train, settings.options, seeds, targets)
     clock.append(time.process_time())
-    encode = grammar.alphabet.encode
-    examples = [Rule(encode(source), encode(target)) for source, target in train.pairs()]
-    log_probs, _ = learn(grammar, examples, training)
+    log_probs, _ = learn(grammar, grammar.alphabet.examples(train), training)
     clock.append(time.process_time())
     found = ViterbiParser(grammar, log_probs, training.unit_limit, targets).evaluate(test)
     clock.append(time.process_time())
