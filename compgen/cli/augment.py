@@ -14,7 +14,9 @@ from compgen.cli.common import (
     OutOption,
     ResumeOption,
     SeedOption,
+    ShortestOption,
     console,
+    named,
     need_torch,
     writable_format,
     write_record,
@@ -180,8 +182,7 @@ def geca(
         highlight=False,
         soft_wrap=True,
     )
-    source = str(Path(data).absolute()) if Path(data).exists() else data
-    options = {"data": source, "split": split, "n": count, "seed": seed, "format": format, "memory": job.memory}
+    options = {"data": named(data), "split": split, "n": count, "seed": seed, "format": format, "memory": job.memory}
     write_record(out, options | asdict(config) | asdict(drawing))
 
 
@@ -268,12 +269,7 @@ def stemcorrupt(
     theta: Annotated[
         float, typer.Option("--theta", help="The probability that a character of the stem is replaced, up to 1.")
     ] = 0.5,
-    shortest: Annotated[
-        int,
-        typer.Option(
-            "--shortest", min=1, help="Characters (code points) of a stretch of lemma and form that counts as stem."
-        ),
-    ] = 3,
+    shortest: ShortestOption = 3,
     stemless: Annotated[
         str,
         typer.Option("--stemless", help="Examples without a stem: drop, or keep them among the samples as they are."),
@@ -314,15 +310,15 @@ def stemcorrupt(
         highlight=False,
         soft_wrap=True,
     )
-    source = str(Path(data).absolute()) if Path(data).exists() else data
     options = {
         "theta": theta,
         "shortest": shortest,
         "stemless": stemless,
         "dropped": corrupt.dropped,
         "candidates": candidates,
+        "seconds": round(time.monotonic() - began, 1),
     }
-    write_record(out, {"data": source, "split": split, "n": count, "seed": seed, "format": format} | options)
+    write_record(out, {"data": named(data), "split": split, "n": count, "seed": seed, "format": format} | options)
 
 
 @app.command()
@@ -408,16 +404,15 @@ def csl(
         f"{len(samples):,} examples, {len(samples.unique()):,} of them distinct; {time.monotonic() - began:.1f} s",
         highlight=False,
     )
-    source = str(Path(data).absolute()) if Path(data).exists() else data
     options = {
         "like": like,
-        "seed_rules": seed_rules,
-        "targets": targets,
+        "seed_rules": named(seed_rules),
+        "targets": named(targets),
         "uniform": uniform,
         "format": format,
     }
     made = {"rules": len(grammar.rules), "seconds": round(time.monotonic() - began, 1)}
-    write_record(out, {"data": source, "split": split, "n": count, "seed": seed} | options | made)
+    write_record(out, {"data": named(data), "split": split, "n": count, "seed": seed} | options | made)
 
 
 def _seed_rules(name: str | None, dataset: "Dataset") -> "Grammar | None":

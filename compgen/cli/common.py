@@ -32,6 +32,12 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="F
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Go on with an interrupted training; the result is the same.")
 ]
+ShortestOption = Annotated[
+    int,
+    typer.Option(
+        "--shortest", min=1, help="Characters (code points) of a stretch of lemma and form that counts as stem."
+    ),
+]
 OutOption = Annotated[
     Path,
     typer.Option(
@@ -86,6 +92,11 @@ def writable_format(out: Path, format: str | None) -> str | None:
     if format not in FORMATS:
         raise UserError(f"no format {format!r}: expected one of {', '.join(FORMATS)}")
     return format
+
+
+def named(data: str | None) -> str | None:
+    """DATA or another file as a record names it: so that it is found from any folder."""
+    return str(Path(data).absolute()) if data is not None and Path(data).exists() else data
 
 
 def write_record(out: Path, options: dict[str, Any]) -> None:

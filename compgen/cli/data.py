@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from compgen.cli import split as split_data
-from compgen.cli.common import DataArgument, FormatOption, OutOption, SplitOption, console
+from compgen.cli.common import DataArgument, FormatOption, OutOption, ShortestOption, SplitOption, console
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -181,12 +181,7 @@ def stems(
             show_default=False,
         ),
     ] = None,
-    shortest: Annotated[
-        int,
-        typer.Option(
-            "--shortest", min=1, help="Characters (code points) of a stretch of lemma and form that counts as stem."
-        ),
-    ] = 3,
+    shortest: ShortestOption = 3,
     language: Annotated[
         str | None,
         typer.Option("--harmony", metavar="LANGUAGE", help="Count vowels out of harmony, as turkish or as finnish."),

@@ -11,6 +11,7 @@ from compgen.cli.common import (
     OutOption,
     SeedOption,
     console,
+    named,
     say_unknown,
     writable_format,
     write_record,
@@ -83,8 +84,8 @@ def select(
     chosen = selection.select(dataset, count, strategy, templates=templates, losses=losses, seed=seed)
     write_dataset(chosen, out, format)
     seconds = round(time.monotonic() - began, 1)
-    options = {"data": candidates, "n": count, "by": strategy, "model": model, "template": template, "seed": seed}
-    write_record(out, options | {"candidates": len(dataset), "seconds": seconds})
+    asked = {"data": named(candidates), "n": count, "by": strategy, "model": named(model), "template": template}
+    write_record(out, asked | {"seed": seed, "candidates": len(dataset), "seconds": seconds})
     console().print(f"{len(chosen):,} of {len(dataset):,} examples by {strategy}", highlight=False, markup=False)
 
 

@@ -8,6 +8,7 @@ import copy
 import json
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from compgen.data.vocabulary import BOS_ID, EOS_ID
 from compgen.export.assemble import seal
 from compgen.export.graphs import Part, Sizes
 from compgen.export.onnx_graphs import save_graphs, trace
-from compgen.export.verify import NEAR, Written, made_up_sources, one_thread, require
+from compgen.export.verify import Written, counts, made_up_sources, one_thread, require
 from compgen.models.backend import TorchTransformer
 from compgen.models.transformer import Transformer, TransformerMemory, TransformerStep
 from compgen.progress import Progress
@@ -109,7 +110,7 @@ def verify(checkpoint: Checkpoint, bundle: Bundle, batches: Mapping[int, int], *
             for runtime, dtype, decoder in runners:
                 for batch, count in batches.items():
                     found = _answers(decoder, sources[:count], limit, batch)
-                    judged = _judge(truth, sources, expected, found)
+                    judged = counts(expected[:count], found, partial(_distance, truth, sources, expected, found))
                     rows.append(Parity.model_validate({"runtime": runtime, "dtype": dtype, "batch": batch} | judged))
                     progress.update(len(rows), runtime)
     require(rows, "the export does not compute what its checkpoint does")
@@ -121,21 +122,11 @@ def _answers(decoder: Decoder, sources: list[list[int]], limit: int, batch: int)
     return [(*tokens, EOS_ID) if len(tokens) < limit else tokens for tokens in found]
 
 
-def _judge(truth: Decoder, sources: list[list[int]], expected: list[Written], found: list[Written]) -> dict[str, Any]:
-    """Counts of what was compared and of what differs, with the distances of the differing choices."""
-    differing = [row for row, answer in enumerate(found) if answer != expected[row]]
-    distances = [_distance(truth, sources[row], expected[row], found[row]) for row in differing]
-    return {
-        "samples": len(found),
-        "tokens": sum(map(len, found)),
-        "differing": len(differing),
-        "explained": sum(distance < NEAR for distance in distances),
-        "largest": max(distances, default=0.0),
-    }
-
-
-def _distance(truth: Decoder, source: list[int], expected: Written, found: Written) -> float:
-    """By how much the first token that differs is less probable than the one that was to be written."""
+def _distance(
+    truth: Decoder, sources: list[list[int]], answers: list[Written], others: list[Written], row: int
+) -> float:
+    """By how much the first token of a row that differs is less probable than the one that was to be written."""
+    source, expected, found = sources[row], answers[row], others[row]
     shared = min(len(expected), len(found))
     at = next((place for place in range(shared) if expected[place] != found[place]), shared)
     if at == shared:

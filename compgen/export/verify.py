@@ -243,8 +243,13 @@ def _native(work: Task, bundle: Bundle) -> dict[str, Runner]:
 
 def judge(work: Task, truth: Backend, expected: list[Written], found: list[Written]) -> dict[str, Any]:
     """Counts of what was compared and of what differs, with the distances of the differing draws."""
+    return counts(expected, found, lambda row: distance(work, truth, row, expected[row], found[row]))
+
+
+def counts(expected: list[Written], found: list[Written], distance: Callable[[int], float]) -> dict[str, Any]:
+    """What `Parity` counts of sequences, given how far a differing one (by its row) is from what was expected."""
     differing = [row for row, pair in enumerate(zip(expected, found, strict=True)) if pair[0] != pair[1]]
-    distances = [distance(work, truth, row, expected[row], found[row]) for row in differing]
+    distances = [distance(row) for row in differing]
     return {
         "samples": len(found),
         "tokens": sum(map(len, found)),

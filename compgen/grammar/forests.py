@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.grammar.charts import Parser, milestones
-from compgen.grammar.rules import Grammar, Rule, is_nonterminal
+from compgen.grammar.rules import Grammar, Rule, template
 from compgen.grammar.sampling import slots
 
 Ints = NDArray[np.int64]
@@ -135,7 +135,7 @@ class _Chart:
         found = {target: [*ways] for target, ways in self.cell(span, 0).items()}
         for under in [*self.cell(span, level - 1)]:
             for rule in self.parser.units:
-                made = "".join(under if is_nonterminal(letter) else letter for letter in rule.target)
+                made = template(rule.target).format(under)
                 if made in self.example.target:
                     found.setdefault(made, []).append((rule, ((span, under, level - 1),)))
         return found

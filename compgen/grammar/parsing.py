@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
 from compgen.grammar.charts import Parser, milestones
-from compgen.grammar.rules import MOST, Grammar, Rule
+from compgen.grammar.rules import Grammar, Rule, template
 from compgen.grammar.sampling import slots
 from compgen.grammar.targets import ROOT, TargetGrammar
 
-_FIELDS = {number: f"{{{number - 1}}}" for number in range(1, MOST + 1)}
 Best = dict[Rule, tuple[float, str]]  # by the rule on top: the best score below it, and the target
 
 
@@ -64,7 +63,7 @@ class ViterbiParser:
         self.number = {rule: number for number, rule in enumerate(grammar.rules)}
         self.first = dict(zip(grammar.rules, slots(grammar), strict=True))
         self.log_probs: list[list[float]] = log_probs.tolist()
-        self.format = {rule: rule.target.translate(_FIELDS) for rule in grammar.rules}
+        self.format = {rule: template(rule.target) for rule in grammar.rules}
         self.checker = None if targets is None else targets.checker(grammar.alphabet)
 
     def parse(self, source: tuple[str, ...] | list[str]) -> list[str] | None:
