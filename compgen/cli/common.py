@@ -32,6 +32,7 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="F
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Go on with an interrupted training; the result is the same.")
 ]
+LearnOption = Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to learn from.")]
 ShortestOption = Annotated[
     int,
     typer.Option(
