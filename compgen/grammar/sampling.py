@@ -53,8 +53,31 @@ class Depth:
             )
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """How derivations are drawn.
+
+    Attributes:
+        depth: how deep they are.
+        longest: tokens on a side; longer samples are given up and drawn again. (The reference has no such limit, and
+            makes samples of thousands of tokens by uniform weights.)
+        temperature, bias, biased: see `Scores.weights`.
+    """
+
+    depth: Depth = Depth()
+    longest: int = LONGEST
+    temperature: float = 1.0
+    bias: float = 0.0
+    biased: int = 1
+
+
 # As published for each data set.
-DEPTHS = {"scan": Depth(1, 5), "cogs": Depth(1, 20), "geoquery": Depth(1, 20), "smcalflow": Depth(1, 10)}
+DRAWINGS = {
+    "scan": Drawing(Depth(1, 5)),
+    "cogs": Drawing(Depth(1, 20), bias=6.0, biased=2),
+    "geoquery": Drawing(Depth(1, 20)),
+    "smcalflow": Drawing(Depth(1, 10)),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +115,7 @@ class Sampler:
             weights: of each rule in each slot. Those of rules that cannot be used somewhere are shared out among the
                 others, and a rule's among the ways to name its nonterminals. All alike if None.
             targets: a grammar of targets.
-            longest: tokens on a side; longer samples are given up and drawn again. (The reference has no such limit,
-                and makes samples of thousands of tokens by uniform weights.)
+            longest: tokens on a side, see `Drawing`.
 
         Raises:
             DataError: the grammar has no rules.

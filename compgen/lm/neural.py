@@ -26,12 +26,14 @@ class NeuralModel:
         Raises:
             UserError: it cannot be used, or has prototypes.
         """
+        from compgen.grammar_backend import GrammarBackend
         from compgen.opening import open_generator
 
-        self.backend, meta = open_generator(path, None, "auto", threads)
+        backend, meta = open_generator(path, None, "auto", threads)
         self.ids = {token: number for number, token in enumerate(meta.vocabulary) if number >= len(SPECIALS)}
-        if meta.pool is None or meta.pool.prototypes:
-            raise UserError(f"{path}: a generator with prototypes, expected one without (a language model)")
+        if isinstance(backend, GrammarBackend) or meta.pool is None or meta.pool.prototypes:
+            raise UserError(f"{path}: a generator of pairs, expected one without prototypes (a language model)")
+        self.backend = backend
 
     def score(self, sentences: Sequence[Sequence[str]]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
         """log10 of the probability of each token of some sentences, ends included; and whether it is known, 1 or 0."""
