@@ -105,7 +105,8 @@ class Csl:
 
         Raises:
             UserError: `fit` was not called.
-            ExhaustedError: no derivation ends within the depth.
+            DataError, ConfigError: no derivation ends, or none within the depth.
+            ExhaustedError: none that is probable does.
         """
         if self.grammar is None:
             raise UserError("fit the augmenter to a dataset before sampling from it")

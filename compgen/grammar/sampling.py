@@ -84,7 +84,8 @@ class Sampler:
                 nonterminals of a rule is drawn, all alike, and each has one name.
 
         Raises:
-            DataError: the grammar has no rules.
+            DataError: the grammar has no rules, or no derivation in it ends.
+            ConfigError: no derivation is so deep. Weights that leave none, and `quirks`, show in `sample` only.
             ValueError: the weights have another shape, or some are negative or not finite.
         """
         if not grammar.rules:
@@ -104,8 +105,33 @@ class Sampler:
         else:
             checker = targets.checker(grammar.alphabet)
             self._signatures = [sorted(checker.signatures(rule.target)) for rule in grammar.rules]
+        if not quirks:
+            self._check_depth()
         self._choices: dict[tuple[int, int, Names], tuple[list[int], list[float]]] = {}
         self._below: dict[tuple[int, Names], list[list[Names]]] = {}
+
+    def _check_depth(self) -> None:
+        """Raise DataError unless some derivation ends, ConfigError unless one does so where it should."""
+        signatures = {signature for some in self._signatures for signature in some}
+        heights: dict[str, int] = {}  # of the flattest derivation of each name
+        while more := {whole for whole, *below in signatures if heights.keys() >= {*below}} - heights.keys():
+            height = max(heights.values(), default=-1) + 1
+            heights |= dict.fromkeys(more, height)
+        if ROOT not in heights:
+            if all(self._arities):
+                raise DataError("found nonterminals in all rules, expected rules without: derivations end there")
+            raise DataError(
+                "found no derivation of a well-formed target that ends, expected rules that give one together"
+            )
+        deepest = self._depth.most + _BEYOND
+        names = {name for name, height in heights.items() if height <= deepest - self._depth.least}
+        for _ in range(self._depth.least):
+            names = {whole for whole, *below in signatures if below and names.issuperset(below)}
+        if ROOT not in names:
+            raise ConfigError(
+                f"depth: found at least {self._depth.least}, at most {self._depth.most}, and {deepest} for what cannot "
+                f"end before; expected what a derivation of these rules can have: the flattest is {heights[ROOT]} deep"
+            )
 
     def sample(self, number: int, seed: int = 0, start: int = 0) -> Dataset:
         """The samples from `start` on, so many of them, in order; one may be like another.

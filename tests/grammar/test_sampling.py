@@ -1,4 +1,5 @@
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -134,9 +135,11 @@ def test_geoquery():
 
 
 def test_no_end():
-    grammar = Grammar.parse(["NT_1 x ### NT_1 X"])
-    with pytest.raises(ExhaustedError, match="sample 0: in 1,000 attempts"):
-        Sampler(grammar, Depth()).sample(1)
+    with pytest.raises(DataError, match="found nonterminals in all rules, expected rules without"):
+        Sampler(Grammar.parse(["NT_1 x ### NT_1 X"]), Depth())
+    targets = TargetGrammar.parse(["ROOT => ##PART b A", "PART => ##PART b A", "PART => C"])
+    with pytest.raises(DataError, match="found no derivation of a well-formed target that ends"):
+        Sampler(Grammar.parse(["NT_1 x ### NT_1 b A", "a ### A"]), Depth(), targets=targets)
     with pytest.raises(ExhaustedError, match="sample 7: in 1,000 attempts"):
         Sampler(TINY, Depth(), np.array([[1, 0, 0], [0, 0, 0], [0, 1, 0]])).sample(1, start=7)
 
@@ -147,10 +150,24 @@ def test_what_cannot_end_goes_up_to_five_levels_deeper():
     for end in (5, 6):
         chain = [f"A{level} => b ( ##A{level + 1} )" for level in range(end)]
         targets = TargetGrammar.parse(["ROOT => a ( ##A0 )", *chain, f"A{end} => c"])
-        samplers.append(Sampler(grammar, Depth(1, 1), targets=targets))
-    assert sources(samplers[0].sample(1)) == {"a b b b b b c": 1}
-    with pytest.raises(ExhaustedError):
-        samplers[1].sample(1)
+        samplers.append(partial(Sampler, grammar, Depth(1, 1), targets=targets))
+    assert sources(samplers[0]().sample(1)) == {"a b b b b b c": 1}
+    with pytest.raises(ConfigError, match=r"at least 1, at most 1, and 6 for .* the flattest is 7 deep"):
+        samplers[1]()
+    with pytest.raises(ExhaustedError):  # the reference's kinds are not looked at before
+        samplers[1](quirks=True).sample(1)
+
+
+def test_what_cannot_be_deep_enough():
+    flat = Grammar.parse(["a ### A"])
+    assert sources(Sampler(flat, Depth(0, 5)).sample(2)) == {"a": 2}
+    with pytest.raises(ConfigError, match=r"found at least 1, .* the flattest is 0 deep"):
+        Sampler(flat, Depth(1, 5))
+    grammar = Grammar.parse(["f NT_1 ### f NT_1", "a ### A"])
+    targets = TargetGrammar.parse(["ROOT => f ##PART", "PART => f ##END", "END => A"])
+    assert sources(Sampler(grammar, Depth(2, 2), targets=targets).sample(2)) == {"f f a": 2}
+    with pytest.raises(ConfigError, match="found at least 3, at most 3"):
+        Sampler(grammar, Depth(3, 3), targets=targets)
 
 
 def test_attempts_are_repeated():
