@@ -117,7 +117,7 @@ class Grammar:
         """
         places = {f"{name}, line {number}": line for number, line in enumerate(lines, 1) if line.strip()}
         sides = {place: _cut(place, line) for place, line in places.items()}
-        tokens = set()
+        tokens: set[str] = set()
         for place, both in sides.items():
             for token in {token for side in both for token in side if not _NAME.fullmatch(token)} - tokens:
                 _check_token(token, f"{place}: ")
