@@ -4,14 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 from compgen.grammar.induction import OPTIONS, Options, Step, induce
 from compgen.grammar.rules import Grammar, examples
-from compgen.grammar.sampling import DEPTHS, Depth, Sampler, Weights
+from compgen.grammar.sampling import DEPTHS, Depth, Sampler
 from compgen.grammar.targets import ROOT, TargetGrammar
+from compgen.grammar.weights import Scores
 
 if TYPE_CHECKING:  # torch alone takes seconds
     from compgen.grammar.model import Training
@@ -53,7 +52,7 @@ class Csl:
     Attributes, after `fit`:
         grammar: its rules.
         steps: of the induction.
-        weights: p(rule | slot), (slots, rules); None if they were not learned.
+        scores: of its rules; None if they were not learned.
     """
 
     def __init__(self, settings: Settings, seeds: Grammar | None = None, targets: TargetGrammar | None = None) -> None:
@@ -61,7 +60,7 @@ class Csl:
         self.settings, self.seeds, self.targets = settings, seeds, targets
         self.grammar: Grammar | None = None
         self.steps: list[Step] = []
-        self.weights: Weights | None = None
+        self.scores: Scores | None = None
 
     def fit(self, dataset: Dataset, seed: int = 0) -> "Csl":
         """`induce`, and `learn` with a seed, which say what they raise."""
@@ -95,8 +94,7 @@ class Csl:
             from compgen.grammar.model import learn
 
             known = self.grammar.alphabet.examples(dataset)
-            log_probs, _ = learn(self.grammar, known, self.settings.training, seed, watch)
-            self.weights = np.exp(log_probs)
+            self.scores, _ = learn(self.grammar, known, self.settings.training, seed, watch)
 
     def sample(self, count: int, seed: int = 0) -> Dataset:
         """`count` samples, repeated ones and known ones among them, as published.
@@ -105,12 +103,12 @@ class Csl:
 
         Raises:
             UserError: `fit` was not called.
-            DataError, ConfigError: no derivation ends, or none within the depth.
-            ExhaustedError: none that is probable does.
+            ExhaustedError: no derivation ends within the depth, or so few do that one sample took a thousand attempts.
         """
         if self.grammar is None:
             raise UserError("fit the augmenter to a dataset before sampling from it")
-        return Sampler(self.grammar, self.settings.depth, self.weights, self.targets).sample(count, seed)
+        weights = None if self.scores is None else self.scores.weights()
+        return Sampler(self.grammar, self.settings.depth, weights, self.targets).sample(count, seed)
 
 
 def _check_targets(dataset: Dataset, targets: TargetGrammar) -> None:

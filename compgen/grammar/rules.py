@@ -21,8 +21,8 @@ PREFIX = "NT_"
 SEPARATOR = "###"
 MOST = 99  # nonterminals in a rule; the letter of NT_i is the code point i
 UNKNOWN = chr(128)  # the letter of every token that an alphabet does not know: no rule has it
-_FIRST = 129  # code point of the first token; beyond what `str.format` gives a meaning
-_TOKENS = 0x110000 - _FIRST
+FIRST = 129  # code point of the first token; beyond what `str.format` gives a meaning
+_TOKENS = 0x110000 - FIRST
 NONTERMINAL = re.compile(f"[\0-{chr(MOST)}]")
 _NAME = re.compile(r"NT_([1-9][0-9]?)")
 _FIELDS = {number: f"{{{number - 1}}}" for number in range(1, MOST + 1)}
@@ -44,7 +44,7 @@ class Alphabet:
             _check_token(token)
         if len(self.tokens) > _TOKENS:
             raise DataError(f"found {len(self.tokens):,} different tokens, expected at most {_TOKENS:,}")
-        self._letters = {token: chr(_FIRST + number) for number, token in enumerate(self.tokens)}
+        self._letters = {token: chr(FIRST + number) for number, token in enumerate(self.tokens)}
         names = {chr(number): f"{PREFIX}{number}" for number in range(1, MOST + 1)}
         self._tokens = names | {letter: token for token, letter in self._letters.items()}
 
