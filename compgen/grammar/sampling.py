@@ -263,7 +263,7 @@ class _Ways:
         whole, used = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2).T
         counts = np.bincount(whole, minlength=len(names))
         _, kind, alike = np.unique(whole * len(arities) + used, return_inverse=True, return_counts=True)
-        return cls(used, below.reshape(-1, most), np.cumsum(counts) - counts, counts, 1 / alike[kind])
+        return cls(used, below.reshape(len(rows), most), np.cumsum(counts) - counts, counts, 1 / alike[kind])
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,6 +145,8 @@ def test_no_well_formed_target_has_an_end():
     targets = TargetGrammar.parse(["ROOT => ##PART b A", "PART => ##PART b A", "PART => C"])
     with pytest.raises(ExhaustedError, match="found 1 rules without nonterminals of 2, expected some that fit where"):
         Sampler(Grammar.parse(["NT_1 x ### NT_1 b A", "a ### A"]), Depth(), targets=targets)
+    with pytest.raises(ExhaustedError, match="no derivation at least 0"):
+        Sampler(Grammar.parse(["a ### A"]), Depth(0, 5), targets=targets)
 
 
 def test_what_cannot_be_deep_enough():
