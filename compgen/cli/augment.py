@@ -179,8 +179,8 @@ def csl(
         typer.Option(
             "--seed-rules",
             metavar="R",
-            help="Rules to begin with: matches (what sources and targets share), or a file of them, 'source ### "
-            "target' a line.",
+            help="Rules to begin with: matches (what sources and targets share), smcalflow (what its programs copy), "
+            "or a file of them, 'source ### target' a line.",
         ),
     ] = None,
     targets: Annotated[
@@ -188,7 +188,8 @@ def csl(
         typer.Option(
             "--targets",
             metavar="G",
-            help="A grammar of well-formed targets: geoquery (shipped), or a file, 'LHS => token ##NAME' a line.",
+            help="A grammar of well-formed targets: geoquery (shipped), smcalflow (by the brackets in DATA), or a "
+            "file, 'LHS => token ##NAME' a line.",
         ),
     ] = None,
     uniform: Annotated[
@@ -211,6 +212,8 @@ def csl(
         compgen augment csl scan/jump --like scan --rules jump.rules -o more.tsv
 
         compgen augment csl geo.tsv --like geoquery --seed-rules matches --targets geoquery -o more.tsv
+
+        compgen augment csl smcalflow-cs/8 --like smcalflow --seed-rules smcalflow --targets smcalflow -o more.tsv
     """
     from compgen.data.formats import write_dataset
     from compgen.errors import UserError
@@ -227,7 +230,7 @@ def csl(
         check_writable(rules)
     settings = Settings.of(like, learned=not uniform)
     dataset = _load(data, split)
-    augmenter = Csl(settings, _seed_rules(seed_rules, dataset), _targets(targets))
+    augmenter = Csl(settings, _seed_rules(seed_rules, dataset), _targets(targets, dataset))
     began = time.monotonic()
     most = settings.options.partitions * settings.options.steps
     with Progress("induce", most) as progress:
@@ -258,20 +261,26 @@ def csl(
 
 
 def _seed_rules(name: str | None, dataset: "Dataset") -> "Grammar | None":
+    from compgen.grammar import smcalflow
     from compgen.grammar.rules import Grammar
     from compgen.grammar.seeds import exact_matches
 
     if name is None:
         return None
+    if name == "smcalflow":
+        return smcalflow.seed_rules(dataset)
     return exact_matches(dataset) if name == "matches" else Grammar.read(name)
 
 
-def _targets(name: str | None) -> "TargetGrammar | None":
-    """A target grammar: one that is shipped, by its name, or a file."""
+def _targets(name: str | None, dataset: "Dataset") -> "TargetGrammar | None":
+    """A target grammar: one that is shipped, by its name, or that of the data, or a file."""
+    from compgen.grammar import smcalflow
     from compgen.grammar.targets import TargetGrammar
 
     if name is None:
         return None
+    if name == "smcalflow":
+        return smcalflow.target_grammar(dataset)
     shipped = Path(__file__).parents[1] / "configs" / f"csl_{name}.cfg"
     return TargetGrammar.read(shipped if shipped.exists() else name)
 
