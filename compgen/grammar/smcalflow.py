@@ -37,6 +37,27 @@ _CONSTRAINTS = {  # on what
     "DURATION_CONSTRAINT": "DURATION",
 }
 _OPERATORS = ("?=", "?<", "?>", "?<=", "?>=", "?~=")
+_FUNCTIONS = {  # of a date, and of what is said behind it
+    "nextDayOfMonth": "# NUMBER",
+    "previousDayOfMonth": "# NUMBER",
+    "nextDayOfWeek": "# WEEKDAY",
+    "previousDayOfWeek": "# WEEKDAY",
+    "nextMonthDay": "# MONTH # NUMBER",
+    "previousMonthDay": "# MONTH # NUMBER",
+    "adjustByPeriod": "PERIOD",
+}
+
+
+def _arguments(function: str, kinds: str) -> Iterator[Slot]:
+    """The slots of a function's arguments, which have no names: those before tell where one is."""
+    before = function
+    for kind in f"DATE {kinds}".split():
+        if kind == "#":
+            before += " #"
+        else:
+            yield Slot(kind, before)
+            before += f" ( {MARK}{kind} )"
+
 
 # The first that fits counts. Of our own making, from the paper's few words and the programs' names: constraints, as on
 # the start of an event, are told from what they are on, as the reference's 96 lines do not, so that more targets that
@@ -74,7 +95,9 @@ SLOTS = (
     Slot("DATE_RANGE", ":dateRange"),
     Slot("TIME", ":time"),
     Slot("DURATION", ":duration"),
+    *(slot for function, kinds in _FUNCTIONS.items() for slot in _arguments(function, kinds)),
     Slot("PERIOD", ":period"),
+    Slot("WEEK", ":week"),
     Slot("RECIPIENT", ":recipient"),
     Slot("RECIPIENT_CONSTRAINT", ":recipientConstraint"),
     Slot("PEOPLE", ":people"),

@@ -99,6 +99,22 @@ def test_the_target_grammar_of_a_pair():
     ]
 
 
+def test_arguments_without_names():
+    dates = [
+        'nextMonthDay ( Today ) # ( Month " MAY " ) # ( Number 4 )',
+        "adjustByPeriod ( Tomorrow ) ( toDays # ( Number 2 ) )",
+    ]
+    pairs = [("x", event(f":start ( Constraint[DateTime] :date ( ?= ( {date} ) ) )")) for date in dates]
+    rules = target_grammar(dataset_of(*pairs)).text().splitlines()
+    assert {
+        "DATE => nextMonthDay ( ##DATE ) # ( ##MONTH ) # ( ##NUMBER )",
+        "DATE => adjustByPeriod ( ##DATE ) ( ##PERIOD )",
+        "PERIOD => toDays # ( ##NUMBER )",
+        "DATE => Today",
+        "DATE => Tomorrow",
+    } <= set(rules)
+
+
 def test_the_target_grammar_derives_its_targets_and_others_of_their_kind(tmp_path):
     train = dataset_of(*SINGLE, *CROSS, *UNKNOWABLE)
     targets = target_grammar(train)
