@@ -194,6 +194,8 @@ def csl(
         compgen augment csl scan/jump --like scan --rules jump.rules -o more.tsv
 
         compgen augment csl geo.tsv --like geoquery --seed-rules matches --targets geoquery -o more.tsv
+
+        compgen augment csl smcalflow-cs/8 --like smcalflow --seed-rules smcalflow --targets smcalflow -o more.tsv
     """
     from compgen.data.formats import write_dataset
     from compgen.errors import UserError
@@ -238,7 +240,7 @@ def trained_grammar(
     from compgen.progress import Progress
 
     settings = Settings.of(like, learned=not uniform)
-    augmenter = Csl(settings, _seed_rules(seed_rules, dataset), _targets(targets))
+    augmenter = Csl(settings, _seed_rules(seed_rules, dataset), _targets(targets, dataset))
     began = time.monotonic()
     with Progress("induce", settings.options.partitions * settings.options.steps) as progress:
         steps = itertools.count(1)
@@ -249,20 +251,26 @@ def trained_grammar(
 
 
 def _seed_rules(name: str | None, dataset: "Dataset") -> "Grammar | None":
+    from compgen.grammar import smcalflow
     from compgen.grammar.rules import Grammar
     from compgen.grammar.seeds import exact_matches
 
     if name is None:
         return None
+    if name == "smcalflow":
+        return smcalflow.seed_rules(dataset)
     return exact_matches(dataset) if name == "matches" else Grammar.read(name)
 
 
-def _targets(name: str | None) -> "TargetGrammar | None":
-    """A target grammar: one that is shipped, by its name, or a file."""
+def _targets(name: str | None, dataset: "Dataset") -> "TargetGrammar | None":
+    """A target grammar: one that is shipped, by its name, or that of the data, or a file."""
+    from compgen.grammar import smcalflow
     from compgen.grammar.targets import TargetGrammar
 
     if name is None:
         return None
+    if name == "smcalflow":
+        return smcalflow.target_grammar(dataset)
     shipped = Path(__file__).parents[1] / "configs" / f"csl_{name}.cfg"
     return TargetGrammar.read(shipped if shipped.exists() else name)
 

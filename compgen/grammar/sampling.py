@@ -252,7 +252,7 @@ class Sampler:
             raise ExhaustedError(
                 f"no derivation at least {self.depth.least} and about {self.depth.most} deep comes to an end: found "
                 f"{int((self._arities == 0).sum())} rules without nonterminals of {len(self._arities)}, expected some "
-                "that fit where a derivation must end"
+                f"that fit where a derivation must end, and others that fit at its first {self.depth.least} levels"
             )
 
 
@@ -285,7 +285,7 @@ class _Ways:
         whole, used = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2).T
         counts = np.bincount(whole, minlength=len(names))
         _, kind, alike = np.unique(whole * len(arities) + used, return_inverse=True, return_counts=True)
-        return cls(used, below.reshape(-1, most), np.cumsum(counts) - counts, counts, 1 / alike[kind])
+        return cls(used, below.reshape(len(rows), most), np.cumsum(counts) - counts, counts, 1 / alike[kind])
 
 
 @dataclass(frozen=True, eq=False)

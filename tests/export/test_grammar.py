@@ -34,7 +34,9 @@ BATCHES = {1: 10, 64: 200}
 def trained():
     settings = Settings.of("scan")
     assert settings.training is not None
-    settings = replace(settings, training=replace(settings.training, steps=50), drawing=Drawing(Depth(1, 3), longest=30))
+    settings = replace(
+        settings, training=replace(settings.training, steps=50), drawing=Drawing(Depth(1, 3), longest=30)
+    )
     augmenter = Csl(settings, targets=TargetGrammar.parse(TARGETS))
     augmenter.fit(DATA)
     return augmenter.trained

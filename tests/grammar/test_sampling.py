@@ -141,6 +141,26 @@ def test_no_end():
         Sampler(TINY, Depth(), dense([[1, 0, 0], [0, 0, 0], [0, 1, 0]])).sample(1, start=7)
 
 
+def test_no_well_formed_target_has_an_end():
+    targets = TargetGrammar.parse(["ROOT => ##PART b A", "PART => ##PART b A", "PART => C"])
+    with pytest.raises(ExhaustedError, match="found 1 rules without nonterminals of 2, expected some that fit where"):
+        Sampler(Grammar.parse(["NT_1 x ### NT_1 b A", "a ### A"]), Depth(), targets=targets)
+    with pytest.raises(ExhaustedError, match="no derivation at least 0"):
+        Sampler(Grammar.parse(["a ### A"]), Depth(0, 5), targets=targets)
+
+
+def test_what_cannot_be_deep_enough():
+    flat = Grammar.parse(["a ### A"])
+    assert sources(Sampler(flat, Depth(0, 5)).sample(2)) == {"a": 2}
+    with pytest.raises(ExhaustedError, match=r"at least 1 and about 5 deep .* others that fit at its first 1 levels"):
+        Sampler(flat, Depth(1, 5))
+    grammar = Grammar.parse(["f NT_1 ### f NT_1", "a ### A"])
+    targets = TargetGrammar.parse(["ROOT => f ##PART", "PART => f ##END", "END => A"])
+    assert sources(Sampler(grammar, Depth(2, 2), targets=targets).sample(2)) == {"f f a": 2}
+    with pytest.raises(ExhaustedError, match="no derivation at least 3 and about 3 deep"):
+        Sampler(grammar, Depth(3, 3), targets=targets)
+
+
 def test_too_long():
     found = sources(Sampler(TINY, Depth(1, 2), longest=7).sample(200))
     assert {len(source.split()) for source in found} == {3, 5}  # 7 tokens on the left are 9 on the right
