@@ -21,7 +21,9 @@ TRAIN, TEST, REST = 0, 1, 2  # where an example is; what is in the rest is in ne
 _KINDS = ((TRAIN, REST), (TEST, REST), (TRAIN, TEST))
 _BATCH = 64  # swaps at once, at most: larger steps are faster, and end in worse splits
 _ROUNDS = 20_000
-_PENALTY = 10.0  # of atoms' divergence above what is allowed, in units of compounds' divergence
+# Of atoms' divergence above what is allowed, in units of compounds' divergence: first so that the search can pass
+# through splits that are not allowed, which ends in far better ones, then so that it does not stay in one.
+_PENALTIES = (10.0, 10_000.0)
 _CLOSE_ENOUGH = 5e-4  # to the divergence wanted
 
 Floats = NDArray[np.float64]
@@ -54,7 +56,8 @@ def search(atoms: Sequence[Bag], compounds: Sequence[Bag], part: Ints, goal: Goa
     """
     split = _Split(_Bags(atoms), _Bags(compounds), part.copy(), goal)
     split.balance()
-    split.climb()
+    for penalty in _PENALTIES:
+        split.climb(penalty)
     return split.part
 
 
@@ -95,7 +98,7 @@ class _Bags:
         """How often each item is in some examples, and in how many of them it is."""
         found = self.of(rows)
         item, times = self.item[found], self.times[found]
-        often: Floats = np.bincount(item, weights=times, minlength=self.items)
+        often = np.bincount(item, weights=times, minlength=self.items).astype(np.float64)
         return often, np.bincount(item[times > 0], minlength=self.items).astype(np.int64)
 
     def sums(self, terms: Floats) -> Floats:
@@ -158,6 +161,7 @@ class _Split:
     def __init__(self, atoms: _Bags, compounds: _Bags, part: Ints, goal: Goal) -> None:
         self.part = part
         self.goal = goal
+        self.penalty = 0.0
         self.atoms = _Contrast(atoms, ATOM_ALPHA, part)
         self.compounds = _Contrast(compounds, COMPOUND_ALPHA, part)
 
@@ -180,8 +184,9 @@ class _Split:
                 )
             self._swap(spare[:1], lacking[:1], TRAIN, TEST)
 
-    def climb(self) -> None:
+    def climb(self, penalty: float) -> None:
         """Swap batches while that leads nearer to the goal: as large as they may be, halved where they fail."""
+        self.penalty = penalty
         kinds = [(one, two) for one, two in _KINDS if (self.part == two).any()]
         batches = dict.fromkeys(kinds, _BATCH)
         score = self._score()
@@ -202,7 +207,6 @@ class _Split:
     def _try(self, kind: tuple[int, int], batch: int, score: float) -> float | None:
         """Swap up to `batch` examples of two parts: the new score, or None if it is no better and all is as it was."""
         one, two = kind
-        allowed = max(self.goal.atoms, self.atoms.value())
         out = self._best(one, two, batch)
         if not len(out):
             return None
@@ -212,7 +216,7 @@ class _Split:
         if len(back) == len(out):
             self._move(back, two, one)
             new = self._score()
-            if new > score + 1e-9 and self.atoms.value() <= allowed and self._enough_atoms():
+            if new > score + 1e-9 and self._enough_atoms():
                 return new
             self._move(back, one, two)
         self._move(out, two, one)
@@ -251,12 +255,12 @@ class _Split:
 
     def _score(self) -> float:
         atoms = max(self.atoms.value() - self.goal.atoms, 0.0)
-        return -abs(self.goal.wanted - self.compounds.value()) - _PENALTY * atoms
+        return -abs(self.goal.wanted - self.compounds.value()) - self.penalty * atoms
 
     def _scores(self, side: int, sign: int) -> Floats:
         scores: Floats = -np.abs(self.goal.wanted - self.compounds.after(side, sign))
         if self.goal.atoms < math.inf:
-            scores -= _PENALTY * np.maximum(self.atoms.after(side, sign) - self.goal.atoms, 0)
+            scores -= self.penalty * np.maximum(self.atoms.after(side, sign) - self.goal.atoms, 0)
         return scores
 
     def _reached(self) -> bool:

@@ -153,7 +153,7 @@ def _search(dataset: Dataset, train: int, test: int, seed: int, goal: Goal, inve
     """Search from a random split on; examples in neither part are left out."""
     if not 0 <= goal.wanted <= 1 or goal.atoms < 0 or goal.least < 0:
         raise DataError(
-            f"found a divergence of {goal.wanted:g}, one of atoms of {goal.atoms:g}, each atom in {goal.least} examples: "
+            f"found a divergence of {goal.wanted:g}, one of atoms of {goal.atoms:g}, each atom {goal.least} times: "
             "expected a divergence between 0 and 1, and no negative number"
         )
     inventory = inventory or usual_inventory(dataset)
