@@ -97,10 +97,15 @@ class Ngrams:
         return dataset.frame[self.side].to_list()
 
 
+def bracketed(dataset: Dataset) -> bool:
+    """Whether any target has a bracket for a token."""
+    targets = dataset.frame["target"].list
+    return bool((targets.contains(_OPEN) | targets.contains(_CLOSE)).any())
+
+
 def usual_inventory(dataset: Dataset) -> Inventory:
     """`Trees` if any target has a bracket for a token, else `Ngrams` of the sources."""
-    bracketed = dataset.frame["target"].list.contains(_OPEN).any()
-    return Trees() if bracketed else Ngrams()
+    return Trees() if bracketed(dataset) else Ngrams()
 
 
 def divergence(train: Dataset, test: Dataset, compounds: Callable[[Dataset], Iterable[Bag]], alpha: float) -> float:
