@@ -149,8 +149,8 @@ def mcd(
 ) -> None:
     """Let train and test differ in compounds, but hardly in atoms (MCD; Keysers et al. 2020).
 
-    Where divergence is largest, examples in neither part are left out: the more there are, the larger it can be. SCAN
-    takes some ten seconds. Every atom of the test part is in training.
+    Examples in neither part are left out: the more they are, the larger the divergence can be. Every atom of the test
+    part is in training. SCAN takes some ten seconds.
 
     Example: compgen data split mcd scan/simple --seed 1 -o mcd1.tsv
     """
