@@ -150,7 +150,7 @@ def mcd(
     """Let train and test differ in compounds, but hardly in atoms (MCD; Keysers et al. 2020).
 
     Examples in neither part are left out: the more they are, the larger the divergence can be. Every atom of the test
-    part is in training. SCAN takes some ten seconds.
+    part is in training. SCAN takes half a minute or less.
 
     Example: compgen data split mcd scan/simple --seed 1 -o mcd1.tsv
     """

@@ -6,6 +6,7 @@ example that has item k m times adds a term that depends on (k, m) alone. These 
 worked out once, and an example's effect is the sum of its features' terms.
 """
 
+import itertools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -17,10 +18,10 @@ from compgen.data.compounds import ATOM_ALPHA, COMPOUND_ALPHA, Bag
 from compgen.errors import DataError
 
 TRAIN, TEST, REST = 0, 1, 2  # where an example is; what is in the rest is in neither part
-# In this order of kinds the published order of rounds, train and test, is the last: the rest is the richer source.
 _KINDS = ((TRAIN, REST), (TEST, REST), (TRAIN, TEST))
 _BATCH = 64  # swaps at once, at most: larger steps are faster, and end in worse splits
-_ROUNDS = 20_000
+# The last of the way is long and leads nowhere: of 1,000 rounds one expects this much.
+_ROUNDS, _PROGRESS = 1_000, 2e-3
 # Of atoms' divergence above what is allowed, in units of compounds' divergence: first so that the search can pass
 # through splits that are not allowed, which ends in far better ones, then so that it does not stay in one.
 _PENALTIES = (10.0, 10_000.0)
@@ -48,8 +49,8 @@ class Goal:
 def search(atoms: Sequence[Bag], compounds: Sequence[Bag], part: Ints, goal: Goal) -> Ints:
     """A split as `goal` wants it, found by swaps from the split `part`, so that parts keep their sizes.
 
-    `part` (N,) says for each example where it is: TRAIN, TEST or REST. The result is a local optimum, or what 20,000
-    rounds reach; it is the same for the same arguments.
+    `part` (N,) says for each example where it is: TRAIN, TEST or REST. The result is a local optimum, or where
+    rounds hardly help any more; it is the same for the same arguments.
 
     Raises:
         DataError: not every atom of a test example can be in `goal.least` training examples.
@@ -190,7 +191,12 @@ class _Split:
         kinds = [(one, two) for one, two in _KINDS if (self.part == two).any()]
         batches = dict.fromkeys(kinds, _BATCH)
         score = self._score()
-        for number in range(_ROUNDS):
+        past = -math.inf
+        for number in itertools.count():
+            if number % _ROUNDS == 0:
+                if score - past < _PROGRESS:
+                    return
+                past = score
             kind = kinds[number % len(kinds)]
             if not any(batches.values()) or self._reached():
                 return
