@@ -114,7 +114,7 @@ def tmcd(
 
     All examples are in one part or the other. Atoms are what targets are made of, compounds which function takes what
     as its first, second ... argument. The published splits of GeoQuery have divergences of 0.13 to 0.24; the largest
-    is more: ask for those with --divergence. Theirs are --train 440 --dev 110; the first had --least 1 --plain-atoms.
+    is more: ask for those with --divergence. Those of Shaw et al. have --train 440 --least 1 --plain-atoms.
 
     Example: compgen data split tmcd geoquery.tsv --train 440 --dev 110 --seed 1 -o tmcd1.tsv
     """

@@ -98,8 +98,8 @@ def mcd(
     """Compounds as divergent as can be, or as `wanted`, with atoms' divergence at most `atoms` (Keysers et al. 2020).
 
     Parts have `train` and `test` examples, by default 40% and 10% of all as in the published splits of SCAN; those in
-    neither are left out, which allows far more divergence. Every test atom is in training. Keysers et al. build both
-    parts from nothing, one example at a time, and weight compounds; here examples are swapped from a random split on.
+    neither are left out, which allows far more divergence. Every test atom is in training. Unlike
+    the paper's greedy algorithm, this one swaps examples, from a random split on, and compounds have no weights.
 
     Raises:
         DataError: no examples, no room for both parts, the atoms do not allow it, or brackets do not match.
