@@ -34,7 +34,7 @@ class Opened:
     sampling: dict[str, Any]
     identity: str
     bundle: Path | None = None
-    recurrent: bool = True  # a predictor's network, else a Transformer
+    recurrent: bool = True  # a recurrent network, else a Transformer or a grammar
 
 
 def open_generator(
@@ -97,7 +97,7 @@ def _open(
     if manifest.architecture == "grammar":
         if runtime is not None or provider != "auto":
             raise UserError(f"{path}: a grammar needs no runtime: leave out runtime and provider")
-        return GrammarBackend(bundled_grammar(bundle), vocabulary), meta
+        return GrammarBackend(bundled_grammar(bundle), vocabulary), replace(meta, recurrent=False)
     if manifest.architecture == "transformer":
         if runtime == "torchscript":
             raise UserError(f"{path}: a Transformer's bundle runs in onnx alone")
@@ -139,7 +139,7 @@ def _open_checkpoint(
     if isinstance(checkpoint.network, RuleTables):
         from compgen.csl import grammar_of
 
-        return GrammarBackend(grammar_of(checkpoint), checkpoint.vocabulary), meta
+        return GrammarBackend(grammar_of(checkpoint), checkpoint.vocabulary), replace(meta, recurrent=False)
     if isinstance(checkpoint.network, Transformer):
         return TorchTransformer(checkpoint.network, device), replace(meta, recurrent=False)
     return TorchBackend(checkpoint.network, device), meta

@@ -147,7 +147,7 @@ def test_from_files_to_cross_domain_samples(tmp_path):
     assert len(train) == len(SINGLE) + 1
     targets = target_grammar(train)
     augmenter = Csl(Settings.of("smcalflow", learned=False), seed_rules(train), targets)
-    grammar = augmenter.induce(train)
+    grammar = augmenter.fit(train).grammar
     assert len(grammar.rules) - len(seed_rules(train).rules) < len(train)
     assert "NT_1 ' s boss ### FindManager :recipient ( NT_1 )" in grammar.text().splitlines()
     made = augmenter.sample(200)
