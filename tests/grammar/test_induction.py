@@ -244,21 +244,6 @@ def test_the_order_of_sets_does_not_matter():
     assert "NT_1" in texts.pop()
 
 
-def test_exact_matches_of_geoquery():
-    expected = (
-        "capital city highest largest longer longest lowest m0 m1 major most mountain river shortest size smallest"
-    )
-    expected += " state"
-    found = exact_matches(geoquery("standard", "train")).text().splitlines()
-    assert found == [f"{word} ### {word}" for word in expected.split()]
-
-
-def test_exact_matches_longest_first():
-    pairs = [(["a", "b", "c", ".", "a"], ["b", "c", "a", ".", "a", "b", "c", "."]), (["'", "x", "'"], ["'", "x", "'"])]
-    found = exact_matches(Dataset.from_pairs(pairs)).text().splitlines()
-    assert found == ["a ### a", "a b c ### a b c", "x ### x"]
-
-
 def test_what_a_new_rule_makes_superfluous_goes_in_the_same_step():
     lines = ["a x ### A X", "b x ### B X", "c x ### C X", "a ### A", "b ### B", "c ### C"]
     alphabet, rules = naive.read(*lines)
