@@ -179,8 +179,8 @@ def csl(
         typer.Option(
             "--seed-rules",
             metavar="R",
-            help="Rules to begin with: matches (what sources and targets share), or a file of them, 'source ### "
-            "target' a line.",
+            help="Rules to begin with: matches (what sources and targets share), inflections (forms of target words, "
+            "by word alignment), or a file of them, 'source ### target' a line.",
         ),
     ] = None,
     targets: Annotated[
@@ -188,7 +188,8 @@ def csl(
         typer.Option(
             "--targets",
             metavar="G",
-            help="A grammar of well-formed targets: geoquery (shipped), or a file, 'LHS => token ##NAME' a line.",
+            help="A grammar of well-formed targets: geoquery or cogs (shipped), or a file, 'LHS => token ##NAME' a "
+            "line.",
         ),
     ] = None,
     uniform: Annotated[
@@ -211,6 +212,8 @@ def csl(
         compgen augment csl scan/jump --like scan --rules jump.rules -o more.tsv
 
         compgen augment csl geo.tsv --like geoquery --seed-rules matches --targets geoquery -o more.tsv
+
+        compgen augment csl cogs/variable-free --like cogs --seed-rules inflections --targets cogs -o more.tsv
     """
     from compgen.data.formats import write_dataset
     from compgen.errors import UserError
@@ -259,11 +262,12 @@ def csl(
 
 def _seed_rules(name: str | None, dataset: "Dataset") -> "Grammar | None":
     from compgen.grammar.rules import Grammar
-    from compgen.grammar.seeds import exact_matches
+    from compgen.grammar.seeds import exact_matches, inflections
 
     if name is None:
         return None
-    return exact_matches(dataset) if name == "matches" else Grammar.read(name)
+    found = {"matches": exact_matches, "inflections": inflections}.get(name)
+    return found(dataset) if found else Grammar.read(name)
 
 
 def _targets(name: str | None) -> "TargetGrammar | None":
