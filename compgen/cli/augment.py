@@ -196,6 +196,8 @@ def csl(
         compgen augment csl geo.tsv --like geoquery --seed-rules matches --targets geoquery -o more.tsv
 
         compgen augment csl smcalflow-cs/8 --like smcalflow --seed-rules smcalflow --targets smcalflow -o more.tsv
+
+        compgen augment csl cogs/variable-free --like cogs --seed-rules inflections --targets cogs -o more.tsv
     """
     from compgen.data.formats import write_dataset
     from compgen.errors import UserError
@@ -253,13 +255,13 @@ def trained_grammar(
 def _seed_rules(name: str | None, dataset: "Dataset") -> "Grammar | None":
     from compgen.grammar import smcalflow
     from compgen.grammar.rules import Grammar
-    from compgen.grammar.seeds import exact_matches
+    from compgen.grammar.seeds import exact_matches, inflections
 
     if name is None:
         return None
-    if name == "smcalflow":
-        return smcalflow.seed_rules(dataset)
-    return exact_matches(dataset) if name == "matches" else Grammar.read(name)
+    known = {"matches": exact_matches, "inflections": inflections, "smcalflow": smcalflow.seed_rules}
+    found = known.get(name)
+    return found(dataset) if found else Grammar.read(name)
 
 
 def _targets(name: str | None, dataset: "Dataset") -> "TargetGrammar | None":

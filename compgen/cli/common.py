@@ -44,8 +44,8 @@ SeedRulesOption = Annotated[
     typer.Option(
         "--seed-rules",
         metavar="R",
-        help="Rules to begin with: matches (what sources and targets share), smcalflow (what its programs copy), or a "
-        "file of them, 'source ### target' a line.",
+        help="Rules to begin with: matches (what sources and targets share), inflections (forms of target words, by "
+        "word alignment), smcalflow (what its programs copy), or a file of them, 'source ### target' a line.",
     ),
 ]
 TargetsOption = Annotated[
@@ -53,8 +53,8 @@ TargetsOption = Annotated[
     typer.Option(
         "--targets",
         metavar="G",
-        help="A grammar of well-formed targets: geoquery (shipped), smcalflow (by the brackets in DATA), or a file, "
-        "'LHS => token ##NAME' a line.",
+        help="A grammar of well-formed targets: geoquery or cogs (shipped), smcalflow (by the brackets in DATA), or a "
+        "file, 'LHS => token ##NAME' a line.",
     ),
 ]
 UniformOption = Annotated[

@@ -104,6 +104,33 @@ def write(
 
 
 @app.command()
+def cogs(
+    data: DataArgument,
+    to: Annotated[str, typer.Option("--to", metavar="FORM", help="The form to convert to: lf or variable-free.")],
+    out: OutOption,
+    split: SplitOption = None,
+    format: FormatOption = None,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Leave a target as it is if it cannot be converted; otherwise that is an error."),
+    ] = False,
+) -> None:
+    """Convert targets of COGS: predictions in the variable-free form (Qiu et al. 2022) to logical forms, or back.
+
+    Sources are the sentences, which tell the variables; variable `x _ 1` of the published files is one token, x_1. The
+    logical form of a single noun or verb cannot be told.
+
+    Example: compgen data cogs predicted.tsv --to lf --keep -o logical.tsv
+    """
+    from compgen.data.cogs_forms import converted
+    from compgen.data.formats import write_dataset
+
+    dataset, kept = converted(_load(data, split), to, "standard input" if data == "-" else data, keep)
+    write_dataset(dataset, out, format)
+    console().print(f"{len(dataset) - kept:,} targets converted, {kept:,} kept", highlight=False)
+
+
+@app.command()
 def overlap(
     data: DataArgument,
     split: Annotated[

@@ -170,20 +170,23 @@ class Level:
 def levels(found: Forests, grammar: Grammar) -> list[Level]:
     """The nodes with nonterminals, those below first."""
     first = slots(grammar)
-    made = []
-    for height in range(1, max(found.height, default=0) + 1):
-        node: list[int] = []
-        edge: list[int] = []
-        slot: list[int] = []
-        under: list[int] = []
-        for number, own in enumerate(found.height):
-            if own != height:
-                continue
-            for place, members in enumerate(found.below[number]):
-                for member in found.members[members]:
-                    edge.append(len(node))
-                    slot.append(first[found.rule[number]] + place)
-                    under.append(member)
-                node.append(number)
-        made.append(Level(*(np.array(column, dtype=np.int64) for column in (node, edge, slot, under))))
-    return made
+    heights: list[list[int]] = [[] for _ in range(1 + max(found.height, default=0))]
+    for number, height in enumerate(found.height):
+        heights[height].append(number)
+    return [_level(found, first, nodes) for nodes in heights[1:]]
+
+
+def _level(found: Forests, first: list[int], nodes: list[int]) -> Level:
+    """Some nodes of one height; `first` is the first slot of each rule."""
+    edge: list[int] = []
+    slot: list[int] = []
+    under: list[int] = []
+    node: list[int] = []
+    for number in nodes:
+        for place, members in enumerate(found.below[number]):
+            for member in found.members[members]:
+                edge.append(len(node))
+                slot.append(first[found.rule[number]] + place)
+                under.append(member)
+            node.append(number)
+    return Level(*(np.array(column, dtype=np.int64) for column in (node, edge, slot, under)))

@@ -75,7 +75,8 @@ class Options:
         return Unification(self.max_nonterminals, self.repeated_targets, self.bare_targets, self.quirks)
 
 
-# As published for each data set.
+# As published for each data set; for COGS but for the steps. These were 8, and the grammar still shrinks then: its last
+# phrases learned as a whole come apart in the next five, which take no time.
 OPTIONS: Mapping[str, Options] = {
     "scan": Options(
         max_nonterminals=2,
@@ -88,7 +89,7 @@ OPTIONS: Mapping[str, Options] = {
         steps=5,
         repetitions=False,
     ),
-    "cogs": Options(repeated_targets=True, bare_targets=True, source_given_target=1, target_given_source=5, steps=8),
+    "cogs": Options(repeated_targets=True, bare_targets=True, source_given_target=1, target_given_source=5),
     "geoquery": Options(),
     "smcalflow": Options(repeated_targets=True),
 }

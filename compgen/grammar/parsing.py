@@ -1,5 +1,6 @@
 """Parsing with a grammar whose rules have probabilities: the target of the best derivation of a source."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,17 @@ class Accuracy:
     def precision(self) -> float:
         """The share of given targets that are right."""
         return self.right / self.covered if self.covered else 0.0
+
+
+def ensemble(parsed: Iterable[list[str] | None], others: Iterable[list[str]]) -> list[list[str]]:
+    """For each source the target that a grammar parses it to, if there is one, and else another predictor's.
+
+    Qiu et al. 2022, appendix C.2.
+
+    Raises:
+        ValueError: there are not as many of these as of those.
+    """
+    return [other if own is None else own for own, other in zip(parsed, others, strict=True)]
 
 
 class ViterbiParser:

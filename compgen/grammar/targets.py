@@ -12,6 +12,7 @@ from compgen.grammar.rules import MOST, NONTERMINAL, Alphabet, is_nonterminal, r
 ROOT = "ROOT"
 _ARROW = "=>"
 MARK = "##"  # before the names of nonterminals
+_ANY = MARK  # without a name: any token that no rule has
 _FORM = f"'LHS {_ARROW} tokens', nonterminals on the right with {MARK} before their names"
 # Unit rules on top of each other, as in the reference's induction. For sampling it stacks one only for some data sets.
 _UNITS = 2
@@ -32,7 +33,8 @@ class TargetRule:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The names among the symbols, in order, without `##`."""
-        return tuple([symbol[len(MARK) :] for symbol in self.symbols if symbol.startswith(MARK)])
+        names = (symbol for symbol in self.symbols if symbol.startswith(MARK) and symbol != _ANY)
+        return tuple([name[len(MARK) :] for name in names])
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class TargetGrammar:
     def parse(cls, lines: Iterable[str], name: str = "target grammar") -> "TargetGrammar":
         """The grammar written in some lines, one rule a line, as `LHS => token ##NONTERMINAL token`.
 
-        Blank lines and those that begin with `#` are skipped. `name` is what errors call the lines.
+        Blank lines and those that begin with `#` are skipped. `name` is what errors call the lines. A rule may be
+        `LHS => ##`, for any token that is in none of the rules: what words there are, the data say.
 
         Raises:
             DataError: a line is no rule, a nonterminal has no rule or none that ends, unit rules (of a single
@@ -88,6 +91,8 @@ def _rule(line: str, place: str) -> TargetRule:
     name, *rest = line.split()
     if len(rest) < 2 or rest[0] != _ARROW:
         raise DataError(f"{place}: found {line.strip()!r:.80}, expected {_FORM}")
+    if _ANY in rest and len(rest) > 2:
+        raise DataError(f"{place}: found {_ANY} among others, expected it alone: '{name} {_ARROW} {_ANY}'")
     try:
         return TargetRule(name, tuple(rest[1:]))
     except DataError as error:
@@ -137,6 +142,8 @@ class Checker:
     def __init__(self, grammar: TargetGrammar, alphabet: Alphabet) -> None:
         """For targets in the letters of an alphabet. Rules with other tokens derive nothing there."""
         self._alphabet = alphabet
+        used = {symbol for rule in grammar.rules for symbol in rule.symbols}
+        self._others = alphabet.encode(token for token in alphabet.tokens if token not in used)
         self.names = sorted({rule.name for rule in grammar.rules})
         self._closed: defaultdict[str, list[str]] = defaultdict(list)
         self._units: defaultdict[str, list[str]] = defaultdict(list)
@@ -148,6 +155,10 @@ class Checker:
         self._loose: dict[str, set[tuple[str, Types]]] = {}
 
     def _enter(self, rule: TargetRule) -> None:
+        if rule.symbols == (_ANY,):
+            for letter in self._others:
+                self._closed[letter].append(rule.name)
+            return
         kinds = [*rule.kinds]
         if _is_unit(rule):
             self._units[kinds[0]].append(rule.name)

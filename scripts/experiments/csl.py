@@ -2,18 +2,23 @@
 
 For each split: rules, processor seconds of induction, learning and parsing; of the test sources, the share that gets an
 output (coverage), the share that gets the right one (accuracy), and the right ones of all outputs (precision), beside
-the paper's. GeoQuery's and SCAN's MCD splits are read from $COMPGEN_DATA; the other SCAN splits are made.
+the paper's. GeoQuery, COGS and SCAN's MCD splits are read from $COMPGEN_DATA; the other SCAN splits are made. COGS is
+in the variable-free form and tested on gen, with a line for each category on standard error.
 
     python scripts/experiments/csl.py jump turn_left length mcd1 mcd2 mcd3 around_right
     python scripts/experiments/csl.py standard template1 template2 template3 tmcd1 tmcd2 tmcd3 length_geo
+    python scripts/experiments/csl.py cogs
 """
 
 import argparse
 import os
+import sys
 import time
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import pairwise
 from pathlib import Path
+
+import polars as pl
 
 from compgen.data import scan
 from compgen.data.examples import Dataset
@@ -22,19 +27,28 @@ from compgen.errors import UserError
 from compgen.grammar.augmenter import Settings
 from compgen.grammar.induction import induce
 from compgen.grammar.model import learn
-from compgen.grammar.parsing import ViterbiParser
-from compgen.grammar.seeds import exact_matches
+from compgen.grammar.parsing import Accuracy, ViterbiParser
+from compgen.grammar.rules import Grammar
+from compgen.grammar.seeds import exact_matches, inflections
 from compgen.grammar.targets import TargetGrammar
 
 SCAN = ("jump", "turn_left", "length", "mcd1", "mcd2", "mcd3", "around_right")
 GEOQUERY = ("standard", "template1", "template2", "template3", "tmcd1", "tmcd2", "tmcd3", "length_geo")
+SPLITS = (*SCAN, *GEOQUERY, "cogs")
 # Coverage and accuracy of CSL in the paper; template and TMCD are means over three splits.
 PAPER = {
     "standard": "76.3, 74.3",
     "template": "61.0, 58.9 (mean)",
     "tmcd": "44.3, 39.9 (mean)",
     "length_geo": "29.0, 26.6",
+    "cogs": "99.9, 99.5",
 }
+CONFIGS = Path(scan.__file__).parents[1] / "configs"
+
+
+def folder() -> Path:
+    """Where published data are."""
+    return Path(os.environ.get("COMPGEN_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def parts(split: str) -> tuple[Dataset, Dataset]:
@@ -42,25 +56,42 @@ def parts(split: str) -> tuple[Dataset, Dataset]:
     if split in scan.SPLITS:
         whole = scan.SPLITS[split][0]()
         return whole.split("train"), whole.split("test")
-    folder = Path(os.environ.get("COMPGEN_DATA", Path(__file__).parents[3] / "shared" / "data"))
     if split in SCAN:
-        train, test = (next((folder / "scan").glob(f"tasks_{part}_{split}.txt*"), None) for part in ("train", "test"))
+        train, test = (next((folder() / "scan").glob(f"tasks_{part}_{split}.txt*"), None) for part in ("train", "test"))
+    elif split == "cogs":
+        train, test = (folder() / "cogs" / f"{part}.tsv" for part in ("train", "gen"))
     else:
         name = split.removesuffix("_geo")
-        train, test = (folder / "geoquery" / f"{name}.{part}.tsv" for part in ("train", "test"))
+        train, test = (folder() / "geoquery" / f"{name}.{part}.tsv" for part in ("train", "test"))
     if train is None or test is None:
-        raise UserError(f"{split} is not in {folder}: set COMPGEN_DATA to a folder that has it")
+        raise UserError(f"{split} is not in {folder()}: set COMPGEN_DATA to a folder that has it")
     return read_dataset(train), read_dataset(test)
+
+
+def given(split: str, train: Dataset) -> tuple[Settings, Grammar | None, TargetGrammar | None]:
+    """Settings, seed rules and target grammar."""
+    if split in SCAN:
+        return Settings.of("scan"), None, None
+    kind, seeds = ("cogs", inflections) if split == "cogs" else ("geoquery", exact_matches)
+    return Settings.of(kind), seeds(train), TargetGrammar.read(CONFIGS / f"csl_{kind}.cfg")
+
+
+def accuracy(split: str, test: Dataset, parser: ViterbiParser) -> Accuracy:
+    """How well all is parsed; how well the categories of COGS are is printed."""
+    if split != "cogs":
+        return parser.evaluate(test)
+    categories = (folder() / "cogs" / "gen.category.txt").read_text().split()
+    parts = test.frame.with_columns(category=pl.Series(categories)).partition_by("category", as_dict=True)
+    found = {str(category): parser.evaluate(Dataset(part)) for (category,), part in parts.items()}
+    for category, one in found.items():
+        print(f"{category}: coverage {one.coverage:.1%}, accuracy {one.accuracy:.1%}", file=sys.stderr)
+    return Accuracy(*(sum(counts) for counts in zip(*map(astuple, found.values()), strict=True)))
 
 
 def row(split: str) -> str:
     """A line of the table."""
     train, test = parts(split)
-    if split in SCAN:
-        settings, seeds, targets = Settings.of("scan"), None, None
-    else:
-        settings, seeds = Settings.of("geoquery"), exact_matches(train)
-        targets = TargetGrammar.read(Path(scan.__file__).parents[1] / "configs" / "csl_geoquery.cfg")
+    settings, seeds, targets = given(split, train)
     training = settings.training
     assert training is not None
     if split in ("mcd1", "mcd3"):
@@ -70,7 +101,7 @@ def row(split: str) -> str:
     clock.append(time.process_time())
     scores, _ = learn(grammar, grammar.alphabet.examples(train), training)
     clock.append(time.process_time())
-    found = ViterbiParser(grammar, scores.log_probs(), training.unit_limit, targets).evaluate(test)
+    found = accuracy(split, test, ViterbiParser(grammar, scores.log_probs(), training.unit_limit, targets))
     clock.append(time.process_time())
     seconds = [f"{after - before:.1f}" for before, after in pairwise(clock)]
     shares = [f"{100 * share:.1f}" for share in (found.coverage, found.accuracy, found.precision)]
@@ -81,10 +112,10 @@ def row(split: str) -> str:
 def main() -> None:
     """Print the table, split by split."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("splits", nargs="*", default=[*SCAN, *GEOQUERY], metavar="SPLIT", help="by default all")
+    parser.add_argument("splits", nargs="*", default=SPLITS, metavar="SPLIT", help="by default all")
     splits = parser.parse_args().splits
-    if unknown := set(splits) - {*SCAN, *GEOQUERY}:
-        raise SystemExit(f"no split {min(unknown)}: expected some of {', '.join([*SCAN, *GEOQUERY])}")
+    if unknown := set(splits) - {*SPLITS}:
+        raise SystemExit(f"no split {min(unknown)}: expected some of {', '.join(SPLITS)}")
     columns = (
         "split | training pairs | rules | induction, s | learning, s | parsing, s | coverage | accuracy | precision"
     )

@@ -201,6 +201,24 @@ def test_csl_on_smcalflow(tmp_path, monkeypatch):
     assert (record["seed_rules"], record["targets"]) == ("smcalflow", "smcalflow")
 
 
+def test_csl_finds_inflections_and_keeps_to_the_grammar_of_cogs(tmp_path):
+    data, out, rules = tmp_path / "d.tsv", tmp_path / "more.tsv", tmp_path / "grammar.txt"
+    verbs, names = {"ate": "eat", "saw": "see", "moved": "move"}, ("Mia", "Zoe", "Levi")
+    lines = [
+        f"{one} {verb} {other} .\t{lemma} ( agent = {one} , theme = {other} )\n"
+        for verb, lemma in verbs.items() for one in names for other in names
+    ]  # fmt: skip
+    data.write_text("".join([*lines, *(f"{name}\t{name}\n" for name in names)]))
+    words = ["--like", "cogs", "--seed-rules", "inflections", "--targets", "cogs", "--uniform"]
+    done = compgen("augment", "csl", data, *words, "--rules", rules, "-n", 50, "-o", out)
+    assert done.returncode == 0, done.stderr
+    expected = [f"{verb} ### {lemma}" for verb, lemma in verbs.items()]
+    found = rules.read_text().splitlines()
+    assert {*expected, "NT_1 NT_2 NT_3 . ### NT_2 ( agent = NT_1 , theme = NT_3 )"} <= set(found)
+    made = [line.split("\t")[1].split() for line in out.read_text().splitlines()]
+    assert len(made) == 50 and all(target.count("(") == target.count(")") for target in made)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

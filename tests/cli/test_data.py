@@ -338,3 +338,24 @@ def test_split_and_divergence_refuse_what_cannot_be(tmp_path, monkeypatch, argum
     assert isinstance(result.exception, UserError)
     assert message in str(result.exception)
     assert not list(tmp_path.glob("o.*"))
+
+
+def test_cogs_converts_predictions_and_says_which_cannot_be(tmp_path):
+    predicted = "Mia slept .\tsleep ( agent = Mia )\nA cat ran .\trun ( agent =\n"
+    result = run("cogs", "-", "--to", "lf", "--keep", "--format", "tsv", "-o", "-", input=predicted)
+    assert result.exit_code == 0
+    assert result.stdout == "Mia slept .\tsleep . agent ( x_1 , Mia )\nA cat ran .\trun ( agent =\n"
+    assert "1 targets converted, 1 kept" in result.stderr
+    lf = result.stdout.splitlines()[0]
+    back = run("cogs", "-", "--to", "variable-free", "--format", "tsv", "-o", "-", input=lf)
+    assert back.stdout == "Mia slept .\tsleep ( agent = Mia )\n"
+    strict = run("cogs", "-", "--to", "lf", "-o", tmp_path / "out.tsv", input=predicted)
+    assert isinstance(strict.exception, DataError)
+    assert str(strict.exception).startswith("standard input, example 2: 'run ( agent =': found the end as token 5")
+    assert not (tmp_path / "out.tsv").exists()
+
+
+def test_cogs_knows_two_forms():
+    result = run("cogs", "-", "--to", "sql", "-o", "-", input="Mia slept .\tsleep ( agent = Mia )\n")
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception) == "no form 'sql': expected lf or variable-free"

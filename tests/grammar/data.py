@@ -12,6 +12,7 @@ from compgen.grammar.charts import Parser
 from compgen.grammar.rules import Rule
 
 GEOQUERY_TARGETS = Path(compgen.__file__).parent / "configs" / "csl_geoquery.cfg"
+COGS_TARGETS = GEOQUERY_TARGETS.with_name("csl_cogs.cfg")
 
 # Steps, rules by arity from 0 to 4, test pairs derived.
 SPLITS = {
@@ -39,6 +40,11 @@ def _read(name, format):
 def geoquery(split, part):
     """One part of a split of GeoQuery in functional form."""
     return _read(f"geoquery/{split}.{part}.tsv", "tsv")
+
+
+def cogs(part):
+    """One part of COGS in the variable-free form."""
+    return _read(f"cogs/{part}.tsv", "tsv")
 
 
 def published_scan(split):

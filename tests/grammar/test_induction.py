@@ -16,10 +16,10 @@ from compgen.errors import ConfigError, DataError
 from compgen.grammar.induction import OPTIONS, Induction, Options, Step, induce
 from compgen.grammar.objective import Objective
 from compgen.grammar.rules import Grammar, examples
-from compgen.grammar.seeds import exact_matches
+from compgen.grammar.seeds import exact_matches, inflections
 from compgen.grammar.targets import TargetGrammar
 from tests.grammar import naive
-from tests.grammar.data import GEOQUERY_TARGETS, SPLITS, coverage, geoquery, published_scan
+from tests.grammar.data import COGS_TARGETS, GEOQUERY_TARGETS, SPLITS, cogs, coverage, geoquery, published_scan
 
 SMALL = Options(repeated_targets=True, bare_targets=True, terminal_size=4, source_given_target=1, target_given_source=9)
 VARIANTS = st.builds(
@@ -221,6 +221,27 @@ def test_geoquery(split):
         assert [step.rules for step in steps] == [401, 383, 363, 314, 301, 291, 275, 254, 252, 250, 249, 249, 249]
 
 
+def test_short_sentences_of_cogs():
+    """Words are learned one by one; the other rules are few."""
+    train = cogs("train")
+    short = Dataset(train.frame.filter(train.frame["source"].list.len() <= 5))
+    grammar, _ = induce(short, OPTIONS["cogs"], inflections(short), TargetGrammar.read(COGS_TARGETS))
+    assert [grammar.alphabet.text(rule) for rule in grammar.rules if rule.arity] == [
+        "A NT_1 ### NT_1",
+        "NT_1 NT_2 . ### NT_2 ( agent = NT_1 )",
+        "NT_1 NT_2 . ### NT_2 ( theme = NT_1 )",
+        "NT_1 NT_2 NT_3 . ### NT_2 ( agent = NT_1 , theme = NT_3 )",
+        "NT_1 NT_2 to NT_3 . ### NT_2 ( agent = NT_1 , xcomp = NT_3 ( agent = NT_1 ) )",
+        "NT_1 a ### NT_1",
+        "The NT_1 ### * NT_1",
+        "a NT_1 ### NT_1",
+        "the NT_1 ### * NT_1",
+        "was NT_1 ### NT_1",
+    ]
+    assert {rule.length for rule in grammar.rules if not rule.arity} == {2}
+    assert coverage(grammar, short) == len(short) == 6411
+
+
 def test_the_order_of_sets_does_not_matter():
     """Python orders sets of strings anew in each process, unless told how."""
     program = (
@@ -251,21 +272,6 @@ def test_a_seed_rule_that_derives_all_from_itself():
         induce(dataset, OPTIONS["smcalflow"], Grammar.parse(["b ### B", "NT_1 ### NT_1"]))
     grammar, _ = induce(dataset, OPTIONS["smcalflow"], Grammar.parse(["NT_1 ### f ( NT_1 )"]))
     assert grammar.text() == "NT_1 ### f ( NT_1 )\na ### A\n"
-
-
-def test_exact_matches_of_geoquery():
-    expected = (
-        "capital city highest largest longer longest lowest m0 m1 major most mountain river shortest size smallest"
-    )
-    expected += " state"
-    found = exact_matches(geoquery("standard", "train")).text().splitlines()
-    assert found == [f"{word} ### {word}" for word in expected.split()]
-
-
-def test_exact_matches_longest_first():
-    pairs = [(["a", "b", "c", ".", "a"], ["b", "c", "a", ".", "a", "b", "c", "."]), (["'", "x", "'"], ["'", "x", "'"])]
-    found = exact_matches(Dataset.from_pairs(pairs)).text().splitlines()
-    assert found == ["a ### a", "a b c ### a b c", "x ### x"]
 
 
 def test_what_a_new_rule_makes_superfluous_goes_in_the_same_step():

@@ -12,7 +12,7 @@ from compgen.errors import ConfigError, DataError
 from compgen.grammar.forests import forests
 from compgen.grammar.induction import OPTIONS, induce
 from compgen.grammar.model import TRAININGS, Inside, Training, learn
-from compgen.grammar.parsing import ViterbiParser
+from compgen.grammar.parsing import ViterbiParser, ensemble
 from compgen.grammar.rules import Grammar, Rule, nonterminals
 from compgen.grammar.sampling import slots
 from compgen.grammar.seeds import exact_matches
@@ -171,3 +171,12 @@ def test_derivations_may_be_deep():
     found = forests(grammar, [Rule(encode(source), encode(target))])
     assert max(found.height) == 700 and found.roots[0] >= 0
     assert ViterbiParser(grammar, random_log_probs(grammar)).parse(source) == target
+
+
+def test_the_ensemble_answers_where_the_grammar_does_not():
+    parser = ViterbiParser(Grammar.parse(["walk ### W", "run ### R"]), np.log([[0.5, 0.5]]))
+    parsed = [parser.parse([source]) for source in ("walk", "fly", "run")]
+    assert ensemble(parsed, [["A"], ["B"], ["C"]]) == [["W"], ["B"], ["R"]]
+    assert ensemble([[]], [["A"]]) == [[]]  # nothing is an answer, too
+    with pytest.raises(ValueError, match="shorter"):
+        ensemble(parsed, [["A"]])

@@ -3,7 +3,7 @@ import pytest
 from compgen.errors import DataError
 from compgen.grammar.rules import Alphabet, Grammar
 from compgen.grammar.targets import TargetGrammar
-from tests.grammar.data import GEOQUERY_TARGETS, geoquery
+from tests.grammar.data import COGS_TARGETS, GEOQUERY_TARGETS, cogs, geoquery
 
 QUERIES = """\
 # questions
@@ -84,6 +84,24 @@ def test_two_unit_rules_stack_and_not_three():
     assert checker.signatures(target) == {("D",), ("C",), ("B",)}
 
 
+def test_any_token_that_is_in_no_rule():
+    targets = TargetGrammar.parse(["ROOT => the ##WORD", "WORD => ##", "WORD => new ##WORD"])
+    assert TargetGrammar.parse(targets.text().splitlines()) == targets
+    alphabet = Alphabet(["the", "new", "dog"])
+    checker = targets.checker(alphabet)
+    for target, expected in {
+        "dog": {("WORD",)},
+        "new": set(),
+        "the dog": {("ROOT",)},
+        "the new dog": {("ROOT",)},
+        "the new": set(),
+        "the the": set(),
+        "the cat": set(),  # not in the alphabet
+    }.items():
+        assert checker.signatures(alphabet.encode(target.split())) == expected, target
+    assert targets.checker(Alphabet(["the", "cat"])).allows(Alphabet(["the", "cat"]).encode(["the", "cat"]))
+
+
 def test_a_long_target():
     targets = TargetGrammar.parse(["ROOT => f ( ##ROOT )", "ROOT => x"])
     for depth in (200, 201):
@@ -109,6 +127,7 @@ def test_what_is_written_is_read(queries, tmp_path):
         (f"ROOT => {'##ROOT ' * 100}", "line 2: found 100 nonterminals in a rule for ROOT, expected at most 99"),
         ("ROOT => ##ROOT", r"line 2: found ROOT => ##ROOT, .* in a circle \(ROOT\), expected them to end"),
         ("STATE => x ##STATE", "line 2: found STATE, all of whose rules lead to nonterminals without end"),
+        ("ROOT => a ##", "line 2: found ## among others, expected it alone: 'ROOT => ##'"),
     ],
 )
 def test_a_line_that_is_no_rule(line, message):
@@ -144,3 +163,16 @@ def test_geoquery(part):
         assert ("ROOT",) in checker.signatures(alphabet.encode(target))
         assert not checker.allows(alphabet.encode(target[:-1]))
         assert not checker.allows(alphabet.encode([*target[:-2], ",", ")", ")"]))
+
+
+@pytest.mark.parametrize("part", ["train", "dev"])
+def test_cogs(part):
+    """All its targets are well formed, none is without its last token, and two arguments are no part by themselves."""
+    targets = cogs(part).frame["target"].unique(maintain_order=True).to_list()
+    alphabet = Alphabet(token for target in targets for token in target)
+    checker = TargetGrammar.read(COGS_TARGETS).checker(alphabet)
+    for target in targets[::5]:
+        assert ("ROOT",) in checker.signatures(alphabet.encode(target))
+        assert len(target) == 1 or not checker.allows(alphabet.encode(target[:-1]))
+    assert checker.allows(alphabet.encode(["agent", "=", "dog"]))
+    assert not checker.allows(alphabet.encode(["agent", "=", "dog", ",", "theme", "=", "dog"]))

@@ -1,0 +1,62 @@
+"""Seed rules: phrases that both sides share, and inflected forms by word alignment."""
+
+from itertools import product
+
+import pytest
+
+from compgen.data.examples import Dataset
+from compgen.errors import DataError
+from compgen.grammar.seeds import exact_matches, inflections
+from tests.grammar.data import cogs, geoquery
+
+
+def test_exact_matches_of_geoquery():
+    expected = (
+        "capital city highest largest longer longest lowest m0 m1 major most mountain river shortest size smallest"
+    )
+    expected += " state"
+    found = exact_matches(geoquery("standard", "train")).text().splitlines()
+    assert found == [f"{word} ### {word}" for word in expected.split()]
+
+
+def test_exact_matches_longest_first():
+    pairs = [(["a", "b", "c", ".", "a"], ["b", "c", "a", ".", "a", "b", "c", "."]), (["'", "x", "'"], ["'", "x", "'"])]
+    found = exact_matches(Dataset.from_pairs(pairs)).text().splitlines()
+    assert found == ["a ### a", "a b c ### a b c", "x ### x"]
+
+
+def sentences():
+    """Nouns that see, and are seen by, others; each verb in two forms, and a noun that differs in case alone."""
+    verbs = {"ate": "eat", "touched": "touch", "thought": "think"}, {"eaten": "eat", "touching": "touch"}
+    nouns = {"dog": "dog", "cat": "cat", "TV": "tv", "tench": "tench"}
+    for one, other, verb in product(nouns, nouns, verbs[0]):
+        target = f"{verbs[0][verb]} ( agent = {nouns[one]} , theme = {nouns[other]} )"
+        yield f"a {one} {verb} a {other} .".split(), target.split()
+    for one, other, verb in product(nouns, nouns, verbs[1]):
+        target = f"{verbs[1][verb]} ( theme = {nouns[one]} , agent = {nouns[other]} )"
+        yield f"a {one} was {verb} by a {other} .".split(), target.split()
+
+
+def test_inflections_are_aligned_and_alike():
+    """Not so `TV` and `tv`, which differ in case alone; `was`, whose best is no like word; `tench`, which is itself."""
+    found = inflections(Dataset.from_pairs(sentences())).text().splitlines()
+    assert found == ["ate ### eat", "eaten ### eat", "thought ### think", "touched ### touch", "touching ### touch"]
+
+
+def test_inflections_are_not_what_is_alike_but_not_aligned():
+    pairs = [(["cat", "cats"], ["x", "cat"]), (["cats"], ["x"]), (["cat"], ["cat"])]
+    assert inflections(Dataset.from_pairs(pairs)).rules == ()
+
+
+def test_what_cannot_be_a_rule_is_refused():
+    with pytest.raises(DataError, match="example 2: found an empty target"):
+        inflections(Dataset.from_pairs([(["a"], ["b"]), (["a"], [])]))
+
+
+def test_inflections_of_cogs():
+    """As many as published: no identities, names or marks among them."""
+    found = [tuple(rule.split(" ### ")) for rule in inflections(cogs("train")).text().splitlines()]
+    assert len(found) == 140
+    known = {"ate": "eat", "gave": "give", "given": "give", "lended": "lend", "thought": "think", "touched": "touch"}
+    assert known.items() <= dict(found).items()
+    assert all(form != lemma and form.islower() and lemma.isalpha() for form, lemma in found)
