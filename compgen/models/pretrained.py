@@ -157,7 +157,7 @@ class Pretrained(nn.Module):
             model, tokenizer = _parts(name)
         return cls(model, tokenizer, prefix, source_length, max_length)
 
-    def save(self, folder: Path, trained_on: dict[str, Any]) -> None:
+    def save(self, folder: Path, config: dict[str, Any], trained_on: dict[str, Any]) -> None:
         """Write everything to a folder, which appears whole: weights as safetensors, the rest as JSON."""
         meta = {
             "format": FORMAT,
@@ -166,6 +166,7 @@ class Pretrained(nn.Module):
             "source_length": self.source_length,
             "max_length": self.max_length,
             "words": self.spelling.words,
+            "config": config,
             "trained_on": trained_on,
         }
         with atomic_path(folder, directory=True) as temporary:
@@ -173,6 +174,8 @@ class Pretrained(nn.Module):
             self.model.save_pretrained(temporary)
             self.tokenizer.save_pretrained(temporary)
             (temporary / FILE).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+            for weights in temporary.glob("*.safetensors"):
+                weights.chmod(0o644)  # they are written for their owner alone
 
     @classmethod
     def load(cls, folder: Path) -> "Pretrained":

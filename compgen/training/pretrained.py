@@ -4,6 +4,7 @@ The recipe is that of T5 in Qiu et al. (2022): constant learning rate, Adafactor
 equally often. Theirs repeats the originals a whole number of times; ours draws from both with equal probability.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def train_pretrained(
     identity = fingerprint(config, seed, model, original, added)
     outcome = fit(network, original, added, config, out, identity, seed=seed, resume=resume, device=device, quiet=quiet)
     trained_on = {"model": model} | report(name, original, added, seed, outcome)
-    network.cpu().eval().save(out, trained_on)
+    network.cpu().eval().save(out, json.loads(config.model_dump_json()), trained_on)  # an infinite number is null
     discard_state(out)
     return trained_on
 

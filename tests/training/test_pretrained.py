@@ -88,6 +88,8 @@ def test_what_is_written_is_data_alone(trained):
     names = sorted(path.name for path in trained[0].iterdir())
     assert {FILE, "config.json", "model.safetensors", "tokenizer.json"} <= set(names)
     assert all(name.endswith((".json", ".safetensors")) for name in names), names
+    meta = json.loads((trained[0] / FILE).read_text(), parse_constant=pytest.fail)
+    assert meta["config"]["optimisation"]["optimiser"] == "adafactor" and meta["trained_on"]["updates"] == 300
 
 
 def test_it_needs_training(base):
@@ -152,7 +154,8 @@ def test_originals_and_augmented_examples_are_drawn_equally_often(base, tmp_path
 
 
 def test_the_rate_is_constant(base, tmp_path):
-    train(base, tmp_path / "m", "optimisation.steps=100", "optimisation.learning_rate=0.003")
+    report = train(base, tmp_path / "m", "optimisation.steps=100", "optimisation.learning_rate=0.003", "held_out=0.2")
+    assert 0 < report["held_out_error_rate"] <= 1
     rates = [json.loads(line)["lr"] for line in (tmp_path / "m.log.jsonl").read_text().splitlines()]
     assert rates == [0.003, 0.003]
 
