@@ -9,6 +9,7 @@ import numpy as np
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, UserError
+from compgen.grammar_backend import GrammarBackend
 from compgen.opening import open_generator
 from compgen.runtime.backend import Backend, warm
 from compgen.runtime.filters import Counts, Filter, FilterConfig, Kept, Training
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draw
     from compgen.data.examples import Dataset
 
 ROWS = 256  # decoded together by a worker
+ROWS_OF_GRAMMAR = 4096  # derived together
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
 
 
@@ -31,7 +33,7 @@ class Generator:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: Backend | GrammarBackend,
         pool: PrototypePool,
         vocabulary: Vocabulary,
         max_length: int,
@@ -58,6 +60,7 @@ class Generator:
         Args:
             path: where it is.
             runtime: `onnx` (bundles; default), `torchscript` (bundles), `torch` (checkpoints; default).
+                A grammar has no runtimes.
             provider: for ONNX Runtime: `auto`, `cpu` or `cuda`.
             threads: of one backend call; `sample` runs several calls at a time.
 
@@ -98,14 +101,23 @@ class Generator:
         On a GPU the whole loop runs there, and neither `workers` nor `unwanted` has a part. `batch` is how many rows
         are decoded together: by default 256 by each worker, 4,096 on a GPU.
 
+        A grammar draws derivations, by default 4,096 together, in one thread; it has one temperature, and no beam.
+
         Raises:
-            UserError: both `beam` and `temperature` are given, or a temperature that is none (see `warm`).
+            UserError: both `beam` and `temperature` are given, or a temperature that is none (see `warm`); or what a
+                grammar has not.
+            ExhaustedError: a grammar's derivations come to no end (see `grammar.sampling`).
         """
         temperature = _checked(temperature)
+        if isinstance(self.backend, GrammarBackend):
+            heat, other = temperature or self.temperature
+            if heat != other or beam is not None or workers is not None:
+                raise UserError("a grammar draws in one thread by one temperature: leave out beam and workers")
+            return self.backend.draws(seed, start, stop, heat, batch or ROWS_OF_GRAMMAR)
         if beam is not None:
             if temperature is not None:
                 raise UserError("beam search draws nothing at random: give beam or temperature, not both")
-            return self._search(seed, start, stop, beam, batch or ROWS)
+            return self._search(self.backend, seed, start, stop, beam, batch or ROWS)
         common: dict[str, Any] = {
             "seed": seed,
             "start": start,
@@ -119,15 +131,15 @@ class Generator:
         workers = workers or os.cpu_count() or 1
         return draws(self.backend, self.pool, **common, slots=batch or ROWS, workers=workers, unwanted=unwanted)
 
-    def _search(self, seed: int, start: int, stop: int, width: int, batch: int) -> Iterator[Draw]:
+    def _search(self, backend: Backend, seed: int, start: int, stop: int, width: int, batch: int) -> Iterator[Draw]:
         from compgen.runtime.beam import beam_over
 
         for first in range(start, stop, batch):
             addresses = np.arange(first, min(first + batch, stop), dtype=np.int64)
             chosen = self.pool.choose(seed, addresses)
             tokens = self.pool.tokens[chosen, : self.pool.longest].astype(np.int64)
-            fed = self.backend.shape.fed(seed, addresses)
-            found = beam_over(self.backend, tokens, width, self.max_length, fed=fed)
+            fed = backend.shape.fed(seed, addresses)
+            found = beam_over(backend, tokens, width, self.max_length, fed=fed)
             for index, (output, score), prototypes in zip(addresses.tolist(), found, chosen.tolist(), strict=True):
                 finished = len(output) < self.max_length
                 yield Draw(index, tuple(output), finished, score, tuple(prototypes))
@@ -244,12 +256,16 @@ class Generator:
     ) -> list[list[str]]:
         """The target of each source by direct inference, without a predictor; see `compgen.runtime.direct`.
 
+        A grammar gives that of the best derivation, and an empty one where there is none.
+
         Raises:
             DataError: a source token is not in the vocabulary.
             UserError: a generator with no prototypes, or more than two.
         """
         from compgen.runtime.direct import Direct
 
+        if isinstance(self.backend, GrammarBackend):
+            return self.backend.answers(sources, watch)
         direct = Direct(self.backend, self.pool, self.max_length, each)
         found = direct.answers([self.vocabulary.encode(source) for source in sources], watch)
         return [self.vocabulary.decode(answer) for answer in found]

@@ -3,14 +3,19 @@
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import UserError
+from compgen.errors import BundleError, DataError, UserError
 from compgen.files import sha256
+from compgen.grammar_backend import GrammarBackend
 from compgen.runtime.backend import Backend, Decoder
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import Recurrent
+
+if TYPE_CHECKING:  # polars alone takes a tenth of a second
+    from compgen.grammar.trained import TrainedGrammar
+    from compgen.runtime.bundle import Bundle
 
 RUNTIMES = ("onnx", "torchscript", "torch")
 
@@ -29,17 +34,19 @@ class Opened:
     sampling: dict[str, Any]
     identity: str
     bundle: Path | None = None
-    recurrent: bool = True  # a predictor's network, else a Transformer
+    recurrent: bool = True  # a recurrent network, else a Transformer or a grammar
 
 
-def open_generator(path: Path, runtime: str | None, provider: str, threads: int) -> tuple[Backend, Opened]:
+def open_generator(
+    path: Path, runtime: str | None, provider: str, threads: int
+) -> tuple[Backend | GrammarBackend, Opened]:
     """A generator's backend and what goes with it, from a checkpoint or a bundle.
 
     Raises:
         UserError: it cannot be used; the message says why.
     """
     opened, meta = _open(path, "generator", runtime, provider, threads)
-    return cast(Backend, opened), meta
+    return cast(Backend | GrammarBackend, opened), meta
 
 
 def cores() -> int:
@@ -59,7 +66,25 @@ def open_predictor(path: Path, runtime: str | None, provider: str, threads: int)
     return (Recurrent(cast(Backend, opened)) if meta.recurrent else cast(Decoder, opened)), meta
 
 
-def _open(path: Path, kind: str, runtime: str | None, provider: str, threads: int) -> tuple[Backend | Decoder, Opened]:
+def bundled_grammar(bundle: "Bundle") -> "TrainedGrammar":
+    """The grammar in a bundle.
+
+    Raises:
+        BundleError: its parts do not fit together.
+    """
+    from compgen.grammar.trained import TrainedGrammar
+    from compgen.runtime.bundle import RULES, SCORES, TARGET_RULES, arrays_of
+
+    rules, targets = ((bundle.path / name).read_text("utf-8") for name in (RULES, TARGET_RULES))
+    try:
+        return TrainedGrammar.of(rules, targets, arrays_of(bundle.path / SCORES), bundle.manifest.sampling)
+    except DataError as error:
+        raise BundleError(f"{bundle.path}: {error}") from error
+
+
+def _open(
+    path: Path, kind: str, runtime: str | None, provider: str, threads: int
+) -> tuple[Backend | GrammarBackend | Decoder, Opened]:
     if runtime not in (None, *RUNTIMES):
         raise UserError(f"no runtime {runtime!r}: expected one of {', '.join(RUNTIMES)}")
     if is_pretrained(path):
@@ -76,6 +101,10 @@ def _open(path: Path, kind: str, runtime: str | None, provider: str, threads: in
     meta = Opened(vocabulary, manifest.max_length, bundle.pool, manifest.sampling, bundle.identity)
     if runtime == "torch":
         raise UserError(f"{path}: a bundle runs in onnx or torchscript; for --runtime torch give the checkpoint (.pt)")
+    if manifest.architecture == "grammar":
+        if runtime is not None or provider != "auto":
+            raise UserError(f"{path}: a grammar needs no runtime: leave out runtime and provider")
+        return GrammarBackend(bundled_grammar(bundle), vocabulary), replace(meta, recurrent=False)
     if manifest.architecture == "transformer":
         if runtime == "torchscript":
             raise UserError(f"{path}: a Transformer's bundle runs in onnx alone")
@@ -91,7 +120,9 @@ def _open(path: Path, kind: str, runtime: str | None, provider: str, threads: in
     return OnnxBackend(bundle, threads, provider), replace(meta, bundle=bundle.path)
 
 
-def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -> tuple[Backend | Decoder, Opened]:
+def _open_checkpoint(
+    path: Path, kind: str, runtime: str | None, threads: int
+) -> tuple[Backend | GrammarBackend | Decoder, Opened]:
     if runtime not in (None, "torch"):
         raise UserError(f"{path}: a checkpoint runs in torch; export it first for --runtime {runtime}")
     if not path.exists():
@@ -103,6 +134,7 @@ def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -
             f"{path}: a checkpoint needs torch (pip install 'compgen[train]'); a bundle does not"
         ) from error
     from compgen.models.backend import TorchBackend, TorchTransformer
+    from compgen.models.rules import RuleTables
     from compgen.models.transformer import Transformer
     from compgen.training.checkpoint import Checkpoint
 
@@ -111,6 +143,10 @@ def _open_checkpoint(path: Path, kind: str, runtime: str | None, threads: int) -
     _require(path, checkpoint.kind, kind)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     meta = Opened(checkpoint.vocabulary, checkpoint.max_length, checkpoint.pool, checkpoint.sampling, sha256(path))
+    if isinstance(checkpoint.network, RuleTables):
+        from compgen.csl import grammar_of
+
+        return GrammarBackend(grammar_of(checkpoint), checkpoint.vocabulary), replace(meta, recurrent=False)
     if isinstance(checkpoint.network, Transformer):
         return TorchTransformer(checkpoint.network, device), replace(meta, recurrent=False)
     return TorchBackend(checkpoint.network, device), meta

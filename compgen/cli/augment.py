@@ -11,10 +11,14 @@ from compgen.cli.common import (
     DataArgument,
     FormatOption,
     LearnOption,
+    LikeOption,
     OutOption,
     ResumeOption,
     SeedOption,
+    SeedRulesOption,
     ShortestOption,
+    TargetsOption,
+    UniformOption,
     console,
     named,
     need_torch,
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from compgen.data.examples import Dataset
     from compgen.grammar.rules import Grammar
     from compgen.grammar.targets import TargetGrammar
+    from compgen.grammar.trained import TrainedGrammar
 
 app = typer.Typer(
     no_args_is_help=True, help="Make more examples from those in DATA, by one of the families of methods."
@@ -168,32 +173,10 @@ def csl(
     data: DataArgument,
     out: OutOption,
     count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many.")] = 10_000,
-    like: Annotated[
-        str,
-        typer.Option(
-            "--like", metavar="KIND", help="Settings as published for scan, cogs, geoquery or smcalflow (data like it)."
-        ),
-    ] = "geoquery",
-    seed_rules: Annotated[
-        str | None,
-        typer.Option(
-            "--seed-rules",
-            metavar="R",
-            help="Rules to begin with: matches (what sources and targets share), or a file of them, 'source ### "
-            "target' a line.",
-        ),
-    ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option(
-            "--targets",
-            metavar="G",
-            help="A grammar of well-formed targets: geoquery (shipped), or a file, 'LHS => token ##NAME' a line.",
-        ),
-    ] = None,
-    uniform: Annotated[
-        bool, typer.Option("--uniform", help="All rules that fit somewhere alike; else by learned probabilities.")
-    ] = False,
+    like: LikeOption = "geoquery",
+    seed_rules: SeedRulesOption = None,
+    targets: TargetsOption = None,
+    uniform: UniformOption = False,
     rules: Annotated[
         Path | None, typer.Option("--rules", metavar="FILE", help="Write the induced grammar here, a rule a line.")
     ] = None,
@@ -211,12 +194,12 @@ def csl(
         compgen augment csl scan/jump --like scan --rules jump.rules -o more.tsv
 
         compgen augment csl geo.tsv --like geoquery --seed-rules matches --targets geoquery -o more.tsv
+
+        compgen augment csl smcalflow-cs/8 --like smcalflow --seed-rules smcalflow --targets smcalflow -o more.tsv
     """
     from compgen.data.formats import write_dataset
     from compgen.errors import UserError
     from compgen.files import atomic_path, check_writable
-    from compgen.grammar.augmenter import Csl, Settings
-    from compgen.progress import Progress
 
     if not uniform:
         need_torch("learning probabilities")
@@ -225,22 +208,14 @@ def csl(
         if str(rules) == "-" or rules.absolute() == out.absolute():
             raise UserError(f"--rules {rules}: expected the name of a file, and another than OUT's")
         check_writable(rules)
-    settings = Settings.of(like, learned=not uniform)
     dataset = _load(data, split)
-    augmenter = Csl(settings, _seed_rules(seed_rules, dataset), _targets(targets))
     began = time.monotonic()
-    most = settings.options.partitions * settings.options.steps
-    with Progress("induce", most) as progress:
-        steps = itertools.count(1)
-        grammar = augmenter.induce(dataset, lambda step: progress.update(next(steps), f"{step.rules:,} rules"))
-    console().print(f"{len(grammar.rules):,} rules; {time.monotonic() - began:.1f} s", highlight=False)
+    trained = trained_grammar(like, seed_rules, targets, uniform, dataset, seed)
+    grammar = trained.grammar
     if rules is not None:
         with atomic_path(rules) as temporary:
             temporary.write_text(grammar.text(), "utf-8")
-    if settings.training is not None:
-        with Progress("learn", settings.training.steps) as progress:
-            augmenter.learn(dataset, seed, lambda step, loss: progress.update(step, f"loss {loss:.4f}"))
-    samples = augmenter.sample(count, seed)
+    samples = trained.sampler().sample(count, seed)
     write_dataset(samples, out, format)
     console().print(
         f"{len(samples):,} examples, {len(samples.unique()):,} of them distinct; {time.monotonic() - began:.1f} s",
@@ -257,21 +232,45 @@ def csl(
     write_record(out, {"data": named(data), "split": split, "n": count, "seed": seed} | options | made)
 
 
+def trained_grammar(
+    like: str, seed_rules: str | None, targets: str | None, uniform: bool, dataset: "Dataset", seed: int
+) -> "TrainedGrammar":
+    """A grammar of a dataset by the options of CSL; says how far it is."""
+    from compgen.grammar.augmenter import Csl, Settings
+    from compgen.progress import Progress
+
+    settings = Settings.of(like, learned=not uniform)
+    augmenter = Csl(settings, _seed_rules(seed_rules, dataset), _targets(targets, dataset))
+    began = time.monotonic()
+    with Progress("induce", settings.options.partitions * settings.options.steps) as progress:
+        steps = itertools.count(1)
+        grammar = augmenter.induce(dataset, lambda step: progress.update(next(steps), f"{step.rules:,} rules"))
+    console().print(f"{len(grammar.rules):,} rules; {time.monotonic() - began:.1f} s", highlight=False)
+    with Progress("learn", 0 if settings.training is None else settings.training.steps) as progress:
+        return augmenter.learn(dataset, seed, lambda step, loss: progress.update(step, f"loss {loss:.4f}"))
+
+
 def _seed_rules(name: str | None, dataset: "Dataset") -> "Grammar | None":
+    from compgen.grammar import smcalflow
     from compgen.grammar.rules import Grammar
     from compgen.grammar.seeds import exact_matches
 
     if name is None:
         return None
+    if name == "smcalflow":
+        return smcalflow.seed_rules(dataset)
     return exact_matches(dataset) if name == "matches" else Grammar.read(name)
 
 
-def _targets(name: str | None) -> "TargetGrammar | None":
-    """A target grammar: one that is shipped, by its name, or a file."""
+def _targets(name: str | None, dataset: "Dataset") -> "TargetGrammar | None":
+    """A target grammar: one that is shipped, by its name, or that of the data, or a file."""
+    from compgen.grammar import smcalflow
     from compgen.grammar.targets import TargetGrammar
 
     if name is None:
         return None
+    if name == "smcalflow":
+        return smcalflow.target_grammar(dataset)
     shipped = Path(__file__).parents[1] / "configs" / f"csl_{name}.cfg"
     return TargetGrammar.read(shipped if shipped.exists() else name)
 

@@ -33,6 +33,33 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Go on with an interrupted training; the result is the same.")
 ]
 LearnOption = Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to learn from.")]
+LikeOption = Annotated[
+    str,
+    typer.Option(
+        "--like", metavar="KIND", help="Settings as published for scan, cogs, geoquery or smcalflow (data like it)."
+    ),
+]
+SeedRulesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--seed-rules",
+        metavar="R",
+        help="Rules to begin with: matches (what sources and targets share), smcalflow (what its programs copy), or a "
+        "file of them, 'source ### target' a line.",
+    ),
+]
+TargetsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--targets",
+        metavar="G",
+        help="A grammar of well-formed targets: geoquery (shipped), smcalflow (by the brackets in DATA), or a file, "
+        "'LHS => token ##NAME' a line.",
+    ),
+]
+UniformOption = Annotated[
+    bool, typer.Option("--uniform", help="All rules that fit somewhere alike; else by learned probabilities.")
+]
 ShortestOption = Annotated[
     int,
     typer.Option(

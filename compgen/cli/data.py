@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from compgen.cli import compositional
 from compgen.cli import split as split_data
 from compgen.cli.common import DataArgument, FormatOption, OutOption, ShortestOption, SplitOption, console
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Data sets: list the known ones, look into any, compare, convert, divide.")
 app.add_typer(split_data.app, name="split")
+app.command("divergence")(compositional.divergence)
 
 
 @app.command("list")

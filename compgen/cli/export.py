@@ -46,11 +46,12 @@ def export(
         ),
     ] = False,
 ) -> None:
-    """Export a checkpoint to ONNX and TorchScript: a bundle, which samples without torch.
+    """Export a checkpoint to a bundle, which samples without torch: ONNX and TorchScript, or the rules of a grammar.
 
     The export verifies itself: the same samples are drawn in PyTorch, TorchScript and ONNX Runtime. In float64 they
     must be identical; in float32 each that differs must be a draw that rounding decides. Else nothing is written.
-    A Transformer is exported to ONNX alone, and its answers to made-up sources are compared.
+    A Transformer is exported to ONNX alone, and its answers to made-up sources are compared. A grammar has no graphs:
+    its bundle holds rules and arrays, whose samples are compared with the checkpoint's.
     With --int8 the bundle is compared with itself, in batches of several sizes, and its distance from the checkpoint
     is measured.
 
@@ -65,8 +66,7 @@ def export(
     folder = out or Path("exported") / model.stem
     began = time.monotonic()
     manifest = write(model, folder, batches=at_batches(samples), torchscript=torchscript, int8=int8)
-    against = "this bundle's own" if int8 else "PyTorch in float64"
-    console().print(parity_table(manifest.parity, against))
+    console().print(parity_table(manifest.parity, manifest.against))
     if manifest.approximation is not None:
         console().print(manifest.approximation.sentence(), highlight=False)
     size = sum(entry.size for entry in manifest.files.values())

@@ -156,6 +156,7 @@ def sample(
     from compgen.api import Generator
     from compgen.errors import ExhaustedError, Interrupted, UserError
     from compgen.files import atomic_path
+    from compgen.grammar_backend import GrammarBackend
     from compgen.interrupts import interruptible
     from compgen.progress import Progress
     from compgen.runtime.filters import Counts, FilterConfig
@@ -261,7 +262,7 @@ def sample(
         written = len(chosen) if choice.made else counts.kept
     seconds = time.monotonic() - began
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
-    if engine == "threads" and beam is None:
+    if engine == "threads" and beam is None and not isinstance(generator.backend, GrammarBackend):
         speed += f", {workers or os.cpu_count() or 1} threads"
     chose = f"; {written:,} chosen" if choice.made else ""
     console().print(f"{counts}{chose} ({speed})", highlight=False)

@@ -7,9 +7,14 @@ from typing import Annotated
 
 import typer
 
+from compgen.cli import compositional
 from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console
 
 app = typer.Typer(no_args_is_help=True, help="Divide data into parts that ask for generalisation.")
+app.command("template")(compositional.template)
+app.command("length")(compositional.length)
+app.command("tmcd")(compositional.tmcd)
+app.command("mcd")(compositional.mcd)
 
 WordsArgument = Annotated[
     str,

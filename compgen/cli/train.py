@@ -1,18 +1,29 @@
 """`compgen train`: from data to a checkpoint."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compgen.cli.common import DataArgument, ResumeOption, SeedOption, console, need_torch
+from compgen.cli.common import (
+    DataArgument,
+    LikeOption,
+    ResumeOption,
+    SeedOption,
+    SeedRulesOption,
+    TargetsOption,
+    UniformOption,
+    console,
+    need_torch,
+)
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Train a generator (recombine) or a predictor (seq2seq, transformer, pretrained). A run logs to "
+    help="Train a generator (recombine, csl) or a predictor (seq2seq, transformer, pretrained). A run logs to "
     "OUT.log.jsonl, saves its state to OUT.partial, stops cleanly on Ctrl-C, and goes on where it stopped with "
     "--resume.",
 )
@@ -140,6 +151,40 @@ def pretrained(
     dataset = _training_data(data, split)
     options = {"augmented": _augmented(augmented), "seed": seed, "name": data, "resume": resume, "device": device}
     _finished(out, train_pretrained(dataset, model, config, out, set_ or [], **options))
+
+
+@app.command()
+def csl(
+    data: DataArgument,
+    out: OutOption,
+    like: LikeOption = "geoquery",
+    seed_rules: SeedRulesOption = None,
+    targets: TargetsOption = None,
+    uniform: UniformOption = False,
+    split: SplitOption = "train",
+    seed: SeedOption = 0,
+) -> None:
+    """Train a generator that is a grammar: induced from DATA, with learned probabilities (CSL, Qiu et al. 2022).
+
+    Export it, and draw pairs by `compgen sample`, or let it parse by `compgen evaluate --direct`.
+
+    Example: compgen train csl scan/jump --like scan -o jump.pt
+    """
+    from compgen.cli.augment import trained_grammar
+    from compgen.csl import checkpoint_of
+    from compgen.files import check_writable
+    from compgen.training.loop import require_name
+
+    _threads(None)
+    require_name(out)
+    check_writable(out)
+    dataset, began = _training_data(data, split), time.monotonic()
+    trained = trained_grammar(like, seed_rules, targets, uniform, dataset, seed)
+    seconds = round(time.monotonic() - began, 1)
+    done = {"data": data, "examples": len(dataset), "seed": seed, "rules": len(trained.grammar.rules)}
+    checkpoint = checkpoint_of(trained, dataset, done | {"seconds": seconds})
+    checkpoint.save(out)
+    _finished(out, checkpoint.trained_on)
 
 
 def _predictor(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from pathlib import Path
 
-from compgen.data import cogs, downloads, scan, text2sql, unimorph
+from compgen.data import cogs, downloads, scan, smcalflow, text2sql, unimorph
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import DataError
@@ -48,6 +48,20 @@ def _cogs_variable_free() -> Dataset:
     )
     files = {part: downloads.find(f"cogs/{part}.tsv", origin=origin) for part in cogs.PARTS}
     return cogs.read(files, "variable-free")
+
+
+def _smcalflow(shots: int) -> Dataset:
+    domain = "smcalflow_cs/calflow.orgchart.event_create"
+    origin = (
+        f"https://www.cs.cmu.edu/~pengchey/reg_attn_data.zip, folder data/{domain}; see "
+        "github.com/microsoft/compositional-generalization-span-level-attention, which also tells how to make "
+        "train.jsonl and so on, for the same folder, from SMCalFlow"
+    )
+    folder = f"{domain}/source_domain_with_target_num{shots}"
+    names = {
+        part: (f"{folder}/{file}.jsonl", f"{folder}/{file}.alignment.jsonl") for part, file in smcalflow.PARTS.items()
+    }
+    return smcalflow.read({part: downloads.find(*both, origin=origin) for part, both in names.items()})
 
 
 def find_words(language: str, part: str) -> Path:
@@ -128,6 +142,14 @@ DATASETS: dict[str, Known] = {
         citation="Cotterell et al. (2018), The CoNLL-SIGMORPHON 2018 shared task: Universal morphological "
         "reinflection, CoNLL",
         splits={language: (partial(_words, language), "forms") for language in LANGUAGES},
+    ),
+    "smcalflow-cs": Known(
+        description="requests for calendar events or about an organization, with programs; by the number of training "
+        "pairs that need both, as all of test-cross do; test needs one",
+        citation="Yin et al. (2021), Compositional generalization for neural semantic parsing via span-level "
+        "supervised attention, NAACL; Andreas et al. (2020), Task-oriented dialogue as dataflow synthesis, TACL; "
+        "prepared as by Qiu et al. (2022)",
+        splits={str(shots): (partial(_smcalflow, shots), "in test-cross, combinations") for shots in (8, 16, 32)},
     ),
     "cogs": Known(
         description="English sentences and their meanings, with the further test split gen",

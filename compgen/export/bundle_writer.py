@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compgen.errors import BundleError
-from compgen.export import transformer
+from compgen.export import grammar, transformer
 from compgen.export.approximate import approximate, verify_approximate
 from compgen.export.assemble import assemble, seal
 from compgen.export.card import card
 from compgen.export.verify import at_batches, verify
 from compgen.files import atomic_path
+from compgen.models.rules import RuleTables
 from compgen.models.transformer import Transformer
 from compgen.opening import is_pretrained
 from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, Manifest
@@ -53,11 +54,17 @@ def export(
     checkpoint = Checkpoint.load(checkpoint_path)
     if isinstance(checkpoint.network, Transformer) and (int8 or torchscript):
         raise BundleError("a Transformer is exported to ONNX in float32 alone: leave out int8 and torchscript")
+    if isinstance(checkpoint.network, RuleTables) and (int8 or torchscript):
+        raise BundleError("a grammar is exported as rules and arrays: leave out int8 and torchscript")
     with atomic_path(out, directory=True) as folder:
         approximation = None
         if isinstance(checkpoint.network, Transformer):
             bundle = transformer.assemble(checkpoint, checkpoint.network, folder)
             parity = transformer.verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
+            return _described(folder, bundle.manifest.model_copy(update={"parity": parity}), out)
+        if isinstance(checkpoint.network, RuleTables):
+            bundle = grammar.assemble(checkpoint, folder)
+            parity = grammar.verify(checkpoint, bundle, batches or at_batches())
             return _described(folder, bundle.manifest.model_copy(update={"parity": parity}), out)
         bundle = assemble(checkpoint, folder)
         if int8:

@@ -33,12 +33,14 @@ FILES = {
     "sampler.ts": "the same for TorchScript: methods encode, start, step, and the loop as forward",
     "vocabulary.json": "tokens in the order of their ids",
     "pool.safetensors": "prototypes and which of them go together",
+    "rules.txt": "the grammar, a rule a line",
+    "targets.cfg": "the grammar of well-formed targets; empty if there is none",
+    "scores.safetensors": "how probable rules are in their places",
 }
 
 
 def card(manifest: Manifest, name: str) -> str:
     """Markdown that says what a bundle is, how to use it, what it was trained on and how far it can be trusted."""
-    against = "this bundle's own, by its step in batches of 256" if manifest.approximation else "PyTorch in float64"
     sections = [
         f"# {name}\n\nA {manifest.kind} made by compgen {manifest.compgen}: it {PURPOSE[manifest.kind]}.",
         f"## Use\n\n{USE[manifest.kind].format(name=name)}",
@@ -48,7 +50,7 @@ def card(manifest: Manifest, name: str) -> str:
         "this bundle, a seed and an index: same request, same samples, in any runtime, batch size and order.",
         *([_approximation(manifest.approximation)] if manifest.approximation else []),
         f"## Files\n\n{_files(manifest)}\n\nInputs and outputs of each graph are in `manifest.json`.",
-        f"## Parity\n\nSequences compared with {against}. A difference is explained when its first draw lies "
+        f"## Parity\n\nSequences compared with {manifest.against}. A difference is explained when its first draw lies "
         f"within 1e-5 of a boundary between two tokens, where rounding decides.\n\n{_parity(manifest.parity)}",
         "## Limits\n\nWhat it writes follows its training data, with their errors and biases. A sample is not checked "
         "for truth; filter (`--filter novel,unique`) and look at some before training on them.",

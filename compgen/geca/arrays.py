@@ -1,11 +1,10 @@
-"""Small numpy helpers: ragged rows, and arithmetic modulo 2^64."""
+"""Small numpy helpers: arithmetic modulo 2^64, and membership."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
 Tokens = NDArray[np.int32]
 Hashes = NDArray[np.uint64]
 
@@ -25,13 +24,6 @@ def powers(base: np.uint64, count: int) -> Hashes:
     result = np.full(count, base, dtype=np.uint64)
     result[:1] = 1
     return np.cumprod(result, dtype=np.uint64)
-
-
-def ranges(starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
-    """For ragged rows starts[i] .. starts[i] + lengths[i] - 1, all in one: the row of each element, and the element."""
-    rows = np.repeat(np.arange(len(starts)), lengths)
-    firsts = np.cumsum(lengths) - lengths
-    return rows, np.arange(len(rows)) - (firsts - starts)[rows]
 
 
 def within(sorted_values: NDArray[Any], values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from compgen.geca.arrays import BASE, Hashes, Ints, mix, ranges
+from compgen.data.ragged import Ints, ranges
+from compgen.geca.arrays import BASE, Hashes, mix
 from compgen.geca.enumeration import Packing
 from compgen.geca.realise import Known, Sequences, realise
 from compgen.geca.tables import Tables, check_environments, check_templates

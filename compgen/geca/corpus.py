@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 
 from compgen.data.examples import Dataset
+from compgen.data.ragged import Ints, ranges
 from compgen.errors import DataError
-from compgen.geca.arrays import Ints, Tokens, ranges
+from compgen.geca.arrays import Tokens
 
 BEGIN, SEPARATOR, END = 0, 1, 2  # <s>, between source and target, </s>; a span holds none of them
 MARKERS = 3

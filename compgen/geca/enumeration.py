@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data.ragged import Ints, ranges
 from compgen.errors import UserError
-from compgen.geca.arrays import BASE, INVERSE, Hashes, Ints, Tokens, mix, powers, ranges
+from compgen.geca.arrays import BASE, INVERSE, Hashes, Tokens, mix, powers
 from compgen.geca.corpus import MARKERS, Corpus
 from compgen.geca.spans import Entries, Spans
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.geca.arrays import BASE, Hashes, Ints, Tokens, mix, powers, ranges, within
+from compgen.data.ragged import Ints, ranges
+from compgen.geca.arrays import BASE, Hashes, Tokens, mix, powers, within
 from compgen.geca.corpus import SEPARATOR, Corpus
 from compgen.geca.enumeration import Enumerator, Occurrences
 from compgen.geca.spans import Entries

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.geca.arrays import Hashes, Ints, ranges
+from compgen.data.ragged import Ints, ranges
+from compgen.geca.arrays import Hashes
 from compgen.geca.corpus import MARKERS, Corpus
 
 

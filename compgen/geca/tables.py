@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from compgen.data.ragged import Ints
 from compgen.errors import UserError
 from compgen.files import writing
-from compgen.geca.arrays import Hashes, Ints
+from compgen.geca.arrays import Hashes
 from compgen.geca.corpus import Corpus
 from compgen.geca.enumeration import Enumerator, Rows
 from compgen.geca.realise import Sequences, occurrences, realise, same

@@ -4,30 +4,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 from compgen.grammar.induction import OPTIONS, Options, Step, induce
 from compgen.grammar.rules import Grammar, examples
-from compgen.grammar.sampling import DEPTHS, Depth, Sampler, Weights
+from compgen.grammar.sampling import DRAWINGS, Drawing
 from compgen.grammar.targets import ROOT, TargetGrammar
+from compgen.grammar.trained import TrainedGrammar
+from compgen.grammar.weights import Scores
 
 if TYPE_CHECKING:  # torch alone takes seconds
     from compgen.grammar.model import Training
 
+UNITS = 1  # unit rules on top of each other in parsing, where no training says how many
 KINDS = tuple(OPTIONS)  # the data sets for which settings were published
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a grammar is induced, how its probabilities are learned, and how deep derivations are drawn.
+    """How a grammar is induced, how its probabilities are learned, and how derivations are drawn.
 
     Without `training` all rules that fit somewhere are as probable.
     """
 
     options: Options
-    depth: Depth
+    drawing: Drawing
     training: "Training | None"
 
     @classmethod
@@ -44,7 +45,7 @@ class Settings:
             from compgen.grammar.model import TRAININGS
 
             training = TRAININGS[kind]
-        return cls(OPTIONS[kind], DEPTHS[kind], training)
+        return cls(OPTIONS[kind], DRAWINGS[kind], training)
 
 
 class Csl:
@@ -53,7 +54,7 @@ class Csl:
     Attributes, after `fit`:
         grammar: its rules.
         steps: of the induction.
-        weights: p(rule | slot), (slots, rules); None if they were not learned.
+        trained: the grammar with the scores of its rules, all alike if they were not learned.
     """
 
     def __init__(self, settings: Settings, seeds: Grammar | None = None, targets: TargetGrammar | None = None) -> None:
@@ -61,7 +62,7 @@ class Csl:
         self.settings, self.seeds, self.targets = settings, seeds, targets
         self.grammar: Grammar | None = None
         self.steps: list[Step] = []
-        self.weights: Weights | None = None
+        self.trained: TrainedGrammar | None = None
 
     def fit(self, dataset: Dataset, seed: int = 0) -> "Csl":
         """`induce`, and `learn` with a seed, which say what they raise."""
@@ -83,7 +84,7 @@ class Csl:
 
     def learn(
         self, dataset: Dataset, seed: int = 0, watch: Callable[[int, float], None] = lambda _step, _loss: None
-    ) -> None:
+    ) -> TrainedGrammar:
         """Learn the grammar's probabilities from the same examples, if that is asked for; `watch` as for `model.learn`.
 
         Raises:
@@ -91,12 +92,14 @@ class Csl:
         """
         if self.grammar is None:
             raise UserError("induce a grammar before learning its probabilities")
-        if self.settings.training is not None:
+        training, scores = self.settings.training, Scores.uniform(self.grammar)
+        if training is not None:
             from compgen.grammar.model import learn
 
-            known = self.grammar.alphabet.examples(dataset)
-            log_probs, _ = learn(self.grammar, known, self.settings.training, seed, watch)
-            self.weights = np.exp(log_probs)
+            scores, _ = learn(self.grammar, self.grammar.alphabet.examples(dataset), training, seed, watch)
+        units = UNITS if training is None else training.unit_limit
+        self.trained = TrainedGrammar(self.grammar, scores, self.targets, self.settings.drawing, units)
+        return self.trained
 
     def sample(self, count: int, seed: int = 0) -> Dataset:
         """`count` samples, repeated ones and known ones among them, as published.
@@ -105,11 +108,11 @@ class Csl:
 
         Raises:
             UserError: `fit` was not called.
-            ExhaustedError: no derivation ends within the depth.
+            ExhaustedError: no derivation ends within the depth, or so few do that one sample took a thousand attempts.
         """
-        if self.grammar is None:
+        if self.trained is None:
             raise UserError("fit the augmenter to a dataset before sampling from it")
-        return Sampler(self.grammar, self.settings.depth, self.weights, self.targets).sample(count, seed)
+        return self.trained.sampler().sample(count, seed)
 
 
 def _check_targets(dataset: Dataset, targets: TargetGrammar) -> None:

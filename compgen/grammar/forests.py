@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from compgen.grammar.charts import Parser, milestones
 from compgen.grammar.rules import Grammar, Rule, template
-from compgen.grammar.sampling import slots
+from compgen.grammar.weights import slots
 
 Ints = NDArray[np.int64]
 Node = tuple[int, tuple[int, ...]]  # a rule's number, and the places of its nonterminals

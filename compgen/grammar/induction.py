@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from math import fsum
 
 from compgen.data.examples import Dataset
-from compgen.errors import ConfigError
+from compgen.errors import ConfigError, DataError
 from compgen.grammar.charts import Occurrences, Parser, bits
 from compgen.grammar.objective import Objective
-from compgen.grammar.rules import Alphabet, Grammar, Rule, examples
+from compgen.grammar.rules import MOST, Alphabet, Grammar, Rule, examples
 from compgen.grammar.targets import TargetGrammar
 from compgen.grammar.unify import Partners, Unification
 
@@ -61,6 +61,10 @@ class Options:
         for name, least in {"max_nonterminals": 1, "terminal_size": 0, "partitions": 1, "steps": 0}.items():
             if getattr(self, name) < least:
                 raise ConfigError(f"{name}: found {getattr(self, name)}, expected {least} or more")
+        if self.max_nonterminals > MOST:
+            raise ConfigError(
+                f"max_nonterminals: found {self.max_nonterminals}, expected {MOST} or fewer, as many as have letters"
+            )
         for name in ("source_given_target", "target_given_source"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}: found {getattr(self, name)}, expected 0 or more")
@@ -113,10 +117,12 @@ def induce(
     that is not a part of one of its targets. `watch` hears of each step.
 
     Raises:
-        DataError: an example has an empty side, or a token that no rule can have.
+        DataError: an example has an empty side, or a token that no rule can have; or a seed rule is NT_1 -> NT_1.
     """
     alphabet, rules = examples(dataset, seeds)
-    given = () if seeds is None else [_moved(rule, seeds.alphabet, alphabet) for rule in seeds.rules]
+    given = [] if seeds is None else seeds.moved(alphabet)
+    if Rule("\1", "\1") in given:
+        raise DataError("found the seed rule 'NT_1 ### NT_1', expected none that derives all from itself, without end")
     induction = Induction(alphabet, given, options, targets)
     steps = []
     for part, some in enumerate(_parts(rules, alphabet, options)):
@@ -127,11 +133,6 @@ def induce(
             if not steps[-1].added and not steps[-1].removed:
                 break
     return Grammar.of(alphabet, induction.grammar), steps
-
-
-def _moved(rule: Rule, old: Alphabet, new: Alphabet) -> Rule:
-    letters = {ord(letter): new.encode([token]) for token in old.tokens for letter in old.encode([token])}
-    return Rule(rule.source.translate(letters), rule.target.translate(letters))
 
 
 def _parts(rules: list[Rule], alphabet: Alphabet, options: Options) -> Iterator[list[Rule]]:

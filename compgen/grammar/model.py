@@ -1,13 +1,9 @@
 """The probabilities of a grammar's rules, learned from the derivations of examples (Qiu et al. 2022, section 3.1.2).
 
 A derivation's probability is the product, over its rules, of p(rule | slot): which rule fills which nonterminal of the
-rule above it. With S latent states,
-
-    p(rule | slot) = sum over s of softmax(A[slot])[s] softmax(B[s])[rule],
-
-and an example's is the sum over its derivations. The reference pads both tables, and lets the padding have a share of
-the probability; here there is none. It trains on batches of 256 examples; here each update sees all examples, as their
-derivations are shared (`forests`), and so no order of them matters.
+rule above it (see `weights`), and an example's is the sum over its derivations. The reference pads both tables, and
+lets the padding have a share of the probability; here there is none. It trains on batches of 256 examples; here each
+update sees all examples, as their derivations are shared (`forests`), and so no order of them matters.
 """
 
 from collections.abc import Callable
@@ -15,14 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.errors import ConfigError, DataError
 from compgen.grammar.forests import Forests, Level, forests, levels
 from compgen.grammar.rules import Grammar, Rule
-
-LogProbs = NDArray[np.float64]
+from compgen.grammar.weights import Scores
 
 
 @dataclass(frozen=True)
@@ -62,13 +56,13 @@ def learn(
     training: Training,
     seed: int = 0,
     watch: Callable[[int, float], None] = lambda _step, _loss: None,
-) -> tuple[LogProbs, list[float]]:
-    """Learn log p(rule | slot) from examples, rules without nonterminals in the grammar's alphabet.
+) -> tuple[Scores, list[float]]:
+    """Learn scores of rules from examples, rules without nonterminals in the grammar's alphabet.
 
     `watch` hears of each step and its loss.
 
     Returns:
-        log-probabilities (slots, rules), see `sampling.slots`; and the loss of each step, in nats an example.
+        the scores; and the loss of each step, in nats an example.
 
     Raises:
         DataError: the grammar derives none of the examples. Those that it does not derive are left out.
@@ -89,8 +83,8 @@ def learn(
         optimiser.step()
         losses.append(float(loss.detach()))
         watch(len(losses), losses[-1])
-    with torch.no_grad():
-        return rule_log_probs(*tables).double().numpy(), losses
+    slots, rules = (table.detach().double().numpy() for table in tables)
+    return Scores(slots, rules), losses
 
 
 def rule_log_probs(slots: Tensor, rules: Tensor) -> Tensor:

@@ -9,8 +9,8 @@ from compgen.data.examples import Dataset
 from compgen.errors import DataError
 from compgen.grammar.charts import Parser, milestones
 from compgen.grammar.rules import Grammar, Rule, template
-from compgen.grammar.sampling import slots
 from compgen.grammar.targets import ROOT, TargetGrammar
+from compgen.grammar.weights import slots
 
 Best = dict[Rule, tuple[float, str]]  # by the rule on top: the best score below it, and the target
 

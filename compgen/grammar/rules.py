@@ -21,8 +21,8 @@ PREFIX = "NT_"
 SEPARATOR = "###"
 MOST = 99  # nonterminals in a rule; the letter of NT_i is the code point i
 UNKNOWN = chr(128)  # the letter of every token that an alphabet does not know: no rule has it
-_FIRST = 129  # code point of the first token; beyond what `str.format` gives a meaning
-_TOKENS = 0x110000 - _FIRST
+FIRST = 129  # code point of the first token; beyond what `str.format` gives a meaning
+_TOKENS = 0x110000 - FIRST
 NONTERMINAL = re.compile(f"[\0-{chr(MOST)}]")
 _NAME = re.compile(r"NT_([1-9][0-9]?)")
 _FIELDS = {number: f"{{{number - 1}}}" for number in range(1, MOST + 1)}
@@ -41,13 +41,10 @@ class Alphabet:
         """
         self.tokens = tuple(sorted(set(tokens)))
         for token in self.tokens:
-            if token.startswith(PREFIX):
-                raise DataError(f"found the token {token!r}, expected none that begins with {PREFIX}: rules use these")
-            if token == SEPARATOR or token.split() != [token]:
-                raise DataError(f"found the token {token!r}, expected one without blanks that is not {SEPARATOR}")
+            _check_token(token)
         if len(self.tokens) > _TOKENS:
             raise DataError(f"found {len(self.tokens):,} different tokens, expected at most {_TOKENS:,}")
-        self._letters = {token: chr(_FIRST + number) for number, token in enumerate(self.tokens)}
+        self._letters = {token: chr(FIRST + number) for number, token in enumerate(self.tokens)}
         names = {chr(number): f"{PREFIX}{number}" for number in range(1, MOST + 1)}
         self._tokens = names | {letter: token for token, letter in self._letters.items()}
 
@@ -71,6 +68,13 @@ class Alphabet:
         """A rule as it is written: `source ### target`."""
         source, target = self.key(rule)
         return f"{' '.join(source)} {SEPARATOR} {' '.join(target)}"
+
+
+def _check_token(token: str, place: str = "") -> None:
+    if token.startswith(PREFIX):
+        raise DataError(f"{place}found the token {token!r}, expected none that begins with {PREFIX}: rules use these")
+    if token == SEPARATOR or token.split() != [token]:
+        raise DataError(f"{place}found the token {token!r}, expected one without blanks that is not {SEPARATOR}")
 
 
 class Rule(NamedTuple):
@@ -113,8 +117,12 @@ class Grammar:
         """
         places = {f"{name}, line {number}": line for number, line in enumerate(lines, 1) if line.strip()}
         sides = {place: _cut(place, line) for place, line in places.items()}
-        tokens = {token for both in sides.values() for side in both for token in side}
-        alphabet = Alphabet(token for token in tokens if not _NAME.fullmatch(token))
+        tokens: set[str] = set()
+        for place, both in sides.items():
+            for token in {token for side in both for token in side if not _NAME.fullmatch(token)} - tokens:
+                _check_token(token, f"{place}: ")
+                tokens.add(token)
+        alphabet = Alphabet(tokens)
         return cls.of(alphabet, [_checked(place, *both, alphabet=alphabet) for place, both in sides.items()])
 
     @classmethod
@@ -126,6 +134,12 @@ class Grammar:
         """
         return cls.parse(read_lines(path), str(path))
 
+    def moved(self, alphabet: Alphabet) -> list[Rule]:
+        """The rules in the letters of another alphabet that has all tokens of this one."""
+        old = self.alphabet
+        letters = {ord(letter): alphabet.encode([token]) for token in old.tokens for letter in old.encode([token])}
+        return [Rule(rule.source.translate(letters), rule.target.translate(letters)) for rule in self.rules]
+
     def text(self) -> str:
         """What `parse` reads: one rule a line."""
         return "".join(f"{self.alphabet.text(rule)}\n" for rule in self.rules)
@@ -135,15 +149,17 @@ def examples(dataset: Dataset, seeds: Grammar | None = None) -> tuple[Alphabet, 
     """The examples of a dataset as rules, in order, with the alphabet of their tokens and those of some seed rules.
 
     Raises:
-        DataError: an example has an empty side, or a token that no rule can have.
+        DataError: an example has an empty side, or a token that no rule can have; the message names it.
     """
-    pairs = dataset.pairs()
-    for number, (source, target) in enumerate(pairs, 1):
+    known = set() if seeds is None else set(seeds.alphabet.tokens)
+    for number, (source, target) in enumerate(dataset.pairs(), 1):
         if not source or not target:
             side = "target" if source else "source"
             raise DataError(f"example {number}: found an empty {side}, expected tokens on both sides: {_FORM}")
-    known = () if seeds is None else seeds.alphabet.tokens
-    alphabet = Alphabet({*known, *(token for pair in pairs for side in pair for token in side)})
+        for token in {*source, *target} - known:
+            _check_token(token, f"example {number}: ")
+            known.add(token)
+    alphabet = Alphabet(known)
     return alphabet, alphabet.examples(dataset)
 
 

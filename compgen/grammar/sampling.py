@@ -1,31 +1,33 @@
 """New pairs from a grammar (Qiu et al. 2022, sections 3.1.2 and 3.2): derivations drawn from the root down.
 
 Which rule comes next depends on the rule above it and on which of that rule's nonterminals it fills: its slot. With a
-target grammar, each nonterminal of a derivation has the names that the target grammar can give it, so that targets are
-well formed; in the reference only more or less so, as what one nonterminal has become does not narrow what its siblings
-may be.
+target grammar, each nonterminal of a derivation has one of the names that the target grammar can give it, so that all
+targets are well formed. (In the reference only more or less so: what one nonterminal has become does not narrow what
+its siblings may be.)
 
-Sample i of a seed is a function of the grammar, the weights, the seed and i alone, whatever else is asked for: all its
-random numbers come from a counter-based generator.
+Sample i of a seed is a function of the grammar, the weights, the seed and i alone, whatever else is asked for. A few
+thousand derivations are drawn together, a level at a time: a node's random numbers are addressed by its sample, the
+attempt, and its place in the derivation, counted level by level.
 """
 
-from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate, count
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from compgen.data.examples import Dataset
+from compgen.data.examples import TOKENS, TRAIN, Dataset
+from compgen.data.ragged import Ints, lists, ranges
 from compgen.errors import ConfigError, DataError, ExhaustedError
-from compgen.grammar.rules import Grammar, template
+from compgen.grammar.derivations import Level, sides
+from compgen.grammar.rules import Grammar
 from compgen.grammar.targets import ROOT, TargetGrammar
+from compgen.grammar.weights import Floats, Weights, slots
+from compgen.runtime.random import nodes
 
-Weights = NDArray[np.float64]
-Names = frozenset[str]  # of the target grammar
-
-_BLOCK = 1024  # samples whose random numbers are made together
+LONGEST = 1000  # tokens on a side
+BLOCK = 4096  # samples that are drawn together
 _ATTEMPTS = 1000  # at one sample
 _BEYOND = 5  # levels that a derivation may go deeper where it cannot end
 
@@ -51,13 +53,47 @@ class Depth:
             )
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """How derivations are drawn.
+
+    Attributes:
+        depth: how deep they are.
+        longest: tokens on a side; longer samples are given up and drawn again. (The reference has no such limit, and
+            makes samples of thousands of tokens by uniform weights.)
+        temperature, bias, biased: see `Scores.weights`.
+    """
+
+    depth: Depth = Depth()
+    longest: int = LONGEST
+    temperature: float = 1.0
+    bias: float = 0.0
+    biased: int = 1
+
+
 # As published for each data set.
-DEPTHS = {"scan": Depth(1, 5), "cogs": Depth(1, 20), "geoquery": Depth(1, 20), "smcalflow": Depth(1, 10)}
+DRAWINGS = {
+    "scan": Drawing(Depth(1, 5)),
+    "cogs": Drawing(Depth(1, 20), bias=6.0, biased=2),
+    "geoquery": Drawing(Depth(1, 20)),
+    "smcalflow": Drawing(Depth(1, 10)),
+}
 
 
-def slots(grammar: Grammar) -> list[int]:
-    """The first slot of each rule: that of NT_1, behind which come those of NT_2 and so on. Slot 0 is the root."""
-    return [*accumulate((rule.arity for rule in grammar.rules[:-1]), initial=1)][: len(grammar.rules)]
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Samples one after the other, from number `start` on.
+
+    Attributes:
+        numbers: the tokens of the sources, all in one, and of the targets, as numbers in the alphabet.
+        lengths: of the sources, and of the targets.
+        log_probs: of derivations, log p(rule | slot) of all their rules together.
+    """
+
+    start: int
+    numbers: tuple[Ints, Ints]
+    lengths: tuple[Ints, Ints]
+    log_probs: Floats
 
 
 class Sampler:
@@ -69,136 +105,234 @@ class Sampler:
         depth: Depth,
         weights: Weights | None = None,
         targets: TargetGrammar | None = None,
-        quirks: bool = False,
+        longest: int = LONGEST,
     ) -> None:
         """With derivations so deep, and, if there are `targets`, with well-formed targets.
 
         Args:
             grammar: its rules, of which those are left out that have no part in a well-formed target.
             depth: how deep derivations are.
-            weights: (slots, rules), of each rule in each slot (see `slots`): probabilities, of which those of rules
-                that cannot be used somewhere are shared out among the others. All alike if None.
+            weights: of each rule in each slot. Those of rules that cannot be used somewhere are shared out among the
+                others, and a rule's among the ways to name its nonterminals. All alike if None.
             targets: a grammar of targets.
-            quirks: do as the reference: a nonterminal may have any of the names that it can have by its rule and what
-                the whole may be, so that not all targets are well formed. Otherwise one of the ways to name the
-                nonterminals of a rule is drawn, all alike, and each has one name.
+            longest: tokens on a side, see `Drawing`.
 
         Raises:
             DataError: the grammar has no rules.
-            ValueError: the weights have another shape, or some are negative or not finite.
+            ExhaustedError: no derivation ends in time.
+            ValueError: the weights are not this grammar's, or some are negative or not finite.
         """
         if not grammar.rules:
             raise DataError("found a grammar without rules, expected some to draw from")
-        shape = 1 + sum(rule.arity for rule in grammar.rules), len(grammar.rules)
-        if weights is None:
-            weights = np.ones(shape)
-        if weights.shape != shape or not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise ValueError(f"found weights of shape {weights.shape}, expected {shape}, none negative, all finite")
-        self._alphabet, self._depth, self._weights, self._quirks = grammar.alphabet, depth, weights, quirks
-        self._sides = [tuple(map(template, rule)) for rule in grammar.rules]
-        self._arities = [rule.arity for rule in grammar.rules]
-        self._slots = slots(grammar)
-        self._signatures: list[list[tuple[str, ...]]]
-        if targets is None:
-            self._signatures = [[(ROOT,) * (arity + 1)] for arity in self._arities]
-        else:
-            checker = targets.checker(grammar.alphabet)
-            self._signatures = [sorted(checker.signatures(rule.target)) for rule in grammar.rules]
-        self._choices: dict[tuple[int, int, Names], tuple[list[int], list[float]]] = {}
-        self._below: dict[tuple[int, Names], list[list[Names]]] = {}
+        weights = Weights.uniform(grammar) if weights is None else weights
+        weights.check(grammar)
+        self.alphabet, self.depth, self.longest, self._weights = grammar.alphabet, depth, longest, weights
+        self._source, self._target = sides(grammar)
+        self._arities = np.array([rule.arity for rule in grammar.rules], dtype=np.int64)
+        self._slots = np.array(slots(grammar), dtype=np.int64)
+        self._ways = _Ways.of(grammar, self._arities, targets)
+        arities = self._arities[self._ways.rule]
+        self._any, self._inner, self._final = (
+            _Choice.of(self._ways, weights, allowed) for allowed in (arities >= 0, arities > 0, arities == 0)
+        )
+        self._require_end()
 
     def sample(self, number: int, seed: int = 0, start: int = 0) -> Dataset:
         """The samples from `start` on, so many of them, in order; one may be like another.
 
         Raises:
-            ExhaustedError: for one sample a thousand attempts led to where no rule can be used.
+            ExhaustedError: for one sample a thousand attempts led to where no rule can be used, or became too long.
         """
-        return Dataset.from_pairs(self._pairs(number, seed, start))
+        words = pl.Series(self.alphabet.tokens, dtype=pl.String)
+        columns: tuple[list[pl.Series], list[pl.Series]] = ([], [])
+        for block in self.blocks(seed, start, start + number):
+            for column, numbers, lengths in zip(columns, block.numbers, block.lengths, strict=True):
+                column.append(lists(words, numbers, lengths))
+        source, target = (pl.concat(column) if column else pl.Series([], dtype=TOKENS) for column in columns)
+        return Dataset(pl.DataFrame({"source": source, "target": target}).with_columns(split=pl.lit(TRAIN)))
 
-    def _pairs(self, number: int, seed: int, start: int) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-        decode = self._alphabet.decode
-        uniforms = _Uniforms(seed, -1)
-        for index in range(start, start + number):
-            if index // _BLOCK != uniforms.block:
-                uniforms = _Uniforms(seed, index // _BLOCK)
-            source, target = self._one(index, uniforms.of(index % _BLOCK))
-            yield decode(source), decode(target)
+    def blocks(self, seed: int, start: int, stop: int, rows: int = BLOCK) -> Iterator[Block]:
+        """The samples from `start` to before `stop`, at most `rows` at a time; raises as `sample`."""
+        for first in range(start, stop, rows):
+            yield self.block(seed, first, min(first + rows, stop))
 
-    def _one(self, index: int, uniforms: Iterator[float]) -> tuple[str, str]:
-        for _ in range(_ATTEMPTS):
-            derived = self._derive(0, 0, frozenset([ROOT]), uniforms)
-            if derived is not None:
-                return derived
-        raise ExhaustedError(
-            f"sample {index}: in {_ATTEMPTS:,} attempts found no derivation at least {self._depth.least} and about "
-            f"{self._depth.most} deep; expected rules that fit where one must go on, and where it must end"
-        )
+    def block(self, seed: int, start: int, stop: int) -> Block:
+        """The samples from `start` to before `stop`, all at a time; raises as `sample`."""
+        pending = np.arange(start, stop, dtype=np.int64)
+        order: list[Ints] = []
+        numbers: tuple[list[Ints], list[Ints]] = ([], [])
+        lengths: tuple[list[Ints], list[Ints]] = ([], [])
+        scores: list[Floats] = []
+        for attempt in range(_ATTEMPTS):
+            levels, score, alive = self._derive(seed, pending, attempt)
+            roots = np.flatnonzero(alive)
+            for side, found, length in zip((self._source, self._target), numbers, lengths, strict=True):
+                tokens, counts = side.write(levels, roots)
+                found.append(tokens)
+                length.append(counts)
+            order.append(pending[roots])
+            scores.append(score[roots])
+            pending = pending[~alive]
+            if not len(pending):
+                break
+        else:
+            raise ExhaustedError(
+                f"sample {pending[0]}: in {_ATTEMPTS:,} attempts found no derivation at least {self.depth.least} and "
+                f"about {self.depth.most} deep, of at most {self.longest:,} tokens a side; expected rules that fit "
+                "where one must go on, and where it must end"
+            )
+        place = np.argsort(np.concatenate(order))
+        both = [_reordered(np.concatenate(n), np.concatenate(k), place) for n, k in zip(numbers, lengths, strict=True)]
+        return Block(start, (both[0][0], both[1][0]), (both[0][1], both[1][1]), np.concatenate(scores)[place])
 
-    def _derive(self, slot: int, depth: int, names: Names, uniforms: Iterator[float]) -> tuple[str, str] | None:
-        """The source and target of a derivation that fills a slot; None if one of its slots cannot be filled."""
-        phase = -1 if depth < self._depth.least else int(depth >= self._depth.most)
-        rules, cumulative = self._choice(slot, phase, names)
-        if not rules or depth > self._depth.most + _BEYOND:
-            return None
-        rule = rules[bisect(cumulative, next(uniforms) * cumulative[-1])]
-        ways = self._names_below(rule, names)
-        way = ways[int(next(uniforms) * len(ways))] if len(ways) > 1 else ways[0]
-        parts = []
-        for number, below in enumerate(way):
-            part = self._derive(self._slots[rule] + number, depth + 1, below, uniforms)
-            if part is None:
-                return None
-            parts.append(part)
-        source, target = self._sides[rule]
-        if not parts:
-            return source, target
-        sources, targets = zip(*parts, strict=True)
-        return source.format(*sources), target.format(*targets)
+    def _derive(self, seed: int, samples: Ints, attempt: int) -> tuple[list[Level], Floats, NDArray[np.bool_]]:
+        """Derivations of some samples, their log-probabilities, and which of them came to an end."""
+        count = len(samples)
+        alive, scores, used = np.ones(count, dtype=bool), np.zeros(count), np.zeros(count, dtype=np.int64)
+        sizes = np.zeros((2, count), dtype=np.int64)
+        # The nodes of a level: of which sample, in which slot, with which name, how often in the target; and those of
+        # `Level`.
+        sample, none = np.arange(count), np.zeros(count, dtype=np.int64)
+        slot, name, times, parent, number = none, none, none + 1, none, none
+        levels: list[Level] = []
+        for depth in range(self.depth.most + _BEYOND + 1):
+            mine = np.bincount(sample, minlength=count)
+            place = used[sample] + np.arange(len(sample)) - (np.cumsum(mine) - mine)[sample]
+            used += mine
+            way = self._choose(depth, slot, name, nodes(seed, samples[sample], place, attempt))
+            alive[sample[way < 0]] = False
+            rule = self._ways.rule[way]
+            scores += np.bincount(sample, self._log_prob(slot, rule), minlength=count)
+            sizes[0] += np.bincount(sample, self._source.terminals[rule], minlength=count).astype(np.int64)
+            sizes[1] += np.bincount(sample, self._target.terminals[rule] * times, minlength=count).astype(np.int64)
+            alive &= (sizes <= self.longest).all(axis=0)
+            arity = np.where(alive[sample], self._arities[rule], 0)
+            levels.append(Level(rule, parent, number, np.cumsum(arity) - arity))
+            parent, number = ranges(np.zeros(len(arity), dtype=np.int64), arity)
+            if not len(parent):
+                return levels, scores, alive
+            above = rule[parent]
+            sample, slot = sample[parent], self._slots[above] + number
+            name, times = self._ways.below[way[parent], number], times[parent] * self._target.times[above, number]
+        alive[sample] = False
+        return levels, scores, alive
 
-    def _choice(self, slot: int, phase: int, names: Names) -> tuple[list[int], list[float]]:
-        """The rules that can be used, and their cumulative weights.
+    def _choose(self, depth: int, slot: Ints, name: Ints, uniforms: Floats) -> Ints:
+        """Which way goes on at each node; -1 where there is none."""
+        if depth < self.depth.least:
+            return self._inner.draw(slot, name, uniforms)
+        if depth < self.depth.most:
+            return self._any.draw(slot, name, uniforms)
+        way = self._final.draw(slot, name, uniforms)
+        stuck = np.flatnonzero(way < 0)
+        way[stuck] = self._any.draw(slot[stuck], name[stuck], uniforms[stuck])
+        return way
 
-        In phase -1 these are rules with nonterminals, in phase 1 those without if there are any, and else both.
-        """
-        found = self._choices.get((slot, phase, names))
-        if found is None:
-            weights = self._weights[slot].tolist()
-            rules = [
-                rule
-                for rule, signatures in enumerate(self._signatures)
-                if weights[rule] and any(signature[0] in names for signature in signatures)
-            ]
-            if phase < 0:
-                rules = [rule for rule in rules if self._arities[rule]]
-            elif phase > 0:
-                rules = [rule for rule in rules if not self._arities[rule]] or rules
-            found = self._choices[slot, phase, names] = rules, [*accumulate(weights[rule] for rule in rules)]
+    def _log_prob(self, slot: Ints, rule: Ints) -> Floats:
+        with np.errstate(divide="ignore"):
+            found: Floats = np.log((self._weights.states[slot] * self._weights.rules[:, rule].T).sum(axis=1))
         return found
 
-    def _names_below(self, rule: int, names: Names) -> list[list[Names]]:
-        """The ways to name the nonterminals of a rule if the whole has one of some names."""
-        found = self._below.get((rule, names))
-        if found is None:
-            fitting = [signature[1:] for signature in self._signatures[rule] if signature[0] in names]
-            if self._quirks:
-                found = [[frozenset(some) for some in zip(*fitting, strict=True)]]
-            else:
-                found = [[frozenset([name]) for name in some] for some in fitting]
-            self._below[rule, names] = found
-        return found
+    def _require_end(self) -> None:
+        """Raise ExhaustedError if no derivation ends within the depth, whatever rules weigh."""
+        arities, names = self._arities[self._ways.rule], self._ways.counts
+        name = np.repeat(np.arange(len(names)), names)
+        final = np.zeros(len(names), dtype=bool)
+        final[name[arities == 0]] = True
+        ends = np.zeros(len(names) + 1, dtype=bool)
+        ends[-1] = True  # where there is no nonterminal
+        for depth in reversed(range(self.depth.most + _BEYOND + 1)):
+            allowed = (arities > 0) | (depth >= self.depth.least)
+            if depth >= self.depth.most:
+                allowed &= (arities == 0) | ~final[name]
+            whole = name[allowed & ends[self._ways.below].all(axis=1)]
+            ends[:-1] = False
+            ends[whole] = True
+        if not ends[0]:
+            raise ExhaustedError(
+                f"no derivation at least {self.depth.least} and about {self.depth.most} deep comes to an end: found "
+                f"{int((self._arities == 0).sum())} rules without nonterminals of {len(self._arities)}, expected some "
+                f"that fit where a derivation must end, and others that fit at its first {self.depth.least} levels"
+            )
 
 
-class _Uniforms:
-    """The random numbers between 0 and 1 of a block of samples."""
+@dataclass(frozen=True, eq=False)
+class _Ways:
+    """The ways to use a rule: with a name for the whole, and one for each nonterminal; in the order of the first.
 
-    def __init__(self, seed: int, block: int) -> None:
-        self._seed, self.block = seed % 2**64, block
-        self._steps: list[list[float]] = []
+    Names are numbers, ROOT is 0. Those of name n are `counts[n]` from `starts[n]` on. `below` (ways, most nonterminals)
+    are the names of the nonterminals, and -1.
+    """
 
-    def of(self, sample: int) -> Iterator[float]:
-        """Those of one sample, one after the other."""
-        for step in count():
-            if step == len(self._steps):
-                philox = np.random.Philox(key=self._seed, counter=[0, step, self.block, 0])
-                self._steps.append(np.random.Generator(philox).random(_BLOCK).tolist())
-            yield self._steps[step][sample]
+    rule: Ints
+    below: Ints
+    starts: Ints
+    counts: Ints
+    share: Floats  # one of so many ways to use its rule with its name
+
+    @classmethod
+    def of(cls, grammar: Grammar, arities: Ints, targets: TargetGrammar | None) -> "_Ways":
+        checker = None if targets is None else targets.checker(grammar.alphabet)
+        found: list[tuple[int, tuple[str, ...]]] = []
+        for number, rule in enumerate(grammar.rules):
+            plain = {(ROOT,) * (rule.arity + 1)}
+            found += [(number, one) for one in (plain if checker is None else checker.signatures(rule.target))]
+        known = {name for _, signature in found for name in signature}
+        names = {name: number for number, name in enumerate([ROOT, *sorted(known - {ROOT})])}
+        rows = sorted((names[one[0]], number, [names[name] for name in one[1:]]) for number, one in found)
+        most = int(arities.max(initial=0))
+        below = np.array([[*row, *[-1] * (most - len(row))] for _, _, row in rows], dtype=np.int64)
+        whole, used = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2).T
+        counts = np.bincount(whole, minlength=len(names))
+        _, kind, alike = np.unique(whole * len(arities) + used, return_inverse=True, return_counts=True)
+        return cls(used, below.reshape(len(rows), most), np.cumsum(counts) - counts, counts, 1 / alike[kind])
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """A choice among ways: first of a latent state, given slot and name, then of a way, given state and name.
+
+    Attributes:
+        states: (slots, S), the weights of states.
+        mass: (names, S), what all ways with a name weigh in a state.
+        edges: for each name and state its ways' cumulative shares, from k to k + 1 in the k-th, so that one search
+            finds a way by k and a random number.
+        starts: (names, S), where each begins.
+        ways: the `_Ways`.
+    """
+
+    states: Floats
+    mass: Floats
+    edges: Floats
+    starts: Ints
+    ways: _Ways
+
+    @classmethod
+    def of(cls, ways: _Ways, weights: Weights, allowed: NDArray[np.bool_]) -> "_Choice":
+        states, names = len(weights.rules), len(ways.counts)
+        mass, edges = np.zeros((names, states)), []
+        for name, (start, count) in enumerate(zip(ways.starts, ways.counts, strict=True)):
+            mine = slice(start, start + count)
+            shares = weights.rules[:, ways.rule[mine]] * (ways.share[mine] * allowed[mine])
+            cumulative = np.cumsum(shares, axis=1)
+            mass[name] = cumulative[:, -1] if count else 0
+            ends = np.where(mass[name] > 0, mass[name], 1)
+            edges.append((cumulative / ends[:, None] + name * states + np.arange(states)[:, None]).ravel())
+        starts = states * ways.starts[:, None] + np.arange(states) * ways.counts[:, None]
+        return cls(weights.states, mass, np.concatenate(edges), starts, ways)
+
+    def draw(self, slot: Ints, name: Ints, uniforms: Floats) -> Ints:
+        """A way for each slot and name, by two random numbers each (n, 2); -1 where none is allowed."""
+        cumulative = np.cumsum(self.states[slot] * self.mass[name], axis=1)
+        total = cumulative[:, -1]
+        state = (cumulative <= (uniforms[:, 0] * total)[:, None]).sum(axis=1)
+        state[total <= 0] = 0
+        place = np.searchsorted(self.edges, name * self.mass.shape[1] + state + uniforms[:, 1], side="right")
+        way: Ints = np.where(total > 0, self.ways.starts[name] + place - self.starts[name, state], -1)
+        return way
+
+
+def _reordered(tokens: Ints, lengths: Ints, order: Ints) -> tuple[Ints, Ints]:
+    """Ragged rows in another order."""
+    starts = np.cumsum(lengths) - lengths
+    return tokens[ranges(starts[order], lengths[order])[1]], lengths[order]

@@ -1,7 +1,7 @@
 """Target grammars: context-free grammars of the targets that are well formed (Qiu et al. 2022, section 3.1.2)."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from compgen.grammar.rules import MOST, NONTERMINAL, Alphabet, is_nonterminal, r
 
 ROOT = "ROOT"
 _ARROW = "=>"
-_MARK = "##"
-_FORM = f"'LHS {_ARROW} tokens', nonterminals on the right with {_MARK} before their names"
+MARK = "##"  # before the names of nonterminals
+_FORM = f"'LHS {_ARROW} tokens', nonterminals on the right with {MARK} before their names"
 # Unit rules on top of each other, as in the reference's induction. For sampling it stacks one only for some data sets.
 _UNITS = 2
 
@@ -23,6 +23,16 @@ class TargetRule:
 
     name: str
     symbols: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Raise DataError for more nonterminals than letters stand for."""
+        if len(self.kinds) > MOST:
+            raise DataError(f"found {len(self.kinds)} nonterminals in a rule for {self.name}, expected at most {MOST}")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names among the symbols, in order, without `##`."""
+        return tuple([symbol[len(MARK) :] for symbol in self.symbols if symbol.startswith(MARK)])
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,8 @@ class TargetGrammar:
         Blank lines and those that begin with `#` are skipped. `name` is what errors call the lines.
 
         Raises:
-            DataError: a line is no rule, a nonterminal has no rule, or there is no rule for ROOT.
+            DataError: a line is no rule, a nonterminal has no rule or none that ends, unit rules (of a single
+                nonterminal) go round in a circle, or there is no rule for ROOT.
         """
         found: dict[TargetRule, str] = {}
         for number, line in enumerate(lines, 1):
@@ -46,11 +57,13 @@ class TargetGrammar:
                 found.setdefault(_rule(line, f"{name}, line {number}"), f"{name}, line {number}")
         known = {rule.name for rule in found}
         for rule, place in found.items():
-            for symbol in rule.symbols:
-                if symbol.startswith(_MARK) and symbol[len(_MARK) :] not in known:
-                    raise DataError(f"{place}: found {symbol}, for which there is no rule")
+            for kind in rule.kinds:
+                if kind not in known:
+                    raise DataError(f"{place}: found {MARK}{kind}, for which there is no rule")
         if ROOT not in known:
             raise DataError(f"{name}: found no rule for {ROOT}, expected one: targets start there")
+        _check_units(found)
+        _check_ends(found)
         return cls(tuple(found))
 
     @classmethod
@@ -75,9 +88,44 @@ def _rule(line: str, place: str) -> TargetRule:
     name, *rest = line.split()
     if len(rest) < 2 or rest[0] != _ARROW:
         raise DataError(f"{place}: found {line.strip()!r:.80}, expected {_FORM}")
-    if sum(symbol.startswith(_MARK) for symbol in rest) > MOST:
-        raise DataError(f"{place}: found more nonterminals than expected, at most {MOST}")
-    return TargetRule(name, tuple(rest[1:]))
+    try:
+        return TargetRule(name, tuple(rest[1:]))
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
+
+
+def _is_unit(rule: TargetRule) -> bool:
+    """Whether its right side is a single nonterminal."""
+    return len(rule.kinds) == len(rule.symbols) == 1
+
+
+def _check_units(places: Mapping[TargetRule, str]) -> None:
+    """Raise DataError if unit rules lead from a nonterminal to itself: it would have endless derivations."""
+    left = [rule for rule in places if _is_unit(rule)]
+    before = None
+    while len(left) != before:  # what is on no circle goes from either end
+        before = len(left)
+        above, below = {rule.name for rule in left}, {rule.kinds[0] for rule in left}
+        left = [rule for rule in left if rule.name in below and rule.kinds[0] in above]
+    if left:
+        names = ", ".join(sorted({rule.name for rule in left}))
+        raise DataError(
+            f"{places[left[0]]}: found {left[0].name} {_ARROW} {left[0].symbols[0]}, with which rules of a single "
+            f"nonterminal go round in a circle ({names}), expected them to end"
+        )
+
+
+def _check_ends(places: Mapping[TargetRule, str]) -> None:
+    """Raise DataError if from a nonterminal no derivation ends."""
+    ended: set[str] = set()
+    while more := {rule.name for rule in places if ended.issuperset(rule.kinds)} - ended:
+        ended |= more
+    for rule, place in places.items():
+        if rule.name not in ended:
+            raise DataError(
+                f"{place}: found {rule.name}, all of whose rules lead to nonterminals without end, expected one that "
+                "leads to tokens alone"
+            )
 
 
 Types = tuple[tuple[str, str], ...]  # nonterminals of a rule's target, ascending, each with one of the target grammar
@@ -100,13 +148,13 @@ class Checker:
         self._loose: dict[str, set[tuple[str, Types]]] = {}
 
     def _enter(self, rule: TargetRule) -> None:
-        kinds = [symbol[len(_MARK) :] for symbol in rule.symbols if symbol.startswith(_MARK)]
-        if len(kinds) == len(rule.symbols) == 1:
+        kinds = [*rule.kinds]
+        if _is_unit(rule):
             self._units[kinds[0]].append(rule.name)
             return
         numbers = iter(range(1, len(kinds) + 1))
         side = "".join(
-            chr(next(numbers)) if symbol.startswith(_MARK) else self._alphabet.encode([symbol])
+            chr(next(numbers)) if symbol.startswith(MARK) else self._alphabet.encode([symbol])
             for symbol in rule.symbols
         )
         if kinds:

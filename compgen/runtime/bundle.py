@@ -22,6 +22,7 @@ FORMAT: Literal["compgen-bundle"] = "compgen-bundle"
 VERSION: Literal[1] = 1
 MANIFEST, VOCABULARY, POOL, CARD = "manifest.json", "vocabulary.json", "pool.safetensors", "README.md"
 ENCODER, START, STEP, SAMPLER, SCRIPT = "encoder.onnx", "start.onnx", "step.onnx", "sampler.onnx", "sampler.ts"
+RULES, TARGET_RULES, SCORES = "rules.txt", "targets.cfg", "scores.safetensors"  # of a grammar
 STEP_WEIGHTS = "step.safetensors"  # for the C++ runner, which has a decoding step of its own
 PACKAGE = Path(__file__).parents[1]
 
@@ -134,8 +135,8 @@ class Manifest(_Strict):
     prototypes: int = Field(ge=0, description="sequences a row attends to; the source is one")
     max_length: int = Field(ge=1, description="most tokens to decode, the end symbol included")
     sampling: dict[str, Any] = Field(description="defaults for sampling: temperature of the source and target half")
-    architecture: Literal["recurrent", "transformer"] = "recurrent"
-    shape: State | None = Field(None, description="of a recurrent network's decoder; null in a Transformer")
+    architecture: Literal["recurrent", "transformer", "grammar"] = "recurrent"
+    shape: State | None = Field(None, description="of a recurrent network's decoder; null in others")
     graphs: dict[str, Graph]
     files: dict[str, FileEntry]
     parity: list[Parity]
@@ -144,10 +145,17 @@ class Manifest(_Strict):
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         if (self.shape is None) == (self.architecture == "recurrent"):
-            raise ValueError(f"a {self.architecture} network {'without a' if self.shape is None else 'with a'} shape")
-        if self.architecture == "transformer" and self.kind != "predictor":
-            raise ValueError(f"a {self.kind} with a Transformer")
+            raise ValueError(f"a {self.architecture} {'without a' if self.shape is None else 'with a'} shape")
+        if (self.architecture, self.kind) in (("transformer", "generator"), ("grammar", "predictor")):
+            raise ValueError(f"a {self.kind} with a {self.architecture}")
         return self
+
+    @property
+    def against(self) -> str:
+        """What the bundle's sequences were compared with."""
+        if self.approximation is not None:
+            return "this bundle's own, by its step in batches of 256"
+        return "the checkpoint's" if self.architecture == "grammar" else "PyTorch in float64"
 
     @property
     def decoder(self) -> Shape:
@@ -232,6 +240,8 @@ def _manifest(folder: Path) -> Manifest:
 def _required(manifest: Manifest) -> list[str]:
     if manifest.architecture == "transformer":
         return [VOCABULARY, ENCODER, STEP]
+    if manifest.architecture == "grammar":
+        return [VOCABULARY, POOL, RULES, TARGET_RULES, SCORES]
     always = [VOCABULARY, STEP, SAMPLER, *manifest.graphs]
     return [*always, *([ENCODER] if manifest.prototypes else []), *([POOL] if manifest.kind == "generator" else [])]
 
@@ -260,16 +270,28 @@ def _vocabulary(path: Path) -> list[str]:
     return tokens
 
 
-def _pool(path: Path, prototypes: int, vocabulary: int) -> PrototypePool:
+def arrays_of(path: Path) -> dict[str, "np.ndarray[Any, Any]"]:
+    """The arrays in a file, by name.
+
+    Raises:
+        BundleError: it holds none.
+    """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     try:
-        arrays = load_file(path)
+        return load_file(path)
+    except SafetensorError as error:
+        raise BundleError(f"{path}: not a file of arrays: {_line(error)}") from error
+
+
+def _pool(path: Path, prototypes: int, vocabulary: int) -> PrototypePool:
+    try:
+        arrays = arrays_of(path)
         if arrays["tokens"].dtype in (np.uint8, np.uint16):  # as small as the vocabulary allows
             arrays["tokens"] = arrays["tokens"].astype(np.int32)
         pool = PrototypePool(**arrays)
-    except (SafetensorError, TypeError, KeyError) as error:
+    except (TypeError, KeyError) as error:
         raise BundleError(f"{path}: not a prototype pool: {_line(error)}") from error
     if problem := _pool_problem(pool, prototypes, vocabulary):
         raise BundleError(f"{path}: {problem}")

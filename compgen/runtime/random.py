@@ -7,7 +7,7 @@ No state, so any batch, thread or machine draws the same numbers for the same sa
 import numpy as np
 from numpy.typing import NDArray
 
-TOKENS, PROTOTYPES, LATENTS = 0, 1, 2  # purposes; each has a counter space of its own
+TOKENS, PROTOTYPES, LATENTS, NODES = 0, 1, 2, 3  # purposes; each has a counter space of its own
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -67,3 +67,16 @@ def latents(seed: int, samples: NDArray[np.int64], size: int, norm: float) -> ND
     length = np.sqrt((normal * normal).sum(axis=1, keepdims=True))
     vectors: NDArray[np.float64] = normal / np.maximum(length, 1e-30) * (norm * numbers[:, -1:])
     return vectors
+
+
+def nodes(seed: int, samples: NDArray[np.int64], places: NDArray[np.int64], attempt: int) -> NDArray[np.float64]:
+    """Two numbers in [0, 1), (n, 2), for each node of a derivation, by its place there, and for each attempt at it.
+
+    They have 32 bits each, so that with a whole number below 2^20 before them they are still exact. The counter is
+    (sample low, sample high, place, purpose + 256 attempt).
+    """
+    counter = np.empty((len(samples), 4), dtype=np.uint64)
+    address = samples.astype(np.uint64)
+    counter[:, 0], counter[:, 1] = address & _LOW, address >> _HALF
+    counter[:, 2], counter[:, 3] = places, NODES + 256 * attempt
+    return philox(seed, counter)[:, :2].astype(np.float64) * 2.0**-32

@@ -18,6 +18,7 @@ from compgen.errors import CheckpointError
 from compgen.files import atomic_path
 from compgen.models.build import AnyNetwork, build, described
 from compgen.models.network import Network
+from compgen.models.rules import RuleTables
 from compgen.runtime.pool import PrototypePool
 
 FORMAT = "compgen-checkpoint"
@@ -26,7 +27,7 @@ VERSION = 1
 
 @dataclass
 class Checkpoint:
-    """A trained network with all that sampling or predicting from it needs.
+    """A trained network, or the tables of a grammar, with all that sampling or predicting from it needs.
 
     Attributes:
         kind: "generator" or "predictor".
@@ -40,7 +41,7 @@ class Checkpoint:
     """
 
     kind: str
-    network: AnyNetwork
+    network: AnyNetwork | RuleTables
     vocabulary: Vocabulary
     config: dict[str, Any]
     max_length: int
@@ -53,10 +54,11 @@ class Checkpoint:
         """The network of a generator, or of a recurrent predictor.
 
         Raises:
-            CheckpointError: it is a Transformer.
+            CheckpointError: it is something else.
         """
         if not isinstance(self.network, Network):
-            raise CheckpointError("the checkpoint holds a Transformer: expected a recurrent network")
+            what = "grammar" if isinstance(self.network, RuleTables) else "Transformer"
+            raise CheckpointError(f"the checkpoint holds a {what}: expected a recurrent network")
         return self.network
 
     def save(self, path: Path) -> None:
@@ -94,7 +96,7 @@ class Checkpoint:
         try:
             meta = json.loads(content["meta"])
             vocabulary = Vocabulary(meta["vocabulary"])
-            network = build(described(meta["config"]["network"]), len(vocabulary))
+            network = _network(meta["config"]["network"], len(vocabulary))
             network.load_state_dict(content["weights"])
             pool = PrototypePool(**{k: _array(v) for k, v in content["pool"].items()}) if content["pool"] else None
             return cls(
@@ -109,6 +111,10 @@ class Checkpoint:
             )
         except (KeyError, TypeError, ValueError, RuntimeError, ValidationError) as error:
             raise CheckpointError(f"{path}: the checkpoint's content does not fit together: {error}") from error
+
+
+def _network(config: dict[str, Any], vocabulary: int) -> AnyNetwork | RuleTables:
+    return RuleTables(**config) if "rules" in config else build(described(config), vocabulary)
 
 
 def read_weights_only(path: Path) -> dict[str, Any]:

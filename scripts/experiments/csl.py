@@ -68,9 +68,9 @@ def row(split: str) -> str:
     clock = [time.process_time()]
     grammar, _ = induce(train, settings.options, seeds, targets)
     clock.append(time.process_time())
-    log_probs, _ = learn(grammar, grammar.alphabet.examples(train), training)
+    scores, _ = learn(grammar, grammar.alphabet.examples(train), training)
     clock.append(time.process_time())
-    found = ViterbiParser(grammar, log_probs, training.unit_limit, targets).evaluate(test)
+    found = ViterbiParser(grammar, scores.log_probs(), training.unit_limit, targets).evaluate(test)
     clock.append(time.process_time())
     seconds = [f"{after - before:.1f}" for before, after in pairwise(clock)]
     shares = [f"{100 * share:.1f}" for share in (found.coverage, found.accuracy, found.precision)]

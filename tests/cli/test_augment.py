@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from tests import smcalflow
+
 PAIRS = "dax\tDAX\njog\tJOG\njog twice\tJOG JOG\njog left\tLEFT JOG\n"
 
 
@@ -176,6 +178,29 @@ def test_csl_induces_a_grammar_and_draws_from_it(tmp_path):
     assert reused.returncode == 0 and len(reused.stdout.splitlines()) == 5, reused.stderr
 
 
+def test_csl_on_smcalflow(tmp_path, monkeypatch):
+    folder = tmp_path / "smcalflow_cs" / "calflow.orgchart.event_create" / "source_domain_with_target_num8"
+    folder.mkdir(parents=True)
+    for part in ("train", "valid", "test"):
+        smcalflow.write(
+            folder / f"{part}.alignment.jsonl", smcalflow.SINGLE + smcalflow.CROSS[:1] + smcalflow.UNKNOWABLE
+        )
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
+    assert (
+        "train 15, dropped 2, dev 16, dev-cross 1, test 16, test-cross 1"
+        in compgen("data", "show", "smcalflow-cs/8").stdout
+    )
+    words = ["--like", "smcalflow", "--seed-rules", "smcalflow", "--targets", "smcalflow", "--uniform", "-n", 200]
+    done = compgen("augment", "csl", "smcalflow-cs/8", *words, "-o", tmp_path / "more.tsv")
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "more.tsv").read_text().splitlines()
+    assert len(lines) == 200
+    assert all("\t( Yield :output ( " in line for line in lines)
+    assert any("CreateCommitEventWrapper" in line and "FindManager" in line for line in lines)
+    record = json.loads((tmp_path / "more.tsv.run.json").read_text())
+    assert (record["seed_rules"], record["targets"]) == ("smcalflow", "smcalflow")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -183,6 +208,7 @@ def test_csl_induces_a_grammar_and_draws_from_it(tmp_path):
         (["--targets", "nowhere.cfg"], "nowhere.cfg"),
         (["--seed-rules", "nowhere.txt"], "nowhere.txt"),
         (["--split", "dev"], "no examples in split 'dev'"),
+        (["--targets", "nowhere"], "nowhere: No such file"),
         (["--targets", "geoquery"], "derives 4 of 4 targets not: DAX; JOG; JOG JOG; ..."),
         (["--rules", "-"], "--rules -: expected the name of a file"),
         (["--rules", "nowhere/rules.txt", "-o", "x.csv"], "suffix '.csv'"),

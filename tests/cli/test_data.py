@@ -165,9 +165,14 @@ def test_overlap_refuses_what_says_nothing(splits, monkeypatch, arguments, messa
     assert message in str(result.exception)
 
 
-@pytest.mark.parametrize("command", ["list", "show", "write", "overlap"])
+@pytest.mark.parametrize("command", ["list", "show", "write", "overlap", "divergence"])
 def test_help_teaches_by_an_example(command):
     assert f"Example: compgen data {command}" in run(command, "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["template", "length", "tmcd", "mcd"])
+def test_help_of_splits_teaches_by_an_example(command):
+    assert f"Example: compgen data split {command}" in " ".join(run("split", command, "--help").stdout.split())
 
 
 def test_the_commands_load_nothing_heavy_before_they_run():
@@ -251,3 +256,85 @@ def test_stems_refuses_what_cannot_be(inflections):
     ):
         with pytest.raises(UserError, match=message):
             run("stems", *words, catch_exceptions=False)
+
+
+FUNCTIONS = "".join(
+    f"{outer} {inner} {leaf}\t{outer} ( {inner} ( {leaf} ) )\n" for outer in "fgh" for inner in "klm" for leaf in "vwxy"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "sizes"),
+    [
+        (["template", "--train", 20], {"train": 20, "dev": 6, "test": 10}),
+        (["length", "--side", "target"], {"train": 18, "dev": 6, "test": 12}),
+        (["tmcd", "--least", 1, "--plain-atoms"], {"train": 18, "dev": 6, "test": 12}),
+        (["mcd", "--train", 16, "--test", 10, "--compounds", "source"], {"train": 16, "dev": 6, "test": 4}),
+    ],
+)
+def test_split_divides_and_says_how_far_the_parts_are_apart(tmp_path, command, sizes):
+    name, *options = command
+    given, out = tmp_path / "given.tsv", tmp_path / "parts.tsv"
+    given.write_text(FUNCTIONS)
+    result = run("split", name, given, *options, "--dev", 6, "--seed", 1, "-o", out)
+    assert result.exit_code == 0, result.exception
+    assert set(read_dataset(out).splits.items()) == set(sizes.items())
+    assert f"dev 6, test {sizes['test']}, train {sizes['train']}" in result.stderr
+    measured = ["--plain-atoms"] * ("--plain-atoms" in options) + ["--compounds", "source"] * ("source" in options)
+    assert run("divergence", out, *measured).stdout in result.stderr
+    assert result.stdout == ""
+
+
+def test_split_needs_no_compounds_for_templates_and_lengths(tmp_path):
+    (tmp_path / "given.tsv").write_text("a\tA\nb\tf ( B\n")
+    result = run("split", "template", tmp_path / "given.tsv", "-o", "-")
+    assert result.exit_code == 0, result.exception
+    assert len(result.stdout.splitlines()) == 2
+    assert "divergences not measured: example 1: found 1 of '(' that are not closed" in result.stderr
+
+
+def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_path):
+    parts, more = tmp_path / "parts.tsv", tmp_path / "more.tsv"
+    parts.write_text("a b\tX\ttrain\na b\tX\tdev\nb a\tX\ttest\n")
+    more.write_text("a b\tX\nb c\tX\n")
+
+    def found(*arguments):
+        result = run("divergence", *arguments, "--json")
+        assert result.exit_code == 0, result.exception
+        return json.loads(result.stdout)
+
+    both = found(parts)
+    assert (both["split"], both["unseen_compounds"], both["test_compounds"]) == ("dev,test", 1, 2)
+    assert abs(both["compounds"] - (1 - 0.5**0.9)) < 1e-12
+    assert abs(both["atoms"]) < 1e-12
+    assert found(parts, "--split", "test")["compounds"] == 1
+    assert abs(found(parts, "--split", "dev")["compounds"]) < 1e-12
+    assert found(parts, "--split", "test", "--train", more)["train"] == str(more)
+    assert (found(more, "--train", parts)["split"], found(more, "--train", parts)["unseen_atoms"]) == ("train", 1)
+    assert "divergence of atoms 0.0000, of compounds 0.4641" in run("divergence", parts).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["split", "template", "one.tsv", "-o", "o.tsv"], "found one template"),
+        (["split", "length", "one.tsv", "-o", "o.tsv", "--train", "3"], "found 3 examples, expected more than the 3"),
+        (["split", "length", "one.tsv", "-o", "o.tsv", "--side", "left"], "--side left: expected source or target"),
+        (["split", "length", "one.tsv", "-o", "o.tsv", "--dev", "2"], "found 2 examples to test on"),
+        (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "tree"], "example 1: found ')'"),
+        (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "x"], "expected tree, source or target"),
+        (["split", "mcd", "one.tsv", "-o", "o.csv"], "found the suffix '.csv'"),
+        (["split", "mcd", "empty.tsv", "-o", "o.tsv"], "no examples"),
+        (["divergence", "one.tsv"], "the split 'train' would be compared with itself"),
+        (["divergence", "-", "--train", "-"], "only once"),
+        (["divergence", "one.tsv", "--train", "one.tsv", "--split", "gen"], "no examples in split 'gen'"),
+    ],
+)
+def test_split_and_divergence_refuse_what_cannot_be(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.tsv").write_text("a b\tf )\n" * 3)
+    (tmp_path / "empty.tsv").write_text("")
+    result = run(*arguments)
+    assert isinstance(result.exception, UserError)
+    assert message in str(result.exception)
+    assert not list(tmp_path.glob("o.*"))

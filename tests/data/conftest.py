@@ -10,6 +10,7 @@ import pytest
 from compgen.data.catalog import load
 from compgen.data.downloads import VARIABLE, MissingFileError
 from compgen.data.examples import Dataset
+from compgen.data.formats import read_dataset
 
 FOLDER = Path(os.environ[VARIABLE])
 
@@ -43,3 +44,17 @@ def downloaded(monkeypatch) -> Callable[[str], Dataset]:
             pytest.skip(str(error))
 
     return load_
+
+
+@pytest.fixture(scope="session")
+def geoquery() -> Callable[[str], Dataset]:
+    """A file of GeoQuery with FunQL targets, by its name without suffix; skips where the files are absent."""
+    folder = FOLDER / "geoquery"
+
+    def read(name: str) -> Dataset:
+        path = folder / f"{name}.tsv"
+        if not path.exists():
+            pytest.skip(f"no {path.name} in {folder}: set COMPGEN_DATA to the folder that holds geoquery/")
+        return read_dataset(path)
+
+    return read

@@ -14,7 +14,8 @@ SMALL = Dataset.from_pairs([(["jump"], ["I_JUMP"])])
 @pytest.mark.parametrize("name", names())
 def test_every_name_can_be_loaded(downloaded, name):
     parts = set(downloaded(name).splits)
-    assert {"train", "test"} <= parts <= {"train", "train-medium", "train-low", "dev", "test", "gen"}
+    more = {"train-medium", "train-low", "dropped", "dev", "dev-cross", "test-cross", "gen"}
+    assert {"train", "test"} <= parts <= {"train", "test", *more}
 
 
 def test_names_are_those_of_data_sets_with_their_splits():
@@ -37,6 +38,11 @@ def test_nacs_is_scan_with_sides_swapped():
         ("scholar/question", "text2sql/scholar.json", "github.com/jkkummerfeld/text2sql-data, folder data$"),
         ("cogs/lf", "cogs/train.tsv", "github.com/najoungkim/COGS, folder data$"),
         ("cogs/variable-free", "cogs/train.tsv", "github.com/najoungkim/COGS, folder data"),
+        (
+            "smcalflow-cs/16",
+            "smcalflow_cs/calflow.orgchart.event_create/source_domain_with_target_num16/train.alignment.jsonl",
+            "reg_attn_data.zip, folder data/smcalflow_cs/calflow.orgchart.event_create; see github.com/microsoft/",
+        ),
     ],
 )
 def test_a_file_that_has_to_be_downloaded_is_named_with_its_origin(monkeypatch, tmp_path, name, file, origin):

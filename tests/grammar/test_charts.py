@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from compgen.data import scan
 from compgen.grammar.charts import Occurrences, Parser, bits, occurs
-from compgen.grammar.rules import Rule, is_nonterminal, normal
+from compgen.grammar.rules import Grammar, Rule, is_nonterminal, normal
 from tests.grammar import naive
 
 # Letters: nonterminals are the low code points, terminals the high ones.
@@ -142,3 +142,13 @@ def test_occurrences(pattern, sequences, among):
 def test_what_a_pattern_makes_is_where_it_occurs(pattern, before, behind, arguments):
     made = "".join(arguments.get(letter, letter) for letter in pattern)
     assert occurs(pattern, before + made + behind)
+
+
+def test_as_many_nonterminals_as_have_letters():
+    names = [f"NT_{number}" for number in range(1, 100)]
+    most = Grammar.parse([f"x {' y '.join(names)} ### {' '.join(reversed(names))} Z", "a ### A", "b ### B"])
+    source = f"x {' y '.join(['a'] * 98)} y b"
+    goals = [f"{source} ### {target} Z" for target in ("B" + " A" * 98, "A " * 98 + "B")]
+    encode = most.alphabet.encode
+    rules = [Rule(*(encode(side.split()) for side in goal.split(" ### "))) for goal in goals]
+    assert [Parser(most.rules).derives(rule) for rule in rules] == [True, False]

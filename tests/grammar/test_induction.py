@@ -177,6 +177,7 @@ def test_quirks_matter():
     ("change", "message"),
     [
         ({"max_nonterminals": 0}, "max_nonterminals: found 0, expected 1 or more"),
+        ({"max_nonterminals": 100}, "max_nonterminals: found 100, expected 99 or fewer"),
         ({"partitions": 0}, "partitions"),
         ({"steps": -1}, "steps"),
         ({"terminal_size": -1}, "terminal_size"),
@@ -242,6 +243,14 @@ def test_the_order_of_sets_does_not_matter():
     }
     assert len(texts) == 1
     assert "NT_1" in texts.pop()
+
+
+def test_a_seed_rule_that_derives_all_from_itself():
+    dataset = Dataset.from_pairs([(["a"], ["A"])])
+    with pytest.raises(DataError, match=r"found the seed rule 'NT_1 ### NT_1', expected none"):
+        induce(dataset, OPTIONS["smcalflow"], Grammar.parse(["b ### B", "NT_1 ### NT_1"]))
+    grammar, _ = induce(dataset, OPTIONS["smcalflow"], Grammar.parse(["NT_1 ### f ( NT_1 )"]))
+    assert grammar.text() == "NT_1 ### f ( NT_1 )\na ### A\n"
 
 
 def test_exact_matches_of_geoquery():

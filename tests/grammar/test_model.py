@@ -116,12 +116,13 @@ def test_learning_makes_examples_probable_and_probabilities_sum_to_one():
     encode = grammar.alphabet.encode
     pairs = [("walk", "W"), ("walk", "W"), ("run and walk", "R W"), ("run twice", "R R"), ("fly", "F")]
     examples = [Rule(encode(source.split()), encode(target.split())) for source, target in pairs]
-    log_probs, losses = learn(grammar, examples, Training(4, 0.05, 300))
+    scores, losses = learn(grammar, examples, Training(4, 0.05, 300))
+    log_probs = scores.log_probs()
     np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1, rtol=1e-5)
     # Of four that it derives two are the same, so no model can do better than their entropy.
     assert 1.5 * np.log(2) - 1e-6 < losses[-1] < 1.1 < losses[0]
     again, _ = learn(grammar, examples, Training(4, 0.05, 300))
-    np.testing.assert_array_equal(log_probs, again)
+    np.testing.assert_array_equal(log_probs, again.log_probs())
     wrong = grammar.rules.index(Rule(encode(["walk"]), encode(["R"])))
     assert np.exp(log_probs[0, wrong]) < 0.05
 
@@ -144,8 +145,8 @@ def test_scan_is_parsed_without_a_mistake(scan_grammar):
     parts = published_scan("jump")
     encode = scan_grammar.alphabet.encode
     examples = [Rule(encode(source), encode(target)) for source, target in parts["train"].pairs()[::10]]
-    log_probs, _ = learn(scan_grammar, examples, Training(2, 0.03, 300, 0))
-    found = ViterbiParser(scan_grammar, log_probs, 0).evaluate(parts["test"])
+    scores, _ = learn(scan_grammar, examples, Training(2, 0.03, 300, 0))
+    found = ViterbiParser(scan_grammar, scores.log_probs(), 0).evaluate(parts["test"])
     assert (found.coverage, found.accuracy, found.precision) == (1, 1, 1)
 
 
@@ -156,9 +157,9 @@ def test_geoquery_is_parsed_as_published():
     grammar, _ = induce(train, OPTIONS["geoquery"], exact_matches(train), targets)
     encode = grammar.alphabet.encode
     examples = [Rule(encode(source), encode(target)) for source, target in train.pairs()]
-    log_probs, losses = learn(grammar, examples, TRAININGS["geoquery"])
+    scores, losses = learn(grammar, examples, TRAININGS["geoquery"])
     assert losses[-1] < losses[0] / 3
-    found = ViterbiParser(grammar, log_probs, 1, targets).evaluate(test)
+    found = ViterbiParser(grammar, scores.log_probs(), 1, targets).evaluate(test)
     assert 100 * found.coverage == pytest.approx(29.0, abs=2)
     assert 100 * found.accuracy == pytest.approx(26.6, abs=2)
 

@@ -78,8 +78,8 @@ def test_unknown_tokens_differ_from_all_known():
         ("NT_1 ### a", "line 2.*expected each once in the source"),
         ("NT_1 NT_1 ### NT_1", "line 2.*expected each once in the source"),
         ("NT_1 ### NT_2", "line 2.*the same ones"),
-        ("NT_0 ### NT_0", "token 'NT_0'"),
-        ("NT_100 ### NT_100", "token 'NT_100'"),
+        ("NT_0 ### NT_0", "line 2: found the token 'NT_0'"),
+        ("NT_100 ### NT_100", "line 2: found the token 'NT_100', expected none that begins with NT_"),
     ],
 )
 def test_a_line_that_is_no_rule(line, message):
@@ -110,8 +110,8 @@ def test_examples_are_rules():
 
 @pytest.mark.parametrize("token", ["NT_1", "NT_x", "###", "a b", ""])
 def test_tokens_that_no_rule_can_have(token):
-    with pytest.raises(DataError, match="token"):
-        examples(Dataset.from_pairs([(["a", token], ["b"])]))
+    with pytest.raises(DataError, match=f"example 2: found the token {token!r}, expected"):
+        examples(Dataset.from_pairs([(["a"], ["b"]), (["a"], ["b", token])]))
 
 
 @pytest.mark.parametrize(("pair", "side"), [(([], ["a"]), "source"), ((["a"], []), "target")])

@@ -6,15 +6,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compgen.data.scan import interpret
-from compgen.errors import ConfigError, DataError, ExhaustedError
+from compgen.errors import ConfigError, DataError, ExhaustedError, UserError
 from compgen.grammar.induction import OPTIONS, induce
 from compgen.grammar.rules import Alphabet, Grammar
-from compgen.grammar.sampling import Depth, Sampler, slots
+from compgen.grammar.sampling import Depth, Sampler
 from compgen.grammar.seeds import exact_matches
 from compgen.grammar.targets import TargetGrammar
+from compgen.grammar.weights import Scores, Weights, slots
 from tests.grammar.data import GEOQUERY_TARGETS, coverage, geoquery
 
 TINY = Grammar.parse(["NT_1 and NT_2 ### NT_2 NT_1 NT_2", "a ### A", "b ### B"])  # its rules in this order
+
+
+def dense(table):
+    """The weight of each rule in each slot, one state a slot."""
+    return Weights(np.eye(len(table)), np.array(table, dtype=np.float64))
 
 
 def sources(dataset):
@@ -58,7 +64,7 @@ def test_impossible_depths(least, most):
 def test_weights_are_those_of_slots():
     """The root is 1 : 2 : 1; the left of `and` is a, the right a or b as 1 : 3."""
     assert slots(TINY) == [1, 3, 3]
-    weights = np.array([[1, 2, 1], [0, 5, 0], [0, 0.25, 0.75]])
+    weights = dense([[1, 2, 1], [0, 5, 0], [0, 0.25, 0.75]])
     found = sources(Sampler(TINY, Depth(0, 5), weights).sample(8000))
     expected = {"a": 1 / 2, "b": 1 / 4, "a and a": 1 / 16, "a and b": 3 / 16}
     assert found.keys() == expected.keys()
@@ -110,47 +116,67 @@ def test_targets_are_well_formed():
             "STATE => m0",
         ]
     )
-    for quirks in (False, True):
-        found = sources(Sampler(grammar, Depth(1, 3), targets=targets, quirks=quirks).sample(200))
-        assert found.keys() == {"the it", "the capital of it", "the capital of state of it"}
+    found = sources(Sampler(grammar, Depth(1, 3), targets=targets).sample(200))
+    assert found.keys() == {"the it", "the capital of it", "the capital of state of it"}
     free = sources(Sampler(grammar, Depth(1, 3)).sample(200))
     assert len(free) > 10
 
 
 def test_geoquery():
-    """All targets are well formed; not so in the reference, where siblings may be of different kinds."""
     dataset = geoquery("length", "train")
     targets = TargetGrammar.read(GEOQUERY_TARGETS)
     grammar, _ = induce(dataset, OPTIONS["geoquery"], exact_matches(dataset), targets)
-    wellformed = {}
-    for quirks in (False, True):
-        made = Sampler(grammar, Depth(1, 4), targets=targets, quirks=quirks).sample(200)
-        assert coverage(grammar, made) == 200
-        checker = targets.checker(grammar.alphabet)
-        letters = map(grammar.alphabet.encode, made.frame["target"].to_list())
-        wellformed[quirks] = sum(("ROOT",) in checker.signatures(target) for target in letters)
-    assert wellformed[False] == 200
-    assert 50 < wellformed[True] < 200
+    made = Sampler(grammar, Depth(1, 4), targets=targets).sample(200)
+    assert coverage(grammar, made) == 200
+    checker = targets.checker(grammar.alphabet)
+    letters = map(grammar.alphabet.encode, made.frame["target"].to_list())
+    assert all(("ROOT",) in checker.signatures(target) for target in letters)
 
 
 def test_no_end():
     grammar = Grammar.parse(["NT_1 x ### NT_1 X"])
-    with pytest.raises(ExhaustedError, match="sample 0: in 1,000 attempts"):
-        Sampler(grammar, Depth()).sample(1)
+    with pytest.raises(ExhaustedError, match="found 0 rules without nonterminals of 1, expected some"):
+        Sampler(grammar, Depth())
     with pytest.raises(ExhaustedError, match="sample 7: in 1,000 attempts"):
-        Sampler(TINY, Depth(), np.array([[1, 0, 0], [0, 0, 0], [0, 1, 0]])).sample(1, start=7)
+        Sampler(TINY, Depth(), dense([[1, 0, 0], [0, 0, 0], [0, 1, 0]])).sample(1, start=7)
+
+
+def test_no_well_formed_target_has_an_end():
+    targets = TargetGrammar.parse(["ROOT => ##PART b A", "PART => ##PART b A", "PART => C"])
+    with pytest.raises(ExhaustedError, match="found 1 rules without nonterminals of 2, expected some that fit where"):
+        Sampler(Grammar.parse(["NT_1 x ### NT_1 b A", "a ### A"]), Depth(), targets=targets)
+    with pytest.raises(ExhaustedError, match="no derivation at least 0"):
+        Sampler(Grammar.parse(["a ### A"]), Depth(0, 5), targets=targets)
+
+
+def test_what_cannot_be_deep_enough():
+    flat = Grammar.parse(["a ### A"])
+    assert sources(Sampler(flat, Depth(0, 5)).sample(2)) == {"a": 2}
+    with pytest.raises(ExhaustedError, match=r"at least 1 and about 5 deep .* others that fit at its first 1 levels"):
+        Sampler(flat, Depth(1, 5))
+    grammar = Grammar.parse(["f NT_1 ### f NT_1", "a ### A"])
+    targets = TargetGrammar.parse(["ROOT => f ##PART", "PART => f ##END", "END => A"])
+    assert sources(Sampler(grammar, Depth(2, 2), targets=targets).sample(2)) == {"f f a": 2}
+    with pytest.raises(ExhaustedError, match="no derivation at least 3 and about 3 deep"):
+        Sampler(grammar, Depth(3, 3), targets=targets)
+
+
+def test_too_long():
+    found = sources(Sampler(TINY, Depth(1, 2), longest=7).sample(200))
+    assert {len(source.split()) for source in found} == {3, 5}  # 7 tokens on the left are 9 on the right
+    with pytest.raises(ExhaustedError, match="of at most 2 tokens a side"):
+        Sampler(TINY, Depth(1, 2), longest=2).sample(1)
 
 
 def test_what_cannot_end_goes_up_to_five_levels_deeper():
     grammar = Grammar.parse(["a NT_1 ### a ( NT_1 )", "b NT_1 ### b ( NT_1 )", "c ### c"])
-    samplers = []
     for end in (5, 6):
         chain = [f"A{level} => b ( ##A{level + 1} )" for level in range(end)]
         targets = TargetGrammar.parse(["ROOT => a ( ##A0 )", *chain, f"A{end} => c"])
-        samplers.append(Sampler(grammar, Depth(1, 1), targets=targets))
-    assert sources(samplers[0].sample(1)) == {"a b b b b b c": 1}
-    with pytest.raises(ExhaustedError):
-        samplers[1].sample(1)
+        if end == 5:
+            assert sources(Sampler(grammar, Depth(1, 1), targets=targets).sample(1)) == {"a b b b b b c": 1}
+    with pytest.raises(ExhaustedError, match="at least 1 and about 1 deep"):
+        Sampler(grammar, Depth(1, 1), targets=targets)
 
 
 def test_attempts_are_repeated():
@@ -163,6 +189,28 @@ def test_attempts_are_repeated():
 def test_no_rules_and_wrong_weights():
     with pytest.raises(DataError, match="without rules"):
         Sampler(Grammar(Alphabet([]), ()), Depth())
-    for weights in (np.ones((2, 3)), np.full((3, 3), -1.0), np.full((3, 3), np.nan)):
+    for table in (np.ones((2, 3)), np.full((3, 3), -1.0), np.full((3, 3), np.nan)):
         with pytest.raises(ValueError, match=r"expected \(3, 3\)"):
-            Sampler(TINY, Depth(), weights)
+            Sampler(TINY, Depth(), dense(table))
+
+
+def test_scores():
+    scores = Scores(np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]]), np.array([[1.0, 0.0, -1.0], [0.0, 0.5, 0.0]]))
+    written_out = np.zeros((3, 3))
+    for slot in range(3):
+        for state in range(2):
+            mixed = np.exp(scores.slots[slot, state]) / np.exp(scores.slots[slot]).sum()
+            written_out[slot] += mixed * np.exp(scores.rules[state]) / np.exp(scores.rules[state]).sum()
+    np.testing.assert_allclose(np.exp(scores.log_probs()), written_out)
+    block = Sampler(TINY, Depth(0, 9), scores.weights()).block(0, 0, 500)
+    for length, found in zip(block.lengths[0], block.log_probs, strict=True):
+        if length == 1:
+            assert found in np.log(written_out[0, 1:])
+    hot = scores.weights(1e6)
+    np.testing.assert_allclose(hot.states @ hot.rules, 1 / 3, atol=1e-5)
+    cold = scores.weights(1e-2)
+    np.testing.assert_allclose((cold.states @ cold.rules)[0], [0, 1, 0], atol=1e-5)
+    longer = scores.weights(bias=20.0, biased=2, arities=[2, 0, 0])
+    assert (longer.states @ longer.rules)[:, 0].min() > 0.999
+    with pytest.raises(UserError, match="temperature 0: expected a number above 0"):
+        scores.weights(0)

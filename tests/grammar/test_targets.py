@@ -106,12 +106,27 @@ def test_what_is_written_is_read(queries, tmp_path):
         ("STATE =>", "line 2: found"),
         ("STATE -> a", "line 2: found"),
         ("ROOT => ##CITY", "line 2: found ##CITY, for which there is no rule"),
-        (f"ROOT => {'##ROOT ' * 100}", "line 2.*at most 99"),
+        (f"ROOT => {'##ROOT ' * 100}", "line 2: found 100 nonterminals in a rule for ROOT, expected at most 99"),
+        ("ROOT => ##ROOT", r"line 2: found ROOT => ##ROOT, .* in a circle \(ROOT\), expected them to end"),
+        ("STATE => x ##STATE", "line 2: found STATE, all of whose rules lead to nonterminals without end"),
     ],
 )
 def test_a_line_that_is_no_rule(line, message):
     with pytest.raises(DataError, match=message):
         TargetGrammar.parse(["ROOT => a", line])
+
+
+def test_unit_rules_that_go_round():
+    lines = ["ROOT => ##A", "A => ##B", "B => ##C", "C => ##B", "C => ##D", "D => d"]
+    with pytest.raises(DataError, match=r"line 3: found B => ##C, .* in a circle \(B, C\)"):
+        TargetGrammar.parse(lines)
+    assert len(TargetGrammar.parse([*lines[:3], "C => ( ##B )", *lines[4:]]).rules) == 6
+
+
+def test_no_end():
+    with pytest.raises(DataError, match="line 1: found ROOT, all of whose rules lead to nonterminals without end"):
+        TargetGrammar.parse(["ROOT => ( ##A )", "A => x ##ROOT", "B => b"])
+    assert len(TargetGrammar.parse(["ROOT => ( ##A )", "A => x ##ROOT", "A => ##B y", "B => b"]).rules) == 4
 
 
 def test_no_root():

@@ -1,0 +1,131 @@
+"""SMCalFlow-CS (Yin et al., NAACL 2021): requests for events and about an organization, with programs in LISP.
+
+A file is a part, with a JSON object on each line. Two of its keys are read, those of the download or of its recipe:
+
+    {"source": "who is Kim 's boss", "target": "( Yield :output ( FindManager :recipient ( ... ) ) )", ...}
+    {"utterance": ..., "plan": ..., ...}
+
+Pairs are prepared as for CSL (Qiu et al., NAACL 2022, appendix A):
+
+1. In sources a blank is put around every punctuation character. Targets stay as they are, tokens between blanks.
+2. Training pairs that say what nobody can know are split `dropped`: the text of a `PersonName`, or the last two digits
+   of a number that is a `:year`, is not in the source, capitals or not.
+3. What needs both domains, an event with people found in the organization, is split `dev-cross` and `test-cross`;
+   `dev` and `test` are what one domain suffices for. Of training pairs, 8, 16 or 32 need both.
+"""
+
+import re
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+
+from pydantic import AliasChoices, BaseModel, Field, ValidationError
+
+from compgen.data.examples import TRAIN, Dataset
+from compgen.data.formats import read_text
+from compgen.errors import DataError
+
+PARTS = {TRAIN: "train", "dev": "valid", "test": "test"}  # of a dataset, and what files call them
+DROPPED = "dropped"
+CROSS = "-cross"
+QUOTE = '"'
+
+_PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}]")
+_NAMES = re.compile(r'(?<!\S)PersonName " (.+?) "(?!\S)')
+_YEARS = re.compile(r"(?<!\S):year # \( Number \d*(\d\d)(?:\.0)? \)")
+_ORGANIZATION = {"FindReports", "FindManager", "FindTeamOf"}
+_CHANGES = {"(": 1, ")": -1}
+_EXPECTED = 'a JSON object with the strings "source" and "target" (or "utterance" and "plan")'
+
+
+class _Record(BaseModel):
+    source: str = Field(validation_alias=AliasChoices("source", "utterance"))
+    target: str = Field(validation_alias=AliasChoices("target", "plan"))
+
+
+def read(files: Mapping[str, str | Path]) -> Dataset:
+    """The pairs of some files, each in the part that `files` maps to it: train, dev or test.
+
+    Raises:
+        DataError: a file is missing or empty, or a line is no pair, has an empty side, or brackets or quotation marks
+            that do not match; the message says which line.
+    """
+    rows = [(*pair, _split(part, *pair)) for part, path in files.items() for pair in _pairs(path)]
+    # One split after the other, so that those of a kind stand together.
+    splits = dict.fromkeys(split for *_, split in rows)
+    parts = [Dataset.from_pairs([row[:2] for row in rows if row[2] == split], split) for split in splits]
+    return sum(parts[1:], parts[0])
+
+
+def words(text: str) -> list[str]:
+    """The tokens of a source: what stands between blanks, and each punctuation character by itself."""
+    return _PUNCTUATION.sub(r" \g<0> ", text).split()
+
+
+def nesting(target: Sequence[str]) -> list[int]:
+    """For each token of a target 1 if it opens a bracket, -1 if it closes one, and else 0, as between quotation marks.
+
+    Raises:
+        DataError: brackets or quotation marks do not match, or a bracket is a part of a token.
+    """
+    changes = []
+    quoted = False
+    for number, token in enumerate(target, 1):
+        quoted ^= token == QUOTE
+        changes.append(0 if quoted else _CHANGES.get(token, 0))
+        if not quoted and len(token) > 1 and ("(" in token or ")" in token):
+            raise DataError(f"token {number}: found {token!r:.60}, expected blanks around each bracket")
+    depths = [*accumulate(changes)]
+    if quoted:
+        raise DataError(
+            f"found {list(target).count(QUOTE)} tokens that are {QUOTE}, expected as many to end as to begin"
+        )
+    if min(depths, default=0) < 0:
+        number = next(number for number, depth in enumerate(depths, 1) if depth < 0)
+        raise DataError(f"token {number}: found a closing bracket, expected one opened before")
+    if depths and depths[-1]:
+        raise DataError(f"found an end with {depths[-1]} brackets open, expected all closed")
+    return changes
+
+
+def is_cross_domain(target: Iterable[str]) -> bool:
+    """Whether a target makes an event and looks for people in the organization."""
+    tokens = set(target)
+    return "CreateCommitEventWrapper" in tokens and not _ORGANIZATION.isdisjoint(tokens)
+
+
+def _pairs(path: str | Path) -> list[tuple[list[str], list[str]]]:
+    lines = enumerate(read_text(path).split("\n"), 1)
+    pairs = [_pair(line, f"{path}, line {number}") for number, line in lines if line.strip()]
+    if not pairs:
+        raise DataError(f"{path}: no examples: the file is empty")
+    return pairs
+
+
+def _pair(line: str, place: str) -> tuple[list[str], list[str]]:
+    try:
+        record = _Record.model_validate_json(line)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise DataError(f"{place}: found {line!r:.80}: {problem['msg']}; expected {_EXPECTED}") from None
+    source, target = words(record.source), record.target.split()
+    if not source or not target:
+        raise DataError(f"{place}: found an empty {'target' if source else 'source'}, expected tokens on both sides")
+    try:
+        nesting(target)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
+    return source, target
+
+
+def _split(part: str, source: Sequence[str], target: Sequence[str]) -> str:
+    if part == TRAIN:
+        return part if _can_be_known(" ".join(source).lower(), " ".join(target)) else DROPPED
+    return part + CROSS if is_cross_domain(target) else part
+
+
+def _can_be_known(source: str, target: str) -> bool:
+    """Whether a source has the names and the years of its target, perhaps as parts of words, as in the reference."""
+    names = [" ".join(words(name)).lower() for name in _NAMES.findall(target)]
+    return all(one in source for one in (*names, *_YEARS.findall(target)))

@@ -1,0 +1,167 @@
+"""Splits that ask for compositional generalisation: by template, by length, and by divergence of compounds.
+
+Each function divides all examples of a dataset anew, whatever parts they had, into `train` and `test`; examples keep
+their order. `with_dev` takes a part for development out of `test`, as the published splits of GeoQuery do.
+"""
+
+import random
+
+import numpy as np
+import polars as pl
+
+from compgen.data.compounds import Inventory, Side, usual_inventory
+from compgen.data.examples import TRAIN, Dataset
+from compgen.data.search import REST, Goal, Ints, search
+from compgen.errors import DataError
+
+TEST = "test"
+DEV = "dev"
+_MCD_TRAIN, _MCD_TEST = 0.4, 0.1  # of all examples, as in the published MCD splits of SCAN
+
+
+def by_template(dataset: Dataset, train: int | None = None, seed: int = 0) -> Dataset:
+    """No target is in two parts (Finegan-Dollak et al. 2018; as Shaw et al. 2021 do it on GeoQuery).
+
+    Templates, in the order of their first occurrence, are shuffled by Python's generator; `train` gets whole templates
+    until one would make it more than `train` examples, by default half of all, and `test` the rest. A template is a
+    target: names and numbers in it should stand as placeholders, as in GeoQuery's `m0`. With an argument 440 and the
+    seeds 1, 2, 3 these are the published splits of GeoQuery.
+
+    Raises:
+        DataError: no examples, no room for both parts, fewer than two templates, or a first template larger than train.
+    """
+    size = _size(dataset, train)
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for row, target in enumerate(dataset.frame["target"].to_list()):
+        groups.setdefault(tuple(target), []).append(row)
+    if len(groups) < 2:
+        raise DataError("found one template, the same target everywhere: expected at least two to divide")
+    templates = list(groups.values())
+    random.Random(seed).shuffle(templates)
+    chosen: list[int] = []
+    for rows in templates:
+        if len(chosen) + len(rows) > size:
+            break
+        chosen += rows
+    if not chosen:
+        raise DataError(
+            f"the first template drawn has {len(templates[0]):,} examples, expected at most the {size:,} to train on: "
+            "try another seed, or more examples to train on"
+        )
+    return _divided(dataset, np.array(chosen))
+
+
+def by_length(dataset: Dataset, train: int | None = None, side: Side = "source") -> Dataset:
+    """The shortest examples in `train`, by default half of all, and the rest in `test`.
+
+    Of examples with as many tokens on that side the earlier are taken, so one length may be in both parts. The
+    published length split of GeoQuery is this one for 440.
+
+    Raises:
+        DataError: no examples, or no room for both parts.
+    """
+    lengths = dataset.frame[side].list.len().to_numpy()
+    return _divided(dataset, np.argsort(lengths, kind="stable")[: _size(dataset, train)])
+
+
+def tmcd(
+    dataset: Dataset,
+    train: int | None = None,
+    seed: int = 0,
+    least: int = 2,
+    wanted: float = 1.0,
+    inventory: Inventory | None = None,
+) -> Dataset:
+    """Compounds as divergent as swaps make them, and every test atom in `least` training examples (Shaw et al. 2021).
+
+    From a random split with `train` examples to train on, by default half of all, pairs of examples are swapped until
+    no swap raises the divergence of compounds, or it is as large as `wanted`. The published program takes the first
+    swap that helps, up to 1,000 of them, and estimates what a swap does as if no example had a compound twice; here the
+    best are taken, many at once, and the effect is exact. So splits are others, and more divergent.
+
+    Raises:
+        DataError: no examples, no room for both parts, the atoms do not allow it, or brackets do not match.
+    """
+    size = _size(dataset, train)
+    return _search(dataset, size, len(dataset) - size, seed, Goal(wanted=wanted, least=least), inventory)
+
+
+def mcd(
+    dataset: Dataset,
+    train: int | None = None,
+    test: int | None = None,
+    seed: int = 0,
+    wanted: float = 1.0,
+    atoms: float = 0.02,
+    inventory: Inventory | None = None,
+) -> Dataset:
+    """Compounds as divergent as can be, or as `wanted`, with atoms' divergence at most `atoms` (Keysers et al. 2020).
+
+    Parts have `train` and `test` examples, by default 40% and 10% of all as in the published splits of SCAN; those in
+    neither are left out, which allows far more divergence. Every test atom is in training. Unlike
+    the paper's greedy algorithm, this one swaps examples, from a random split on, and compounds have no weights.
+
+    Raises:
+        DataError: no examples, no room for both parts, the atoms do not allow it, or brackets do not match.
+    """
+    count = _nonempty(dataset)
+    ours = max(int(_MCD_TRAIN * count), 1) if train is None else train
+    theirs = max(int(_MCD_TEST * count), 1) if test is None else test
+    if ours < 1 or theirs < 1 or ours + theirs > count:
+        raise DataError(f"found {count:,} examples, expected as many as in train ({ours:,}) and test ({theirs:,})")
+    return _search(dataset, ours, theirs, seed, Goal(wanted=wanted, atoms=atoms), inventory)
+
+
+def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
+    """With `count` examples of `test`, drawn at random, as `dev`.
+
+    Raises:
+        DataError: that leaves nothing to test on.
+    """
+    rows = np.flatnonzero(dataset.frame["split"].to_numpy() == TEST)
+    if not 0 <= count < len(rows):
+        raise DataError(f"found {len(rows):,} examples to test on, expected more than the {count:,} for {DEV}")
+    names = dataset.frame["split"].to_list()
+    for row in np.random.default_rng([seed, 0xDE]).permutation(rows)[:count]:
+        names[row] = DEV
+    return Dataset(dataset.frame.with_columns(pl.Series("split", names, dtype=pl.String)))
+
+
+def _nonempty(dataset: Dataset) -> int:
+    if not len(dataset):
+        raise DataError("found no examples, expected some to divide")
+    return len(dataset)
+
+
+def _size(dataset: Dataset, train: int | None) -> int:
+    """How many to train on, where the rest is to test on."""
+    count = _nonempty(dataset)
+    size = count // 2 if train is None else train
+    if not 0 < size < count:
+        raise DataError(f"found {count:,} examples, expected more than the {size:,} to train on, and those at least 1")
+    return size
+
+
+def _divided(dataset: Dataset, train: Ints) -> Dataset:
+    """The dataset with these rows in `train` and all others in `test`."""
+    part = np.full(len(dataset), TEST, dtype=object)
+    part[train] = TRAIN
+    return Dataset(dataset.frame.with_columns(pl.Series("split", part.tolist(), dtype=pl.String)))
+
+
+def _search(dataset: Dataset, train: int, test: int, seed: int, goal: Goal, inventory: Inventory | None) -> Dataset:
+    """Search from a random split on; examples in neither part are left out."""
+    if not 0 <= goal.wanted <= 1 or goal.atoms < 0 or goal.least < 0:
+        raise DataError(
+            f"found a divergence of {goal.wanted:g}, one of atoms of {goal.atoms:g}, each atom {goal.least} times: "
+            "expected a divergence between 0 and 1, and no negative number"
+        )
+    inventory = inventory or usual_inventory(dataset)
+    compounds = inventory.compounds(dataset)
+    if not any(compounds):
+        raise DataError("found no compounds in any example, expected function applications in brackets, or n-grams")
+    part = np.repeat(np.arange(3), [train, test, len(dataset) - train - test])
+    part = np.random.default_rng([seed, 0x3CD]).permutation(part)
+    found = search(inventory.atoms(dataset), compounds, part, goal)
+    names = pl.Series("split", np.array([TRAIN, TEST, ""], dtype=object)[found].tolist(), dtype=pl.String)
+    return Dataset(dataset.frame.with_columns(names).filter(found != REST))

@@ -1,0 +1,90 @@
+"""How probable rules are: p(rule | slot), factored by latent states (Qiu et al. 2022, section 3.1.2).
+
+A slot is a nonterminal of a rule, or the root. With S latent states,
+
+    p(rule | slot) = sum over s of softmax(A[slot])[s] softmax(B[s])[rule].
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.errors import UserError
+from compgen.grammar.rules import Grammar
+
+Floats = NDArray[np.float64]
+
+
+def slots(grammar: Grammar) -> list[int]:
+    """The first slot of each rule: that of NT_1, behind which come those of NT_2 and so on. Slot 0 is the root."""
+    return [*accumulate((rule.arity for rule in grammar.rules[:-1]), initial=1)][: len(grammar.rules)]
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The weight of a rule in a slot, `states` (slots, S) times `rules` (S, rules): probabilities, or in proportion."""
+
+    states: Floats
+    rules: Floats
+
+    @classmethod
+    def uniform(cls, grammar: Grammar) -> "Weights":
+        """All rules alike everywhere."""
+        count = 1 + sum(rule.arity for rule in grammar.rules)
+        return cls(np.ones((count, 1)), np.ones((1, len(grammar.rules))))
+
+    def check(self, grammar: Grammar) -> None:
+        """Raise ValueError if these are not a grammar's, or some are negative or not finite."""
+        wanted = 1 + sum(rule.arity for rule in grammar.rules), len(grammar.rules)
+        found = len(self.states), self.rules.shape[1]
+        right = all(np.isfinite(table).all() and (table >= 0).all() for table in (self.states, self.rules))
+        if found != wanted or self.states.shape[1] != len(self.rules) or not right:
+            raise ValueError(f"found weights of shape {found}, expected {wanted}, none negative, all finite")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What is learned: A, `slots` (slots, S), and B, `rules` (S, rules), before the softmax."""
+
+    slots: Floats
+    rules: Floats
+
+    @classmethod
+    def uniform(cls, grammar: Grammar) -> "Scores":
+        """All rules alike everywhere, with one state."""
+        even = Weights.uniform(grammar)
+        return cls(0 * even.states, 0 * even.rules)
+
+    def weights(
+        self, temperature: float = 1.0, bias: float = 0.0, biased: int = 1, arities: Sequence[int] = ()
+    ) -> Weights:
+        """Probabilities to draw by.
+
+        Both tables are divided by the temperature, as in the reference (in the paper only B is), and then `bias` is
+        added to the scores of rules with at least `biased` nonterminals, of which `arities` tells: so derivations are
+        longer.
+
+        Raises:
+            UserError: a temperature that is not above 0.
+        """
+        if not 0 < temperature < float("inf"):
+            raise UserError(f"temperature {temperature:g}: expected a number above 0 for a grammar's rules")
+        rules = self.rules / temperature
+        if bias:
+            rules = rules + bias * (np.asarray(arities) >= biased)
+        return Weights(_softmax(self.slots / temperature), _softmax(rules))
+
+    def log_probs(self) -> Floats:
+        """log p(rule | slot), (slots, rules)."""
+        weights = self.weights()
+        found: Floats = np.log(weights.states @ weights.rules)
+        return found
+
+
+def _softmax(scores: Floats) -> Floats:
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    found: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return found

@@ -1,0 +1,184 @@
+"""A grammar's way from data to samples without torch, and what can be wrong with it."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from compgen.api import Generator, export_bundle
+from compgen.csl import checkpoint_of, grammar_of
+from compgen.data.examples import Dataset
+from compgen.data.formats import read_dataset
+from compgen.errors import BundleError, CheckpointError, UserError
+from compgen.grammar.augmenter import Csl, Settings
+from compgen.grammar.sampling import Depth, Drawing
+from compgen.grammar.targets import TargetGrammar
+from compgen.runtime.bundle import Bundle
+from compgen.training.checkpoint import Checkpoint
+
+VERBS = ("walk", "run", "look", "jump")
+PAIRS = [
+    *((verb, verb.upper()) for verb in VERBS),
+    *((f"{verb} twice", f"{verb.upper()} {verb.upper()}") for verb in VERBS[:3]),
+    *((f"{one} and {two}", f"{one.upper()} {two.upper()}") for one in VERBS[:3] for two in VERBS[:3]),
+]
+DATA = Dataset.from_pairs([(source.split(), target.split()) for source, target in PAIRS])
+TARGETS = ["ROOT => ##V", "ROOT => ##V ##ROOT", *(f"V => {verb.upper()}" for verb in VERBS)]
+BATCHES = {1: 10, 64: 200}
+
+
+@pytest.fixture(scope="module")
+def trained():
+    settings = Settings.of("scan")
+    assert settings.training is not None
+    settings = replace(
+        settings, training=replace(settings.training, steps=50), drawing=Drawing(Depth(1, 3), longest=30)
+    )
+    augmenter = Csl(settings, targets=TargetGrammar.parse(TARGETS))
+    augmenter.fit(DATA)
+    return augmenter.trained
+
+
+@pytest.fixture(scope="module")
+def checkpoint(trained, tmp_path_factory):
+    path = tmp_path_factory.mktemp("grammar") / "model.pt"
+    checkpoint_of(trained, DATA, {"data": "words"}).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def bundle(checkpoint):
+    out = checkpoint.parent / "bundle"
+    export_bundle(checkpoint, out, batches=BATCHES)
+    return out
+
+
+def pairs(generator, count, **options):
+    return [(sample.source, sample.target) for sample in generator.stream(count, **options)]
+
+
+def test_checkpoint_and_bundle_draw_what_the_grammar_draws(trained, checkpoint, bundle):
+    expected = trained.sampler().sample(150, seed=3).pairs()
+    for path in (checkpoint, bundle):
+        generator = Generator.load(path)
+        assert pairs(generator, 150, seed=3) == expected
+        assert pairs(generator, 50, seed=3, start=100, batch=7) == expected[100:]
+    assert {len(source) for source, _ in expected} > {2, 3}
+
+
+def test_samples_are_filtered_by_what_the_grammar_was_trained_on(bundle):
+    found = pairs(Generator.load(bundle), 30, filters=["novel", "unique", "rare"], rare_tokens=["jump"])
+    assert len({str(pair) for pair in found}) == 30
+    known = DATA.pairs()
+    assert all(pair not in known and "jump" in pair[0] for pair in found)
+
+
+def test_temperature(trained, bundle):
+    generator = Generator.load(bundle)
+    hot = pairs(generator, 100, temperature=(50.0, 50.0))
+    assert hot == trained.sampler(50.0).sample(100).pairs() != pairs(generator, 100)
+    with pytest.raises(UserError, match="temperature 0: expected a number above 0"):
+        next(generator.draw(temperature=(0, 0)))
+
+
+def test_log_probs_are_of_the_whole_derivation(trained, bundle):
+    """A command of one level below `and` has one derivation, so its samples have its probability."""
+    trained_probs = trained.scores.log_probs()
+    assert trained_probs.max() <= 0
+    for draw in Generator.load(bundle).draw(0, 0, 50):
+        assert draw.log_prob < trained_probs[0].max()
+
+
+def test_direct_answers_are_parses(bundle):
+    generator = Generator.load(bundle)
+    found = generator.answer([["jump", "twice"], ["jump", "and", "run", "twice"], ["fly"]])
+    assert found == [["JUMP", "JUMP"], ["JUMP", "RUN", "RUN"], []]
+
+
+def test_sampling_from_a_bundle_needs_no_torch(bundle):
+    program = (
+        "import sys; import compgen; g = compgen.Generator.load(sys.argv[1]); "
+        "g.sample(20, filters=('novel',)); g.answer([['run']]); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, str(bundle)], check=True)
+
+
+def test_the_manifest_says_what_it_is(bundle):
+    manifest = Bundle.load(bundle).manifest
+    assert (manifest.architecture, manifest.kind, manifest.prototypes) == ("grammar", "generator", 0)
+    assert {(row.batch, row.samples, row.differing) for row in manifest.parity} == {(1, 10, 0), (64, 200, 0)}
+    assert "the checkpoint's" in (bundle / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam": 3}, "leave out beam"),
+        ({"workers": 2}, "leave out beam and workers"),
+        ({"temperature": (1.0, 0.5)}, "by one temperature"),
+        ({"engine": "ray"}, "needs a bundle that ONNX Runtime runs"),
+    ],
+)
+def test_what_a_grammar_has_not(bundle, options, message):
+    with pytest.raises(UserError, match=message):
+        list(Generator.load(bundle).stream(3, **options))
+
+
+def test_no_runtime(checkpoint, bundle):
+    with pytest.raises(UserError, match="a grammar needs no runtime"):
+        Generator.load(bundle, runtime="onnx")
+    with pytest.raises(BundleError, match="leave out int8"):
+        export_bundle(checkpoint, bundle.parent / "other", int8=True)
+
+
+def test_other_checkpoints_are_told_apart(checkpoint):
+    with pytest.raises(CheckpointError, match="holds a grammar: expected a recurrent network"):
+        _ = Checkpoint.load(checkpoint).recurrent
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content["weights"].update(slots=torch.zeros(1, 2)),
+        lambda content: content.update(meta=content["meta"].replace("NT_1", "NT_2")),
+        lambda content: content.update(meta=content["meta"].replace('"least"', '"lest"')),
+    ],
+)
+def test_checkpoints_that_do_not_fit_together(checkpoint, tmp_path, change):
+    content = torch.load(checkpoint, weights_only=True)
+    change(content)
+    torch.save(content, tmp_path / "bad.pt")
+    with pytest.raises(CheckpointError, match="does not fit together"):
+        grammar_of(Checkpoint.load(tmp_path / "bad.pt"))
+
+
+def test_altered_rules_are_refused(bundle, tmp_path):
+    copied = tmp_path / "bundle"
+    subprocess.run(["cp", "-r", str(bundle), str(copied)], check=True)
+    (copied / "rules.txt").write_text("a ### b\n")
+    with pytest.raises(BundleError, match=r"rules\.txt"):
+        Generator.load(copied)
+
+
+def run(*words):
+    return subprocess.run([sys.executable, "-m", "compgen", *words], capture_output=True, text=True, check=False)
+
+
+def test_commands(tmp_path):
+    data, model, out = tmp_path / "data.tsv", tmp_path / "csl.pt", tmp_path / "more.jsonl"
+    data.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    done = run("train", "csl", str(data), "--like", "scan", "--uniform", "-o", str(model))
+    assert done.returncode == 0 and done.stdout.strip() == str(model), done.stderr
+    assert run("export", str(model), "--samples", "10", "-o", str(tmp_path / "csl")).returncode == 0
+    assert run("sample", str(tmp_path / "csl"), "-n", "25", "--filter", "novel,unique", "-o", str(out)).returncode == 0
+    assert len(read_dataset(out).unique()) == 25
+    again = tmp_path / "again.jsonl"
+    assert run("sample", str(model), "-n", "25", "--filter", "novel,unique", "-o", str(again)).returncode == 0
+    assert again.read_text() == out.read_text()
+    scores = run("evaluate", str(tmp_path / "csl"), str(data), "--direct", "--json")
+    assert json.loads(scores.stdout)["exact_match"] == 1
+    refused = run("train", "csl", str(data), "-o", str(tmp_path / "csl"))
+    assert refused.returncode == 2 and "ends in .pt" in refused.stderr
