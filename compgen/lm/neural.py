@@ -6,16 +6,13 @@ that it does not know has the probability of its `<unk>`, which training never s
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, UNK_ID
 from compgen.errors import UserError
-
-if TYPE_CHECKING:
-    from compgen.runtime.backend import Backend
 
 BATCH = 64  # sentences scored together: of each there is a row of all words' probabilities
 
@@ -34,8 +31,8 @@ class NeuralModel:
         backend, meta = open_generator(path, None, "auto", threads)
         self.ids = {token: number for number, token in enumerate(meta.vocabulary) if number >= len(SPECIALS)}
         if not meta.recurrent or meta.pool is None or meta.pool.prototypes:
-            raise UserError(f"{path}: a generator of pairs, expected one without prototypes (a language model)")
-        self.backend = cast("Backend", backend)
+            raise UserError(f"{path}: a generator with prototypes or a grammar, expected a language model")
+        self.backend: Any = backend
 
     def score(self, sentences: Sequence[Sequence[str]]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
         """log10 of the probability of each token of some sentences, ends included; and whether it is known, 1 or 0."""
