@@ -27,6 +27,7 @@ _HOMES = {
     "Recombination": "compgen.api",
     "train_generator": "compgen.api",
     "train_predictor": "compgen.api",
+    "train_pretrained": "compgen.api",
     "export_bundle": "compgen.api",
     "UserError": "compgen.errors",
 }

@@ -24,6 +24,7 @@ __all__ = [
     "load_dataset",
     "train_generator",
     "train_predictor",
+    "train_pretrained",
 ]
 
 
@@ -90,9 +91,25 @@ def train_predictor(
     from compgen.training.config import Seq2SeqConfig, TransformerConfig, load_config
     from compgen.training.predictor import train_predictor
 
-    kind = TransformerConfig if transformer else Seq2SeqConfig
+    kind: type[Seq2SeqConfig | TransformerConfig] = TransformerConfig if transformer else Seq2SeqConfig
     checkpoint, _ = train_predictor(dataset, load_config(kind, config, list(overrides)), Path(out), **options)
     return checkpoint.trained_on
+
+
+def train_pretrained(
+    dataset: "Dataset", model: str, config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
+) -> dict[str, Any]:
+    """Fine-tune a pretrained encoder-decoder by a named configuration; returns how it went.
+
+    `model` is a folder or a name on the Hugging Face hub. Options (augmented, seed, resume, device, quiet, name) as in
+    `compgen.training.pretrained.train_pretrained`.
+    """
+    from compgen.training.config import PretrainedConfig, load_config
+    from compgen.training.pretrained import train_pretrained
+
+    return train_pretrained(
+        dataset, model, load_config(PretrainedConfig, config, list(overrides)), Path(out), **options
+    )
 
 
 def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:

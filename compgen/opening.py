@@ -55,6 +55,11 @@ def cores() -> int:
     return int(asked) if asked.isdecimal() and int(asked) else len(os.sched_getaffinity(0))
 
 
+def is_pretrained(path: Path) -> bool:
+    """Whether something is the folder of a pretrained model: one in which transformers keeps its configuration."""
+    return (path / "config.json").is_file()
+
+
 def open_predictor(path: Path, runtime: str | None, provider: str, threads: int) -> tuple[Decoder, Opened]:
     """A predictor's decoder and what goes with it; raises as `open_generator`."""
     opened, meta = _open(path, "predictor", runtime, provider, threads)
@@ -82,6 +87,8 @@ def _open(
 ) -> tuple[Backend | GrammarBackend | Decoder, Opened]:
     if runtime not in (None, *RUNTIMES):
         raise UserError(f"no runtime {runtime!r}: expected one of {', '.join(RUNTIMES)}")
+    if is_pretrained(path):
+        raise UserError(f"{path}: holds a pretrained model, expected a {kind}'s checkpoint or bundle")
     if provider != "auto" and (path.suffix == ".pt" or runtime == "torchscript"):
         raise UserError(f"{path}: --provider is for bundles in ONNX Runtime; torch finds its device by itself")
     if path.suffix == ".pt":

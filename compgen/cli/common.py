@@ -137,10 +137,7 @@ def write_record(out: Path, options: dict[str, Any]) -> None:
             temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")
 
 
-def say_unknown(model: str, predictor: "Predictor", sources: list[list[str]]) -> None:
-    """Say which source tokens a predictor does not know."""
-    unknown = {token for source in sources for token in source if token not in predictor.vocabulary}
-    if unknown:
-        some = ", ".join(sorted(unknown)[:5]) + (", ..." if len(unknown) > 5 else "")
-        said = f"{model}: {len(unknown):,} source tokens are unknown to it: {some}"
-        console().print(said, highlight=False, markup=False)
+def say_remarks(model: str, predictor: "Predictor", sources: list[list[str]]) -> None:
+    """Say what a predictor cannot read of its sources."""
+    for remark in predictor.remarks(sources):
+        console().print(f"{model}: {remark}", highlight=False, markup=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, console, say_unknown
+from compgen.cli.common import DataArgument, console, say_remarks
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,7 +19,8 @@ def evaluate(
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            help="Predictors, or with --direct or --perplexity generators: checkpoints (.pt) or bundles.",
+            help="Predictors, or with --direct or --perplexity generators: checkpoints (.pt), bundles, or folders of "
+            "`compgen train pretrained`.",
         ),
     ],
     data: DataArgument,
@@ -82,7 +83,7 @@ def evaluate(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines, one a model, in place of a table.")] = False,
     runtime: Annotated[
-        str | None, typer.Option("--runtime", help="onnx or torchscript for bundles, torch for checkpoints.")
+        str | None, typer.Option("--runtime", help="onnx or torchscript for bundles, torch for the rest.")
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N examples.")] = None,
 ) -> None:
@@ -199,11 +200,11 @@ def _comparisons(compared: list["Comparison"]) -> "Table":
 
 
 def _predictions(model: str, runtime: str | None, sources: list[list[str]], beam: int) -> list[list[str]]:
-    """A predictor's targets; says which source tokens it does not know."""
+    """A predictor's targets; says what it cannot read of the sources."""
     from compgen.api import Predictor
 
     predictor = Predictor.load(model, runtime)
-    say_unknown(model, predictor, sources)
+    say_remarks(model, predictor, sources)
     return predictor.predict(sources, beam, unknown=True)
 
 

@@ -12,7 +12,7 @@ from compgen.cli.common import (
     SeedOption,
     console,
     named,
-    say_unknown,
+    say_remarks,
     writable_format,
     write_record,
 )
@@ -78,7 +78,7 @@ def select(
         from compgen.progress import Progress
 
         predictor = Predictor.load(model)
-        say_unknown(model, predictor, dataset.frame["source"].to_list())
+        say_remarks(model, predictor, dataset.frame["source"].to_list())
         with Progress("losses", len(dataset)) as progress:
             losses = predictor.losses(dataset, watch=progress.update)
     chosen = selection.select(dataset, count, strategy, templates=templates, losses=losses, seed=seed)

@@ -12,6 +12,7 @@ from compgen.export.verify import at_batches, verify
 from compgen.files import atomic_path
 from compgen.models.rules import RuleTables
 from compgen.models.transformer import Transformer
+from compgen.opening import is_pretrained
 from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, Manifest
 from compgen.training.checkpoint import Checkpoint
 
@@ -43,11 +44,13 @@ def export(
     Raises:
         CheckpointError: the checkpoint cannot be read.
         BundleError: the export does not compute what the checkpoint does, `out` is something else than a bundle, or
-            the checkpoint cannot be had in int8.
+            the checkpoint cannot be had in int8 or is a pretrained model.
     """
     if int8 and torchscript:
         raise BundleError("int8 is for ONNX Runtime alone: an int8 bundle has no TorchScript")
     _require_replaceable(out)
+    if is_pretrained(checkpoint_path):
+        raise BundleError(f"{checkpoint_path}: a pretrained model has no bundle: it runs in torch, by transformers")
     checkpoint = Checkpoint.load(checkpoint_path)
     if isinstance(checkpoint.network, Transformer) and (int8 or torchscript):
         raise BundleError("a Transformer is exported to ONNX in float32 alone: leave out int8 and torchscript")

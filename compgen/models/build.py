@@ -4,9 +4,11 @@ from typing import Any
 
 from compgen.models.config import NetworkConfig, TransformerNetwork
 from compgen.models.network import Network
+from compgen.models.pretrained import Pretrained
 from compgen.models.transformer import Transformer
 
 AnyNetwork = Network | Transformer
+Trainable = AnyNetwork | Pretrained
 
 
 def build(config: NetworkConfig | TransformerNetwork, vocabulary: int) -> AnyNetwork:

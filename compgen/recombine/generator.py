@@ -13,7 +13,7 @@ from torch import Tensor
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
-from compgen.models.build import AnyNetwork
+from compgen.models.build import Trainable
 from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
 from compgen.recombine.compatible import LengthBound, compatible
@@ -314,7 +314,7 @@ def _hold_out(
 
 
 @torch.no_grad()
-def per_token_loss(network: AnyNetwork, examples: NeighborhoodExamples, device: str, rows: int = 4096) -> float:
+def per_token_loss(network: Trainable, examples: NeighborhoodExamples, device: str, rows: int = 4096) -> float:
     """Mean negative log-likelihood in nats a token over (at most `rows`) neighborhood rows, in evaluation mode."""
     total, tokens = 0.0, 0
     for batch in examples.plan(0)[: max(1, rows // examples.batch)]:

@@ -16,23 +16,25 @@ from compgen.models.config import NetworkConfig, TransformerNetwork
 
 
 class OptimisationConfig(BaseModel):
-    """How a network's weights are found. Adam throughout, as in the paper."""
+    """How a network's weights are found: by Adam, as in the paper; by Adafactor, where they are pretrained."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     epochs: int = Field(8, ge=1)
     steps: int | None = Field(None, ge=1, description="stop after so many updates, whatever `epochs` says")
     batch: int = Field(32, ge=1)
+    optimiser: Literal["adam", "adafactor"] = "adam"
     learning_rate: float = Field(0.002, gt=0)
     warmup: int = Field(0, ge=0, description="updates in which the rate rises from 0")
-    schedule: Literal["plateau", "linear"] = Field(
+    schedule: Literal["plateau", "linear", "constant"] = Field(
         "plateau",
-        description="plateau: shrink the rate when held-out loss stalls (reference); linear: fall to 5% of it",
+        description="plateau: shrink the rate when held-out loss stalls (reference); linear: fall to 5% of it; or "
+        "constant",
     )
     patience: int = Field(4, ge=0, description="plateau: epochs without improvement before the rate shrinks")
     tolerance: float = Field(0.0025, ge=0, description="plateau: what counts as improvement, in held-out score")
     decay: float = Field(0.5, gt=0, lt=1, description="plateau: factor of the rate")
-    clip: float | None = Field(1.0, gt=0, description="largest gradient norm")
+    clip: float | None = Field(1.0, gt=0, description="largest gradient norm; inf for none")
     keep: Literal["best", "last"] = Field("best", description="weights kept: best held-out score, or the last")
 
 
@@ -41,7 +43,6 @@ class Configuration(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    network: NetworkConfig | TransformerNetwork
     optimisation: OptimisationConfig = OptimisationConfig()
     held_out: float = Field(
         0.1, ge=0, lt=1, description="share of training data held out to watch training; 0 for none"
@@ -56,6 +57,18 @@ class PredictorConfig(Configuration):
     )
     deduplicate: bool = Field(True, description="train on distinct original pairs (reference)")
     max_length: int | None = Field(None, ge=2, description="most tokens decoded; unset: twice the longest target seen")
+
+
+class PretrainedConfig(PredictorConfig):
+    """A pretrained encoder-decoder, fine-tuned; defaults as for T5 in Qiu et al. (2022)."""
+
+    p_aug: float | None = Field(
+        0.5, ge=0, lt=1, description="chance that an example is drawn from augmented data, if there is any"
+    )
+    deduplicate: bool = Field(False, description="train on distinct original pairs")
+    max_length: int = Field(256, ge=2, description="most pieces of a target, its end included")
+    source_length: int = Field(512, ge=2, description="most pieces of a source, prefix and end included")
+    prefix: str = Field("semanticparse: ", description="stands before each source")
 
 
 class TransformerConfig(PredictorConfig):

@@ -21,7 +21,7 @@ from torch import Tensor
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import atomic_path, writing
 from compgen.interrupts import interruptible
-from compgen.models.build import AnyNetwork
+from compgen.models.build import Trainable
 from compgen.progress import Progress
 from compgen.training.checkpoint import read_weights_only
 from compgen.training.config import Configuration, OptimisationConfig
@@ -54,13 +54,13 @@ class Outcome:
 
 
 def train(
-    network: AnyNetwork,
+    network: Trainable,
     examples: Examples,
     config: OptimisationConfig,
     out: Path,
     *,
     identity: str,
-    score: Callable[[AnyNetwork], float] | None = None,
+    score: Callable[[Trainable], float] | None = None,
     resume: bool = False,
     device: str = "cpu",
     quiet: bool = False,
@@ -122,24 +122,32 @@ def _partial(out: Path) -> Path:
     return out.with_name(out.name + ".partial")
 
 
+def _optimiser(network: Trainable, config: OptimisationConfig) -> torch.optim.Optimizer:
+    if config.optimiser == "adam":
+        return torch.optim.Adam(network.parameters(), lr=config.learning_rate, fused=True)
+    # T5's: steps relative to a weight's size (at least 1e-3) and clipped at 1, decay 1 - t^-0.8, no momentum.
+    # The floor of squared gradients is 1e-30. PyTorch takes its root; the square of 1e-30 would be 0 in float32.
+    return torch.optim.Adafactor(network.parameters(), lr=config.learning_rate, eps=(1e-15, 1e-3))
+
+
 class _Run:
     """State of one training; everything that a resumed run needs is in `state`."""
 
     def __init__(
         self,
-        network: AnyNetwork,
+        network: Trainable,
         examples: Examples,
         config: OptimisationConfig,
         out: Path,
         identity: str,
-        score: Callable[[AnyNetwork], float] | None,
+        score: Callable[[Trainable], float] | None,
         device: str,
         quiet: bool,
     ) -> None:
         self.network, self.examples, self.config, self.score = network, examples, config, score
         self.device, self.quiet, self.identity = device, quiet, identity
         self.partial, self.log = _partial(out), out.with_name(out.name + ".log.jsonl")
-        self.optimiser = torch.optim.Adam(network.parameters(), lr=config.learning_rate, fused=True)
+        self.optimiser = _optimiser(network, config)
         self.per_epoch = len(examples.plan(0))
         self.total = config.steps or config.epochs * self.per_epoch
         self.step = 0
@@ -162,7 +170,7 @@ class _Run:
         return rate
 
     def update(self, rows: Rows) -> tuple[Tensor, int]:
-        """One step of Adam; returns the summed loss (on the device, so that nothing waits for it) and its tokens."""
+        """One update; returns the summed loss (on the device, so that nothing waits for it) and its tokens."""
         sequences, memories = self.examples.collate(rows)
         tokens = int((sequences[:, 1:] != 0).sum())
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
@@ -223,7 +231,7 @@ class _Run:
 
     def end_epoch(self) -> None:
         """Score the weights on held-out data, and let the schedule and the choice of weights know."""
-        if self.score is None or (self.config.keep == "last" and self.config.schedule == "linear"):
+        if self.score is None or (self.config.keep == "last" and self.config.schedule != "plateau"):
             return
         # Scoring must not move the random numbers of training: a run that scores less often would differ.
         state = torch.random.get_rng_state()

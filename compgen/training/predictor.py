@@ -1,6 +1,7 @@
 """Training of a predictor of targets from sources, on original data alone or with augmented data."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,12 +12,12 @@ from compgen.data.examples import Dataset
 from compgen.data.unimorph import is_tag
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SPARES, Vocabulary
 from compgen.errors import DataError
-from compgen.models.build import AnyNetwork, build
+from compgen.models.build import Trainable, build
 from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
 from compgen.models.transformer import Transformer
 from compgen.training.checkpoint import Checkpoint
-from compgen.training.config import PredictorConfig
+from compgen.training.config import PredictorConfig, Seq2SeqConfig, TransformerConfig
 from compgen.training.loop import (
     Outcome,
     Rows,
@@ -71,7 +72,7 @@ class PairExamples:
 
 def train_predictor(
     dataset: Dataset,
-    config: PredictorConfig,
+    config: Seq2SeqConfig | TransformerConfig,
     out: Path,
     *,
     augmented: Dataset | None = None,
@@ -93,36 +94,20 @@ def train_predictor(
     """
     require_name(out)
     device = find_device(device)
-    if config.p_aug is not None and augmented is None:
-        raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
+    check_mixture(config, augmented)
     more = augmented if augmented is not None else Dataset.from_pairs([])
     copying = isinstance(config.network, NetworkConfig) and config.network.copying
     vocabulary = Vocabulary.of((tokens for pair in dataset.pairs() + more.pairs() for tokens in pair), spares=copying)
     original = _ids(dataset.unique() if config.deduplicate else dataset, vocabulary)
     added = _ids(more, vocabulary)
-    held = np.random.default_rng([seed, 0xDE]).random(len(original)) < config.held_out
-    training = [pair for pair, out_ in zip(original, held, strict=True) if not out_]
-    watched = [pair for pair, out_ in zip(original, held, strict=True) if out_]
-    if not training:
-        raise DataError(f"{len(dataset)} examples leave nothing to train on")
     torch.manual_seed(seed)
     network = build(config.network, len(vocabulary))
     if isinstance(network, Network) and copying:
         network.treat_as_unknown([number for number, token in enumerate(vocabulary) if token in SPARES])
     if isinstance(network, Transformer):
         network.treat_as_tags([number for number, token in enumerate(vocabulary) if is_tag(token)])
-    held_out = PairExamples(watched, [], None, 256, seed) if watched else None
-    outcome = train(
-        network,
-        PairExamples(training, added, config.p_aug, config.optimisation.batch, seed),
-        config.optimisation,
-        out,
-        identity=fingerprint(config, seed, vocabulary.tokens, original, added),
-        score=(lambda net: error_rate(net, held_out, device)) if held_out is not None else None,
-        resume=resume,
-        device=device,
-        quiet=quiet,
-    )
+    identity = fingerprint(config, seed, vocabulary.tokens, original, added)
+    outcome = fit(network, original, added, config, out, identity, seed=seed, resume=resume, device=device, quiet=quiet)
     longest = max(len(target) for _, target in original + added)
     checkpoint = Checkpoint(
         kind="predictor",
@@ -130,20 +115,68 @@ def train_predictor(
         vocabulary=vocabulary,
         config=config.model_dump(mode="json"),
         max_length=config.max_length or 2 * longest + 1,
-        trained_on={
-            "data": name,
-            "examples": len(original),
-            "augmented_examples": len(more),
-            "seed": seed,
-            "updates": outcome.steps,
-            "seconds": round(outcome.seconds, 1),
-            "train_loss_nats_per_token": round(outcome.train_loss, 5),
-            "held_out_error_rate": None if outcome.held_out is None else round(outcome.held_out, 5),
-        },
+        trained_on=report(name, original, added, seed, outcome),
     )
     checkpoint.save(out)
     discard_state(out)
     return checkpoint, outcome
+
+
+def check_mixture(config: PredictorConfig, augmented: Dataset | None) -> None:
+    """Raise DataError if somebody says how often to draw augmented examples, but gives none."""
+    if "p_aug" in config.model_fields_set and config.p_aug is not None and augmented is None:
+        raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
+
+
+def fit(
+    network: Trainable,
+    original: Pairs,
+    added: Pairs,
+    config: PredictorConfig,
+    out: Path,
+    identity: str,
+    *,
+    seed: int,
+    resume: bool,
+    device: str,
+    quiet: bool,
+) -> Outcome:
+    """Train a network on pairs of ids, of which a share of the originals is held out; see `train_predictor`.
+
+    Raises:
+        DataError: nothing is left to train on.
+    """
+    held = np.random.default_rng([seed, 0xDE]).random(len(original)) < config.held_out
+    training = [pair for pair, out_ in zip(original, held, strict=True) if not out_]
+    watched = [pair for pair, out_ in zip(original, held, strict=True) if out_]
+    if not training:
+        raise DataError(f"{len(original)} examples leave nothing to train on")
+    held_out = PairExamples(watched, [], None, 256, seed) if watched else None
+    return train(
+        network,
+        PairExamples(training, added, config.p_aug, config.optimisation.batch, seed),
+        config.optimisation,
+        out,
+        identity=identity,
+        score=(lambda net: error_rate(net, held_out, device)) if held_out is not None else None,
+        resume=resume,
+        device=device,
+        quiet=quiet,
+    )
+
+
+def report(name: str, original: Pairs, added: Pairs, seed: int, outcome: Outcome) -> dict[str, Any]:
+    """What a predictor was trained on, and how it went, as JSON-able values."""
+    return {
+        "data": name,
+        "examples": len(original),
+        "augmented_examples": len(added),
+        "seed": seed,
+        "updates": outcome.steps,
+        "seconds": round(outcome.seconds, 1),
+        "train_loss_nats_per_token": round(outcome.train_loss, 5),
+        "held_out_error_rate": None if outcome.held_out is None else round(outcome.held_out, 5),
+    }
 
 
 def _ids(dataset: Dataset, vocabulary: Vocabulary) -> Pairs:
@@ -151,7 +184,7 @@ def _ids(dataset: Dataset, vocabulary: Vocabulary) -> Pairs:
 
 
 @torch.no_grad()
-def error_rate(network: AnyNetwork, examples: PairExamples, device: str) -> float:
+def error_rate(network: Trainable, examples: PairExamples, device: str) -> float:
     """Share of examples in which some token of the target is not the most probable one, given those before it.
 
     This is 1 - exact match of greedy decoding: greedy decoding leaves the target exactly where the argmax does.

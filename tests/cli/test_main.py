@@ -72,7 +72,7 @@ def test_help_imports_nothing_heavy():
         "from compgen.cli.main import app\n"
         "try: app(['--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = [m for m in ('torch', 'onnxruntime', 'polars', 'onnx', 'numpy') if m in sys.modules]\n"
+        "heavy = [m for m in ('torch', 'onnxruntime', 'polars', 'onnx', 'numpy', 'transformers') if m in sys.modules]\n"
         "print('HEAVY', heavy)"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
@@ -82,7 +82,7 @@ def test_help_imports_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    "verb", ["train", "train recombine", "train seq2seq", "export", "sample", "augment", "evaluate"]
+    "verb", ["train", "train recombine", "train seq2seq", "train pretrained", "export", "sample", "augment", "evaluate"]
 )
 def test_every_verb_has_a_help_with_an_example(verb):
     done = compgen(*verb.split(), "--help")

@@ -82,9 +82,9 @@ def test_what_a_transformer_has_not(checkpoint, bundle, tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"architecture": "recurrent"}, "recurrent network without a shape"),
-        ({"shape": {"hidden": 1, "output": 1, "dtype": "float32"}}, "transformer network with a shape"),
-        ({"kind": "generator"}, "generator with a Transformer"),
+        ({"architecture": "recurrent"}, "a recurrent without a shape"),
+        ({"shape": {"hidden": 1, "output": 1, "dtype": "float32"}}, "a transformer with a shape"),
+        ({"kind": "generator"}, "a generator with a transformer"),
     ],
 )
 def test_manifests_that_contradict_themselves(bundle, tmp_path, change, says):

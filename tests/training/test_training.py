@@ -15,7 +15,7 @@ from compgen.recombine import generator
 from compgen.recombine.generator import RecombineConfig, train_generator
 from compgen.training import loop
 from compgen.training.checkpoint import Checkpoint
-from compgen.training.config import Seq2SeqConfig, TransformerConfig, load_config, shipped
+from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig, load_config, shipped
 from compgen.training.predictor import PairExamples, train_predictor
 
 TINY = [
@@ -227,7 +227,7 @@ def test_too_little_data_is_refused(tmp_path):
 def test_every_shipped_configuration_loads():
     assert {"recombine_scan", "seq2seq_scan", "rnnlm_scan"} <= set(shipped())
     for name in shipped():
-        kinds = {"seq2seq": Seq2SeqConfig, "transformer": TransformerConfig}
+        kinds = {"seq2seq": Seq2SeqConfig, "transformer": TransformerConfig, "t5": PretrainedConfig}
         load_config(kinds.get(name.split("_")[0], RecombineConfig), name)
 
 

@@ -1,0 +1,254 @@
+"""Pretrained encoder-decoders, such as T5, by the library `transformers`.
+
+To the training loop one is a network like ours. Its ids are the tokenizer's, moved behind our special symbols:
+padding, start and end are ours, whatever numbers they have there.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
+from compgen.errors import CheckpointError, UserError
+from compgen.files import atomic_path
+from compgen.models.spelling import Spelling, texts
+from compgen.runtime.predict import as_sources, by_length
+
+FILE = "compgen.json"  # beside the files of transformers
+FORMAT = "compgen-pretrained"
+VERSION = 1
+Ids = list[list[int]]
+
+
+class Pretrained(nn.Module):
+    """An encoder-decoder, its tokenizer, and how examples are written for it.
+
+    Attributes:
+        prefix: what stands before each source.
+        source_length: most pieces of a source, the end symbol included; what is longer is cut.
+        max_length: most pieces of a target, the end symbol included.
+        spelling: how tokens are written. It knows no tokens until training gives it those of the data.
+    """
+
+    theirs: Tensor  # (5 + V), the tokenizer's number of each of our ids
+
+    def __init__(self, model: Any, tokenizer: Any, prefix: str, source_length: int, max_length: int) -> None:
+        super().__init__()
+        self.model, self.tokenizer = model, tokenizer
+        self.prefix, self.source_length, self.max_length = prefix, source_length, max_length
+        self.spelling = Spelling(tokenizer, {})
+        self.end: int = tokenizer.eos_token_id
+        self.pad: int = self.end if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        self.start: int = model.config.decoder_start_token_id
+        special = [self.pad] * len(SPECIALS)
+        special[BOS_ID], special[EOS_ID] = self.start, self.end
+        self.register_buffer("theirs", torch.tensor([*special, *range(len(tokenizer))]), persistent=False)
+
+    # -- text and ids ---------------------------------------------------------------------------------------------
+
+    def sources(self, rows: Sequence[Sequence[str]]) -> Ids:
+        """Our ids of sources, with the prefix and without start or end symbol, however long they are."""
+        return self._ids([self.prefix + self.spelling.write(row) for row in rows])
+
+    def targets(self, rows: Sequence[Sequence[str]]) -> Ids:
+        """Our ids of targets, likewise."""
+        return self._ids([self.spelling.write(row) for row in rows])
+
+    def _ids(self, written: list[str]) -> Ids:
+        if not written:
+            return []
+        found: Ids = self.tokenizer(written).input_ids
+        ended = [ids[:-1] if ids and ids[-1] == self.end else ids for ids in found]
+        return [[number + len(SPECIALS) for number in ids] for ids in ended]
+
+    def too_long(self, sources: Ids) -> int:
+        """How many sources have more pieces than are read."""
+        return sum(len(ids) >= self.source_length for ids in sources)
+
+    # -- training -------------------------------------------------------------------------------------------------
+
+    def _scores(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
+        """Scores (B, L - 1, V), by the tokenizer's numbers, of every token after the first."""
+        source = memory_tokens[:, 0]
+        found = self.model(
+            input_ids=self.theirs[source],
+            attention_mask=(source != PAD_ID).long(),
+            decoder_input_ids=self.theirs[sequences[:, :-1]],
+            use_cache=False,
+        )
+        scores: Tensor = found.logits.float()
+        return scores
+
+    def loss(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
+        """Cross-entropy (B, L - 1) of the tokens after the first, 0 at padding.
+
+        Args:
+            sequences: (B, L) ids that begin with the start symbol and end with the end symbol, padded with 0.
+            memory_tokens: (B, 1, T), sources with their end symbol.
+        """
+        targets = sequences[:, 1:]
+        scores = self._scores(sequences, memory_tokens).transpose(1, 2)
+        return functional.cross_entropy(scores, self.theirs[targets], reduction="none") * (targets != PAD_ID)
+
+    def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
+        """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""
+        targets = sequences[:, 1:]
+        best = self._scores(sequences, memory_tokens).argmax(dim=2)
+        return ((best == self.theirs[targets]) | (targets == PAD_ID)).all(dim=1)
+
+    # -- answers --------------------------------------------------------------------------------------------------
+
+    @torch.inference_mode()
+    def answers(self, sources: Ids, beam: int, batch: int) -> list[list[str]]:
+        """The tokens that greedy decoding, or beam search by log-probability, writes for each source."""
+        found: dict[int, list[str]] = {}
+        for rows in by_length(sources, batch):
+            ids = self._batch([sources[row] for row in rows])
+            written = self.model.generate(
+                input_ids=self.theirs[ids],
+                attention_mask=(ids != PAD_ID).long(),
+                generation_config=self._generation(beam),
+            )
+            said = texts(self.tokenizer, written.tolist())
+            found |= {row: self.spelling.read(text) for row, text in zip(rows, said, strict=True)}
+        return [found[row] for row in range(len(sources))]
+
+    @torch.inference_mode()
+    def nats(self, sources: Ids, targets: Ids) -> Tensor:
+        """Mean cross-entropy a piece (B) of targets, the end symbol counted as one."""
+        sequences = torch.from_numpy(as_sources([[BOS_ID, *target] for target in targets])).to(self.theirs.device)
+        found = self.loss(sequences, self._batch(sources)[:, None])
+        return found.sum(dim=1) / (sequences[:, 1:] != PAD_ID).sum(dim=1)
+
+    def _batch(self, sources: Ids) -> Tensor:
+        """Sources (B, T) with their end symbol, cut to `source_length`."""
+        cut = [ids[: self.source_length - 1] for ids in sources]
+        return torch.from_numpy(as_sources(cut)).to(self.theirs.device)
+
+    def _generation(self, beam: int) -> Any:
+        """How answers are found. What the model's files say of it (lengths, beams) does not hold."""
+        by_sum = {"length_penalty": 0.0} if beam > 1 else {}
+        return need_transformers().GenerationConfig(
+            max_new_tokens=self.max_length,
+            num_beams=beam,
+            do_sample=False,
+            decoder_start_token_id=self.start,
+            eos_token_id=self.end,
+            pad_token_id=self.pad,
+            **by_sum,
+        )
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(cls, name: str, prefix: str, source_length: int, max_length: int) -> "Pretrained":
+        """A pretrained model from a folder, or by its name on the Hugging Face hub.
+
+        Raises:
+            UserError: transformers is not installed, there is no such model, or it is no encoder-decoder.
+        """
+        with _reading(name):
+            model, tokenizer = _parts(name)
+        return cls(model, tokenizer, prefix, source_length, max_length)
+
+    def save(self, folder: Path, config: dict[str, Any], trained_on: dict[str, Any]) -> None:
+        """Write everything to a folder, which appears whole: weights as safetensors, the rest as JSON."""
+        meta = {
+            "format": FORMAT,
+            "version": VERSION,
+            "prefix": self.prefix,
+            "source_length": self.source_length,
+            "max_length": self.max_length,
+            "words": self.spelling.words,
+            "config": config,
+            "trained_on": trained_on,
+        }
+        with atomic_path(folder, directory=True) as temporary:
+            self.model.generation_config = self._generation(1)
+            self.model.save_pretrained(temporary)
+            self.tokenizer.save_pretrained(temporary)
+            (temporary / FILE).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+            for weights in temporary.glob("*.safetensors"):
+                weights.chmod(0o644)  # they are written for their owner alone
+
+    @classmethod
+    def load(cls, folder: Path) -> "Pretrained":
+        """Read what `save` wrote.
+
+        Raises:
+            UserError: transformers is not installed.
+            CheckpointError: the folder was not written by `save`, is of another version, or cut short.
+        """
+        try:
+            meta = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise CheckpointError(f"{folder}: not trained by compgen: expected a {FILE} in it") from error
+        except ValueError as error:
+            raise CheckpointError(f"{folder}: {FILE} is not JSON, or cut short") from error
+        if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+            raise CheckpointError(f"{folder}: {FILE} is not of a model that compgen trained")
+        if meta.get("version") != VERSION:
+            raise CheckpointError(f"{folder}: format version {meta.get('version')}, this compgen reads {VERSION}")
+        with _reading(str(folder)):
+            model, tokenizer = _parts(str(folder))
+            network = cls(model, tokenizer, meta["prefix"], int(meta["source_length"]), int(meta["max_length"]))
+            network.spelling = Spelling(tokenizer, meta["words"])
+        return network.eval()
+
+
+def need_transformers() -> Any:
+    """The library, told to talk less.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        import transformers
+    except ModuleNotFoundError as error:
+        raise UserError("a pretrained model needs transformers: pip install 'compgen[train,pretrained]'") from error
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+def _parts(name: str) -> tuple[Any, Any]:
+    """An encoder-decoder in float32, and its tokenizer."""
+    transformers = need_transformers()
+    config = transformers.AutoConfig.from_pretrained(name)
+    if not config.is_encoder_decoder:
+        raise UserError(f"{name}: a model of type {config.model_type}, expected an encoder-decoder such as T5")
+    model, read = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+        name, dtype=torch.float32, output_loading_info=True
+    )
+    wrong = sorted({*read["missing_keys"], *(name for name, *_ in read["mismatched_keys"])})
+    if wrong:
+        raise UserError(f"{name}: its weights lack {', '.join(wrong[:3])}{', ...' if len(wrong) > 3 else ''}")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+    if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+        raise UserError(f"{name}: its tokenizer has more pieces ({len(tokenizer):,}) than the model has embeddings")
+    if tokenizer.eos_token_id is None or model.config.decoder_start_token_id is None:
+        raise UserError(f"{name}: names no end symbol (eos_token) or no decoder_start_token_id")
+    return model, tokenizer
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """What may go wrong in reading a model, as one line."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # readers of foreign files may stumble over anything
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if Path(name).is_dir():
+            raise CheckpointError(f"{name}: not a model that transformers can read: {reason}") from error
+        raise UserError(
+            f"{name}: expected a folder that save_pretrained wrote, and there is none; nor can it be had as a name on "
+            f"the Hugging Face hub: {reason}"
+        ) from error

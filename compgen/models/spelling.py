@@ -1,0 +1,93 @@
+"""How tokens of the data are written for a pretrained model's tokenizer, so that they can be read back.
+
+T5's tokenizer, for one, has no `<`, `>` or `~`: it reads them as its unknown piece, and cannot write them. Qiu et al.
+(2022) write `lb`, `rb` and `sim`, and their program puts the characters back wherever these letters stand, inside words
+too. Here a whole token has a word of its own that no other token has, and whole words alone are read back.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from compgen.errors import DataError
+
+NAMES = {"<": "lb", ">": "rb", "~": "sim"}  # as in Qiu et al. (2022)
+NAMESAKES = 100  # how many tokens may share a word before their numbers
+
+
+class Spelling:
+    """Tokens as words that a tokenizer keeps as they are.
+
+    `words` holds the tokens that are written as something else than themselves.
+    """
+
+    def __init__(self, tokenizer: Any, words: Mapping[str, str]) -> None:
+        self.tokenizer, self.words = tokenizer, dict(words)
+        self.tokens = {word: token for token, word in words.items()}
+        self._kept: dict[str, bool] = {}
+        self._met: dict[str, str | None] = {}  # tokens that were not learnt
+
+    @classmethod
+    def of(cls, tokenizer: Any, tokens: Iterable[str]) -> "Spelling":
+        """A spelling in which all these tokens can be told apart.
+
+        Raises:
+            DataError: there is no word for a token that the tokenizer keeps.
+        """
+        spelling = cls(tokenizer, {})
+        distinct = sorted(set(tokens))
+        taken = {token for token in distinct if spelling._keeps(token)}
+        words = {}
+        for token in distinct:
+            if token not in taken:
+                word = next((word for word in spelling._words(token) if word not in taken), None)
+                if word is None:
+                    raise DataError(f"token {token!r} cannot be written with the model's tokenizer: rename it")
+                words[token] = word
+                taken.add(word)
+        return cls(tokenizer, words)
+
+    def write(self, tokens: Iterable[str]) -> str:
+        """The text that stands for some tokens; what was not learnt, and has no word either, stands as it is."""
+        return " ".join(self.words.get(token) or self._unlearnt(token) or token for token in tokens)
+
+    def read(self, text: str) -> list[str]:
+        """The tokens that a text stands for."""
+        return [self.tokens.get(word, word) for word in text.split()]
+
+    def lost(self, tokens: Iterable[str]) -> list[str]:
+        """Which of these tokens cannot be written, sorted."""
+        return sorted(token for token in set(tokens) if token not in self.words and self._unlearnt(token) is None)
+
+    def _unlearnt(self, token: str) -> str | None:
+        if token not in self._met:
+            self._met[token] = token if self._keeps(token) else next(self._words(token), None)
+        return self._met[token]
+
+    def _words(self, token: str) -> Iterator[str]:
+        """Words for a token that the tokenizer does not keep, best first: characters by name, then with a number."""
+        strange = "".join(character if self._keeps(character) else _name(character) for character in token)
+        plain = "".join(
+            character if character.isascii() and character.isalnum() else _name(character) for character in token
+        )
+        for number in ("", *range(2, NAMESAKES)):
+            yield from (word for word in (f"{strange}{number}", f"{plain}{number}") if self._keeps(word))
+
+    def _keeps(self, word: str) -> bool:
+        """Whether the tokenizer gives a word back as it was."""
+        if word not in self._kept:
+            ids = self.tokenizer(word, add_special_tokens=False).input_ids
+            self._kept[word] = texts(self.tokenizer, [ids])[0].split() == [word]
+        return self._kept[word]
+
+
+def texts(tokenizer: Any, ids: Sequence[Sequence[int]]) -> list[str]:
+    """What sequences of a tokenizer's ids say."""
+    found: list[str] = tokenizer.batch_decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return found
+
+
+def _name(character: str) -> str:
+    """A character in letters: as the paper has it, or by its name in Unicode, or by its number."""
+    name = unicodedata.name(character, f"U{ord(character):x}")
+    return NAMES.get(character) or "".join(letter for letter in name.lower() if letter.isalnum())

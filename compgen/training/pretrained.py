@@ -1,0 +1,90 @@
+"""Fine-tuning of a pretrained encoder-decoder into a predictor, on original data alone or with augmented data.
+
+The recipe is that of T5 in Qiu et al. (2022): constant learning rate, Adafactor, originals and augmented examples
+equally often. Theirs repeats the originals a whole number of times; ours draws from both with equal probability.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from compgen.data.examples import Dataset
+from compgen.errors import DataError, UserError
+from compgen.models.pretrained import FILE, Ids, Pretrained
+from compgen.models.spelling import Spelling
+from compgen.training.config import PretrainedConfig
+from compgen.training.loop import discard_state, find_device, fingerprint
+from compgen.training.predictor import Pairs, check_mixture, fit, report
+
+
+def train_pretrained(
+    dataset: Dataset,
+    model: str,
+    config: PretrainedConfig,
+    out: Path,
+    *,
+    augmented: Dataset | None = None,
+    seed: int = 0,
+    name: str = "",
+    resume: bool = False,
+    device: str = "auto",
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Fine-tune `model`, a folder or a name on the Hugging Face hub, on all examples, and write it to folder `out`.
+
+    Returns:
+        What it was trained on, and how it went.
+
+    Raises:
+        UserError: there is no such model or device, transformers is not installed, or `out` cannot be written.
+        DataError: no examples, one that is too long, a token that the model's tokenizer cannot write, or `p_aug`
+            without augmented data.
+    """
+    _require_folder(out)
+    device = find_device(device)
+    check_mixture(config, augmented)
+    more = augmented if augmented is not None else Dataset.from_pairs([])
+    network = Pretrained.open(model, config.prefix, config.source_length, config.max_length)
+    tokens = (token for pair in dataset.pairs() + more.pairs() for side in pair for token in side)
+    network.spelling = Spelling.of(network.tokenizer, tokens)
+    original = _ids(dataset.unique() if config.deduplicate else dataset, network)
+    added = _ids(more, network)
+    for side, setting in enumerate(("source_length", "max_length")):
+        _require_short([pair[side] for pair in original + added], setting, getattr(config, setting))
+    torch.manual_seed(seed)
+    identity = fingerprint(config, seed, model, original, added)
+    outcome = fit(network, original, added, config, out, identity, seed=seed, resume=resume, device=device, quiet=quiet)
+    trained_on = {"model": model} | report(name, original, added, seed, outcome)
+    network.cpu().eval().save(out, json.loads(config.model_dump_json()), trained_on)  # an infinite number is null
+    discard_state(out)
+    return trained_on
+
+
+def _ids(dataset: Dataset, network: Pretrained) -> Pairs:
+    sources, targets = ([pair[side] for pair in dataset.pairs()] for side in (0, 1))
+    return list(zip(network.sources(sources), network.targets(targets), strict=True))
+
+
+def _require_short(rows: Ids, setting: str, limit: int) -> None:
+    """A target that is cut would be learnt as if it ended there, so nothing is cut in training."""
+    longest = max((len(row) + 1 for row in rows), default=0)
+    if longest > limit:
+        over = sum(len(row) >= limit for row in rows)
+        raise DataError(
+            f"{over:,} of {len(rows):,} examples have more pieces than {setting} = {limit}; the longest has {longest}: "
+            f"leave them out, or --set {setting}={longest}"
+        )
+
+
+def _require_folder(out: Path) -> None:
+    """See, before any work, that `out` can be the folder of a model: one that is there is replaced, nothing else is.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if out.suffix == ".pt":
+        raise UserError(f"{out}: a pretrained model is written to a folder, whose name does not end in .pt")
+    if out.exists() and not (out / FILE).is_file() and not (out.is_dir() and not any(out.iterdir())):
+        raise UserError(f"{out}: exists and is not a model that compgen trained: choose another name")
