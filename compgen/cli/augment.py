@@ -3,19 +3,20 @@
 import itertools
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from compgen.cli.common import (
+    CslOption,
     DataArgument,
     FormatOption,
     LearnOption,
-    LikeOption,
     OutOption,
     ResumeOption,
     SeedOption,
     SeedRulesOption,
+    SetOption,
     ShortestOption,
     TargetsOption,
     UniformOption,
@@ -30,8 +31,7 @@ from compgen.cli.sample import FiltersOption, NgramOption, filter_names
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
-    from compgen.grammar.rules import Grammar
-    from compgen.grammar.targets import TargetGrammar
+    from compgen.grammar.config import CslConfig
     from compgen.grammar.trained import TrainedGrammar
 
 app = typer.Typer(
@@ -173,7 +173,8 @@ def csl(
     data: DataArgument,
     out: OutOption,
     count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many.")] = 10_000,
-    like: LikeOption = "geoquery",
+    config: CslOption = "csl",
+    set_: SetOption = None,
     seed_rules: SeedRulesOption = None,
     targets: TargetsOption = None,
     uniform: UniformOption = False,
@@ -191,20 +192,19 @@ def csl(
 
     Examples:
 
-        compgen augment csl scan/jump --like scan --rules jump.rules -o more.tsv
+        compgen augment csl scan/jump --config csl_scan --rules jump.rules -o more.tsv
 
-        compgen augment csl geo.tsv --like geoquery --seed-rules matches --targets geoquery -o more.tsv
+        compgen augment csl geo.tsv --config csl_geoquery -o more.tsv
 
-        compgen augment csl smcalflow-cs/8 --like smcalflow --seed-rules smcalflow --targets smcalflow -o more.tsv
+        compgen augment csl smcalflow-cs/8 --config csl_smcalflow -o more.tsv
 
-        compgen augment csl cogs/variable-free --like cogs --seed-rules inflections --targets cogs -o more.tsv
+        compgen augment csl cogs/variable-free --config csl_cogs -o more.tsv
     """
     from compgen.data.formats import write_dataset
     from compgen.errors import UserError
     from compgen.files import atomic_path, check_writable
 
-    if not uniform:
-        need_torch("learning probabilities")
+    described = csl_config(config, set_, seed_rules, targets, uniform)
     format = writable_format(out, format)
     if rules is not None:
         if str(rules) == "-" or rules.absolute() == out.absolute():
@@ -212,7 +212,7 @@ def csl(
         check_writable(rules)
     dataset = _load(data, split)
     began = time.monotonic()
-    trained = trained_grammar(like, seed_rules, targets, uniform, dataset, seed)
+    trained = trained_grammar(described, dataset, seed)
     grammar = trained.grammar
     if rules is not None:
         with atomic_path(rules) as temporary:
@@ -224,9 +224,10 @@ def csl(
         highlight=False,
     )
     options = {
-        "like": like,
-        "seed_rules": named(seed_rules),
-        "targets": named(targets),
+        "config": named(config),
+        "set": set_ or [],
+        "seed_rules": named(described.seed_rules),
+        "targets": named(described.targets),
         "uniform": uniform,
         "format": format,
     }
@@ -234,47 +235,34 @@ def csl(
     write_record(out, {"data": named(data), "split": split, "n": count, "seed": seed} | options | made)
 
 
-def trained_grammar(
-    like: str, seed_rules: str | None, targets: str | None, uniform: bool, dataset: "Dataset", seed: int
-) -> "TrainedGrammar":
-    """A grammar of a dataset by the options of CSL; says how far it is."""
-    from compgen.grammar.augmenter import Csl, Settings
+def trained_grammar(config: "CslConfig", dataset: "Dataset", seed: int) -> "TrainedGrammar":
+    """A grammar of a dataset; says how far it is."""
+    from compgen.grammar.augmenter import Csl
     from compgen.progress import Progress
 
-    settings = Settings.of(like, learned=not uniform)
-    augmenter = Csl(settings, _seed_rules(seed_rules, dataset), _targets(targets, dataset))
-    began = time.monotonic()
-    with Progress("induce", settings.options.partitions * settings.options.steps) as progress:
-        steps = itertools.count(1)
+    augmenter, began, steps = Csl(config), time.monotonic(), itertools.count(1)
+    with Progress("induce", config.induction.partitions * config.induction.steps) as progress:
         grammar = augmenter.induce(dataset, lambda step: progress.update(next(steps), f"{step.rules:,} rules"))
     console().print(f"{len(grammar.rules):,} rules; {time.monotonic() - began:.1f} s", highlight=False)
-    with Progress("learn", 0 if settings.training is None else settings.training.steps) as progress:
+    with Progress("learn", 0 if config.training is None else config.training.steps) as progress:
         return augmenter.learn(dataset, seed, lambda step, loss: progress.update(step, f"loss {loss:.4f}"))
 
 
-def _seed_rules(name: str | None, dataset: "Dataset") -> "Grammar | None":
-    from compgen.grammar import smcalflow
-    from compgen.grammar.rules import Grammar
-    from compgen.grammar.seeds import exact_matches, inflections
+def csl_config(
+    name: str, changes: list[str] | None, seed_rules: str | None, targets: str | None, uniform: bool
+) -> "CslConfig":
+    """The configuration that the options of CSL describe."""
+    from compgen.grammar.config import CslConfig
+    from compgen.training.config import load_config
 
-    if name is None:
-        return None
-    known = {"matches": exact_matches, "inflections": inflections, "smcalflow": smcalflow.seed_rules}
-    found = known.get(name)
-    return found(dataset) if found else Grammar.read(name)
-
-
-def _targets(name: str | None, dataset: "Dataset") -> "TargetGrammar | None":
-    """A target grammar: one that is shipped, by its name, or that of the data, or a file."""
-    from compgen.grammar import smcalflow
-    from compgen.grammar.targets import TargetGrammar
-
-    if name is None:
-        return None
-    if name == "smcalflow":
-        return smcalflow.target_grammar(dataset)
-    shipped = Path(__file__).parents[1] / "configs" / f"csl_{name}.cfg"
-    return TargetGrammar.read(shipped if shipped.exists() else name)
+    if not uniform:
+        need_torch("learning probabilities")
+    config = load_config(CslConfig, name, changes or [])
+    given = {"seed_rules": seed_rules, "targets": targets}
+    update: dict[str, Any] = {
+        key: "" if value == "none" else value for key, value in given.items() if value is not None
+    }
+    return config.model_copy(update=update | ({"training": None} if uniform else {}))
 
 
 def _load(data: str, split: str) -> "Dataset":

@@ -33,10 +33,17 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Go on with an interrupted training; the result is the same.")
 ]
 LearnOption = Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to learn from.")]
-LikeOption = Annotated[
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change one value of the configuration; may be repeated."),
+]
+CslOption = Annotated[
     str,
     typer.Option(
-        "--like", metavar="KIND", help="Settings as published for scan, cogs, geoquery or smcalflow (data like it)."
+        "--config",
+        metavar="C",
+        help="Settings as published for csl_scan, csl_cogs, csl_geoquery or csl_smcalflow; csl, for other pairs; "
+        "csl_scan_companions, beyond the paper; or a TOML file.",
     ),
 ]
 SeedRulesOption = Annotated[
@@ -44,8 +51,10 @@ SeedRulesOption = Annotated[
     typer.Option(
         "--seed-rules",
         metavar="R",
-        help="Rules to begin with: matches (what sources and targets share), inflections (forms of target words, by "
-        "word alignment), smcalflow (what its programs copy), or a file of them, 'source ### target' a line.",
+        help="Rules to begin with: matches (what sources and targets share), companions (words that are in the same "
+        "examples), inflections (forms of target words, by word alignment), smcalflow (what its programs copy), a file "
+        "of them, 'source ### target' a line, or none; by default what the configuration says.",
+        show_default=False,
     ),
 ]
 TargetsOption = Annotated[
@@ -53,8 +62,9 @@ TargetsOption = Annotated[
     typer.Option(
         "--targets",
         metavar="G",
-        help="A grammar of well-formed targets: geoquery or cogs (shipped), smcalflow (by the brackets in DATA), or a "
-        "file, 'LHS => token ##NAME' a line.",
+        help="A grammar of well-formed targets: geoquery or cogs (shipped), smcalflow (by the brackets in DATA), a "
+        "file, 'LHS => token ##NAME' a line, or none; by default what the configuration says.",
+        show_default=False,
     ),
 ]
 UniformOption = Annotated[

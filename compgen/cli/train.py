@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compgen.cli.common import (
+    CslOption,
     DataArgument,
-    LikeOption,
     ResumeOption,
     SeedOption,
     SeedRulesOption,
+    SetOption,
     TargetsOption,
     UniformOption,
     console,
@@ -32,10 +33,6 @@ OutOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="
 ConfigOption = Annotated[str, typer.Option("--config", metavar="C", help="A shipped configuration, or a TOML file.")]
 AugmentedOption = Annotated[
     str | None, typer.Option("--augmented", metavar="DATA", help="More examples, as `compgen sample` writes them.")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change one value of the configuration; may be repeated."),
 ]
 SplitOption = Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to train on.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: cuda where there is one.")]
@@ -157,7 +154,8 @@ def pretrained(
 def csl(
     data: DataArgument,
     out: OutOption,
-    like: LikeOption = "geoquery",
+    config: CslOption = "csl",
+    set_: SetOption = None,
     seed_rules: SeedRulesOption = None,
     targets: TargetsOption = None,
     uniform: UniformOption = False,
@@ -168,9 +166,9 @@ def csl(
 
     Export it, and draw pairs by `compgen sample`, or let it parse by `compgen evaluate --direct`.
 
-    Example: compgen train csl scan/jump --like scan -o jump.pt
+    Example: compgen train csl scan/jump --config csl_scan -o jump.pt
     """
-    from compgen.cli.augment import trained_grammar
+    from compgen.cli.augment import csl_config, trained_grammar
     from compgen.csl import checkpoint_of
     from compgen.files import check_writable
     from compgen.training.loop import require_name
@@ -178,8 +176,9 @@ def csl(
     _threads(None)
     require_name(out)
     check_writable(out)
+    described = csl_config(config, set_, seed_rules, targets, uniform)
     dataset, began = _training_data(data, split), time.monotonic()
-    trained = trained_grammar(like, seed_rules, targets, uniform, dataset, seed)
+    trained = trained_grammar(described, dataset, seed)
     seconds = round(time.monotonic() - began, 1)
     done = {"data": data, "examples": len(dataset), "seed": seed, "rules": len(trained.grammar.rules)}
     checkpoint = checkpoint_of(trained, dataset, done | {"seconds": seconds})

@@ -1,51 +1,51 @@
 """CSL behind the interface of all augmenters: `fit` induces a grammar and learns its probabilities, `sample` draws."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
-from compgen.grammar.induction import OPTIONS, Options, Step, induce
+from compgen.grammar import smcalflow
+from compgen.grammar.config import UNITS, CslConfig
+from compgen.grammar.induction import Step, induce
 from compgen.grammar.rules import Grammar, examples
-from compgen.grammar.sampling import DRAWINGS, Drawing
+from compgen.grammar.seeds import companions, exact_matches, inflections
 from compgen.grammar.targets import ROOT, TargetGrammar
 from compgen.grammar.trained import TrainedGrammar
 from compgen.grammar.weights import Scores
 
-if TYPE_CHECKING:  # torch alone takes seconds
-    from compgen.grammar.model import Training
+CONFIGS = Path(__file__).parents[1] / "configs"
+SEED_RULES: dict[str, Callable[[Dataset], Grammar]] = {
+    "matches": exact_matches,
+    "companions": companions,
+    "inflections": inflections,
+    "smcalflow": smcalflow.seed_rules,
+}
 
-UNITS = 1  # unit rules on top of each other in parsing, where no training says how many
-KINDS = tuple(OPTIONS)  # the data sets for which settings were published
 
+def seed_rules(name: str, dataset: Dataset) -> Grammar | None:
+    """Seed rules by name, found in a dataset, or from a file; none for no name.
 
-@dataclass(frozen=True)
-class Settings:
-    """How a grammar is induced, how its probabilities are learned, and how derivations are drawn.
-
-    Without `training` all rules that fit somewhere are as probable.
+    Raises:
+        DataError: what is found or read is no grammar.
     """
+    if not name:
+        return None
+    return SEED_RULES[name](dataset) if name in SEED_RULES else Grammar.read(name)
 
-    options: Options
-    drawing: Drawing
-    training: "Training | None"
 
-    @classmethod
-    def of(cls, kind: str, learned: bool = True) -> "Settings":
-        """Those published for a data set: one of KINDS.
+def target_grammar(name: str, dataset: Dataset) -> TargetGrammar | None:
+    """A target grammar by name, shipped or found in a dataset, or from a file; none for no name.
 
-        Raises:
-            UserError: there are none of this name.
-        """
-        if kind not in KINDS:
-            raise UserError(f"no settings {kind!r}: expected one of {', '.join(KINDS)}")
-        training = None
-        if learned:
-            from compgen.grammar.model import TRAININGS
-
-            training = TRAININGS[kind]
-        return cls(OPTIONS[kind], DRAWINGS[kind], training)
+    Raises:
+        DataError: what is found or read is no grammar.
+    """
+    if not name:
+        return None
+    if name == "smcalflow":
+        return smcalflow.target_grammar(dataset)
+    shipped = CONFIGS / f"csl_{name}.cfg"
+    return TargetGrammar.read(shipped if shipped.exists() else name)
 
 
 class Csl:
@@ -57,9 +57,10 @@ class Csl:
         trained: the grammar with the scores of its rules, all alike if they were not learned.
     """
 
-    def __init__(self, settings: Settings, seeds: Grammar | None = None, targets: TargetGrammar | None = None) -> None:
-        """An augmenter with seed rules, perhaps, and a grammar of well-formed targets, perhaps."""
-        self.settings, self.seeds, self.targets = settings, seeds, targets
+    def __init__(self, config: CslConfig) -> None:
+        """An augmenter that has seen no data yet."""
+        self.config = config
+        self.targets: TargetGrammar | None = None
         self.grammar: Grammar | None = None
         self.steps: list[Step] = []
         self.trained: TrainedGrammar | None = None
@@ -77,9 +78,11 @@ class Csl:
             DataError: an example has an empty side, or a token that no rule can have; or the target grammar does not
                 derive the target of some, which the message names.
         """
+        self.targets = target_grammar(self.config.targets, dataset)
         if self.targets is not None:
             _check_targets(dataset, self.targets)
-        self.grammar, self.steps = induce(dataset, self.settings.options, self.seeds, self.targets, watch)
+        seeds = seed_rules(self.config.seed_rules, dataset)
+        self.grammar, self.steps = induce(dataset, self.config.induction, seeds, self.targets, watch)
         return self.grammar
 
     def learn(
@@ -92,13 +95,13 @@ class Csl:
         """
         if self.grammar is None:
             raise UserError("induce a grammar before learning its probabilities")
-        training, scores = self.settings.training, Scores.uniform(self.grammar)
+        training, scores = self.config.training, Scores.uniform(self.grammar)
         if training is not None:
             from compgen.grammar.model import learn
 
             scores, _ = learn(self.grammar, self.grammar.alphabet.examples(dataset), training, seed, watch)
         units = UNITS if training is None else training.unit_limit
-        self.trained = TrainedGrammar(self.grammar, scores, self.targets, self.settings.drawing, units)
+        self.trained = TrainedGrammar(self.grammar, scores, self.targets, self.config.drawing, units)
         return self.trained
 
     def sample(self, count: int, seed: int = 0) -> Dataset:

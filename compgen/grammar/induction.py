@@ -8,9 +8,12 @@ among workers by rules, and the outcome depends on nothing but the examples.
 
 import functools
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import fsum
+from typing import ClassVar
+
+from pydantic import ConfigDict
 
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError, DataError
@@ -33,6 +36,7 @@ class Options:
         max_nonterminals: at most so many in a new rule.
         repeated_targets: a nonterminal may occur in a target more than once.
         bare_targets: a target may be a single nonterminal.
+        lexical_sources: a new rule's source has a token; not published.
         terminal_size: what a terminal counts in a rule's size; a nonterminal counts 1.
         source_given_target, target_given_source: weights of -log2 p(source | target), -log2 p(target | source) in a
             rule's penalty. The paper's formula has natural logarithms; these weights are those of the reference
@@ -45,9 +49,12 @@ class Options:
             would be right if penalties could only grow, but rules that go take theirs along.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     max_nonterminals: int = 4
     repeated_targets: bool = False
     bare_targets: bool = False
+    lexical_sources: bool = False
     terminal_size: float = 8
     source_given_target: float = 4
     target_given_source: float = 16
@@ -72,27 +79,9 @@ class Options:
     @property
     def unification(self) -> Unification:
         """The options that concern single rules."""
-        return Unification(self.max_nonterminals, self.repeated_targets, self.bare_targets, self.quirks)
-
-
-# As published for each data set; for COGS but for the steps. These were 8, and the grammar still shrinks then: its last
-# phrases learned as a whole come apart in the next five, which take no time.
-OPTIONS: Mapping[str, Options] = {
-    "scan": Options(
-        max_nonterminals=2,
-        repeated_targets=True,
-        bare_targets=True,
-        terminal_size=4,
-        source_given_target=0,
-        target_given_source=100,
-        partitions=16,
-        steps=5,
-        repetitions=False,
-    ),
-    "cogs": Options(repeated_targets=True, bare_targets=True, source_given_target=1, target_given_source=5),
-    "geoquery": Options(),
-    "smcalflow": Options(repeated_targets=True),
-}
+        return Unification(
+            self.max_nonterminals, self.repeated_targets, self.bare_targets, self.lexical_sources, self.quirks
+        )
 
 
 @dataclass(frozen=True)

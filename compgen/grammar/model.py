@@ -13,41 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compgen.errors import ConfigError, DataError
+from compgen.errors import DataError
+from compgen.grammar.config import Training
 from compgen.grammar.forests import Forests, Level, forests, levels
 from compgen.grammar.rules import Grammar, Rule
 from compgen.grammar.weights import Scores
-
-
-@dataclass(frozen=True)
-class Training:
-    """How probabilities are learned, with Adam.
-
-    Attributes:
-        states: S, latent states; one does not tell one slot from another.
-        rate: of learning.
-        steps: updates.
-        unit_limit: unit rules on top of each other.
-    """
-
-    states: int = 64
-    rate: float = 0.05
-    steps: int = 2000
-    unit_limit: int = 1
-
-    def __post_init__(self) -> None:
-        """Raise ConfigError where a number is out of range."""
-        if self.states < 1 or self.steps < 0 or self.unit_limit < 0 or not self.rate > 0:
-            raise ConfigError(f"training of a grammar: found {self}, expected states >= 1, and none below 0")
-
-
-# As published for each data set; SCAN's MCD1 and MCD3 with four states.
-TRAININGS = {
-    "scan": Training(2, 0.01, 1000, 0),
-    "cogs": Training(64, 0.01, 3000),
-    "geoquery": Training(),
-    "smcalflow": Training(64, 0.01, 6000),
-}
 
 
 def learn(

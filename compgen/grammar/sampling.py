@@ -12,10 +12,12 @@ attempt, and its place in the derivation, counted level by level.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import ConfigDict
 
 from compgen.data.examples import TOKENS, TRAIN, Dataset
 from compgen.data.ragged import Ints, lists, ranges
@@ -42,6 +44,8 @@ class Depth:
             levels deeper, or are given up and begun again.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     least: int = 1
     most: int = 5
 
@@ -64,20 +68,13 @@ class Drawing:
         temperature, bias, biased: see `Scores.weights`.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     depth: Depth = Depth()
     longest: int = LONGEST
     temperature: float = 1.0
     bias: float = 0.0
     biased: int = 1
-
-
-# As published for each data set.
-DRAWINGS = {
-    "scan": Drawing(Depth(1, 5)),
-    "cogs": Drawing(Depth(1, 20), bias=6.0, biased=2),
-    "geoquery": Drawing(Depth(1, 20)),
-    "smcalflow": Drawing(Depth(1, 10)),
-}
 
 
 @dataclass(frozen=True, eq=False)

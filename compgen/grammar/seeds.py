@@ -1,4 +1,4 @@
-"""Seed rules found in the data: what source and target have in common, and inflected forms of what targets hold."""
+"""Seed rules found in the data: what source and target have in common, inflected forms, and words that go together."""
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -42,6 +42,29 @@ def _shared(source: str, target: str, unwanted: set[str]) -> Iterator[str]:
                 source = source[:start] + "\1" * length + source[start + length :]
                 target = target.replace(phrase, "\2" * length, 1)
             start += 1
+
+
+def companions(dataset: Dataset) -> Grammar:
+    """Seed rules x -> y for words that go together: x is in an example's source if, and only if, y is in its target.
+
+    If several words of a side are in the same examples, they are left out. This is not of the paper. Where *left* has
+    no rule of its own, all that is said with it must be learned again with *right*.
+
+    Raises:
+        DataError: an example has an empty side, or a token that no rule can have.
+    """
+    alphabet, rules = examples(dataset)
+    where: tuple[dict[str, list[int]], ...] = ({}, {})
+    for number, rule in enumerate(rules):
+        for found, side in zip(where, rule, strict=True):
+            for letter in set(side):
+                found.setdefault(letter, []).append(number)
+    alike: dict[tuple[int, ...], tuple[list[str], list[str]]] = {}
+    for place, found in enumerate(where):
+        for letter, numbers in found.items():
+            alike.setdefault(tuple(numbers), ([], []))[place].append(letter)
+    pairs = [(sources, targets) for sources, targets in alike.values() if len(sources) == len(targets) == 1]
+    return Grammar.of(alphabet, (Rule(source, target) for (source,), (target,) in pairs))
 
 
 def inflections(dataset: Dataset) -> Grammar:

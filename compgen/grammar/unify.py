@@ -27,6 +27,7 @@ class Unification:
         max_nonterminals: at most so many in a rule.
         repeated_targets: a nonterminal may occur in a target more than once. That makes a grammar quasi-synchronous.
         bare_targets: a target may be a single nonterminal. A source never is: unit rules come from seed rules only.
+        lexical_sources: a source has a token. Rules of nonterminals alone put anything beside anything.
         quirks: restrict as the reference does: b fills no nonterminal of c where its span is in a's source again; where
             its span is in a's target again, all of them are replaced; and of the nonterminals of b that are not
             filled, one that gets another number in a occurs in b's target only once. Without, one span of several may
@@ -36,6 +37,7 @@ class Unification:
     max_nonterminals: int = 4
     repeated_targets: bool = True
     bare_targets: bool = True
+    lexical_sources: bool = False
     quirks: bool = True
 
     def unify(self, a: Rule, b: Rule) -> set[Rule]:
@@ -58,7 +60,13 @@ class Unification:
         source = a.source[start:stop]
         times = b.target.count(chr(number))
         length, left = divmod(len(a.target) - len(b.target) + times, times)
-        if is_nonterminal(source) or left or length < 1 or (times > 1 and not self.repeated_targets):
+        if (
+            is_nonterminal(source)
+            or self._unlexical(source)
+            or left
+            or length < 1
+            or (times > 1 and not self.repeated_targets)
+        ):
             return set()
         at = b.target.index(chr(number))
         target = a.target[at : at + length]
@@ -78,7 +86,7 @@ class Unification:
         """The rules with a nonterminal in the place of b's source, which but for numbers is a's source from `start`."""
         stop = start + len(b.source)
         source = a.source[:start] + _FRESH + a.source[stop:]
-        if len(source) == 1 or (self.quirks and _count(a.source[start:stop], a.source) > 1):
+        if len(source) == 1 or self._unlexical(source) or (self.quirks and _count(a.source[start:stop], a.source) > 1):
             return set()
         kept = nonterminals(source)
         if len(kept) > self.max_nonterminals:
@@ -92,6 +100,10 @@ class Unification:
             for target in self._replaced(a.target, span)
             if set(nonterminals(target)) == set(kept) and (self.bare_targets or not is_nonterminal(target))
         }
+
+    def _unlexical(self, source: str) -> bool:
+        """Whether a source is of nonterminals alone where it must not be."""
+        return self.lexical_sources and len(nonterminals(source)) == len(source)
 
     def _replaced(self, target: str, span: str) -> list[str]:
         """A target with a fresh nonterminal in the place of a span."""

@@ -14,15 +14,18 @@ from pathlib import Path
 import compgen
 from compgen.data.catalog import load
 from compgen.data.examples import Dataset
-from compgen.grammar.induction import OPTIONS, induce
+from compgen.grammar.config import CslConfig
+from compgen.grammar.induction import induce
 from compgen.grammar.seeds import inflections
 from compgen.grammar.targets import TargetGrammar
+from compgen.training.config import load_config
 
 
 def main() -> None:
     """Print the table."""
     train = load("cogs/variable-free").split("train")
     targets = TargetGrammar.read(Path(compgen.__file__).parent / "configs" / "csl_cogs.cfg")
+    published = load_config(CslConfig, "csl_cogs").induction
     began = time.process_time()
     seeds = inflections(train)
     print(f"{len(seeds.rules)} seed rules: {time.process_time() - began:.1f} CPU s\n")
@@ -31,7 +34,7 @@ def main() -> None:
     for every, most, limit in ((24, 1000, 8), (6, 4000, 8), (1, len(train), 20)):
         some = Dataset(train.frame.gather_every(every).head(most))
         began = time.process_time()
-        grammar, steps = induce(some, replace(OPTIONS["cogs"], steps=limit), seeds, targets)
+        grammar, steps = induce(some, replace(published, steps=limit), seeds, targets)
         seconds = time.process_time() - began
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         print(f"| {len(some):,} | {len(steps)} | {len(grammar.rules)} | {seconds:.1f} | {peak:,} |", flush=True)

@@ -6,6 +6,7 @@ the paper's. GeoQuery, COGS and SCAN's MCD splits are read from $COMPGEN_DATA; t
 in the variable-free form and tested on gen, with a line for each category on standard error.
 
     python scripts/experiments/csl.py jump turn_left length mcd1 mcd2 mcd3 around_right
+    python scripts/experiments/csl.py around_right mcd3 --scan-config csl_scan_companions
     python scripts/experiments/csl.py standard template1 template2 template3 tmcd1 tmcd2 tmcd3 length_geo
     python scripts/experiments/csl.py cogs
 """
@@ -14,7 +15,7 @@ import argparse
 import os
 import sys
 import time
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,13 +25,10 @@ from compgen.data import scan
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import UserError
-from compgen.grammar.augmenter import Settings
-from compgen.grammar.induction import induce
-from compgen.grammar.model import learn
+from compgen.grammar.augmenter import Csl
+from compgen.grammar.config import CslConfig
 from compgen.grammar.parsing import Accuracy, ViterbiParser
-from compgen.grammar.rules import Grammar
-from compgen.grammar.seeds import exact_matches, inflections
-from compgen.grammar.targets import TargetGrammar
+from compgen.training.config import load_config
 
 SCAN = ("jump", "turn_left", "length", "mcd1", "mcd2", "mcd3", "around_right")
 GEOQUERY = ("standard", "template1", "template2", "template3", "tmcd1", "tmcd2", "tmcd3", "length_geo")
@@ -68,12 +66,12 @@ def parts(split: str) -> tuple[Dataset, Dataset]:
     return read_dataset(train), read_dataset(test)
 
 
-def given(split: str, train: Dataset) -> tuple[Settings, Grammar | None, TargetGrammar | None]:
-    """Settings, seed rules and target grammar."""
-    if split in SCAN:
-        return Settings.of("scan"), None, None
-    kind, seeds = ("cogs", inflections) if split == "cogs" else ("geoquery", exact_matches)
-    return Settings.of(kind), seeds(train), TargetGrammar.read(CONFIGS / f"csl_{kind}.cfg")
+def configured(split: str, scan_config: str) -> CslConfig:
+    """How it is done."""
+    if split not in SCAN:
+        return load_config(CslConfig, "csl_cogs" if split == "cogs" else "csl_geoquery")
+    more = ["training.states=4"] if split in ("mcd1", "mcd3") and scan_config == "csl_scan" else []  # as published
+    return load_config(CslConfig, scan_config, more)
 
 
 def accuracy(split: str, test: Dataset, parser: ViterbiParser) -> Accuracy:
@@ -88,20 +86,16 @@ def accuracy(split: str, test: Dataset, parser: ViterbiParser) -> Accuracy:
     return Accuracy(*(sum(counts) for counts in zip(*map(astuple, found.values()), strict=True)))
 
 
-def row(split: str) -> str:
+def row(split: str, scan_config: str) -> str:
     """A line of the table."""
     train, test = parts(split)
-    settings, seeds, targets = given(split, train)
-    training = settings.training
-    assert training is not None
-    if split in ("mcd1", "mcd3"):
-        training = replace(training, states=4)  # as published
+    augmenter = Csl(configured(split, scan_config))
     clock = [time.process_time()]
-    grammar, _ = induce(train, settings.options, seeds, targets)
+    grammar = augmenter.induce(train)
     clock.append(time.process_time())
-    scores, _ = learn(grammar, grammar.alphabet.examples(train), training)
+    trained = augmenter.learn(train)
     clock.append(time.process_time())
-    found = accuracy(split, test, ViterbiParser(grammar, scores.log_probs(), training.unit_limit, targets))
+    found = accuracy(split, test, trained.parser())
     clock.append(time.process_time())
     seconds = [f"{after - before:.1f}" for before, after in pairwise(clock)]
     shares = [f"{100 * share:.1f}" for share in (found.coverage, found.accuracy, found.precision)]
@@ -113,7 +107,9 @@ def main() -> None:
     """Print the table, split by split."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("splits", nargs="*", default=SPLITS, metavar="SPLIT", help="by default all")
-    splits = parser.parse_args().splits
+    parser.add_argument("--scan-config", default="csl_scan", help="how grammars of SCAN are had, see `augment csl`")
+    options = parser.parse_args()
+    splits = options.splits
     if unknown := set(splits) - {*SPLITS}:
         raise SystemExit(f"no split {min(unknown)}: expected some of {', '.join(SPLITS)}")
     columns = (
@@ -121,7 +117,7 @@ def main() -> None:
     )
     print(f"| {columns} | paper: coverage, accuracy |\n|{'---|' * 10}")
     for split in splits:
-        print(f"| {row(split)} |", flush=True)
+        print(f"| {row(split, options.scan_config)} |", flush=True)
 
 
 if __name__ == "__main__":

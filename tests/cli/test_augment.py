@@ -162,19 +162,23 @@ def test_csl_induces_a_grammar_and_draws_from_it(tmp_path):
     pairs = [(verb + end, " ".join(verbs[verb] * ends[end])) for verb in ("walk", "run", "look") for end in ends]
     data, out, rules = tmp_path / "d.tsv", tmp_path / "more.tsv", tmp_path / "grammar.txt"
     data.write_text("".join(f"{source}\t{target}\n" for source, target in [*pairs, ("jump", "J")]))
-    done = compgen("augment", "csl", data, "--like", "scan", "--rules", rules, "-n", 300, "-o", out)
+    done = compgen("augment", "csl", data, "--config", "csl_scan", "--rules", rules, "-n", 300, "-o", out)
     assert done.returncode == 0, done.stderr
     assert "6 rules" in done.stderr and "300 examples" in done.stderr
     assert "NT_1 twice ### NT_1 NT_1" in rules.read_text().splitlines()
     made = dict(line.split("\t") for line in out.read_text().splitlines())
     assert made["walk thrice"] == "W W W"
     record = json.loads((tmp_path / "more.tsv.run.json").read_text())
-    assert (record["like"], record["n"], record["uniform"]) == ("scan", 300, False)
-    uniform = compgen("augment", "csl", data, "--like", "scan", "--uniform", "-n", 300, "--format", "tsv", "-o", "-")
+    assert (record["config"], record["n"], record["uniform"]) == ("csl_scan", 300, False)
+    uniform = compgen(
+        "augment", "csl", data, "--config", "csl_scan", "--uniform", "-n", 300, "--format", "tsv", "-o", "-"
+    )
     assert uniform.returncode == 0, uniform.stderr
     # What is probable is learned: the one training command with the verb has nothing behind it.
     assert "jump twice\tJ J" in uniform.stdout.splitlines()
-    reused = compgen("augment", "csl", data, "--like", "scan", "--uniform", "-n", 5, "--seed-rules", rules, "-o", "-")
+    reused = compgen(
+        "augment", "csl", data, "--config", "csl_scan", "--uniform", "-n", 5, "--seed-rules", rules, "-o", "-"
+    )
     assert reused.returncode == 0 and len(reused.stdout.splitlines()) == 5, reused.stderr
 
 
@@ -190,7 +194,7 @@ def test_csl_on_smcalflow(tmp_path, monkeypatch):
         "train 15, dropped 2, dev 16, dev-cross 1, test 16, test-cross 1"
         in compgen("data", "show", "smcalflow-cs/8").stdout
     )
-    words = ["--like", "smcalflow", "--seed-rules", "smcalflow", "--targets", "smcalflow", "--uniform", "-n", 200]
+    words = ["--config", "csl_smcalflow", "--uniform", "-n", 200]
     done = compgen("augment", "csl", "smcalflow-cs/8", *words, "-o", tmp_path / "more.tsv")
     assert done.returncode == 0, done.stderr
     lines = (tmp_path / "more.tsv").read_text().splitlines()
@@ -209,7 +213,7 @@ def test_csl_finds_inflections_and_keeps_to_the_grammar_of_cogs(tmp_path):
         for verb, lemma in verbs.items() for one in names for other in names
     ]  # fmt: skip
     data.write_text("".join([*lines, *(f"{name}\t{name}\n" for name in names)]))
-    words = ["--like", "cogs", "--seed-rules", "inflections", "--targets", "cogs", "--uniform"]
+    words = ["--config", "csl_cogs", "--uniform"]
     done = compgen("augment", "csl", data, *words, "--rules", rules, "-n", 50, "-o", out)
     assert done.returncode == 0, done.stderr
     expected = [f"{verb} ### {lemma}" for verb, lemma in verbs.items()]
@@ -222,7 +226,9 @@ def test_csl_finds_inflections_and_keeps_to_the_grammar_of_cogs(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--like", "snack"], "no settings 'snack'"),
+        (["--config", "csl_snack"], "no configuration csl_snack"),
+        (["--set", "induction.partitons=3"], "induction.partitons"),
+        (["--set", "drawing.depth.least=9", "--set", "drawing.depth.most=2"], "expected 0 <= least <= most"),
         (["--targets", "nowhere.cfg"], "nowhere.cfg"),
         (["--seed-rules", "nowhere.txt"], "nowhere.txt"),
         (["--split", "dev"], "no examples in split 'dev'"),

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 import torch
@@ -13,11 +12,11 @@ from compgen.csl import checkpoint_of, grammar_of
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import BundleError, CheckpointError, UserError
-from compgen.grammar.augmenter import Csl, Settings
-from compgen.grammar.sampling import Depth, Drawing
-from compgen.grammar.targets import TargetGrammar
+from compgen.grammar.augmenter import Csl
+from compgen.grammar.config import CslConfig
 from compgen.runtime.bundle import Bundle
 from compgen.training.checkpoint import Checkpoint
+from compgen.training.config import load_config
 
 VERBS = ("walk", "run", "look", "jump")
 PAIRS = [
@@ -31,15 +30,11 @@ BATCHES = {1: 10, 64: 200}
 
 
 @pytest.fixture(scope="module")
-def trained():
-    settings = Settings.of("scan")
-    assert settings.training is not None
-    settings = replace(
-        settings, training=replace(settings.training, steps=50), drawing=Drawing(Depth(1, 3), longest=30)
-    )
-    augmenter = Csl(settings, targets=TargetGrammar.parse(TARGETS))
-    augmenter.fit(DATA)
-    return augmenter.trained
+def trained(tmp_path_factory):
+    targets = tmp_path_factory.mktemp("targets") / "targets.cfg"
+    targets.write_text("\n".join(TARGETS))
+    changes = ["training.steps=50", "drawing.depth.most=3", "drawing.longest=30", f"targets={targets}"]
+    return Csl(load_config(CslConfig, "csl_scan", changes)).fit(DATA).trained
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +165,7 @@ def run(*words):
 def test_commands(tmp_path):
     data, model, out = tmp_path / "data.tsv", tmp_path / "csl.pt", tmp_path / "more.jsonl"
     data.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
-    done = run("train", "csl", str(data), "--like", "scan", "--uniform", "-o", str(model))
+    done = run("train", "csl", str(data), "--config", "csl_scan", "--uniform", "-o", str(model))
     assert done.returncode == 0 and done.stdout.strip() == str(model), done.stderr
     assert run("export", str(model), "--samples", "10", "-o", str(tmp_path / "csl")).returncode == 0
     assert run("sample", str(tmp_path / "csl"), "-n", "25", "--filter", "novel,unique", "-o", str(out)).returncode == 0

@@ -9,7 +9,9 @@ import compgen
 from compgen.data import scan
 from compgen.data.formats import read_dataset
 from compgen.grammar.charts import Parser
+from compgen.grammar.config import CslConfig
 from compgen.grammar.rules import Rule
+from compgen.training.config import load_config
 
 GEOQUERY_TARGETS = Path(compgen.__file__).parent / "configs" / "csl_geoquery.cfg"
 COGS_TARGETS = GEOQUERY_TARGETS.with_name("csl_cogs.cfg")
@@ -27,6 +29,11 @@ SPLITS = {
     "nqg_tmcd1": (12, [85, 66, 27, 4, 1], 179),
     "nqg_template1": (17, [100, 64, 42, 5, 8], 280),
 }
+
+
+def published(kind):
+    """The published settings for a data set."""
+    return load_config(CslConfig, f"csl_{kind}")
 
 
 def _read(name, format):

@@ -13,13 +13,22 @@ from hypothesis import strategies as st
 from compgen.data import scan
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError, DataError
-from compgen.grammar.induction import OPTIONS, Induction, Options, Step, induce
+from compgen.grammar.induction import Induction, Options, Step, induce
 from compgen.grammar.objective import Objective
 from compgen.grammar.rules import Grammar, examples
 from compgen.grammar.seeds import exact_matches, inflections
 from compgen.grammar.targets import TargetGrammar
 from tests.grammar import naive
-from tests.grammar.data import COGS_TARGETS, GEOQUERY_TARGETS, SPLITS, cogs, coverage, geoquery, published_scan
+from tests.grammar.data import (
+    COGS_TARGETS,
+    GEOQUERY_TARGETS,
+    SPLITS,
+    cogs,
+    coverage,
+    geoquery,
+    published,
+    published_scan,
+)
 
 SMALL = Options(repeated_targets=True, bare_targets=True, terminal_size=4, source_given_target=1, target_given_source=9)
 VARIANTS = st.builds(
@@ -27,6 +36,7 @@ VARIANTS = st.builds(
     max_nonterminals=st.integers(1, 3),
     repeated_targets=st.booleans(),
     bare_targets=st.booleans(),
+    lexical_sources=st.booleans(),
     terminal_size=st.sampled_from([1, 4]),
     source_given_target=st.sampled_from([0, 2]),
     target_given_source=st.sampled_from([0, 2, 9]),
@@ -94,7 +104,9 @@ def _sampled_geoquery(random):
 def test_steps_are_as_defined(sample, name, seed):
     """What is kept from step to step gives what is had by doing everything anew, trying all pairs."""
     alphabet, rules = examples(Dataset.from_pairs(sample(Random(seed))))
-    options = replace(OPTIONS[name], quirks=seed % 2 == 0, source_given_target=seed, target_given_source=seed * 10)
+    options = replace(
+        published(name).induction, quirks=seed % 2 == 0, source_given_target=seed, target_given_source=seed * 10
+    )
     induction = Induction(alphabet, rules[:3], options)
     seen = []
     for part in (rules[: len(rules) // 2], rules[len(rules) // 2 :]):
@@ -200,7 +212,7 @@ def test_examples_that_no_grammar_derives():
 def test_scan(split, scan_grammar):
     """The published program's 20 rules; of MCD3 it learns `turn opposite` where the others have one word more."""
     dataset = published_scan(split)
-    grammar, _ = induce(dataset["train"], OPTIONS["scan"])
+    grammar, _ = induce(dataset["train"], published("scan").induction)
     expected = set(scan_grammar.text().splitlines())
     if split == "mcd3":
         expected ^= {"turn opposite left ### I_TURN_LEFT I_TURN_LEFT", "turn opposite ### I_TURN_LEFT"}
@@ -213,7 +225,7 @@ def test_geoquery(split):
     """The published program's numbers of steps, of rules by arity, and of test pairs derived."""
     dataset = {part: geoquery(split, part) for part in ("train", "test")}
     targets = TargetGrammar.read(GEOQUERY_TARGETS)
-    grammar, steps = induce(dataset["train"], OPTIONS["geoquery"], exact_matches(dataset["train"]), targets)
+    grammar, steps = induce(dataset["train"], published("geoquery").induction, exact_matches(dataset["train"]), targets)
     arities = Counter(rule.arity for rule in grammar.rules)
     assert (len(steps), [arities[arity] for arity in range(5)], coverage(grammar, dataset["test"])) == SPLITS[split]
     assert coverage(grammar, dataset["train"], unit_limit=0) == len(dataset["train"])
@@ -225,7 +237,7 @@ def test_short_sentences_of_cogs():
     """Words are learned one by one; the other rules are few."""
     train = cogs("train")
     short = Dataset(train.frame.filter(train.frame["source"].list.len() <= 5))
-    grammar, _ = induce(short, OPTIONS["cogs"], inflections(short), TargetGrammar.read(COGS_TARGETS))
+    grammar, _ = induce(short, published("cogs").induction, inflections(short), TargetGrammar.read(COGS_TARGETS))
     assert [grammar.alphabet.text(rule) for rule in grammar.rules if rule.arity] == [
         "A NT_1 ### NT_1",
         "NT_1 NT_2 . ### NT_2 ( agent = NT_1 )",
@@ -245,11 +257,11 @@ def test_short_sentences_of_cogs():
 def test_the_order_of_sets_does_not_matter():
     """Python orders sets of strings anew in each process, unless told how."""
     program = (
-        "from compgen.grammar.induction import OPTIONS, induce; from compgen.data import scan\n"
+        "from compgen.grammar.induction import Options, induce; from compgen.data import scan\n"
         "from compgen.data.examples import Dataset\n"
         "pairs = [pair for pair in scan.simple().pairs() if len(pair[0]) <= 5][:400]\n"
         "noisy = [(source, target[: 1 + len(target) % 5]) for source, target in pairs]\n"
-        "print(induce(Dataset.from_pairs(noisy), OPTIONS['geoquery'])[0].text())"
+        "print(induce(Dataset.from_pairs(noisy), Options())[0].text())"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     texts = {
@@ -269,8 +281,8 @@ def test_the_order_of_sets_does_not_matter():
 def test_a_seed_rule_that_derives_all_from_itself():
     dataset = Dataset.from_pairs([(["a"], ["A"])])
     with pytest.raises(DataError, match=r"found the seed rule 'NT_1 ### NT_1', expected none"):
-        induce(dataset, OPTIONS["smcalflow"], Grammar.parse(["b ### B", "NT_1 ### NT_1"]))
-    grammar, _ = induce(dataset, OPTIONS["smcalflow"], Grammar.parse(["NT_1 ### f ( NT_1 )"]))
+        induce(dataset, published("smcalflow").induction, Grammar.parse(["b ### B", "NT_1 ### NT_1"]))
+    grammar, _ = induce(dataset, published("smcalflow").induction, Grammar.parse(["NT_1 ### f ( NT_1 )"]))
     assert grammar.text() == "NT_1 ### f ( NT_1 )\na ### A\n"
 
 

@@ -9,15 +9,16 @@ import torch
 
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError, DataError
+from compgen.grammar.config import Training
 from compgen.grammar.forests import forests
-from compgen.grammar.induction import OPTIONS, induce
-from compgen.grammar.model import TRAININGS, Inside, Training, learn
+from compgen.grammar.induction import induce
+from compgen.grammar.model import Inside, learn
 from compgen.grammar.parsing import ViterbiParser, ensemble
 from compgen.grammar.rules import Grammar, Rule, nonterminals
 from compgen.grammar.sampling import slots
 from compgen.grammar.seeds import exact_matches
 from compgen.grammar.targets import TargetGrammar
-from tests.grammar.data import GEOQUERY_TARGETS, geoquery, published_scan
+from tests.grammar.data import GEOQUERY_TARGETS, geoquery, published, published_scan
 
 AMBIGUOUS = """\
 NT_1 and NT_2 ### NT_1 NT_2
@@ -154,10 +155,10 @@ def test_geoquery_is_parsed_as_published():
     """Length split: 29.0% of the test sources get an output, and of all 26.6% the right one (tables 2 and 7)."""
     train, test = geoquery("length", "train"), geoquery("length", "test")
     targets = TargetGrammar.read(GEOQUERY_TARGETS)
-    grammar, _ = induce(train, OPTIONS["geoquery"], exact_matches(train), targets)
+    grammar, _ = induce(train, published("geoquery").induction, exact_matches(train), targets)
     encode = grammar.alphabet.encode
     examples = [Rule(encode(source), encode(target)) for source, target in train.pairs()]
-    scores, losses = learn(grammar, examples, TRAININGS["geoquery"])
+    scores, losses = learn(grammar, examples, published("geoquery").training)
     assert losses[-1] < losses[0] / 3
     found = ViterbiParser(grammar, scores.log_probs(), 1, targets).evaluate(test)
     assert 100 * found.coverage == pytest.approx(29.0, abs=2)

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from compgen.data.scan import interpret
 from compgen.errors import ConfigError, DataError, ExhaustedError, UserError
-from compgen.grammar.induction import OPTIONS, induce
+from compgen.grammar.induction import induce
 from compgen.grammar.rules import Alphabet, Grammar
 from compgen.grammar.sampling import Depth, Sampler
 from compgen.grammar.seeds import exact_matches
 from compgen.grammar.targets import TargetGrammar
 from compgen.grammar.weights import Scores, Weights, slots
-from tests.grammar.data import GEOQUERY_TARGETS, coverage, geoquery
+from tests.grammar.data import GEOQUERY_TARGETS, coverage, geoquery, published
 
 TINY = Grammar.parse(["NT_1 and NT_2 ### NT_2 NT_1 NT_2", "a ### A", "b ### B"])  # its rules in this order
 
@@ -125,7 +125,7 @@ def test_targets_are_well_formed():
 def test_geoquery():
     dataset = geoquery("length", "train")
     targets = TargetGrammar.read(GEOQUERY_TARGETS)
-    grammar, _ = induce(dataset, OPTIONS["geoquery"], exact_matches(dataset), targets)
+    grammar, _ = induce(dataset, published("geoquery").induction, exact_matches(dataset), targets)
     made = Sampler(grammar, Depth(1, 4), targets=targets).sample(200)
     assert coverage(grammar, made) == 200
     checker = targets.checker(grammar.alphabet)

@@ -4,9 +4,13 @@ from itertools import product
 
 import pytest
 
+from compgen.data import scan
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
-from compgen.grammar.seeds import exact_matches, inflections
+from compgen.grammar.augmenter import Csl
+from compgen.grammar.config import CslConfig
+from compgen.grammar.seeds import companions, exact_matches, inflections
+from compgen.training.config import load_config
 from tests.grammar.data import cogs, geoquery
 
 
@@ -60,3 +64,23 @@ def test_inflections_of_cogs():
     known = {"ate": "eat", "gave": "give", "given": "give", "lended": "lend", "thought": "think", "touched": "touch"}
     assert known.items() <= dict(found).items()
     assert all(form != lemma and form.islower() and lemma.isalpha() for form, lemma in found)
+
+
+def test_companions_are_in_the_same_examples():
+    pairs = ["walk left", "run left", "walk right", "run right twice", "turn left and turn right", "turn left"]
+    targets = ["L W", "L R", "J W", "J R J R", "L J", "L"]
+    made = Dataset.from_pairs((source.split(), target.split()) for source, target in zip(pairs, targets, strict=True))
+    assert companions(made).text().splitlines() == ["left ### L", "right ### J", "run ### R", "walk ### W"]
+    both = Dataset.from_pairs([(["a", "b"], ["A"]), (["c"], ["C"])])  # a and b are in the same examples
+    assert companions(both).text() == "c ### C\n"
+
+
+@pytest.mark.parametrize("split", ["around_right", "jump"])
+def test_with_companions_the_grammar_knows_what_right_is(split):
+    """Nothing that is done around right is in the training data of that split."""
+    parts = {part: scan.SPLITS[split][0]().split(part) for part in ("train", "test")}
+    config = load_config(CslConfig, "csl_scan_companions")
+    trained = Csl(config).fit(Dataset(parts["train"].frame.sample(2000, seed=0))).trained
+    assert "NT_1 around NT_2 ### NT_2 NT_1 NT_2 NT_1 NT_2 NT_1 NT_2 NT_1" in trained.grammar.text().splitlines()
+    found = trained.parser().evaluate(Dataset(parts["test"].frame.sample(300, seed=0)))
+    assert found.accuracy == 1

@@ -5,10 +5,11 @@ import pytest
 from compgen.data import smcalflow as data
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
-from compgen.grammar.augmenter import Csl, Settings
+from compgen.grammar.augmenter import Csl
 from compgen.grammar.rules import Alphabet
 from compgen.grammar.smcalflow import SLOTS, UNITS, seed_rules, target_grammar
 from compgen.grammar.targets import TargetGrammar
+from tests.grammar.data import published
 from tests.smcalflow import CROSS, ME, SINGLE, UNKNOWABLE, asked, event, manager, on, subject, write
 
 
@@ -146,7 +147,7 @@ def test_from_files_to_cross_domain_samples(tmp_path):
     train = data.read({"train": file}).split("train")
     assert len(train) == len(SINGLE) + 1
     targets = target_grammar(train)
-    augmenter = Csl(Settings.of("smcalflow", learned=False), seed_rules(train), targets)
+    augmenter = Csl(published("smcalflow").model_copy(update={"training": None}))
     grammar = augmenter.fit(train).grammar
     assert len(grammar.rules) - len(seed_rules(train).rules) < len(train)
     assert "NT_1 ' s boss ### FindManager :recipient ( NT_1 )" in grammar.text().splitlines()

@@ -116,7 +116,7 @@ def combinations(b, c):
     return {substitute(*pair) for pair in pairs}
 
 
-OPTIONS = st.builds(Unification, st.integers(1, 3), st.booleans(), st.booleans(), st.booleans())
+OPTIONS = st.builds(Unification, st.integers(1, 3), *[st.booleans()] * 4)
 
 
 @settings(deadline=None)
@@ -130,6 +130,7 @@ def test_what_is_found_gives_back_the_rule(b, c, options, data):
         assert other == normal(*other)
         assert len(other.source) > 1 or other.arity == 0
         assert len(other.target) > 1 or other.arity == 0 or options.bare_targets
+        assert other.arity < len(other.source) or not options.lexical_sources
         assert other.arity <= options.max_nonterminals or other.arity <= a.arity
         assert occurs(other.source, a.source) and occurs(other.target, a.target)
         assert occurs(b.source, a.source) and occurs(b.target, a.target)

@@ -71,7 +71,7 @@ def test_files_cut_short_altered_or_missing(copied, name):
         (lambda c: c.update(version=2), "bundle version 2, this compgen reads 1"),
         (lambda c: c.update(format="another"), "format 'another', expected 'compgen-bundle'"),
         (lambda c: c.update(surprise=1), "surprise: Extra inputs"),
-        (lambda c: c.pop("shape"), "recurrent network without a shape"),
+        (lambda c: c.pop("shape"), "a recurrent without a shape"),
         (lambda c: c["shape"].update(dtype="float16"), "shape.dtype: .*found 'float16'"),
         (lambda c: c["files"].pop("step.onnx"), "lists no step.onnx"),
         (lambda c: c["files"].pop("pool.safetensors"), "lists no pool.safetensors"),

@@ -1,0 +1,52 @@
+"""How CSL is run, as configurations say: `csl_scan`, `csl_cogs`, `csl_geoquery`, `csl_smcalflow` as published."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from compgen.errors import ConfigError
+from compgen.grammar.induction import Options
+from compgen.grammar.sampling import Drawing
+
+UNITS = 1  # unit rules on top of each other in parsing, where no training says how many
+
+
+@dataclass(frozen=True)
+class Training:
+    """How probabilities are learned, with Adam.
+
+    Attributes:
+        states: S, latent states; one does not tell one slot from another.
+        rate: of learning.
+        steps: updates.
+        unit_limit: unit rules on top of each other.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    states: int = 64
+    rate: float = 0.05
+    steps: int = 2000
+    unit_limit: int = UNITS
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError where a number is out of range."""
+        if self.states < 1 or self.steps < 0 or self.unit_limit < 0 or not self.rate > 0:
+            raise ConfigError(f"training of a grammar: found {self}, expected states >= 1, and none below 0")
+
+
+class CslConfig(BaseModel):
+    """How a grammar is induced, how its probabilities are learned, and how derivations are drawn.
+
+    Without `training` all rules that fit somewhere are as probable. `seed_rules` and `targets` are what the command
+    line calls them, and empty for none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed_rules: str = ""
+    targets: str = ""
+    induction: Options = Options()
+    training: Training | None = Training()
+    drawing: Drawing = Drawing()
