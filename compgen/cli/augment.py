@@ -235,8 +235,10 @@ def csl(
     write_record(out, {"data": named(data), "split": split, "n": count, "seed": seed} | options | made)
 
 
-def trained_grammar(config: "CslConfig", dataset: "Dataset", seed: int) -> "TrainedGrammar":
-    """A grammar of a dataset; says how far it is."""
+def trained_grammar(
+    config: "CslConfig", dataset: "Dataset", seed: int, unlabelled: "Dataset | None" = None
+) -> "TrainedGrammar":
+    """A grammar of a dataset, and perhaps of more sources; says how far it is."""
     from compgen.grammar.augmenter import Csl
     from compgen.progress import Progress
 
@@ -244,8 +246,18 @@ def trained_grammar(config: "CslConfig", dataset: "Dataset", seed: int) -> "Trai
     with Progress("induce", config.induction.partitions * config.induction.steps) as progress:
         grammar = augmenter.induce(dataset, lambda step: progress.update(next(steps), f"{step.rules:,} rules"))
     console().print(f"{len(grammar.rules):,} rules; {time.monotonic() - began:.1f} s", highlight=False)
-    with Progress("learn", 0 if config.training is None else config.training.steps) as progress:
-        return augmenter.learn(dataset, seed, lambda step, loss: progress.update(step, f"loss {loss:.4f}"))
+    rounds = 0 if config.training is None else config.training.steps
+    with Progress("learn", rounds) as progress:
+        trained = augmenter.learn(dataset, seed, lambda step, loss: progress.update(step, f"loss {loss:.4f}"))
+    if unlabelled is None:
+        return trained
+    with Progress("learn again", rounds) as progress:
+        labelled = augmenter.relearn(
+            dataset, unlabelled, seed, lambda step, loss: progress.update(step, f"loss {loss:.4f}")
+        )
+    console().print(f"{labelled:,} of {len(unlabelled):,} unlabelled sources have a parse", highlight=False)
+    assert augmenter.trained is not None
+    return augmenter.trained
 
 
 def csl_config(

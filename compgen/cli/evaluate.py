@@ -46,6 +46,14 @@ def evaluate(
             "SCAN commands from actions (NACS). What cannot be executed is wrong.",
         ),
     ] = None,
+    otherwise: Annotated[
+        str | None,
+        typer.Option(
+            "--otherwise",
+            metavar="PREDICTOR",
+            help="With --direct: what answers sources that the generator, a grammar, has no answer to.",
+        ),
+    ] = None,
     perplexity: Annotated[
         bool,
         typer.Option(
@@ -97,16 +105,18 @@ def evaluate(
     from compgen.data.examples import Dataset
     from compgen.data.formats import format_of, write_dataset
     from compgen.errors import UserError
-    from compgen.evaluation.metrics import SIGNATURES, check_executes, item_f1, score
+    from compgen.evaluation.metrics import SIGNATURES, check_executes, ensemble, item_f1, score
 
     if unit not in SIGNATURES:
         raise UserError(f"--unit {unit}: expected one of {', '.join(SIGNATURES)}")
     if perplexity:
-        others = (direct, beam > 1, execute, predictions, errors, compare, unit != "token")
+        others = (direct, otherwise, beam > 1, execute, predictions, errors, compare, unit != "token")
         if any(others) or runtime not in (None, "torch"):
             raise UserError("--perplexity looks at examples as they are: leave out what is for predictions, but --json")
         _perplexity(models, data, split, limit, json)
         return
+    if otherwise is not None and not direct:
+        raise UserError("--otherwise answers what a grammar does not: add --direct")
     if direct and beam > 1:
         raise UserError("direct inference answers greedily: leave out --beam")
     if compare is not None:
@@ -129,6 +139,11 @@ def evaluate(
     for model in models:
         console().print(f"{model}: {len(pairs):,} examples", highlight=False, markup=False)
         predicted = _answers(model, runtime, sources) if direct else _predictions(model, runtime, sources, beam)
+        if direct:
+            missing = predicted.count([])
+            console().print(f"{model}: {len(predicted) - missing:,} answered", highlight=False, markup=False)
+            if otherwise is not None and missing:
+                predicted = ensemble(predicted, _predictions(otherwise, None, sources, 1))
         rows.append((model, score(predicted, references, sources, execute, unit)))
         if compare is not None:
             items.append([item_f1(*row, unit) for row in zip(predicted, references, strict=True)])
@@ -138,7 +153,8 @@ def evaluate(
                 print(f"{label:<10}{' '.join(tokens)}", file=listing)
         if predictions is not None:
             write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), predictions)
-    signature = {"data": data, "split": split, "limit": limit} | ({"direct": True} if direct else {"beam": beam})
+    way = {"direct": True, "otherwise": otherwise} if direct else {"beam": beam}
+    signature = {"data": data, "split": split, "limit": limit} | way
     compared = [] if compare is None else _compared(models, items, compare)
     if json:
         for model, scores in rows:

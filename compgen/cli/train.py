@@ -159,6 +159,15 @@ def csl(
     seed_rules: SeedRulesOption = None,
     targets: TargetsOption = None,
     uniform: UniformOption = False,
+    unlabelled: Annotated[
+        str | None,
+        typer.Option(
+            "--unlabelled",
+            metavar="DATA",
+            help="More sources, whose targets are not looked at: learn probabilities again with what they parse to "
+            "(hard EM), so that samples are more like them.",
+        ),
+    ] = None,
     split: SplitOption = "train",
     seed: SeedOption = 0,
 ) -> None:
@@ -170,15 +179,20 @@ def csl(
     """
     from compgen.cli.augment import csl_config, trained_grammar
     from compgen.csl import checkpoint_of
+    from compgen.data.catalog import load
+    from compgen.errors import UserError
     from compgen.files import check_writable
     from compgen.training.loop import require_name
 
     _threads(None)
     require_name(out)
     check_writable(out)
+    if uniform and unlabelled is not None:
+        raise UserError("--unlabelled is for learning probabilities: leave out --uniform")
     described = csl_config(config, set_, seed_rules, targets, uniform)
     dataset, began = _training_data(data, split), time.monotonic()
-    trained = trained_grammar(described, dataset, seed)
+    more = None if unlabelled is None else load(unlabelled)
+    trained = trained_grammar(described, dataset, seed, more)
     seconds = round(time.monotonic() - began, 1)
     done = {"data": data, "examples": len(dataset), "seed": seed, "rules": len(trained.grammar.rules)}
     checkpoint = checkpoint_of(trained, dataset, done | {"seconds": seconds})

@@ -1,6 +1,7 @@
 """CSL behind the interface of all augmenters: `fit` induces a grammar and learns its probabilities, `sample` draws."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from compgen.data.examples import Dataset
@@ -65,10 +66,12 @@ class Csl:
         self.steps: list[Step] = []
         self.trained: TrainedGrammar | None = None
 
-    def fit(self, dataset: Dataset, seed: int = 0) -> "Csl":
-        """`induce`, and `learn` with a seed, which say what they raise."""
+    def fit(self, dataset: Dataset, seed: int = 0, unlabelled: Dataset | None = None) -> "Csl":
+        """`induce`, `learn` with a seed, and `relearn` if there are unlabelled sources; they say what they raise."""
         self.induce(dataset)
         self.learn(dataset, seed)
+        if unlabelled is not None:
+            self.relearn(dataset, unlabelled, seed)
         return self
 
     def induce(self, dataset: Dataset, watch: Callable[[Step], None] = lambda _: None) -> Grammar:
@@ -101,8 +104,35 @@ class Csl:
 
             scores, _ = learn(self.grammar, self.grammar.alphabet.examples(dataset), training, seed, watch)
         units = UNITS if training is None else training.unit_limit
-        self.trained = TrainedGrammar(self.grammar, scores, self.targets, self.config.drawing, units)
+        parts = (self.grammar, scores, self.targets, self.config.drawing, units, self.config.copying)
+        self.trained = TrainedGrammar(*parts)
         return self.trained
+
+    def relearn(
+        self,
+        dataset: Dataset,
+        unlabelled: Dataset,
+        seed: int = 0,
+        watch: Callable[[int, float], None] = lambda _step, _loss: None,
+    ) -> int:
+        """Learn the probabilities anew from the examples and from unlabelled sources with what they are parsed to.
+
+        This is one round of hard EM (Qiu et al. 2022, appendix C.7), for sources that are as the samples should be.
+
+        Returns:
+            How many of the sources have a parse; the others are left out.
+
+        Raises:
+            UserError: nothing was learned yet.
+        """
+        if self.trained is None:
+            raise UserError("learn probabilities before parsing unlabelled sources by them")
+        # What is copied is in no rule, so that nothing could be learned from it.
+        parser = replace(self.trained, copying=False).parser()
+        parsed = ((source, parser.parse(source)) for source, _ in unlabelled.pairs())
+        labelled = Dataset.from_pairs((source, target) for source, target in parsed if target is not None)
+        self.learn(dataset + labelled, seed, watch)
+        return len(labelled)
 
     def sample(self, count: int, seed: int = 0) -> Dataset:
         """`count` samples, repeated ones and known ones among them, as published.

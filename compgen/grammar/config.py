@@ -40,13 +40,14 @@ class CslConfig(BaseModel):
     """How a grammar is induced, how its probabilities are learned, and how derivations are drawn.
 
     Without `training` all rules that fit somewhere are as probable. `seed_rules` and `targets` are what the command
-    line calls them, and empty for none.
+    line calls them, and empty for none. `copying` lets the grammar copy unknown tokens when it parses.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed_rules: str = ""
     targets: str = ""
+    copying: bool = False
     induction: Options = Options()
     training: Training | None = Training()
     drawing: Drawing = Drawing()

@@ -1,6 +1,6 @@
 """Parsing with a grammar whose rules have probabilities: the target of the best derivation of a source."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
 from compgen.grammar.charts import Parser, milestones
-from compgen.grammar.rules import Grammar, Rule, template
+from compgen.grammar.rules import COPIED, FIRST, UNKNOWN, Grammar, Rule, template
 from compgen.grammar.targets import ROOT, TargetGrammar
 from compgen.grammar.weights import slots
+
+_COPY = Rule(COPIED, COPIED)
 
 Best = dict[Rule, tuple[float, str]]  # by the rule on top: the best score below it, and the target
 
@@ -40,17 +42,6 @@ class Accuracy:
         return self.right / self.covered if self.covered else 0.0
 
 
-def ensemble(parsed: Iterable[list[str] | None], others: Iterable[list[str]]) -> list[list[str]]:
-    """For each source the target that a grammar parses it to, if there is one, and else another predictor's.
-
-    Qiu et al. 2022, appendix C.2.
-
-    Raises:
-        ValueError: there are not as many of these as of those.
-    """
-    return [other if own is None else own for own, other in zip(parsed, others, strict=True)]
-
-
 class ViterbiParser:
     """The best derivation of sources, by the Viterbi algorithm (Qiu et al. 2022, section 3.1.3)."""
 
@@ -60,10 +51,14 @@ class ViterbiParser:
         log_probs: NDArray[np.float64],
         unit_limit: int = 1,
         targets: TargetGrammar | None = None,
+        copying: bool = False,
     ) -> None:
         """A parser by log p(rule | slot), (slots, rules), as `model.learn` finds them.
 
         With `targets`, a target that is not well formed is none; the second best is not looked at, as in the reference.
+
+        With `copying`, a token that the grammar does not know can be copied, and is as probable in a slot as rules that
+        copy a token, x -> x, are there on average. (The paper names its want as what limits it most on SMCalFlow.)
 
         Raises:
             ValueError: the probabilities are of another grammar.
@@ -74,20 +69,37 @@ class ViterbiParser:
         self.grammar, self.parser = grammar, Parser(grammar.rules, unit_limit)
         self.number = {rule: number for number, rule in enumerate(grammar.rules)}
         self.first = dict(zip(grammar.rules, slots(grammar), strict=True))
+        identical = [len(rule.source) == 1 and rule.source == rule.target for rule in grammar.rules]
+        self.copying = copying and any(identical)
+        if self.copying:
+            copied = np.log(np.exp(log_probs[:, identical]).mean(axis=1, keepdims=True))
+            log_probs = np.concatenate([log_probs, copied], axis=1)
+            self.number[_COPY] = len(grammar.rules)
         self.log_probs: list[list[float]] = log_probs.tolist()
         self.format = {rule: template(rule.target) for rule in grammar.rules}
         self.checker = None if targets is None else targets.checker(grammar.alphabet)
 
     def parse(self, source: tuple[str, ...] | list[str]) -> list[str] | None:
         """The target of the best derivation of a source; None if there is none. Of equal ones, the first rule's."""
-        letters = self.grammar.alphabet.encode(source)
-        cells = _Cells(self, letters)
+        alphabet = self.grammar.alphabet
+        copied: dict[str, str] = {}
+        letters = alphabet.encode(source)
+        if self.copying:  # unknown tokens get letters of their own
+            for token, letter in zip(source, letters, strict=True):
+                if letter == UNKNOWN:
+                    copied.setdefault(token, chr(FIRST + len(alphabet.tokens) + len(copied)))
+            letters = "".join([copied.get(token, letter) for token, letter in zip(source, letters, strict=True)])
+        cells = _Cells(self, letters, copied.values())
         for part in milestones(letters):
             cells.cell(part, self.parser.unit_limit)
         target = self._best(cells.cell(letters, self.parser.unit_limit), 0)
-        if target is None or (self.checker is not None and (ROOT,) not in self.checker.signatures(target[1])):
+        if target is None:
             return None
-        return list(self.grammar.alphabet.decode(target[1]))
+        tokens = {letter: token for token, letter in copied.items()}
+        plain = target[1].translate({ord(letter): COPIED for letter in tokens})
+        if self.checker is not None and (ROOT,) not in self.checker.signatures(plain):
+            return None
+        return [tokens[letter] if letter in tokens else alphabet.decode(letter)[0] for letter in target[1]]
 
     def evaluate(self, dataset: Dataset) -> Accuracy:
         """How well the examples of a dataset are parsed.
@@ -115,8 +127,8 @@ class _Cells:
     That is enough, as a score depends on what is below a rule by the rules on top of it alone.
     """
 
-    def __init__(self, parser: ViterbiParser, source: str) -> None:
-        self.best, self.parser = parser, parser.parser
+    def __init__(self, parser: ViterbiParser, source: str, copied: Collection[str]) -> None:
+        self.best, self.parser, self.copied = parser, parser.parser, copied
         self.open = self.parser.fitting(source)
         self.cells: dict[tuple[str, int], Best] = {}
 
@@ -128,6 +140,8 @@ class _Cells:
 
     def _base(self, span: str) -> Best:
         found: Best = {Rule(span, target): (0.0, target) for target in self.parser.closed.get(span, ())}
+        if span in self.copied:
+            found[_COPY] = (0.0, span)
         level = self.parser.unit_limit
         for rule, pattern, _ in self.open:
             for cells in pattern.cuts(span, lambda part: self.cell(part, level)):

@@ -21,6 +21,7 @@ PREFIX = "NT_"
 SEPARATOR = "###"
 MOST = 99  # nonterminals in a rule; the letter of NT_i is the code point i
 UNKNOWN = chr(128)  # the letter of every token that an alphabet does not know: no rule has it
+COPIED = chr(127)  # the letter of a token that no rule has where it is copied
 FIRST = 129  # code point of the first token; beyond what `str.format` gives a meaning
 _TOKENS = 0x110000 - FIRST
 NONTERMINAL = re.compile(f"[\0-{chr(MOST)}]")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from compgen.errors import DataError
 from compgen.grammar.charts import Pattern, milestones
-from compgen.grammar.rules import MOST, NONTERMINAL, Alphabet, is_nonterminal, read_lines
+from compgen.grammar.rules import COPIED, MOST, NONTERMINAL, Alphabet, is_nonterminal, read_lines
 
 ROOT = "ROOT"
 _ARROW = "=>"
@@ -156,7 +156,7 @@ class Checker:
 
     def _enter(self, rule: TargetRule) -> None:
         if rule.symbols == (_ANY,):
-            for letter in self._others:
+            for letter in (*self._others, COPIED):
                 self._closed[letter].append(rule.name)
             return
         kinds = [*rule.kinds]

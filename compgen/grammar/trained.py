@@ -16,7 +16,7 @@ from compgen.grammar.weights import Scores
 class TrainedGrammar:
     """Rules, their scores, perhaps a grammar of well-formed targets, and how derivations are drawn.
 
-    `unit_limit` is how many unit rules parsing puts on top of each other.
+    `unit_limit` is how many unit rules parsing puts on top of each other; `copying` lets it copy unknown tokens.
     """
 
     grammar: Grammar
@@ -24,6 +24,7 @@ class TrainedGrammar:
     targets: TargetGrammar | None
     drawing: Drawing
     unit_limit: int
+    copying: bool = False
 
     @classmethod
     def of(cls, rules: str, targets: str, scores: Mapping[str, Any], settings: Mapping[str, Any]) -> "TrainedGrammar":
@@ -37,12 +38,13 @@ class TrainedGrammar:
         try:
             tables = Scores(**scores)
             tables.weights().check(grammar)
-            heat, units = found.pop("temperature")[0], found.pop("unit_limit")
+            heat, units, copying = found.pop("temperature")[0], found.pop("unit_limit"), found.pop("copying")
             depth = Depth(**{name: found.pop(name) for name in ("least", "most")})
             drawing = Drawing(depth, temperature=heat, **found)
         except (TypeError, KeyError, ValueError, IndexError) as error:
             raise DataError(f"scores or settings that are not this grammar's: {error}") from error
-        return cls(grammar, tables, TargetGrammar.parse(targets.splitlines()) if targets else None, drawing, units)
+        known = TargetGrammar.parse(targets.splitlines()) if targets else None
+        return cls(grammar, tables, known, drawing, units, copying)
 
     @property
     def target_rules(self) -> str:
@@ -61,6 +63,7 @@ class TrainedGrammar:
             "bias": drawing.bias,
             "biased": drawing.biased,
             "unit_limit": self.unit_limit,
+            "copying": self.copying,
         }
 
     def sampler(self, temperature: float | None = None) -> Sampler:
@@ -77,4 +80,4 @@ class TrainedGrammar:
 
     def parser(self) -> ViterbiParser:
         """What finds the target of a source's best derivation."""
-        return ViterbiParser(self.grammar, self.scores.log_probs(), self.unit_limit, self.targets)
+        return ViterbiParser(self.grammar, self.scores.log_probs(), self.unit_limit, self.targets, self.copying)

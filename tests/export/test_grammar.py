@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from compgen.api import Generator, export_bundle
+from compgen.api import Generator, export_bundle, train_predictor
 from compgen.csl import checkpoint_of, grammar_of
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
@@ -162,6 +162,15 @@ def run(*words):
     return subprocess.run([sys.executable, "-m", "compgen", *words], capture_output=True, text=True, check=False)
 
 
+def fly(path):
+    """A predictor that knows how to fly, and little else."""
+    pairs = Dataset.from_pairs([(["fly"], ["FLY"])] * 20)
+    small = ["network.hidden=8", "network.embedding=8", "network.encoder_hidden=4", "network.attention=4"]
+    sizes = ["network.output=8", "optimisation.steps=80", "optimisation.learning_rate=0.02", "held_out=0.0"]
+    train_predictor(pairs, "seq2seq_small", path, [*small, *sizes], quiet=True)
+    return path
+
+
 def test_commands(tmp_path):
     data, model, out = tmp_path / "data.tsv", tmp_path / "csl.pt", tmp_path / "more.jsonl"
     data.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
@@ -175,5 +184,11 @@ def test_commands(tmp_path):
     assert again.read_text() == out.read_text()
     scores = run("evaluate", str(tmp_path / "csl"), str(data), "--direct", "--json")
     assert json.loads(scores.stdout)["exact_match"] == 1
+    (tmp_path / "asked.tsv").write_text("jump twice\tJUMP JUMP\nfly\tFLY\n")
+    asked = ["evaluate", str(tmp_path / "csl"), str(tmp_path / "asked.tsv"), "--json"]
+    both = run(*asked, "--direct", "--otherwise", str(fly(tmp_path / "fly.pt")))
+    assert "1 answered" in both.stderr and json.loads(both.stdout)["exact_match"] == 1, both.stderr
+    refused = run(*asked, "--otherwise", str(tmp_path / "fly.pt"))
+    assert refused.returncode == 2 and "add --direct" in refused.stderr
     refused = run("train", "csl", str(data), "-o", str(tmp_path / "csl"))
     assert refused.returncode == 2 and "ends in .pt" in refused.stderr

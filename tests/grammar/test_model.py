@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from compgen.data.examples import Dataset
-from compgen.errors import ConfigError, DataError
+from compgen.errors import ConfigError, DataError, UserError
+from compgen.grammar.augmenter import Csl
 from compgen.grammar.config import Training
 from compgen.grammar.forests import forests
-from compgen.grammar.induction import induce
+from compgen.grammar.induction import Options, induce
 from compgen.grammar.model import Inside, learn
-from compgen.grammar.parsing import ViterbiParser, ensemble
+from compgen.grammar.parsing import ViterbiParser
 from compgen.grammar.rules import Grammar, Rule, nonterminals
 from compgen.grammar.sampling import slots
 from compgen.grammar.seeds import exact_matches
@@ -174,10 +175,48 @@ def test_derivations_may_be_deep():
     assert ViterbiParser(grammar, random_log_probs(grammar)).parse(source) == target
 
 
-def test_the_ensemble_answers_where_the_grammar_does_not():
-    parser = ViterbiParser(Grammar.parse(["walk ### W", "run ### R"]), np.log([[0.5, 0.5]]))
-    parsed = [parser.parse([source]) for source in ("walk", "fly", "run")]
-    assert ensemble(parsed, [["A"], ["B"], ["C"]]) == [["W"], ["B"], ["R"]]
-    assert ensemble([[]], [["A"]]) == [[]]  # nothing is an answer, too
-    with pytest.raises(ValueError, match="shorter"):
-        ensemble(parsed, [["A"]])
+def test_unknown_tokens_are_copied_where_others_are():
+    """Names are copied, so a new name is; a word that is not a name has no rule that copies in its place."""
+    grammar = Grammar.parse(["NT_1 saw NT_2 ### see ( NT_1 , NT_2 )", "NT_1 NT_2 ### NT_2 ( NT_1 )", "Mia ### Mia",
+                             "Zoe ### Zoe", "slept ### sleep", "a NT_1 ### a NT_1"])  # fmt: skip
+    log_probs = np.full((1 + 2 + 2 + 1, 6), -2.0)
+    parser = ViterbiParser(grammar, log_probs, copying=True)
+    assert parser.parse(["Kai", "saw", "Mia"]) == ["see", "(", "Kai", ",", "Mia", ")"]
+    assert parser.parse(["Kai", "saw", "Lou"]) == ["see", "(", "Kai", ",", "Lou", ")"]
+    assert parser.parse(["Kai", "saw", "Kai"]) == ["see", "(", "Kai", ",", "Kai", ")"]
+    assert parser.parse(["Kai", "slept"]) == ["sleep", "(", "Kai", ")"]
+    assert ViterbiParser(grammar, log_probs).parse(["Kai", "slept"]) is None
+    # A name is not what the root is: any other derivation is better than to copy there.
+    targets = TargetGrammar.parse(["ROOT => see ( ##N , ##N )", "ROOT => sleep ( ##N )", "N => ##"])
+    strict = ViterbiParser(grammar, log_probs, targets=targets, copying=True)
+    assert strict.parse(["Kai"]) is None and strict.parse(["Kai", "slept"]) == ["sleep", "(", "Kai", ")"]
+    closed = TargetGrammar.parse(["ROOT => sleep ( ##N )", "N => Mia"])
+    assert ViterbiParser(grammar, log_probs, targets=closed, copying=True).parse(["Kai", "slept"]) is None
+    bare = Grammar.parse(["slept ### sleep", "NT_1 NT_2 ### NT_2 ( NT_1 )", "Mia ### mia"])
+    assert ViterbiParser(bare, np.zeros((3, 3)), copying=True).parse(["Kai", "slept"]) is None
+
+
+def test_a_copy_is_as_probable_as_copies_are_in_its_place():
+    grammar = Grammar.parse(["NT_1 NT_2 ### first NT_1 NT_2", "NT_1 NT_2 ### then NT_2 NT_1", "a ### a", "b ### b"])
+    log_probs = np.log(np.full((5, 4), 0.25))
+    log_probs[1, 2:], log_probs[3, 2:] = np.log(0.4), np.log(0.1)  # copies come first below the first rule
+    parser = ViterbiParser(grammar, log_probs, copying=True)
+    assert parser.parse(["x", "b"]) == ["first", "x", "b"]
+    log_probs[1, 2:], log_probs[3, 2:] = np.log(0.1), np.log(0.4)
+    assert ViterbiParser(grammar, log_probs, copying=True).parse(["x", "b"]) == ["then", "b", "x"]
+
+
+def test_unlabelled_sources_make_what_they_hold_probable():
+    pairs = [(["go"], ["G"])] * 9 + [(["stop"], ["S"]), (["go", "now"], ["G", "N"]), (["stop", "now"], ["S", "N"])]
+    dataset = Dataset.from_pairs(pairs)
+    unlabelled = Dataset.from_pairs([(["stop"], [])] * 40 + [(["fly"], [])])
+    config = published("scan")
+    augmenter = Csl(config.model_copy(update={"induction": Options()}))
+    before = augmenter.fit(dataset).trained.scores.log_probs()
+    assert augmenter.relearn(dataset, unlabelled) == 40
+    stop = [augmenter.grammar.alphabet.text(rule) for rule in augmenter.grammar.rules].index("stop ### S")
+    assert augmenter.trained.scores.log_probs()[0, stop] > before[0, stop] + 0.5
+    again = Csl(augmenter.config).fit(dataset, unlabelled=unlabelled)
+    np.testing.assert_array_equal(again.trained.scores.rules, augmenter.trained.scores.rules)
+    with pytest.raises(UserError, match="learn probabilities before"):
+        Csl(config).relearn(dataset, unlabelled)
