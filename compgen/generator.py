@@ -111,8 +111,10 @@ class Generator:
         temperature = _checked(temperature)
         if isinstance(self.backend, GrammarBackend):
             heat, other = temperature or self.temperature
-            if heat != other or beam is not None or workers is not None:
-                raise UserError("a grammar draws in one thread by one temperature: leave out beam and workers")
+            if heat != other:
+                raise UserError(f"a grammar has one temperature, found {heat:g} and {other:g}")
+            if beam is not None or workers is not None:
+                raise UserError("a grammar draws in one thread: leave out beam and workers")
             return self.backend.draws(seed, start, stop, heat, batch or ROWS_OF_GRAMMAR)
         if beam is not None:
             if temperature is not None:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:  # polars alone takes a tenth of a second
     from compgen.grammar.trained import TrainedGrammar
 
 
+MOST_ROWS = 1 << 16  # derived together: more take memory and gain nothing
+
+
 class GrammarBackend:
     """Draws pairs from a grammar, in the ids of a vocabulary that has all its tokens."""
 
@@ -21,6 +24,7 @@ class GrammarBackend:
 
     def draws(self, seed: int, start: int, stop: int, temperature: float, rows: int) -> Iterator[Draw]:
         """The draws of addresses start .. stop - 1, in order, `rows` drawn together; raises as `Sampler`."""
+        rows = min(rows, MOST_ROWS)  # samples do not depend on it
         for block in self.trained.sampler(temperature).blocks(seed, start, stop, rows):
             sources, targets = (self._ids[numbers].tolist() for numbers in block.numbers)
             ends = (np.cumsum(lengths).tolist() for lengths in block.lengths)

@@ -264,9 +264,12 @@ def csl_config(
     name: str, changes: list[str] | None, seed_rules: str | None, targets: str | None, uniform: bool
 ) -> "CslConfig":
     """The configuration that the options of CSL describe."""
+    from compgen.errors import UserError
     from compgen.grammar.config import CslConfig
     from compgen.training.config import load_config
 
+    if uniform and any(change.startswith("training.") for change in changes or []):
+        raise UserError("--uniform learns no probabilities: leave out --set training")
     if not uniform:
         need_torch("learning probabilities")
     config = load_config(CslConfig, name, changes or [])

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Train a generator (recombine, csl) or a predictor (seq2seq, transformer, pretrained). A run logs to "
-    "OUT.log.jsonl, saves its state to OUT.partial, stops cleanly on Ctrl-C, and goes on where it stopped with "
+    help="Train a generator (recombine, csl) or a predictor (seq2seq, transformer, pretrained). Training of a network "
+    "logs to OUT.log.jsonl, saves its state to OUT.partial, stops cleanly on Ctrl-C, and goes on where it stopped with "
     "--resume.",
 )
 
@@ -180,7 +180,7 @@ def csl(
     from compgen.cli.augment import csl_config, trained_grammar
     from compgen.csl import checkpoint_of
     from compgen.data.catalog import load
-    from compgen.errors import UserError
+    from compgen.errors import ExhaustedError, UserError
     from compgen.files import check_writable
     from compgen.training.loop import require_name
 
@@ -197,6 +197,10 @@ def csl(
     done = {"data": data, "examples": len(dataset), "seed": seed, "rules": len(trained.grammar.rules)}
     checkpoint = checkpoint_of(trained, dataset, done | {"seconds": seconds})
     checkpoint.save(out)
+    try:
+        trained.sampler()
+    except ExhaustedError as error:
+        console().print(f"it parses, but cannot be sampled: {error}", highlight=False, markup=False)
     _finished(out, checkpoint.trained_on)
 
 

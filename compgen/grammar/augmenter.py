@@ -125,7 +125,7 @@ class Csl:
         Raises:
             UserError: nothing was learned yet.
         """
-        if self.trained is None:
+        if self.trained is None or self.config.training is None:
             raise UserError("learn probabilities before parsing unlabelled sources by them")
         # What is copied is in no rule, so that nothing could be learned from it.
         parser = replace(self.trained, copying=False).parser()

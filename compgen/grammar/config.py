@@ -1,5 +1,6 @@
 """How CSL is run, as configurations say: `csl_scan`, `csl_cogs`, `csl_geoquery`, `csl_smcalflow` as published."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,6 +10,7 @@ from compgen.errors import ConfigError
 from compgen.grammar.induction import Options
 from compgen.grammar.sampling import Drawing
 
+MOST_UNITS = 10
 UNITS = 1  # unit rules on top of each other in parsing, where no training says how many
 
 
@@ -32,8 +34,10 @@ class Training:
 
     def __post_init__(self) -> None:
         """Raise ConfigError where a number is out of range."""
-        if self.states < 1 or self.steps < 0 or self.unit_limit < 0 or not self.rate > 0:
-            raise ConfigError(f"training of a grammar: found {self}, expected states >= 1, and none below 0")
+        if self.states < 1 or self.steps < 0 or not 0 <= self.unit_limit <= MOST_UNITS or not 0 < self.rate < math.inf:
+            raise ConfigError(
+                f"training of a grammar: found {self}, expected states >= 1, unit_limit <= {MOST_UNITS}, none below 0"
+            )
 
 
 class CslConfig(BaseModel):

@@ -72,7 +72,8 @@ class ViterbiParser:
         identical = [len(rule.source) == 1 and rule.source == rule.target for rule in grammar.rules]
         self.copying = copying and any(identical)
         if self.copying:
-            copied = np.log(np.exp(log_probs[:, identical]).mean(axis=1, keepdims=True))
+            with np.errstate(divide="ignore"):
+                copied = np.log(np.exp(log_probs[:, identical]).mean(axis=1, keepdims=True))
             log_probs = np.concatenate([log_probs, copied], axis=1)
             self.number[_COPY] = len(grammar.rules)
         self.log_probs: list[list[float]] = log_probs.tolist()

@@ -10,6 +10,7 @@ thousand derivations are drawn together, a level at a time: a node's random numb
 attempt, and its place in the derivation, counted level by level.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -31,6 +32,7 @@ from compgen.runtime.random import nodes
 LONGEST = 1000  # tokens on a side
 BLOCK = 4096  # samples that are drawn together
 _ATTEMPTS = 1000  # at one sample
+_DEEPEST = 1000  # what `Depth.most` may be
 _BEYOND = 5  # levels that a derivation may go deeper where it cannot end
 
 
@@ -51,9 +53,9 @@ class Depth:
 
     def __post_init__(self) -> None:
         """Raise ConfigError for what no derivation can have."""
-        if not 0 <= self.least <= self.most:
+        if not 0 <= self.least <= self.most <= _DEEPEST:
             raise ConfigError(
-                f"depth: found at least {self.least} and at most {self.most}, expected 0 <= least <= most"
+                f"depth: found at least {self.least} and at most {self.most}, expected 0 <= least <= most <= {_DEEPEST}"
             )
 
 
@@ -75,6 +77,13 @@ class Drawing:
     temperature: float = 1.0
     bias: float = 0.0
     biased: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for what no pair can be drawn by."""
+        if not (self.longest >= 1 and 0 < self.temperature < math.inf and math.isfinite(self.bias)):
+            raise ConfigError(
+                f"drawing: found {self}, expected longest >= 1, a temperature above 0 and a bias that is a number"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +160,12 @@ class Sampler:
     def blocks(self, seed: int, start: int, stop: int, rows: int = BLOCK) -> Iterator[Block]:
         """The samples from `start` to before `stop`, at most `rows` at a time; raises as `sample`."""
         for first in range(start, stop, rows):
-            yield self.block(seed, first, min(first + rows, stop))
+            try:
+                yield self.block(seed, first, min(first + rows, stop))
+            except _ExhaustedAtError as error:
+                if error.sample > first:  # those before it can be had
+                    yield self.block(seed, first, error.sample)
+                raise
 
     def block(self, seed: int, start: int, stop: int) -> Block:
         """The samples from `start` to before `stop`, all at a time; raises as `sample`."""
@@ -173,10 +187,11 @@ class Sampler:
             if not len(pending):
                 break
         else:
-            raise ExhaustedError(
+            raise _ExhaustedAtError(
+                int(pending[0]),
                 f"sample {pending[0]}: in {_ATTEMPTS:,} attempts found no derivation at least {self.depth.least} and "
                 f"about {self.depth.most} deep, of at most {self.longest:,} tokens a side; expected rules that fit "
-                "where one must go on, and where it must end"
+                "where one must go on, and where it must end",
             )
         place = np.argsort(np.concatenate(order))
         both = [_reordered(np.concatenate(n), np.concatenate(k), place) for n, k in zip(numbers, lengths, strict=True)]
@@ -194,15 +209,17 @@ class Sampler:
         levels: list[Level] = []
         for depth in range(self.depth.most + _BEYOND + 1):
             mine = np.bincount(sample, minlength=count)
-            place = used[sample] + np.arange(len(sample)) - (np.cumsum(mine) - mine)[sample]
+            order = used[sample] + np.arange(len(sample)) - (np.cumsum(mine) - mine)[sample]
             used += mine
-            way = self._choose(depth, slot, name, nodes(seed, samples[sample], place, attempt))
+            way = self._choose(depth, slot, name, nodes(seed, samples[sample], order, attempt))
             alive[sample[way < 0]] = False
             rule = self._ways.rule[way]
             scores += np.bincount(sample, self._log_prob(slot, rule), minlength=count)
-            sizes[0] += np.bincount(sample, self._source.terminals[rule], minlength=count).astype(np.int64)
-            sizes[1] += np.bincount(sample, self._target.terminals[rule] * times, minlength=count).astype(np.int64)
-            alive &= (sizes <= self.longest).all(axis=0)
+            left = np.zeros((2, count), dtype=np.int64)  # nonterminals, of which each becomes a token at least
+            for place, (side, often) in enumerate(((self._source, np.ones_like(times)), (self._target, times))):
+                sizes[place] += _counted(sample, side.terminals[rule] * often, count)
+                left[place] = _counted(sample, (side.counts - side.terminals)[rule] * often, count)
+            alive &= (sizes + left <= self.longest).all(axis=0)
             arity = np.where(alive[sample], self._arities[rule], 0)
             levels.append(Level(rule, parent, number, np.cumsum(arity) - arity))
             parent, number = ranges(np.zeros(len(arity), dtype=np.int64), arity)
@@ -210,7 +227,9 @@ class Sampler:
                 return levels, scores, alive
             above = rule[parent]
             sample, slot = sample[parent], self._slots[above] + number
-            name, times = self._ways.below[way[parent], number], times[parent] * self._target.times[above, number]
+            name = self._ways.below[way[parent], number]
+            # Samples that are too long are not counted on: they would be past counting soon.
+            times = np.minimum(times[parent] * self._target.times[above, number], self.longest + 1)
         alive[sample] = False
         return levels, scores, alive
 
@@ -307,6 +326,10 @@ class _Choice:
     @classmethod
     def of(cls, ways: _Ways, weights: Weights, allowed: NDArray[np.bool_]) -> "_Choice":
         states, names = len(weights.rules), len(ways.counts)
+        if states * names >= 2**20:  # see `runtime.random.nodes`
+            raise ConfigError(
+                f"found {states:,} latent states and {names:,} names of targets, expected a product below 2^20"
+            )
         mass, edges = np.zeros((names, states)), []
         for name, (start, count) in enumerate(zip(ways.starts, ways.counts, strict=True)):
             mine = slice(start, start + count)
@@ -323,10 +346,24 @@ class _Choice:
         cumulative = np.cumsum(self.states[slot] * self.mass[name], axis=1)
         total = cumulative[:, -1]
         state = (cumulative <= (uniforms[:, 0] * total)[:, None]).sum(axis=1)
-        state[total <= 0] = 0
+        none = total < np.finfo(np.float64).tiny  # or so little that its share cannot be told
+        state[none] = 0
         place = np.searchsorted(self.edges, name * self.mass.shape[1] + state + uniforms[:, 1], side="right")
-        way: Ints = np.where(total > 0, self.ways.starts[name] + place - self.starts[name, state], -1)
+        way: Ints = np.where(none, -1, self.ways.starts[name] + place - self.starts[name, state])
         return way
+
+
+class _ExhaustedAtError(ExhaustedError):
+    """Of which sample no attempt came to an end."""
+
+    def __init__(self, sample: int, message: str) -> None:
+        super().__init__(message)
+        self.sample = sample
+
+
+def _counted(sample: Ints, values: Ints, count: int) -> Ints:
+    """The sum of some nodes' values for each sample."""
+    return np.bincount(sample, values, minlength=count).astype(np.int64)
 
 
 def _reordered(tokens: Ints, lengths: Ints, order: Ints) -> tuple[Ints, Ints]:

@@ -56,7 +56,7 @@ class TargetGrammar:
         """
         found: dict[TargetRule, str] = {}
         for number, line in enumerate(lines, 1):
-            if line.strip() and not line.startswith("#"):
+            if line.strip() and not line.lstrip().startswith("#"):
                 found.setdefault(_rule(line, f"{name}, line {number}"), f"{name}, line {number}")
         known = {rule.name for rule in found}
         for rule, place in found.items():

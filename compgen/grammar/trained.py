@@ -2,14 +2,38 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
-from compgen.errors import DataError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from compgen.errors import DataError, UserError
+from compgen.grammar.config import MOST_UNITS
 from compgen.grammar.parsing import ViterbiParser
 from compgen.grammar.rules import Grammar
 from compgen.grammar.sampling import Depth, Drawing, Sampler
 from compgen.grammar.targets import TargetGrammar
 from compgen.grammar.weights import Scores
+
+
+class _Settings(BaseModel):
+    """What `TrainedGrammar.settings` says: it may come from a stranger."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    temperature: list[float] = Field(min_length=2, max_length=2)
+    least: int
+    most: int
+    longest: int
+    bias: float
+    biased: int
+    unit_limit: int = Field(ge=0, le=MOST_UNITS)
+    copying: bool
+
+    @model_validator(mode="after")
+    def _one_temperature(self) -> Self:
+        if self.temperature[0] != self.temperature[1]:
+            raise ValueError("two temperatures, expected twice the same")
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +58,21 @@ class TrainedGrammar:
             DataError: they are no such things, or do not fit together.
         """
         grammar = Grammar.parse(rules.splitlines())
-        found = dict(settings)
         try:
+            found = _Settings.model_validate(settings)
             tables = Scores(**scores)
             tables.weights().check(grammar)
-            heat, units, copying = found.pop("temperature")[0], found.pop("unit_limit"), found.pop("copying")
-            depth = Depth(**{name: found.pop(name) for name in ("least", "most")})
-            drawing = Drawing(depth, temperature=heat, **found)
-        except (TypeError, KeyError, ValueError, IndexError) as error:
+            drawing = Drawing(
+                Depth(found.least, found.most), found.longest, found.temperature[0], found.bias, found.biased
+            )
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            place = ".".join(map(str, wrong["loc"]))
+            raise DataError(f"settings of a grammar: {place}: {wrong['msg']}, found {wrong['input']!r:.80}") from None
+        except (TypeError, ValueError, IndexError, UserError) as error:
             raise DataError(f"scores or settings that are not this grammar's: {error}") from error
         known = TargetGrammar.parse(targets.splitlines()) if targets else None
-        return cls(grammar, tables, known, drawing, units, copying)
+        return cls(grammar, tables, known, drawing, found.unit_limit, found.copying)
 
     @property
     def target_rules(self) -> str:

@@ -40,9 +40,10 @@ class Weights:
         """Raise ValueError if these are not a grammar's, or some are negative or not finite."""
         wanted = 1 + sum(rule.arity for rule in grammar.rules), len(grammar.rules)
         found = len(self.states), self.rules.shape[1]
-        right = all(np.isfinite(table).all() and (table >= 0).all() for table in (self.states, self.rules))
-        if found != wanted or self.states.shape[1] != len(self.rules) or not right:
-            raise ValueError(f"found weights of shape {found}, expected {wanted}, none negative, all finite")
+        if found != wanted or self.states.shape[1] != len(self.rules):
+            raise ValueError(f"found weights of shape {found}, expected {wanted}")
+        if not all(np.isfinite(table).all() and (table >= 0).all() for table in (self.states, self.rules)):
+            raise ValueError("found weights that are negative or not finite")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,8 @@ class Scores:
     def log_probs(self) -> Floats:
         """log p(rule | slot), (slots, rules)."""
         weights = self.weights()
-        found: Floats = np.log(weights.states @ weights.rules)
+        with np.errstate(divide="ignore"):
+            found: Floats = np.log(weights.states @ weights.rules)
         return found
 
 

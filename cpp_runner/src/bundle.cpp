@@ -102,8 +102,9 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
     if (manifest.at("version") != 1) throw UserError("bundle version is not 1, which this program reads");
     predicts = manifest.at("kind") == "predictor";
     if (!predicts && manifest.at("kind") != "generator") throw UserError("neither a generator's bundle nor a predictor's");
-    if (manifest.value("architecture", "recurrent") != "recurrent") {
-      throw UserError("a Transformer, which this program does not run: compgen evaluate does");
+    const std::string architecture = manifest.value("architecture", "recurrent");
+    if (architecture != "recurrent") {
+      throw UserError("a " + architecture + ", which this program does not run: compgen does");
     }
     for (const auto& [name, entry] : manifest.at("files").items()) files[name] = checked(folder, name, entry);
     dtype = manifest.at("shape").at("dtype").get<std::string>();

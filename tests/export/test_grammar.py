@@ -75,7 +75,7 @@ def test_temperature(trained, bundle):
     generator = Generator.load(bundle)
     hot = pairs(generator, 100, temperature=(50.0, 50.0))
     assert hot == trained.sampler(50.0).sample(100).pairs() != pairs(generator, 100)
-    with pytest.raises(UserError, match="temperature 0: expected a number above 0"):
+    with pytest.raises(UserError, match="a temperature above 0"):
         next(generator.draw(temperature=(0, 0)))
 
 
@@ -111,9 +111,9 @@ def test_the_manifest_says_what_it_is(bundle):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beam": 3}, "leave out beam"),
+        ({"beam": 3}, "leave out beam and workers"),
         ({"workers": 2}, "leave out beam and workers"),
-        ({"temperature": (1.0, 0.5)}, "by one temperature"),
+        ({"temperature": (1.0, 0.5)}, "has one temperature, found 1 and 0.5"),
         ({"engine": "ray"}, "needs a bundle that ONNX Runtime runs"),
     ],
 )
@@ -158,6 +158,36 @@ def test_altered_rules_are_refused(bundle, tmp_path):
         Generator.load(copied)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("longest", "x"),
+        ("longest", 1.5),
+        ("longest", 0),
+        ("most", 10**9),
+        ("most", 2.5),
+        ("bias", "x"),
+        ("unit_limit", -1),
+        ("copying", "no"),
+        ("temperature", [1.0, 2.0]),
+        ("biased", None),
+    ],
+)
+def test_altered_settings_are_refused(bundle, tmp_path, name, value):
+    copied = tmp_path / "bundle"
+    subprocess.run(["cp", "-r", str(bundle), str(copied)], check=True)
+    manifest = json.loads((copied / "manifest.json").read_text())
+    manifest["sampling"][name] = value
+    (copied / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match="bundle"):
+        Generator.load(copied)
+
+
+def test_a_batch_without_bound(bundle):
+    generator = Generator.load(bundle)
+    assert pairs(generator, 3, batch=10**12) == pairs(generator, 3)
+
+
 def run(*words):
     return subprocess.run([sys.executable, "-m", "compgen", *words], capture_output=True, text=True, check=False)
 
@@ -190,5 +220,10 @@ def test_commands(tmp_path):
     assert "1 answered" in both.stderr and json.loads(both.stdout)["exact_match"] == 1, both.stderr
     refused = run(*asked, "--otherwise", str(tmp_path / "fly.pt"))
     assert refused.returncode == 2 and "add --direct" in refused.stderr
+    (tmp_path / "one.tsv").write_text("a\tA\n")
+    only = run("train", "csl", str(tmp_path / "one.tsv"), "--uniform", "-o", str(tmp_path / "one.pt"))
+    assert only.returncode == 0 and "it parses, but cannot be sampled: no derivation" in only.stderr
+    refused = run("train", "csl", str(data), "--uniform", "--set", "training.steps=3", "-o", str(model))
+    assert refused.returncode == 2 and "leave out --set training" in refused.stderr
     refused = run("train", "csl", str(data), "-o", str(tmp_path / "csl"))
     assert refused.returncode == 2 and "ends in .pt" in refused.stderr

@@ -9,7 +9,7 @@ from compgen.data.scan import interpret
 from compgen.errors import ConfigError, DataError, ExhaustedError, UserError
 from compgen.grammar.induction import induce
 from compgen.grammar.rules import Alphabet, Grammar
-from compgen.grammar.sampling import Depth, Sampler
+from compgen.grammar.sampling import Depth, Drawing, Sampler
 from compgen.grammar.seeds import exact_matches
 from compgen.grammar.targets import TargetGrammar
 from compgen.grammar.weights import Scores, Weights, slots
@@ -55,7 +55,7 @@ def test_depth():
     assert lengths == {7: 50}
 
 
-@pytest.mark.parametrize(("least", "most"), [(-1, 3), (3, 2)])
+@pytest.mark.parametrize(("least", "most"), [(-1, 3), (3, 2), (0, 10**9)])
 def test_impossible_depths(least, most):
     with pytest.raises(ConfigError, match="depth"):
         Depth(least, most)
@@ -190,7 +190,7 @@ def test_no_rules_and_wrong_weights():
     with pytest.raises(DataError, match="without rules"):
         Sampler(Grammar(Alphabet([]), ()), Depth())
     for table in (np.ones((2, 3)), np.full((3, 3), -1.0), np.full((3, 3), np.nan)):
-        with pytest.raises(ValueError, match=r"expected \(3, 3\)"):
+        with pytest.raises(ValueError, match=r"expected \(3, 3\)|negative or not finite"):
             Sampler(TINY, Depth(), dense(table))
 
 
@@ -214,3 +214,39 @@ def test_scores():
     assert (longer.states @ longer.rules)[:, 0].min() > 0.999
     with pytest.raises(UserError, match="temperature 0: expected a number above 0"):
         scores.weights(0)
+
+
+@pytest.mark.parametrize("changes", [{"longest": 0}, {"temperature": 0.0}, {"temperature": np.inf}, {"bias": np.nan}])
+def test_impossible_drawings(changes):
+    with pytest.raises(ConfigError, match="drawing: found"):
+        Drawing(**changes)
+
+
+def test_what_doubles_at_each_level_is_too_long_and_not_past_counting():
+    """A target of 2^70 tokens is as many as none in 64 bits."""
+    grammar = Grammar.parse(["NT_1 x ### NT_1 NT_1", "a ### A"])
+    with pytest.raises(ExhaustedError, match="of at most 1,000 tokens a side"):
+        Sampler(grammar, Depth(70, 70)).sample(1)
+    assert sources(Sampler(grammar, Depth(3, 3)).sample(1)) == {"a x x x": 1}
+
+
+def test_hardly_any_weight_is_none_or_some_but_never_an_error():
+    grammar = Grammar.parse(["NT_1 NT_2 ### NT_2 NT_1", "a ### A", "x NT_1 ### NT_1 X NT_1"])
+    for tiny in (5e-324, 1e-300):
+        table = np.ones((4, 3))
+        table[:, 1] = tiny
+        try:
+            found = sources(Sampler(grammar, Depth(1, 1), dense(table)).sample(20))
+        except ExhaustedError:
+            continue
+        assert found.keys() <= {"a a", "x a"}
+
+
+def test_samples_before_one_that_cannot_be_had_are_given():
+    """One attempt in two hundred comes to an end, so that of a few hundred samples some have none in a thousand."""
+    sampler = Sampler(TINY, Depth(0, 1), dense([[1, 0.0046, 0], [0, 0, 0], [0, 1, 0]]))
+    given = []
+    with pytest.raises(ExhaustedError) as caught:
+        given.extend(len(block.log_probs) for block in sampler.blocks(0, 0, 800, 400))
+    assert f"sample {sum(given)}: in" in str(caught.value) and given
+    assert len(sampler.sample(sum(given))) == sum(given)
