@@ -126,7 +126,7 @@ def test_pools_that_would_be_read_out_of_bounds(copied, change, match):
 def test_signed_nonsense_is_refused_too(copied):
     (copied / "pool.safetensors").write_bytes(b"\xff" * 64)
     sign(copied, "pool.safetensors")
-    refuse(copied, "pool.safetensors: not a prototype pool")
+    refuse(copied, "pool.safetensors: not a file of arrays")
     (copied / "vocabulary.json").write_text('{"a": 1}')
     sign(copied, "vocabulary.json")
     refuse(copied, "vocabulary.json: expected a list of strings")

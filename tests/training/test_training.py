@@ -11,6 +11,7 @@ import torch
 import compgen
 from compgen.data.examples import Dataset
 from compgen.errors import CheckpointError, ConfigError, DataError, Interrupted, UserError
+from compgen.grammar.config import CslConfig
 from compgen.recombine import generator
 from compgen.recombine.generator import RecombineConfig, train_generator
 from compgen.training import loop
@@ -227,7 +228,7 @@ def test_too_little_data_is_refused(tmp_path):
 def test_every_shipped_configuration_loads():
     assert {"recombine_scan", "seq2seq_scan", "rnnlm_scan"} <= set(shipped())
     for name in shipped():
-        kinds = {"seq2seq": Seq2SeqConfig, "transformer": TransformerConfig, "t5": PretrainedConfig}
+        kinds = {"seq2seq": Seq2SeqConfig, "transformer": TransformerConfig, "t5": PretrainedConfig, "csl": CslConfig}
         load_config(kinds.get(name.split("_")[0], RecombineConfig), name)
 
 
