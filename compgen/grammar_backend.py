@@ -19,7 +19,7 @@ class GrammarBackend:
     """Draws pairs from a grammar, in the ids of a vocabulary that has all its tokens."""
 
     def __init__(self, trained: "TrainedGrammar", vocabulary: Vocabulary) -> None:
-        self.trained, self._vocabulary = trained, vocabulary
+        self.trained = trained
         self._ids = np.array(vocabulary.encode(trained.grammar.alphabet.tokens), dtype=np.int64)
 
     def draws(self, seed: int, start: int, stop: int, temperature: float, rows: int) -> Iterator[Draw]:
