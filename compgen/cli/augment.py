@@ -246,7 +246,7 @@ def trained_grammar(
     with Progress("induce", config.induction.partitions * config.induction.steps) as progress:
         grammar = augmenter.induce(dataset, lambda step: progress.update(next(steps), f"{step.rules:,} rules"))
     console().print(f"{len(grammar.rules):,} rules; {time.monotonic() - began:.1f} s", highlight=False)
-    rounds = 0 if config.training is None else config.training.steps
+    rounds = 0 if config.training is None else config.training.starts * config.training.steps
     with Progress("learn", rounds) as progress:
         trained = augmenter.learn(dataset, seed, lambda step, loss: progress.update(step, f"loss {loss:.4f}"))
     if unlabelled is None:

@@ -22,6 +22,7 @@ class Training:
         states: S, latent states; one does not tell one slot from another.
         rate: of learning.
         steps: updates.
+        starts: how often training begins anew from random tables; the most probable result is kept.
         unit_limit: unit rules on top of each other.
     """
 
@@ -30,13 +31,16 @@ class Training:
     states: int = 64
     rate: float = 0.05
     steps: int = 2000
+    starts: int = 1
     unit_limit: int = UNITS
 
     def __post_init__(self) -> None:
         """Raise ConfigError where a number is out of range."""
-        if self.states < 1 or self.steps < 0 or not 0 <= self.unit_limit <= MOST_UNITS or not 0 < self.rate < math.inf:
+        counts = self.states >= 1 and self.starts >= 1 and self.steps >= 0 and 0 <= self.unit_limit <= MOST_UNITS
+        if not (counts and 0 < self.rate < math.inf):
             raise ConfigError(
-                f"training of a grammar: found {self}, expected states >= 1, unit_limit <= {MOST_UNITS}, none below 0"
+                f"training of a grammar: found {self}, expected states and starts >= 1, unit_limit <= {MOST_UNITS}, "
+                "none below 0"
             )
 
 

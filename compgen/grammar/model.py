@@ -8,6 +8,7 @@ update sees all examples, as their derivations are shared (`forests`), and so no
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -29,10 +30,11 @@ def learn(
 ) -> tuple[Scores, list[float]]:
     """Learn scores of rules from examples, rules without nonterminals in the grammar's alphabet.
 
-    `watch` hears of each step and its loss.
+    `watch` hears of each step, all starts counted together, and its loss.
 
     Returns:
-        the scores; and the loss of each step, in nats an example.
+        the scores of the start that ends with the lowest loss, the first of them; and the losses of its steps, in nats
+        an example.
 
     Raises:
         DataError: the grammar derives none of the examples. Those that it does not derive are left out.
@@ -41,20 +43,35 @@ def learn(
     inside = Inside(grammar, found)
     if not len(inside.root):
         raise DataError(f"the grammar derives none of {len(examples):,} examples, expected some to learn from")
+
+    def heard(before: int, step: int, loss: float) -> None:
+        watch(before + step, loss)
+
     generator = torch.Generator().manual_seed(seed)
     shapes = ((1 + sum(rule.arity for rule in grammar.rules), training.states), (training.states, len(grammar.rules)))
-    tables = [(0.05 * torch.randn(shape, generator=generator)).requires_grad_() for shape in shapes]
+    starts = []
+    for number in range(training.starts):
+        tables = [(0.05 * torch.randn(shape, generator=generator)).requires_grad_() for shape in shapes]
+        starts.append((tables, _descend(inside, tables, training, partial(heard, number * training.steps))))
+    tables, losses = min(starts, key=lambda start: start[1][-1:])
+    slots, rules = (table.detach().double().numpy() for table in tables)
+    return Scores(slots, rules), losses
+
+
+def _descend(
+    inside: "Inside", tables: list[Tensor], training: Training, watch: Callable[[int, float], None]
+) -> list[float]:
+    """Make the examples more probable, by changing the tables; the loss of each step."""
     optimiser = torch.optim.Adam(tables, lr=training.rate)
     losses = []
-    for _ in range(training.steps):
+    for step in range(1, training.steps + 1):
         loss = -inside.log_likelihood(rule_log_probs(*tables))
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         losses.append(float(loss.detach()))
-        watch(len(losses), losses[-1])
-    slots, rules = (table.detach().double().numpy() for table in tables)
-    return Scores(slots, rules), losses
+        watch(step, losses[-1])
+    return losses
 
 
 def rule_log_probs(slots: Tensor, rules: Tensor) -> Tensor:

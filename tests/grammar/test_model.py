@@ -129,6 +129,22 @@ def test_learning_makes_examples_probable_and_probabilities_sum_to_one():
     assert np.exp(log_probs[0, wrong]) < 0.05
 
 
+def test_of_several_starts_the_best_is_kept():
+    grammar = Grammar.parse(AMBIGUOUS.splitlines())
+    encode = grammar.alphabet.encode
+    pairs = [("walk", "W"), ("run and walk", "R W"), ("run twice", "R R"), ("walk and run", "W R")]
+    examples = [Rule(encode(source.split()), encode(target.split())) for source, target in pairs]
+    heard: list[tuple[int, float]] = []
+    _, losses = learn(grammar, examples, Training(2, 0.05, 20, starts=5), 3, lambda *step: heard.append(step))
+    assert [step for step, _ in heard] == [*range(1, 101)]
+    runs = [[loss for _, loss in heard[first : first + 20]] for first in range(0, 100, 20)]
+    ends = [run[-1] for run in runs]
+    assert len(set(ends)) == 5 and losses == runs[ends.index(min(ends))]
+    assert ends.index(min(ends)) > 0, "else the first start would do"
+    _, alone = learn(grammar, examples, Training(2, 0.05, 20), 3)
+    assert alone == runs[0]
+
+
 def test_what_cannot_be_learned_or_parsed():
     grammar = Grammar.parse(AMBIGUOUS.splitlines())
     with pytest.raises(DataError, match="derives none of 1 examples"):
