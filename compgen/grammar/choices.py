@@ -53,8 +53,8 @@ class Choice:
     """A choice among ways: first of a latent state, given slot and name, then of a way, given state and name.
 
     Attributes:
-        states: (slots, S), the weights of states.
-        mass: (names, S), what all ways with a name weigh in a state.
+        states: (slots, S), the logarithms of the weights of states.
+        mass: (names, S), the logarithm of what all ways with a name weigh in a state.
         edges: for each name and state its ways' cumulative shares, from k to k + 1 in the k-th, so that one search
             finds a way by k and a random number.
         starts: (names, S), where each begins.
@@ -74,24 +74,32 @@ class Choice:
             raise ConfigError(
                 f"found {states:,} latent states and {names:,} names of targets, expected a product below 2^20"
             )
-        mass, edges = np.zeros((names, states)), []
-        for name, (start, count) in enumerate(zip(ways.starts, ways.counts, strict=True)):
-            mine = slice(start, start + count)
-            shares = weights.rules[:, ways.rule[mine]] * (ways.share[mine] * allowed[mine])
-            cumulative = np.cumsum(shares, axis=1)
-            mass[name] = cumulative[:, -1] if count else 0
-            ends = np.where(mass[name] > 0, mass[name], 1)
-            edges.append((cumulative / ends[:, None] + name * states + np.arange(states)[:, None]).ravel())
+        mass, edges = np.full((names, states), -np.inf), [np.empty(0)]
+        for name in np.flatnonzero(ways.counts):
+            mine = slice(ways.starts[name], ways.starts[name] + ways.counts[name])
+            usable = np.log(ways.share[mine], out=np.full(ways.counts[name], -np.inf), where=allowed[mine])
+            most, cumulative = _cumulative(weights.rules[:, ways.rule[mine]] + usable)
+            total = cumulative[:, -1]
+            mass[name] = most + np.log(total, out=np.zeros(states), where=total > 0)
+            shares = cumulative / np.where(total > 0, total, 1)[:, None]
+            edges.append((shares + name * states + np.arange(states)[:, None]).ravel())
         starts = states * ways.starts[:, None] + np.arange(states) * ways.counts[:, None]
         return cls(weights.states, mass, np.concatenate(edges), starts, ways)
 
     def draw(self, slot: Ints, name: Ints, uniforms: Floats) -> Ints:
         """A way for each slot and name, by two random numbers each (n, 2); -1 where none is allowed."""
-        cumulative = np.cumsum(self.states[slot] * self.mass[name], axis=1)
-        total = cumulative[:, -1]
-        state = (cumulative <= (uniforms[:, 0] * total)[:, None]).sum(axis=1)
-        none = total < np.finfo(np.float64).tiny  # or so little that its share cannot be told
+        names = len(self.mass)
+        different, which = np.unique(slot * names + name, return_inverse=True)  # far fewer than there are nodes
+        most, cumulative = _cumulative(self.states[different // names] + self.mass[different % names])
+        state = (cumulative[which] <= (uniforms[:, 0] * cumulative[which, -1])[:, None]).sum(axis=1)
+        none = most[which] == -np.inf
         state[none] = 0
         place = np.searchsorted(self.edges, name * self.mass.shape[1] + state + uniforms[:, 1], side="right")
         way: Ints = np.where(none, -1, self.ways.starts[name] + place - self.starts[name, state])
         return way
+
+
+def _cumulative(scores: Floats) -> tuple[Floats, Floats]:
+    """The highest logarithm of each row, and what its weights sum up to from the left, where that one weighs 1."""
+    most = scores.max(axis=1)
+    return most, np.cumsum(np.exp(scores - np.where(most > -np.inf, most, 0)[:, None]), axis=1)

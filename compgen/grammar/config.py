@@ -22,8 +22,8 @@ class Training:
         states: S, latent states; one does not tell one slot from another.
         rate: of learning.
         steps: updates.
-        starts: how often training begins anew from random tables; the most probable result is kept.
         unit_limit: unit rules on top of each other.
+        starts: how often training begins anew from random tables; the most probable result is kept.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -31,8 +31,8 @@ class Training:
     states: int = 64
     rate: float = 0.05
     steps: int = 2000
-    starts: int = 1
     unit_limit: int = UNITS
+    starts: int = 1
 
     def __post_init__(self) -> None:
         """Raise ConfigError where a number is out of range."""

@@ -33,6 +33,7 @@ from compgen.runtime.random import nodes
 LONGEST = 1000  # tokens on a side
 BLOCK = 4096  # samples that are drawn together
 _ATTEMPTS = 1000  # at one sample
+_PATIENCE = 20  # attempts after which one sample makes all of its others, as they may all be in vain
 _DEEPEST = 1000  # what `Depth.most` may be
 _BEYOND = 5  # levels that a derivation may go deeper where it cannot end
 
@@ -127,7 +128,7 @@ class Sampler:
         Raises:
             DataError: the grammar has no rules.
             ExhaustedError: no derivation ends in time.
-            ValueError: the weights are not this grammar's, or some are negative or not finite.
+            ValueError: the weights are not this grammar's, or some are no weights.
         """
         if not grammar.rules:
             raise DataError("found a grammar without rules, expected some to draw from")
@@ -176,7 +177,9 @@ class Sampler:
         lengths: tuple[list[Ints], list[Ints]] = ([], [])
         scores: list[Floats] = []
         for attempt in range(_ATTEMPTS):
-            levels, score, alive = self._derive(seed, pending, attempt)
+            if attempt == _PATIENCE:
+                self._require_success(seed, int(pending[0]))
+            levels, score, alive = self._derive(seed, pending, np.full(len(pending), attempt))
             roots = np.flatnonzero(alive)
             for side, found, length in zip((self._source, self._target), numbers, lengths, strict=True):
                 tokens, counts = side.write(levels, roots)
@@ -188,17 +191,26 @@ class Sampler:
             if not len(pending):
                 break
         else:
-            raise _ExhaustedAtError(
-                int(pending[0]),
-                f"sample {pending[0]}: in {_ATTEMPTS:,} attempts found no derivation at least {self.depth.least} and "
-                f"about {self.depth.most} deep, of at most {self.longest:,} tokens a side; expected rules that fit "
-                "where one must go on, and where it must end",
-            )
+            raise self._exhausted(int(pending[0]))
         place = np.argsort(np.concatenate(order))
         both = [_reordered(np.concatenate(n), np.concatenate(k), place) for n, k in zip(numbers, lengths, strict=True)]
         return Block(start, (both[0][0], both[1][0]), (both[0][1], both[1][1]), np.concatenate(scores)[place])
 
-    def _derive(self, seed: int, samples: Ints, attempt: int) -> tuple[list[Level], Floats, NDArray[np.bool_]]:
+    def _require_success(self, seed: int, sample: int) -> None:
+        """Raise ExhaustedError if no attempt at a sample comes to an end."""
+        attempts = np.arange(_ATTEMPTS)
+        if not self._derive(seed, np.full(_ATTEMPTS, sample), attempts)[2].any():
+            raise self._exhausted(sample)
+
+    def _exhausted(self, sample: int) -> "_ExhaustedAtError":
+        return _ExhaustedAtError(
+            sample,
+            f"sample {sample}: in {_ATTEMPTS:,} attempts found no derivation at least {self.depth.least} and about "
+            f"{self.depth.most} deep, of at most {self.longest:,} tokens a side; expected rules that fit where one "
+            "must go on, and where it must end",
+        )
+
+    def _derive(self, seed: int, samples: Ints, attempts: Ints) -> tuple[list[Level], Floats, NDArray[np.bool_]]:
         """Derivations of some samples, their log-probabilities, and which of them came to an end."""
         count = len(samples)
         alive, scores, used = np.ones(count, dtype=bool), np.zeros(count), np.zeros(count, dtype=np.int64)
@@ -212,10 +224,10 @@ class Sampler:
             mine = np.bincount(sample, minlength=count)
             order = used[sample] + np.arange(len(sample)) - (np.cumsum(mine) - mine)[sample]
             used += mine
-            way = self._choose(depth, slot, name, nodes(seed, samples[sample], order, attempt))
+            way = self._choose(depth, slot, name, nodes(seed, samples[sample], order, attempts[sample]))
             alive[sample[way < 0]] = False
             rule = self._ways.rule[way]
-            scores += np.bincount(sample, self._log_prob(slot, rule), minlength=count)
+            scores += np.bincount(sample, self._weights.of(slot, rule), minlength=count)
             left = np.zeros((2, count), dtype=np.int64)  # nonterminals, of which each becomes a token at least
             for place, (side, often) in enumerate(((self._source, np.ones_like(times)), (self._target, times))):
                 sizes[place] += _counted(sample, side.terminals[rule] * often, count)
@@ -244,11 +256,6 @@ class Sampler:
         stuck = np.flatnonzero(way < 0)
         way[stuck] = self._any.draw(slot[stuck], name[stuck], uniforms[stuck])
         return way
-
-    def _log_prob(self, slot: Ints, rule: Ints) -> Floats:
-        with np.errstate(divide="ignore"):
-            found: Floats = np.log((self._weights.states[slot] * self._weights.rules[:, rule].T).sum(axis=1))
-        return found
 
     def _require_end(self) -> None:
         """Raise ExhaustedError if no derivation ends within the depth, whatever rules weigh."""

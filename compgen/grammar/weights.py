@@ -12,6 +12,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data.ragged import Ints
 from compgen.errors import UserError
 from compgen.grammar.rules import Grammar
 
@@ -25,7 +26,10 @@ def slots(grammar: Grammar) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The weight of a rule in a slot, `states` (slots, S) times `rules` (S, rules): probabilities, or in proportion."""
+    """What a rule weighs in a slot, `states` (slots, S) times `rules` (S, rules): probabilities, or in proportion.
+
+    Both tables hold logarithms, so that what weighs next to nothing can be told from nothing.
+    """
 
     states: Floats
     rules: Floats
@@ -34,16 +38,23 @@ class Weights:
     def uniform(cls, grammar: Grammar) -> "Weights":
         """All rules alike everywhere."""
         count = 1 + sum(rule.arity for rule in grammar.rules)
-        return cls(np.ones((count, 1)), np.ones((1, len(grammar.rules))))
+        return cls(np.zeros((count, 1)), np.zeros((1, len(grammar.rules))))
 
     def check(self, grammar: Grammar) -> None:
-        """Raise ValueError if these are not a grammar's, or some are negative or not finite."""
+        """Raise ValueError if these are not a grammar's, or some are no weights."""
         wanted = 1 + sum(rule.arity for rule in grammar.rules), len(grammar.rules)
         found = len(self.states), self.rules.shape[1]
         if found != wanted or self.states.shape[1] != len(self.rules):
             raise ValueError(f"found weights of shape {found}, expected {wanted}")
-        if not all(np.isfinite(table).all() and (table >= 0).all() for table in (self.states, self.rules)):
-            raise ValueError("found weights that are negative or not finite")
+        if not all((table < np.inf).all() for table in (self.states, self.rules)):
+            raise ValueError("found logarithms of weights that are no numbers, or infinite")
+
+    def of(self, slot: Ints, rule: Ints) -> Floats:
+        """The logarithm of what each rule weighs in each slot, (n)."""
+        number = self.rules.shape[1]
+        different, which = np.unique(slot * number + rule, return_inverse=True)
+        found: Floats = logsumexp(self.states[different // number] + self.rules[:, different % number].T)[which]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +68,7 @@ class Scores:
     def uniform(cls, grammar: Grammar) -> "Scores":
         """All rules alike everywhere, with one state."""
         even = Weights.uniform(grammar)
-        return cls(0 * even.states, 0 * even.rules)
+        return cls(even.states, even.rules)
 
     def weights(
         self, temperature: float = 1.0, bias: float = 0.0, biased: int = 1, arities: Sequence[int] = ()
@@ -76,17 +87,23 @@ class Scores:
         rules = self.rules / temperature
         if bias:
             rules = rules + bias * (np.asarray(arities) >= biased)
-        return Weights(_softmax(self.slots / temperature), _softmax(rules))
+        return Weights(_log_softmax(self.slots / temperature), _log_softmax(rules))
 
     def log_probs(self) -> Floats:
         """log p(rule | slot), (slots, rules)."""
         weights = self.weights()
         with np.errstate(divide="ignore"):
-            found: Floats = np.log(weights.states @ weights.rules)
+            found: Floats = np.log(np.exp(weights.states) @ np.exp(weights.rules))
         return found
 
 
-def _softmax(scores: Floats) -> Floats:
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    found: Floats = powers / powers.sum(axis=1, keepdims=True)
+def logsumexp(scores: Floats) -> Floats:
+    """log of the sum of exp(scores) in each row, (n, m) to (n); all of a row may be -inf, which is then its sum."""
+    most = scores.max(axis=1)
+    with np.errstate(divide="ignore"):
+        found: Floats = most + np.log(np.exp(scores - np.where(most > -np.inf, most, 0)[:, None]).sum(axis=1))
     return found
+
+
+def _log_softmax(scores: Floats) -> Floats:
+    return scores - logsumexp(scores)[:, None]

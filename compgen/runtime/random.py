@@ -69,7 +69,9 @@ def latents(seed: int, samples: NDArray[np.int64], size: int, norm: float) -> ND
     return vectors
 
 
-def nodes(seed: int, samples: NDArray[np.int64], places: NDArray[np.int64], attempt: int) -> NDArray[np.float64]:
+def nodes(
+    seed: int, samples: NDArray[np.int64], places: NDArray[np.int64], attempts: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Two numbers in [0, 1), (n, 2), for each node of a derivation, by its place there, and for each attempt at it.
 
     They have 32 bits each, so that with a whole number below 2^20 before them they are still exact. The counter is
@@ -78,5 +80,5 @@ def nodes(seed: int, samples: NDArray[np.int64], places: NDArray[np.int64], atte
     counter = np.empty((len(samples), 4), dtype=np.uint64)
     address = samples.astype(np.uint64)
     counter[:, 0], counter[:, 1] = address & _LOW, address >> _HALF
-    counter[:, 2], counter[:, 3] = places, NODES + 256 * attempt
+    counter[:, 2], counter[:, 3] = places, NODES + 256 * attempts
     return philox(seed, counter)[:, :2].astype(np.float64) * 2.0**-32

@@ -44,8 +44,8 @@ def _set(**values: object) -> tuple[str, ...]:
 KINDS = {
     "scan": Kind(
         ("--config", "csl_scan_companions"),
-        ("--draws", "400000", "--filter", "unique"),
-        _set(optimisation__steps=10000, network__embedding_dropout=0.0, network__output_dropout=0.0),
+        ("--draws", "1000000", "--filter", "unique"),
+        _set(optimisation__steps=16000, network__embedding_dropout=0.0, network__output_dropout=0.0),
         "0.8",
     ),
     "geoquery": Kind(

@@ -149,7 +149,7 @@ def test_what_cannot_be_learned_or_parsed():
     grammar = Grammar.parse(AMBIGUOUS.splitlines())
     with pytest.raises(DataError, match="derives none of 1 examples"):
         learn(grammar, [Rule(grammar.alphabet.encode(["walk"]), "x")], Training(steps=1))
-    with pytest.raises(ConfigError, match="states >= 1"):
+    with pytest.raises(ConfigError, match="states and starts >= 1"):
         Training(states=0)
     parser = ViterbiParser(grammar, random_log_probs(grammar))
     assert parser.parse(["fly"]) is None and parser.parse([]) is None

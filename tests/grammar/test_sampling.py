@@ -20,7 +20,13 @@ TINY = Grammar.parse(["NT_1 and NT_2 ### NT_2 NT_1 NT_2", "a ### A", "b ### B"])
 
 def dense(table):
     """The weight of each rule in each slot, one state a slot."""
-    return Weights(np.eye(len(table)), np.array(table, dtype=np.float64))
+    with np.errstate(divide="ignore"):
+        return Weights(np.log(np.eye(len(table))), np.log(np.array(table, dtype=np.float64)))
+
+
+def shares(weights):
+    """What each rule weighs in each slot."""
+    return np.exp(weights.states) @ np.exp(weights.rules)
 
 
 def sources(dataset):
@@ -189,9 +195,18 @@ def test_attempts_are_repeated():
 def test_no_rules_and_wrong_weights():
     with pytest.raises(DataError, match="without rules"):
         Sampler(Grammar(Alphabet([]), ()), Depth())
-    for table in (np.ones((2, 3)), np.full((3, 3), -1.0), np.full((3, 3), np.nan)):
-        with pytest.raises(ValueError, match=r"expected \(3, 3\)|negative or not finite"):
-            Sampler(TINY, Depth(), dense(table))
+    for table in (np.zeros((2, 3)), np.full((3, 3), np.inf), np.full((3, 3), np.nan)):
+        with pytest.raises(ValueError, match=r"expected \(3, 3\)|no numbers, or infinite"):
+            Sampler(TINY, Depth(), Weights(np.zeros((len(table), len(table))), table))
+
+
+def test_what_weighs_next_to_nothing_is_drawn_where_nothing_else_fits():
+    """Both states prefer to go on, by more than a floating point number can say; at the end one of them is chosen."""
+    scores = Scores(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([[9.0, 1.0, 0.0], [9.0, 0.0, 1.0]]))
+    assert sources(Sampler(TINY, Depth(1, 1), scores.weights(1e-4)).sample(50)) == {"a and b": 50}
+    tied = Scores(np.zeros((3, 2)), scores.rules)
+    found = sources(Sampler(TINY, Depth(0, 0), tied.weights(1e-4)).sample(1000))
+    assert found["a"] == pytest.approx(500, abs=80) and found["b"] == 1000 - found["a"]
 
 
 def test_scores():
@@ -207,11 +222,11 @@ def test_scores():
         if length == 1:
             assert found in np.log(written_out[0, 1:])
     hot = scores.weights(1e6)
-    np.testing.assert_allclose(hot.states @ hot.rules, 1 / 3, atol=1e-5)
+    np.testing.assert_allclose(shares(hot), 1 / 3, atol=1e-5)
     cold = scores.weights(1e-2)
-    np.testing.assert_allclose((cold.states @ cold.rules)[0], [0, 1, 0], atol=1e-5)
+    np.testing.assert_allclose(shares(cold)[0], [0, 1, 0], atol=1e-5)
     longer = scores.weights(bias=20.0, biased=2, arities=[2, 0, 0])
-    assert (longer.states @ longer.rules)[:, 0].min() > 0.999
+    assert shares(longer)[:, 0].min() > 0.999
     with pytest.raises(UserError, match="temperature 0: expected a number above 0"):
         scores.weights(0)
 
