@@ -16,6 +16,8 @@ def ranges(starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
 
 def lists(tokens: pl.Series, numbers: Ints, lengths: Ints) -> pl.Series:
     """A series of lists: as many tokens each as `lengths` says, none empty, given by their numbers among `tokens`."""
-    rows = np.repeat(np.arange(len(lengths)), lengths)
+    rows = pl.Series(
+        np.repeat(np.arange(len(lengths)), lengths)
+    ).set_sorted()  # so they are grouped at a third the cost
     flat = pl.DataFrame({"row": rows, "tokens": tokens.gather(numbers)})
     return flat.group_by("row", maintain_order=True).agg("tokens")["tokens"]
