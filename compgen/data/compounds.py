@@ -214,7 +214,9 @@ def _tree(target: Sequence[str]) -> _Tree:
         elif token == _CLOSE:
             if len(open_) == 1:
                 raise ValueError("found ')', expected a '(' before it")
-            _close(tree, *open_.pop())
+            place, inside = open_.pop()
+            # An argument that is brackets alone has no head, but is one: `f ( ( a ) )` is not `f ( )`.
+            _close(tree, place, [] if previous == _OPEN else inside)
         elif token == _COMMA:
             arguments.append([])
         else:
@@ -228,7 +230,7 @@ def _tree(target: Sequence[str]) -> _Tree:
 
 def _close(tree: _Tree, place: int | None, arguments: list[list[str]]) -> None:
     """Add to a tree the function that ends here."""
-    heads = [] if arguments == [[]] else [" ".join(argument) for argument in arguments]
+    heads = [" ".join(argument) for argument in arguments]
     name = ""
     if place is not None:
         name = tree.names[place][0]

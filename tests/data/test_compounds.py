@@ -50,6 +50,12 @@ def test_trees_may_have_labels_no_names_no_arguments_and_no_brackets():
     assert Trees().atoms(Dataset.from_pairs([no_argument, bare])) == [Counter([("now", 0)]), Counter([("jump", 0)])]
 
 
+def test_an_argument_that_is_brackets_alone_is_one():
+    data = targets("f ( ( a ) )")
+    assert Trees().compounds(data) == [Counter([("f", 1, 0, ""), ("", 1, 0, "a")])]
+    assert Trees().atoms(data) == [Counter([("f", 1), ("a", 0)])]
+
+
 @pytest.mark.parametrize(
     ("target", "message"),
     [
