@@ -171,7 +171,7 @@ def _divergence(p: Bag, q: Bag, alpha: float) -> float:
     # In the order of the training part: sums of floats in the order of a set would change with the hash seed.
     shared = math.fsum(p[item] ** alpha * q[item] ** (1 - alpha) for item in p if item in q)
     whole: float = p.total() ** alpha * q.total() ** (1 - alpha)
-    return 1 - shared / whole
+    return max(1 - shared / whole, 0.0)  # of equal frequencies, rounding may leave a little less than 0
 
 
 def _ngrams(tokens: Sequence[str], longest: int) -> Iterator[tuple[str, ...]]:

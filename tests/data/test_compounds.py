@@ -1,3 +1,4 @@
+import itertools
 import math
 from collections import Counter
 
@@ -99,6 +100,13 @@ def test_divergence_is_one_less_the_chernoff_coefficient():
     found = measure(sources("a b a"), sources("b a c"), Ngrams(longest=2))
     assert (found.test_atoms, found.unseen_atoms, found.test_compounds, found.unseen_compounds) == (3, 1, 2, 1)
     assert math.isclose(found.compounds, 1 - 0.5**0.1 * 0.5**0.9)
+
+
+def test_divergence_of_equal_frequencies_is_never_below_zero():
+    for sizes in itertools.product(range(1, 5), repeat=3):
+        data = Dataset.from_pairs([(list("a" * sizes[0] + "b" * sizes[1] + "c" * sizes[2]), ["x"])])
+        found = measure(data, data, Ngrams())
+        assert f"{found.atoms:.4f} {found.compounds:.4f}" == "0.0000 0.0000"
 
 
 def test_divergence_of_nothing_is_refused():
