@@ -42,7 +42,14 @@ CompoundsOption = Annotated[
     ),
 ]
 NgramOption = Annotated[
-    int, typer.Option("--ngram", min=2, metavar="N", help="Compounds of sequences are 2 to N tokens long.")
+    int | None,
+    typer.Option(
+        "--ngram",
+        min=2,
+        metavar="N",
+        help="Compounds of sequences are 2 to N tokens long; by default 3.",
+        show_default=False,
+    ),
 ]
 PlainOption = Annotated[
     bool, typer.Option("--plain-atoms", help="Atoms of trees are names alone, without their number of arguments.")
@@ -105,7 +112,7 @@ def tmcd(
     ] = 2,
     wanted: WantedOption = 1.0,
     compounds: CompoundsOption = None,
-    ngram: NgramOption = 3,
+    ngram: NgramOption = None,
     plain_atoms: PlainOption = False,
     split: SplitOption = None,
     seed: SeedOption = 0,
@@ -142,7 +149,7 @@ def mcd(
     ] = 0.02,
     wanted: WantedOption = 1.0,
     compounds: CompoundsOption = None,
-    ngram: NgramOption = 3,
+    ngram: NgramOption = None,
     plain_atoms: PlainOption = False,
     split: SplitOption = None,
     seed: SeedOption = 0,
@@ -182,7 +189,7 @@ def divergence(
     ] = None,
     train_split: Annotated[str, typer.Option("--train-split", metavar="S", help="Their split.")] = "train",
     compounds: CompoundsOption = None,
-    ngram: NgramOption = 3,
+    ngram: NgramOption = None,
     plain_atoms: PlainOption = False,
     json: Annotated[bool, typer.Option("--json", help="Print a line of JSON in place of words.")] = False,
 ) -> None:
@@ -225,18 +232,22 @@ def _load(data: str, out: Path, split: str | None) -> "Dataset":
     return dataset if split is None else dataset.split(split)
 
 
-def _inventory(dataset: "Dataset", compounds: str | None, ngram: int, plain_atoms: bool) -> "Inventory":
+def _inventory(dataset: "Dataset", compounds: str | None, ngram: int | None, plain_atoms: bool) -> "Inventory":
     from compgen.data.compounds import Ngrams, Trees, bracketed
     from compgen.errors import UserError
 
     kind = compounds or ("tree" if bracketed(dataset) else "source")
     if kind == "tree":
+        if ngram is not None:
+            raise UserError(
+                f"--ngram {ngram}: compounds are those of trees here, expected --compounds source or target"
+            )
         return Trees(arity=not plain_atoms)
-    if kind == "source":
-        return Ngrams("source", ngram)
-    if kind == "target":
-        return Ngrams("target", ngram)
-    raise UserError(f"--compounds {kind}: expected tree, source or target")
+    if kind not in SIDES:
+        raise UserError(f"--compounds {kind}: expected tree, source or target")
+    if plain_atoms:
+        raise UserError(f"--plain-atoms: compounds are n-grams of the {kind} here, expected --compounds tree")
+    return Ngrams("source" if kind == SIDES[0] else "target", 3 if ngram is None else ngram)
 
 
 def _write(

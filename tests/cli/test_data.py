@@ -323,6 +323,9 @@ def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_p
         (["split", "length", "one.tsv", "-o", "o.tsv", "--dev", "2"], "found 2 examples to test on"),
         (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "tree"], "example 1: found ')'"),
         (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "x"], "expected tree, source or target"),
+        (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--ngram", "3"], "--ngram 3: compounds are those of trees here"),
+        (["split", "mcd", "one.tsv", "-o", "o.tsv", "--compounds", "source", "--plain-atoms"], "n-grams of the source"),
+        (["divergence", "two.tsv", "--plain-atoms"], "--plain-atoms: compounds are n-grams of the source here"),
         (["split", "mcd", "one.tsv", "-o", "o.csv"], "found the suffix '.csv'"),
         (["split", "mcd", "empty.tsv", "-o", "o.tsv"], "no examples"),
         (["divergence", "one.tsv"], "the split 'train' would be compared with itself"),
@@ -333,6 +336,7 @@ def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_p
 def test_split_and_divergence_refuse_what_cannot_be(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one.tsv").write_text("a b\tf )\n" * 3)
+    (tmp_path / "two.tsv").write_text("a b\tx\ttrain\nb a\tx\ttest\n")
     (tmp_path / "empty.tsv").write_text("")
     result = run(*arguments)
     assert isinstance(result.exception, UserError)
