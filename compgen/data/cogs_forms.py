@@ -57,10 +57,13 @@ def variable_free(source: Sequence[str], target: Sequence[str]) -> list[str]:
     Of a sentence of one word, it is that word.
 
     Raises:
-        DataError: the target is no logical form, or not one of a tree: not just one node is below none.
+        DataError: the target is no logical form, or not one of a tree: not just one node is below none; or it is that
+            of a single word, and the sentence has more.
     """
     tokens = " ".join(target).replace(" _ ", "_").split()
     if len(tokens) == 1 or tokens[:1] == [_TOP]:
+        if len(source) != 1:
+            raise DataError(f"found {' '.join(tokens)!r:.80}, the form of a single word, for {len(source)} words")
         return list(source)
     return _written(_root(_terms(tokens)), ())
 

@@ -61,6 +61,9 @@ def test_a_single_word_is_its_variable_free_form_but_only_a_name_its_logical_for
     assert variable_free(["Mia"], ["Mia"]) == logical_form(["Mia"], ["Mia"]) == ["Mia"]
     with pytest.raises(DataError, match="the single word 'shark', expected a sentence or a name"):
         logical_form(["shark"], ["shark"])
+    for lf in ("sleep", "LAMBDA a . sleep ( a )"):
+        with pytest.raises(DataError, match="the form of a single word, for 4 words"):
+            variable_free(split("A cat slept ."), split(lf))
 
 
 @pytest.mark.parametrize(
