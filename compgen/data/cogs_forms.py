@@ -24,6 +24,7 @@ _CLAUSES = (("ccomp",), ("xcomp",))
 _SHARED = ("xcomp",)  # whose first argument is that of the verb above
 # Words of sentences that no node stands for, in any case.
 _LITTLE = frozenset(["the", "a", "was", "by", "to", "that", "in", "on", "beside", "."])
+_DEEPEST = 100  # nodes one below another; sentences of COGS have far fewer
 _MARKS = frozenset("(),=.*;")
 _TERM = "'label . label ( x_1 , x_2 )' or '* label ( x_1 )'"
 _NODE = "'name ( label = node , ... )', with or without arguments, and with * before a name that has 'the'"
@@ -199,11 +200,18 @@ def _written(node: _Node, above: tuple[_Node, ...]) -> list[str]:
     """The variable-free form of a node and all below it."""
     if node in above:
         raise DataError(f"found {node.word!r} below itself, expected a tree")
+    _check_depth(len(above))
     word = ["*", node.word] if node.definite else [node.word]
     if not node.edges:
         return word
     parts = [[*_dotted(label), "=", *_written(child, (*above, node))] for label, child in node.edges]
     return [*word, "(", *_joined(parts, ","), ")"]
+
+
+def _check_depth(above: int) -> None:
+    """Raise DataError below so many nodes that walks down the tree might not come back."""
+    if above >= _DEEPEST:
+        raise DataError(f"found more than {_DEEPEST} nodes one below another, expected no more")
 
 
 def _joined(parts: Iterable[Sequence[str]], mark: str) -> list[str]:
@@ -223,24 +231,25 @@ class _Reader:
             self._wrong("the end")
         return node
 
-    def _node(self) -> _Node:
+    def _node(self, above: int = 0) -> _Node:
+        _check_depth(above)
         definite = self._take("*")
         node = _Node(self._word(), definite)
         if self._take("("):
-            node.edges.append(self._edge())
+            node.edges.append(self._edge(above + 1))
             while self._take(","):
-                node.edges.append(self._edge())
+                node.edges.append(self._edge(above + 1))
             if not self._take(")"):
                 self._wrong("',' or ')'")
         return node
 
-    def _edge(self) -> tuple[Label, _Node]:
+    def _edge(self, above: int) -> tuple[Label, _Node]:
         label = [self._word()]
         while self._take("."):
             label.append(self._word())
         if not self._take("="):
             self._wrong("'='")
-        return tuple(label), self._node()
+        return tuple(label), self._node(above)
 
     def _word(self) -> str:
         if self._at == len(self._tokens) or self._tokens[self._at] in _MARKS:

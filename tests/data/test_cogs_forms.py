@@ -113,6 +113,14 @@ def test_what_is_not_in_the_variable_free_form_or_not_of_the_sentence_is_refused
         logical_form(split("A cat slept ."), free.split())
 
 
+def test_what_is_too_deep_is_refused():
+    lf = " AND ".join(f"say . ccomp ( x_{place} , x_{place + 1} )" for place in range(2000)) + " AND say ( x_2000 )"
+    with pytest.raises(DataError, match="more than 100 nodes one below another"):
+        variable_free(split("A cat slept ."), lf.split())
+    with pytest.raises(DataError, match="more than 100 nodes one below another"):
+        logical_form(split("A cat slept ."), ["say", "(", "ccomp", "="] * 2000 + ["say"] + [")"] * 2000)
+
+
 def test_a_verb_alone_has_no_logical_form():
     with pytest.raises(DataError, match="found 'sleep' without arguments"):
         logical_form(split("Slept ."), ["sleep"])
