@@ -320,6 +320,15 @@ def _root(terms: Iterable[_Term]) -> _Node:
     if len(roots) != 1:
         some = ", ".join(repr(node.word) for node in roots[:3]) or "none"
         raise DataError(f"found {len(roots)} nodes that are below no other ({some}), expected one: the main verb")
+    # What goes round in a circle apart from it is below something, and would be lost.
+    reached, waiting = {id(roots[0])}, [roots[0]]
+    while waiting:
+        new = [child for _, child in waiting.pop().edges if id(child) not in reached]
+        reached |= {id(child) for child in new}
+        waiting += new
+    lost = next((node for node in nodes.values() if id(node) not in reached), None)
+    if lost is not None:
+        raise DataError(f"found {lost.word!r} in a circle that is not below {roots[0].word!r}, expected a tree")
     return roots[0]
 
 

@@ -87,6 +87,10 @@ def test_a_single_word_is_its_variable_free_form_but_only_a_name_its_logical_for
             "go . agent ( x_0 , x_1 ) AND see . ccomp ( x_1 , x_2 ) AND hear . ccomp ( x_2 , x_1 )",
             "'see' below itself, expected a tree",
         ),
+        (
+            "go . agent ( x_0 , Mia ) AND see . ccomp ( x_1 , x_2 ) AND hear . ccomp ( x_2 , x_1 )",
+            "'see' in a circle that is not below 'go', expected a tree",
+        ),
     ],
 )
 def test_what_is_no_logical_form_is_refused(lf, message):
