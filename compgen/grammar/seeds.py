@@ -93,6 +93,8 @@ def _translations(pairs: Sequence[Rule]) -> list[Rule]:
     There is no empty source token, which the model has for what comes from none: every token of a target has its origin
     in some token of the source.
     """
+    if not pairs:
+        return []
     source, target, origin = _links(pairs)
     kinds, kind = np.unique(source << 32 | target, return_inverse=True)
     sources, own = np.unique(kinds >> 32, return_inverse=True)

@@ -52,6 +52,10 @@ def test_inflections_are_not_what_is_alike_but_not_aligned():
     assert inflections(Dataset.from_pairs(pairs)).rules == ()
 
 
+def test_without_examples_there_are_no_seed_rules():
+    assert all(found(Dataset.from_pairs([])).rules == () for found in (exact_matches, companions, inflections))
+
+
 def test_what_cannot_be_a_rule_is_refused():
     with pytest.raises(DataError, match="example 2: found an empty target"):
         inflections(Dataset.from_pairs([(["a"], ["b"]), (["a"], [])]))
