@@ -75,8 +75,10 @@ def _descend(
 
 
 def rule_log_probs(slots: Tensor, rules: Tensor) -> Tensor:
-    """Tables A (slots, S) and B (S, rules) to log p(rule | slot), (slots, rules)."""
-    return torch.log(torch.softmax(slots, dim=1) @ torch.softmax(rules, dim=1))
+    """Tables A (slots, S) and B (S, rules) to log p(rule | slot), (slots, rules); p is never below the least float."""
+    probable = torch.softmax(slots, dim=1) @ torch.softmax(rules, dim=1)
+    # Of a probability that has come to 0, the logarithm's gradient would be no number, though no example needs it.
+    return torch.log(probable.clamp_min(torch.finfo(probable.dtype).tiny))
 
 
 class Inside:

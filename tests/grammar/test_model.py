@@ -145,6 +145,14 @@ def test_of_several_starts_the_best_is_kept():
     assert alone == runs[0]
 
 
+def test_learning_outlasts_probabilities_that_come_to_nothing():
+    grammar = Grammar.parse(AMBIGUOUS.splitlines())
+    encode = grammar.alphabet.encode
+    examples = [Rule(encode(["walk"]), encode(["W"])), Rule(encode("run twice".split()), encode(["R", "R"]))]
+    scores, losses = learn(grammar, examples, Training(2, 50.0, 30))
+    assert np.isfinite([*losses, *scores.slots.ravel(), *scores.rules.ravel()]).all()
+
+
 def test_what_cannot_be_learned_or_parsed():
     grammar = Grammar.parse(AMBIGUOUS.splitlines())
     with pytest.raises(DataError, match="derives none of 1 examples"):
