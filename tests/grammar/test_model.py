@@ -148,7 +148,7 @@ def test_of_several_starts_the_best_is_kept():
 def test_learning_outlasts_probabilities_that_come_to_nothing():
     grammar = Grammar.parse(AMBIGUOUS.splitlines())
     encode = grammar.alphabet.encode
-    examples = [Rule(encode(["walk"]), encode(["W"])), Rule(encode("run twice".split()), encode(["R", "R"]))]
+    examples = [Rule(encode(["walk"]), encode(["W"])), Rule(encode(["run", "twice"]), encode(["R", "R"]))]
     scores, losses = learn(grammar, examples, Training(2, 50.0, 30))
     assert np.isfinite([*losses, *scores.slots.ravel(), *scores.rules.ravel()]).all()
 
