@@ -125,8 +125,10 @@ class Enumerator:
     ) -> None:
         """Fragments of up to `count` spans; environments of `window` tokens around each gap, or whole templates.
 
-        With `renumber`, a fragment comes with each numbering of gaps that the reference's search meets. `salt` chooses
-        the hash; no result depends on it, unless two things had the same one.
+        With `renumber`, a fragment comes with each numbering of gaps that the reference's search meets, and with a few
+        that it misses: when it replaces a span of several tokens on the left as well, it goes on so many places too far
+        to the right. What is composed is the same, as other numberings have those gaps. `salt` chooses the hash; no
+        result depends on it, unless two things had the same one.
 
         Raises:
             UserError: the spans are too many for that, or an example is too long.

@@ -32,12 +32,15 @@ def _cut(sequence, fragment, spans, config, start):
             used = {token for one in fragment for token in one}
             if span not in spans or used & set(span):
                 continue
-            template = replaced(sequence, span, len(fragment))
-            if config.mode == "published" and template.index(len(fragment)) < place:
+            gap = len(fragment)
+            template, before = replaced(sequence, span, gap), replaced(sequence[:place], span, gap)
+            if template[: len(before) + 1] != (*before, gap):
+                continue  # a part of it has been replaced already, with what stands to the left
+            if config.mode == "published" and gap in before:
                 continue  # not its first occurrence
             grown = (*fragment, span)
             yield grown, template
-            yield from _cut(template, grown, spans, config, place + 1)
+            yield from _cut(template, grown, spans, config, len(before) + 1)
 
 
 def replaced(sequence, span, gap):

@@ -2,7 +2,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compgen.data.examples import Dataset
@@ -76,6 +76,8 @@ configs = st.builds(
     configs,
     st.sampled_from(["both", "source", "pair"]),
 )
+# The second span is replaced in source and target, where the third still has to be found.
+@example([(("a", "a", "b"), ("a", "a", "c"))], Config(mode="reference", span=2, spans=3, longest=7), "both")
 def test_tables_and_examples_are_those_of_the_definitions(examples, config, novelty):
     expected = naive.rows(examples, config)
     made = naive.composed(examples, config, novelty)
