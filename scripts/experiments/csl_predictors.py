@@ -51,7 +51,7 @@ KINDS = {
     "geoquery": Kind(
         ("--config", "csl_geoquery"),
         ("--draws", "100000"),
-        _set(optimisation__steps=6000, network__embedding_dropout=0.5, network__output_dropout=0.5),
+        _set(optimisation__steps=3000, network__embedding_dropout=0.5, network__output_dropout=0.5),
         "0.5",
     ),
     "cogs": Kind(
