@@ -80,14 +80,17 @@ class Scores:
         longer.
 
         Raises:
-            UserError: a temperature that is not above 0.
+            UserError: a temperature that is not above 0, or so little that scores divided by it are no numbers.
         """
         if not 0 < temperature < float("inf"):
             raise UserError(f"temperature {temperature:g}: expected a number above 0 for a grammar's rules")
-        rules = self.rules / temperature
+        with np.errstate(over="ignore"):
+            states, rules = self.slots / temperature, self.rules / temperature
+        if not (np.isfinite(states).all() and np.isfinite(rules).all()):
+            raise UserError(f"temperature {temperature:g}: found scores that it makes infinite, expected a higher one")
         if bias:
             rules = rules + bias * (np.asarray(arities) >= biased)
-        return Weights(_log_softmax(self.slots / temperature), _log_softmax(rules))
+        return Weights(_log_softmax(states), _log_softmax(rules))
 
     def log_probs(self) -> Floats:
         """log p(rule | slot), (slots, rules)."""

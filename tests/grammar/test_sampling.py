@@ -229,6 +229,8 @@ def test_scores():
     assert shares(longer)[:, 0].min() > 0.999
     with pytest.raises(UserError, match="temperature 0: expected a number above 0"):
         scores.weights(0)
+    with pytest.raises(UserError, match="temperature 1e-310: found scores that it makes infinite"):
+        scores.weights(1e-310)
 
 
 @pytest.mark.parametrize("changes", [{"longest": 0}, {"temperature": 0.0}, {"temperature": np.inf}, {"bias": np.nan}])
