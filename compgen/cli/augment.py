@@ -127,8 +127,8 @@ def stemcorrupt(
             "--candidates",
             min=1,
             metavar="K",
-            help="Make K times as many and keep what character n-gram models of DATA find probable: stems the language "
-            "could have, in harmony with their affixes. Needs KenLM (compgen lm install).",
+            help="Make K times as many and keep those whose vowels go together as in DATA, for languages with vowel "
+            "harmony; 16 does.",
         ),
     ] = 1,
     split: LearnOption = "train",
@@ -142,12 +142,12 @@ def stemcorrupt(
     Example: compgen augment stemcorrupt sigmorphon/turkish --split train-low -n 10000 -o more.tsv
     """
     from compgen.data.formats import write_dataset
-    from compgen.morphology.phonotactics import PhonotacticStemCorrupt
+    from compgen.morphology.harmony import HarmonicStemCorrupt
     from compgen.morphology.stemcorrupt import StemCorrupt
 
     format = writable_format(out, format)
     corrupt = StemCorrupt(theta, shortest, stemless)
-    augmenter = corrupt if candidates == 1 else PhonotacticStemCorrupt(corrupt, candidates)
+    augmenter = corrupt if candidates == 1 else HarmonicStemCorrupt(corrupt, candidates)
     began = time.monotonic()
     samples = augmenter.fit(_load(data, split)).sample(count, seed)
     write_dataset(samples, out, format)

@@ -8,7 +8,7 @@ A cell is a language, a seed, a way of corrupting, a strategy and a number of wo
 is not run again; results are lines of OUT/results.jsonl, and tables are printed after every seed and number of words.
 
     python scripts/experiments/inflection.py --languages georgian spanish --sizes 2048
-    python scripts/experiments/inflection.py --strategies random umt+loss --kinds plain phonotactic
+    python scripts/experiments/inflection.py --strategies random umt+loss --kinds plain harmonic
 
 Tables: accuracy by strategy, mean over seeds, with the 95% interval of a bootstrap over test words; and what umt+loss
 gains over random beside the paper's figures, where it names them.
@@ -36,7 +36,7 @@ from compgen.morphology.selection import STRATEGIES, by_loss, tags
 
 LANGUAGES = ("georgian", "spanish", "turkish", "finnish", "arabic", "bengali", "navajo")
 POOL, TEST = 10_000, 1_000
-KINDS: dict[str, tuple[str, ...]] = {"plain": (), "phonotactic": ("--candidates", "16")}
+KINDS: dict[str, tuple[str, ...]] = {"plain": (), "harmonic": ("--candidates", "16")}
 PREDICTOR = ("--config", "transformer_small", "--set", "network.invariant_tags=true", "--threads", "1")
 PAPER = {"georgian": 4.8, "turkish": -1.9, "finnish": -0.9}  # what umt+loss gains over random, in points
 
