@@ -184,8 +184,10 @@ class _Dropout(nn.Module):
         if not self.training or not self.dropped:
             return x
         eighth = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-        kept = (eighth.view(torch.uint8)[: x.numel()] >= self.dropped).view(x.shape)
-        return x * kept * (256 / (256 - self.dropped))
+        # Numbers of x's own type: products with truth values would convert them, here and on the way back.
+        kept = torch.empty_like(x, memory_format=torch.contiguous_format)
+        torch.ge(eighth.view(torch.uint8)[: x.numel()].view(x.shape), self.dropped, out=kept)
+        return x * kept.mul_(256 / (256 - self.dropped))
 
 
 class _Attention(nn.Module):
