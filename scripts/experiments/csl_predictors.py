@@ -40,7 +40,8 @@ def _set(**values: object) -> tuple[str, ...]:
     return tuple(word for key, value in values.items() for word in ("--set", f"{key.replace('__', '.')}={value}"))
 
 
-# Samples of SCAN are distinct, as what is rare has to be learned as well. They are enough to do without dropout.
+# Samples of SCAN are distinct, as what is rare has to be learned as well. They are enough to do without dropout. Those of
+# COGS are from a flat distribution, as some of its words are in one training sentence only.
 KINDS = {
     "scan": Kind(
         ("--config", "csl_scan_companions"),
@@ -56,9 +57,9 @@ KINDS = {
     ),
     "cogs": Kind(
         ("--config", "csl_cogs"),
-        ("--draws", "100000"),
+        ("--draws", "500000", "--temperature", "2", "--filter", "unique"),
         _set(optimisation__steps=10000, network__copying="true", network__token_dropout=0.02),
-        "0.5",
+        "0.8",
     ),
 }
 # T5-Base with CSL's samples, and without; template and TMCD are means over three splits.
