@@ -40,8 +40,8 @@ def _set(**values: object) -> tuple[str, ...]:
     return tuple(word for key, value in values.items() for word in ("--set", f"{key.replace('__', '.')}={value}"))
 
 
-# Samples of SCAN are distinct, as what is rare has to be learned as well. They are enough to do without dropout. Those of
-# COGS are from a flat distribution, as some of its words are in one training sentence only.
+# Samples of SCAN are distinct, as what is rare has to be learned as well. They are enough to do without dropout. Those
+# of COGS are from a flat distribution, as some of its words are in one training sentence only.
 KINDS = {
     "scan": Kind(
         ("--config", "csl_scan_companions"),
