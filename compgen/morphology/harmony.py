@@ -109,7 +109,7 @@ class HarmonicStemCorrupt:
         """`count` new, distinct examples; columns as for `StemCorrupt.sample`.
 
         Of the candidates that have an example and a number of changed characters in common, as large a share is drawn
-        as of all, without replacement, each as probable as e to the agreement of the vowels in its lemma and its form.
+        as of all, without replacement, with weights of e to the power of the agreement of lemma and form.
 
         Raises:
             UserError: `fit` was not called, or a number is out of range.

@@ -44,7 +44,7 @@ def test_vowels_without_a_pattern_leave_samples_alone():
     """Where each vowel follows each alike, agreement says nothing."""
     tier = Tier(["baba", "babe", "beba", "bebe"])
     np.testing.assert_allclose(tier.agreement(["dadede", "dededa", "dada"]), 0, atol=1e-12)
-    assert Tier(["b", "bd"]).agreement(["ba", "bb"]).tolist() == [0, 0]
+    assert Tier(["b", "d"]).agreement(["ba", "bb"]).tolist() == [0, 0]  # no vowels are found
 
 
 def test_samples_keep_to_harmony():
@@ -60,7 +60,6 @@ def test_samples_keep_to_harmony():
     assert chosen.frame["gold"].n_unique() == 16
 
 
-@pytest.mark.usefixtures("kenlm")
 def test_samples_are_not_those_that_change_little():
     """Candidates are weighed against those with as many changed characters, so that a like share of each is chosen."""
     corrupt = StemCorrupt(theta=0.5)
@@ -71,7 +70,6 @@ def test_samples_are_not_those_that_change_little():
         assert share == pytest.approx(1 / 8, abs=0.025)
 
 
-@pytest.mark.usefixtures("kenlm")
 def test_what_cannot_be():
     with pytest.raises(UserError, match="expected 2 or more"):
         HarmonicStemCorrupt(StemCorrupt(), 1)
