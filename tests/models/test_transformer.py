@@ -107,3 +107,17 @@ def test_sizes_that_do_not_fit():
         TransformerNetwork(size=10, heads=4)
     with pytest.raises(ValueError, match="even"):
         TransformerNetwork(size=9, heads=3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_dropout_leaves_out_its_share_and_scales_what_stays(dtype):
+    dropout = Transformer(TransformerNetwork(**SMALL, dropout=0.25), 11).dropout
+    ones = torch.ones(101, 99, dtype=dtype, requires_grad=True)  # not a multiple of 8
+    torch.manual_seed(0)
+    found = dropout(ones)
+    assert found.dtype == dtype
+    assert set(found.double().unique().tolist()) == {0.0, ones.new_tensor(4 / 3).item()}
+    assert (found == 0).double().mean().item() == pytest.approx(0.25, abs=0.02)
+    found.sum().backward()
+    assert torch.equal(ones.grad, found)  # what is left out has no gradient
+    assert dropout.eval()(ones) is ones
