@@ -23,6 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.examples import SCHEMA, TRAIN, Dataset
+from compgen.data.ragged import lists_of_rectangle
 from compgen.data.unimorph import BLANK
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.morphology.alignment import SHORTEST, Aligned, Word, words
@@ -230,28 +231,20 @@ class _Tables:
 
     def dataset(self, parts: list[_Samples], chosen: NDArray[np.int64]) -> Dataset:
         """Some samples of the blocks, by number, with the strings of their tokens."""
-        blocks = np.split(chosen, np.searchsorted(chosen, BLOCK * np.arange(1, len(parts))))
-        frames = [self._frame(part, rows % BLOCK) for part, rows in zip(parts, blocks, strict=True)]
-        return Dataset(pl.concat([frame for frame in frames if frame.height]))
+        columns = {
+            "source": self._lists([part.source for part in parts], chosen),
+            "target": self._lists([part.target for part in parts], chosen),
+            "gold": self.row[np.concatenate([part.example for part in parts])[chosen]],
+            "edits": np.concatenate([part.edits for part in parts])[chosen],
+        }
+        return Dataset(pl.DataFrame(columns).select("source", "target", pl.lit(TRAIN).alias("split"), *EXTRA))
 
-    def _frame(self, samples: _Samples, rows: NDArray[np.int64]) -> pl.DataFrame:
-        source, source_length = self._rectangle(samples.source[rows])
-        target, target_length = self._rectangle(samples.target[rows])
-        frame = pl.DataFrame(
-            {"source": source, "target": target, "source length": source_length, "target length": target_length}
-            | {"gold": self.row[samples.example[rows]], "edits": samples.edits[rows]}
-        )
-        lists = [pl.col(side).list.head(f"{side} length") for side in ("source", "target")]
-        return frame.select(*lists, pl.lit(TRAIN).alias("split"), *EXTRA)
-
-    def _rectangle(self, rows: Numbers) -> tuple[pl.Series, NDArray[np.int64]]:
-        """Rows as lists of tokens, all as long as the longest, and how much of each is meant.
-
-        Lists are cut from a rectangle because, made one by one, they take ten times as long.
-        """
-        lengths = np.count_nonzero(rows, axis=1)
-        rows = rows[:, : lengths.max(initial=1)]
-        return self.tokens[rows.ravel()].reshape(rows.shape).arr.to_list(), lengths
+    def _lists(self, blocks: list[Numbers], chosen: NDArray[np.int64]) -> pl.Series:
+        rows = np.zeros((len(blocks), BLOCK, max(block.shape[1] for block in blocks)), dtype=blocks[0].dtype)
+        for number, block in enumerate(blocks):
+            rows[number, :, : block.shape[1]] = block
+        rows = rows.reshape(-1, rows.shape[2])[chosen]
+        return lists_of_rectangle(self.tokens, rows, np.count_nonzero(rows, axis=1))
 
 
 def _keys(source: Numbers, target: Numbers) -> Random:

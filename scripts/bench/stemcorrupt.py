@@ -69,7 +69,7 @@ def stem_by_loop(word: Word) -> list[int]:
     for i, j in enumerate([*partner, NONE]):
         goes_on = j != NONE and word.lemma[i] != BLANK
         if stretch and not (goes_on and j == partner[i - 1] + 1):
-            if len(stretch) >= SHORTEST:
+            if sum(len(word.lemma[place]) for place in stretch) >= SHORTEST:
                 for place in stretch:
                     stem[place] = partner[place]
             stretch = []
