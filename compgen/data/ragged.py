@@ -17,10 +17,15 @@ def ranges(starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
 
 
 def lists(tokens: pl.Series, numbers: Ints, lengths: Ints) -> pl.Series:
-    """A series of lists: as many tokens each as `lengths` says, none empty, given by their numbers among `tokens`."""
+    """A series of lists: as many tokens each as `lengths` says, given by their numbers among `tokens`."""
     rows = pl.Series(np.repeat(np.arange(len(lengths)), lengths)).set_sorted()  # grouped at a third the cost
     flat = pl.DataFrame({"row": rows, "number": numbers})
-    return flat.group_by("row", maintain_order=True).agg("number").select(_spelled("number", tokens)).to_series()
+    made = flat.group_by("row", maintain_order=True).agg("number").select(_spelled("number", tokens)).to_series()
+    if len(made) == len(lengths):
+        return made
+    filled = lengths > 0  # rows without tokens are in no group
+    made = made.extend(pl.Series([[]], dtype=pl.List(pl.String)))
+    return made.gather(np.where(filled, np.cumsum(filled) - 1, len(made) - 1))
 
 
 def lists_of_rectangle(tokens: pl.Series, numbers: NDArray[np.integer[Any]], lengths: Ints) -> pl.Series:

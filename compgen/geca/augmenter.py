@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from compgen.data.examples import SCHEMA, TRAIN, Dataset
+from compgen.data.ragged import lists, ranges
 from compgen.errors import ExhaustedError, UserError
 from compgen.geca.compose import BOTH_SIDES, Composed, Composer
-from compgen.geca.corpus import SEPARATOR, Corpus
+from compgen.geca.corpus import BEGIN, END, SEPARATOR, Corpus
 from compgen.geca.tables import CollisionError, Config, Tables, build
 
 NOVELTIES = ("both", "source", "pair")
@@ -127,17 +128,16 @@ def dataset_of(tables: Tables, rows: list[Row], count: int | None) -> Dataset:
     """
     if not rows and count != 0:
         raise ExhaustedError(f"GECA makes no new example of these data: {_why_none(tables)}")
-    words = tables.enumerator.corpus.words.to_list()
-    columns: dict[str, list[object]] = {name: [] for name in (*SCHEMA, *EXTRA)}
-    for _, tokens, template, fragment in rows:
-        ids = np.frombuffer(tokens, dtype=np.int32).tolist()
-        middle = ids.index(SEPARATOR)
-        columns["source"].append([words[token] for token in ids[1:middle]])
-        columns["target"].append([words[token] for token in ids[middle + 1 : -1]])
-        columns["split"].append(TRAIN)
-        columns["template"].append(template)
-        columns["fragment"].append(fragment)
-    return Dataset(pl.DataFrame(columns, schema={**SCHEMA, **EXTRA}))
+    words = tables.enumerator.corpus.words
+    tokens = np.frombuffer(b"".join(row[1] for row in rows), dtype=np.int32).astype(np.int64)
+    begin, middle, end = (np.flatnonzero(tokens == marker) for marker in (BEGIN, SEPARATOR, END))
+    columns = {
+        side: lists(words, tokens[ranges(after + 1, before - after - 1)[1]], before - after - 1)
+        for side, after, before in (("source", begin, middle), ("target", middle, end))
+    }
+    template, fragment = ([row[place] for row in rows] for place in (2, 3))
+    extra = {"split": [TRAIN] * len(rows), "template": template, "fragment": fragment}
+    return Dataset(pl.DataFrame(columns | extra, schema={**SCHEMA, **EXTRA}))
 
 
 def check_licensed(tables: Tables) -> None:
