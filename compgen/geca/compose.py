@@ -182,17 +182,17 @@ class Composer:
 
     def _draw(self, hosts: pl.DataFrame, own: _Own, candidates: pl.DataFrame) -> Iterator[Composed]:
         """New examples by some hosts, which are in the order of their keys."""
-        pool = hosts.select("template", "key", "kind").join(candidates, on="kind")
+        pool = hosts.select("template", "key", "kind").with_row_index("place").join(candidates, on="kind")
         pool = pool.join(own.rows.select("template", "fragment"), on=["template", "fragment"], how="anti")
-        template, fragment = pool["template"].to_numpy(), pool["fragment"].to_numpy()
         # Smallest of exponential variates of rate w: draws without replacement in proportion to w.
-        uniform = mix(template ^ mix(fragment ^ self.seed)).astype(np.float64) / 2.0**64
+        uniform = mix(pool["template"].to_numpy() ^ mix(pool["fragment"].to_numpy() ^ self.seed)) / 2.0**64
         delay = -np.log1p(-np.minimum(uniform, 1 - 2.0**-53)) / pool["weight"].to_numpy()
-        order = np.lexsort((fragment, delay, template, pool["key"].to_numpy()))
+        pool = pool.with_columns(delay=delay).sort("place", "delay", "fragment")
+        key, template, fragment, weight = (pool[name].to_numpy() for name in ("key", "template", "fragment", "weight"))
         if self.tables.config.mode == "reference":
-            order = order[own.differs(template[order], fragment[order])]
-            order = order[self._drawn(template[order], pool["weight"].to_numpy()[order])]
-        key, template, fragment = pool["key"].to_numpy()[order], template[order], fragment[order]
+            good = np.flatnonzero(own.differs(template, fragment))
+            good = good[self._drawn(template[good], weight[good])]
+            key, template, fragment = key[good], template[good], fragment[good]
         taken = self._first_good(template, fragment, own)
         if len(taken):
             sequences = self._fill(own, template[taken], fragment[taken])
