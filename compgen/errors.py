@@ -1,5 +1,7 @@
 """Errors that are a user's to mend. The command line prints them on one screen and exits with code 2."""
 
+import signal
+
 
 class UserError(Exception):
     """Something the user gave cannot be used: the message says what, where, and what was expected."""
@@ -22,7 +24,14 @@ class ConfigError(UserError):
 
 
 class Interrupted(UserError):  # noqa: N818 - nothing went wrong
-    """The user stopped long work, and what was done is safe; the message says how to go on. The exit code is 130."""
+    """The user stopped long work, and what was done is safe; the message says how to go on.
+
+    `number` is the signal's: the exit code is 128 more, 130 for Ctrl-C and 143 for SIGTERM.
+    """
+
+    def __init__(self, message: str, number: int = signal.SIGINT) -> None:
+        super().__init__(message)
+        self.number = number
 
 
 class ExhaustedError(UserError):

@@ -258,10 +258,10 @@ class Generator:
     ) -> list[list[str]]:
         """The target of each source by direct inference, without a predictor; see `compgen.runtime.direct`.
 
-        A grammar gives that of the best derivation, and an empty one where there is none.
+        A grammar gives that of the best derivation, and an empty one where there is none. So does a network for a
+        source with a token that it does not know.
 
         Raises:
-            DataError: a source token is not in the vocabulary.
             UserError: a generator with no prototypes, or more than two.
         """
         from compgen.runtime.direct import Direct
@@ -269,8 +269,12 @@ class Generator:
         if isinstance(self.backend, GrammarBackend):
             return self.backend.answers(sources, watch)
         direct = Direct(self.backend, self.pool, self.max_length, each)
-        found = direct.answers([self.vocabulary.encode(source) for source in sources], watch)
-        return [self.vocabulary.decode(answer) for answer in found]
+        known = [number for number, source in enumerate(sources) if self.vocabulary.knows(source)]
+        found = direct.answers([self.vocabulary.encode(sources[number]) for number in known], watch)
+        answers: list[list[str]] = [[] for _ in sources]
+        for number, answer in zip(known, found, strict=True):
+            answers[number] = self.vocabulary.decode(answer)
+        return answers
 
     def sample(
         self,

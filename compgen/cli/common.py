@@ -6,6 +6,7 @@ Nothing heavy is imported here: `compgen --help` must answer at once.
 import functools
 import importlib
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,7 +113,14 @@ def console() -> "Console":
     """The console for talk: progress, warnings, notes. It is standard error; results go to standard output."""
     from rich.console import Console
 
-    return Console(stderr=True)
+    return Console(stderr=True, soft_wrap=True)
+
+
+def output() -> "Console":
+    """The console for tables of results, which go to standard output: whole where it is no terminal."""
+    from rich.console import Console
+
+    return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 10_000)
 
 
 def writable_format(out: Path, format: str | None) -> str | None:

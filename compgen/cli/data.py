@@ -9,7 +9,7 @@ import typer
 
 from compgen.cli import compositional
 from compgen.cli import split as split_data
-from compgen.cli.common import DataArgument, FormatOption, OutOption, ShortestOption, SplitOption, console
+from compgen.cli.common import DataArgument, FormatOption, OutOption, ShortestOption, SplitOption, console, output
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -27,7 +27,6 @@ def list_() -> None:
 
     Example: compgen data list
     """
-    from rich.console import Console
     from rich.table import Table
 
     from compgen.data.catalog import DATASETS
@@ -40,15 +39,13 @@ def list_() -> None:
         for split, (_, novelty) in known.splits.items():
             # At most this wide, so that 80 columns leave some to the last.
             table.add_row(f"{name}/{split}", textwrap.fill(_sizes_or_need(f"{name}/{split}"), 34), novelty)
-    output = Console()
-    output.print(table)
-    output.print(
+    output().print(table)
+    output().print(
         f"\nWhat a data set needs is looked for in the folder that {VARIABLE} names. To hear where to get it: "
         "compgen data show NAME",
-        highlight=False,
     )
     for name, known in DATASETS.items():
-        output.print(f"\n{name}: {known.description}. {known.citation}.", highlight=False)
+        output().print(f"\n{name}: {known.description}. {known.citation}.")
 
 
 @app.command()
@@ -255,7 +252,6 @@ def stems(
 
 def _print_stems(rows: "list[Stems]") -> None:
     """Two tables: a row for each size, and a row for each size and pair of variables."""
-    from rich.console import Console
     from rich.table import Table
 
     sizes = Table("augmented", "examples", "no stem", "stems", "commonest tags", "", box=None, pad_edge=False)
@@ -269,10 +265,9 @@ def _print_stems(rows: "list[Stems]") -> None:
         for (of, other), found in row.dependences.items():
             adjusted = "-" if found.adjusted is None else f"{found.adjusted:.3f}"
             pairs.add_row(counts[0], of, other, f"{found.bits:.3f}", f"{found.chance:.3f}", adjusted)
-    output = Console()
     for table in (sizes, pairs):
-        output.print(table, highlight=False)
-        output.print()
+        output().print(table)
+        output().print()
 
 
 def _usual_split(dataset: "Dataset", usual: str) -> str:
@@ -282,7 +277,6 @@ def _usual_split(dataset: "Dataset", usual: str) -> str:
 
 def _print_overlaps(rows: "list[tuple[str | None, Overlap]]", asked: str) -> None:
     """The table, a row for each (augmented data, overlap), and what was asked for with the metrics' signature."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -295,9 +289,8 @@ def _print_overlaps(rows: "list[tuple[str | None, Overlap]]", asked: str) -> Non
             f"{found.example_overlap:.4f} ({found.shared_examples:,} of {found.examples:,})",
             f"{found.cooccurrence_overlap:.4f} ({found.shared_cooccurrences:,} of {found.cooccurrences:,})",
         )
-    output = Console()
-    output.print(table)
-    output.print(f"{asked}|{SIGNATURE}", highlight=False, markup=False, soft_wrap=True)
+    output().print(table)
+    output().print(f"{asked}|{SIGNATURE}", markup=False)
 
 
 def _load(data: str, split: str | None) -> "Dataset":

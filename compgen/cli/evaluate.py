@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, console, say_remarks
+from compgen.cli.common import DataArgument, console, output, say_remarks
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from compgen.api import Generator, Predictor
     from compgen.evaluation.significance import Comparison
 
 
@@ -51,7 +52,8 @@ def evaluate(
         typer.Option(
             "--otherwise",
             metavar="PREDICTOR",
-            help="With --direct: what answers sources that the generator, a grammar, has no answer to.",
+            help="With --direct: what answers sources that the generator has no answer to: a grammar has none to "
+            "what it cannot parse, a network to what has unknown tokens.",
         ),
     ] = None,
     perplexity: Annotated[
@@ -101,6 +103,7 @@ def evaluate(
     """
     from json import dumps
 
+    from compgen.api import Generator, Predictor
     from compgen.data.catalog import load
     from compgen.data.examples import Dataset
     from compgen.data.formats import format_of, write_dataset
@@ -116,7 +119,7 @@ def evaluate(
         _perplexity(models, data, split, limit, json)
         return
     if otherwise is not None and not direct:
-        raise UserError("--otherwise answers what a grammar does not: add --direct")
+        raise UserError("--otherwise answers what a generator does not: add --direct")
     if direct and beam > 1:
         raise UserError("direct inference answers greedily: leave out --beam")
     if compare is not None:
@@ -136,14 +139,19 @@ def evaluate(
     rows = []
     items = []
     listing = sys.stderr if json else sys.stdout
-    for model in models:
+    # All are opened before one predicts, so that what cannot be is heard of at once.
+    opened = [(Generator if direct else Predictor).load(model, runtime) for model in models]
+    second = None if otherwise is None else Predictor.load(otherwise)
+    for model, system in zip(models, opened, strict=True):
         console().print(f"{model}: {len(pairs):,} examples", highlight=False, markup=False)
-        predicted = _answers(model, runtime, sources) if direct else _predictions(model, runtime, sources, beam)
-        if direct:
+        if isinstance(system, Predictor):
+            predicted = _predictions(model, system, sources, beam)
+        else:
+            predicted = _answers(system, sources)
             missing = predicted.count([])
             console().print(f"{model}: {len(predicted) - missing:,} answered", highlight=False, markup=False)
-            if otherwise is not None and missing:
-                predicted = ensemble(predicted, _predictions(otherwise, None, sources, 1))
+            if otherwise is not None and second is not None and missing:
+                predicted = ensemble(predicted, _predictions(otherwise, second, sources, 1))
         rows.append((model, score(predicted, references, sources, execute, unit)))
         if compare is not None:
             items.append([item_f1(*row, unit) for row in zip(predicted, references, strict=True)])
@@ -162,22 +170,20 @@ def evaluate(
         for comparison in compared:
             print(dumps(vars(comparison) | signature))
         return
-    from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table("model", "examples", "exact match", "F1", box=None, pad_edge=False)
+    table = Table(Column("model", overflow="fold"), "examples", "exact match", "F1", box=None, pad_edge=False)
     if execute is not None:
         table.add_column("executes")
     for model, scores in rows:
         shares = [scores.exact_match, scores.f1] + ([] if scores.executes is None else [scores.executes])
         table.add_row(Text(model), f"{scores.examples:,}", *(f"{share:.4f}" for share in shares))
-    output = Console()
-    output.print(table)
+    output().print(table)
     said = "|".join(f"{name}:{value}" for name, value in signature.items() if value is not None)
-    output.print(f"{said}|{rows[0][1].signature}", highlight=False, markup=False)
+    output().print(f"{said}|{rows[0][1].signature}", markup=False)
     if compared:
-        output.print(_comparisons(compared))
+        output().print(_comparisons(compared))
 
 
 def _check_compared(models: list[str], seeds: int) -> None:
@@ -215,30 +221,25 @@ def _comparisons(compared: list["Comparison"]) -> "Table":
     return table
 
 
-def _predictions(model: str, runtime: str | None, sources: list[list[str]], beam: int) -> list[list[str]]:
+def _predictions(model: str, predictor: "Predictor", sources: list[list[str]], beam: int) -> list[list[str]]:
     """A predictor's targets; says what it cannot read of the sources."""
-    from compgen.api import Predictor
-
-    predictor = Predictor.load(model, runtime)
     say_remarks(model, predictor, sources)
     return predictor.predict(sources, beam, unknown=True)
 
 
-def _answers(model: str, runtime: str | None, sources: list[list[str]]) -> list[list[str]]:
+def _answers(generator: "Generator", sources: list[list[str]]) -> list[list[str]]:
     """A generator's targets."""
-    from compgen.api import Generator
     from compgen.progress import Progress
 
     with Progress("answer", len(sources)) as progress:
-        return Generator.load(model, runtime).answer(sources, watch=progress.update)
+        return generator.answer(sources, watch=progress.update)
 
 
 def _perplexity(models: list[str], data: str, split: str | None, limit: int | None, json: bool) -> None:
     """Print the bound of each generator."""
     from json import dumps
 
-    from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     from compgen.cli.common import need_torch
@@ -255,7 +256,8 @@ def _perplexity(models: list[str], data: str, split: str | None, limit: int | No
     dataset = whole if split is None else whole.split(split)
     dataset = dataset if limit is None else Dataset(dataset.frame.head(limit))
     asked = {"data": data, "split": split, "limit": limit}
-    table = Table("model", "examples", "with a neighborhood", "nats a token", "perplexity", box=None, pad_edge=False)
+    figures_of = ("examples", "with a neighborhood", "nats a token", "perplexity")
+    table = Table(Column("model", overflow="fold"), *figures_of, box=None, pad_edge=False)
     for model in models:
         found = bound(Checkpoint.load(Path(model)), dataset)
         figures = (found.examples, found.covered, found.nats / found.tokens, found.perplexity)
@@ -264,7 +266,6 @@ def _perplexity(models: list[str], data: str, split: str | None, limit: int | No
             print(dumps({"model": model} | asked | {"tokens": found.tokens} | dict(zip(names, figures, strict=True))))
         table.add_row(Text(model), *map("{:,}".format, figures[:2]), *map("{:.4f}".format, figures[2:]))
     if not json:
-        output = Console()
-        output.print(table)
+        output().print(table)
         said = "|".join(f"{name}:{value}" for name, value in asked.items() if value is not None)
-        output.print(f"{said}|bound:neighborhoods,all-tuples", highlight=False, markup=False)
+        output().print(f"{said}|bound:neighborhoods,all-tuples", markup=False)

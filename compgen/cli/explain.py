@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from compgen.cli.common import console, need_torch, output
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -30,7 +32,6 @@ def geca(
 
     Example: compgen explain geca more.tsv --line 7
     """
-    from rich.console import Console
 
     from compgen.data.catalog import load
     from compgen.errors import UserError
@@ -50,10 +51,9 @@ def geca(
         raise UserError(f"{out}: it has {frame.height:,} examples, no line {line:,}")
     assert augmenter.tables is not None
     composer = composer_of(augmenter.tables, drawing, record["seed"])
-    output = Console(highlight=False)
     for row in frame[line - 1 : line - 1 + count].iter_rows(named=True):
         licence = explain(composer, row["template"], row["fragment"])
-        output.print(f"{line}. made, since the fragment of the second stands where that of the first does:")
+        output().print(f"{line}. made, since the fragment of the second stands where that of the first does:")
         line += 1
         for label, marked in (
             ("made", licence.made),
@@ -61,7 +61,7 @@ def geca(
             ("second", licence.lends),
             ("template of", licence.hosts),
         ):
-            output.print(_line(label, marked), soft_wrap=True)
+            output().print(_line(label, marked))
 
 
 @app.command()
@@ -83,7 +83,6 @@ def attention(
 
     Example: compgen explain attention recomb2.pt --index 12 -o sample12.svg
     """
-    from compgen.cli.common import need_torch
     from compgen.errors import UserError
     from compgen.evaluation.plots import check_picture, heat_maps
 
@@ -102,7 +101,11 @@ def attention(
     if out is not None:
         origins = ["word", *(source.name for source in found.sources)][: found.shares.shape[1]]
         panels = [(source.name, source.tokens, source.weights) for source in found.sources]
-        heat_maps(found.written, [*panels, ("origin", origins, found.shares)], out)
+        missing = heat_maps(found.written, [*panels, ("origin", origins, found.shares)], out)
+        if missing:
+            console().print(
+                f"{out}: no font here has {missing}, so boxes stand for them; in .svg they are text", markup=False
+            )
 
 
 def _record(out: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import console
+from compgen.cli.common import console, output
 
 if TYPE_CHECKING:
     from compgen.lm.experiment import Report
@@ -134,7 +134,6 @@ def perplexity(
         for text, found in rows:
             print(dumps({"model": str(model), "text": str(text)} | found.to_dict()))
         return
-    from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
 
@@ -151,7 +150,7 @@ def perplexity(
     for text, found in rows:
         counts = (f"{count:,}" for count in (found.sentences, found.tokens, found.unknown))
         table.add_row(Text(str(text)), *counts, f"{found.including:.4f}", f"{found.excluding:.4f}")
-    Console().print(table)
+    output().print(table)
 
 
 @app.command()
@@ -281,7 +280,6 @@ def augment(
 
 
 def _show(report: "Report") -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("", "validation", "test", "p: t", "sign", "bootstrap", box=None, pad_edge=False)
@@ -291,10 +289,11 @@ def _show(report: "Report") -> None:
         tests = (f"{p:.2g}" for p in (found.t_p, found.sign_p, found.bootstrap_p))
         table.add_row(f"control, seed {trial.seed}", *_figures(trial.control))
         table.add_row(f"augmented, seed {trial.seed}", *_figures(trial.mixture), *tests)
-    output = Console()
-    output.print(table)
-    output.print("Perplexities; p is of the difference of sentence losses on the test text, augmented against control.")
-    output.print(report.verdict, highlight=False)
+    output().print(table)
+    output().print(
+        "Perplexities; p is of the difference of sentence losses on the test text, augmented against control."
+    )
+    output().print(report.verdict)
 
 
 def _figures(sides: "dict[str, Perplexity]") -> list[str]:

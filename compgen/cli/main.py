@@ -80,7 +80,7 @@ def run() -> NoReturn:
         code = app(prog_name="compgen", standalone_mode=False)
         sys.stdout.flush()
     except UserError as error:
-        _fail(str(error), INTERRUPTED if isinstance(error, Interrupted) else 2)
+        _fail(str(error), 128 + error.number if isinstance(error, Interrupted) else 2)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO):
             raise

@@ -131,7 +131,8 @@ def sample(
         typer.Option(
             "--resume",
             help="Go on with a run to the same OUT that was interrupted or killed, given the same options. OUT is then "
-            "what it would have been. For .jsonl and .tsv, without --vote, --support and --best.",
+            "what it would have been (from a checkpoint but for the last digit of a log_prob now and then). For "
+            ".jsonl and .tsv, without --vote, --support and --best.",
         ),
     ] = False,
 ) -> None:
@@ -171,6 +172,8 @@ def sample(
     choice = Choice(vote, margin, support, best)
     drawing = choice.drawing(config)
     as_they_come = not choice.made and out != "-" and not out.endswith(".gz")
+    if count is None and draws is None:
+        raise UserError("say how many samples to keep (-n) or how many draws to make (--draws)")
     if resume and not as_they_come:
         raise UserError(
             "--resume is for samples that go to a .jsonl or .tsv file as they are drawn: "
@@ -239,7 +242,9 @@ def sample(
             if partial:
                 partial.save(0 if interrupted else SAVE_EVERY)
             if interrupted and partial:
-                raise Interrupted(f"interrupted; {counts.kept:,} samples are in {partial.path}, --resume goes on")
+                raise Interrupted(
+                    f"interrupted; {counts.kept:,} samples are in {partial.path}, --resume goes on", *interrupted
+                )
             if interrupted:
                 raise KeyboardInterrupt
 
@@ -274,7 +279,9 @@ def sample(
         with atomic_path(Path(out + ".run.json")) as temporary:
             temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if isinstance(stopped, KeyboardInterrupt):
-        raise Interrupted(f"interrupted; {written:,} samples written, --start {start + counts.drawn} goes on")
+        raise Interrupted(
+            f"interrupted; {written:,} samples written, --start {start + counts.drawn} goes on", *interrupted
+        )
     if stopped is not None:
         raise ExhaustedError(f"{stopped}; {written:,} samples are in {out}")
 

@@ -63,16 +63,19 @@ def few_shot(
     language = language_of(path)
     published = [count for count in HINTS if count <= max(set(wanted) & set(HINTS), default=0)]
     streams = [published, *([count] for count in wanted if count not in HINTS)]
+    read, made = read_words(path), {}
     for hints_of_stream in filter(None, streams):
         # Each split goes on with the random numbers of the one before, so those before it are made, too.
-        for split in few_shot(read_words(path), language, hints_of_stream):
+        for split in few_shot(read, language, hints_of_stream):
             if split.hints in wanted and split.seed < seeds:
                 parts = [dataset(part, name, language, str(path)) for name, part in split.parts.items()]
                 file = out / f"{language}.hints-{split.hints}.seed-{split.seed}.tsv"
-                write_dataset(functools.reduce(operator.add, parts), file)
-                console().print(f"{file}", highlight=False, markup=False)
+                made[file] = functools.reduce(operator.add, parts)
             if (split.hints, split.seed) == (hints_of_stream[-1], seeds - 1):
                 break
+    for file, dataset_of_split in made.items():  # all can be made before one is written
+        write_dataset(dataset_of_split, file)
+        console().print(f"{file}", highlight=False, markup=False)
 
 
 @app.command()

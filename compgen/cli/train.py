@@ -54,8 +54,9 @@ def recombine(
     """Train a generator that recombines training examples (R&R: recomb0, recomb1, recomb2 and more).
 
     Shipped configurations: recombine_small (two cores, long-short neighborhoods), recombine_small_around_right
-    (two cores, long-long), and the paper's sizes for a GPU: recombine_scan, recombine_scan_around_right, rnnlm_scan.
-    rnnlm_small is a recurrent language model of sentences, for `compgen lm`.
+    (two cores, long-long), recombine_morphology_small (two cores, words and their tags), and the paper's sizes for a
+    GPU: recombine_scan, recombine_scan_around_right, recombine_morphology, rnnlm_scan. rnnlm_small is a recurrent
+    language model of sentences, for `compgen lm`.
 
     Example: compgen train recombine scan/jump -o recomb2.pt
     """

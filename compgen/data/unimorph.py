@@ -92,6 +92,7 @@ def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
 
 def characters(text: str, language: str = "") -> list[str]:
     """The tokens of a lemma or form: its characters in lower case, blanks as BLANK."""
+    text = unicodedata.normalize("NFC", text)  # a decomposed İ is an I at first
     if language.lower() in DOTTED:
         text = text.replace("I", "ı").replace("İ", "i")
     return [BLANK if letter.isspace() else letter for letter in unicodedata.normalize("NFC", text.lower())]

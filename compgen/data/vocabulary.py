@@ -72,6 +72,10 @@ class Vocabulary:
             ids.append(number)
         return ids
 
+    def knows(self, tokens: Iterable[str]) -> bool:
+        """Whether all are tokens of data that have an id."""
+        return all(self._ids.get(token, -1) >= len(SPECIALS) for token in tokens)
+
     def lend(self, tokens: Iterable[str]) -> tuple[list[int], dict[int, str]]:
         """The ids of a source of which some words may be unknown, and which word each spare stands for there.
 

@@ -1,5 +1,7 @@
 """Pictures: matplotlib behind a door, since only who draws needs it."""
 
+import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,16 +32,21 @@ def check_picture(out: Path) -> None:
 
 def heat_maps(
     rows: Sequence[str], panels: Sequence[tuple[str, Sequence[str], NDArray[np.floating[Any]]]], out: Path
-) -> None:
+) -> str:
     """Draw tables of numbers between 0 and 1 side by side, dark where they are large.
 
     Args:
         rows: labels of the rows that all panels share.
         panels: of each its title, its columns' labels, and its numbers (rows, columns).
-        out: the picture; its suffix says in which format.
+        out: the picture; its suffix says in which format. In .svg labels are text, for the viewer's fonts.
+
+    Returns:
+        the characters that the fonts here do not have: boxes stand for them in other formats.
     """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
+    rows, panels = _labels(rows), [(title, _labels(columns), values) for title, columns, values in panels]
     widths = [len(columns) for _, columns, _ in panels]
     size = (CELL * sum(widths) + 1.5 + 0.4 * len(panels), CELL * len(rows) + 1.8)
     figure = Figure(figsize=size, layout="constrained")
@@ -47,9 +54,18 @@ def heat_maps(
     for number, (axis, (title, columns, values)) in enumerate(zip(axes, panels, strict=True)):
         axis.imshow(values, cmap="Greys", vmin=0, vmax=1, aspect="auto")
         axis.set_title(title, fontsize=9)
-        axis.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
+        axis.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8, parse_math=False)
         axis.tick_params(length=0)
         if number == 0:
-            axis.set_yticks(range(len(rows)), rows, fontsize=8)
-    with atomic_path(out) as temporary:
-        figure.savefig(temporary, format=out.suffix[1:], dpi=150)
+            axis.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)
+    with warnings.catch_warnings(record=True) as said, rc_context({"svg.fonttype": "none"}):
+        warnings.simplefilter("always")
+        with atomic_path(out) as temporary:
+            figure.savefig(temporary, format=out.suffix[1:], dpi=150)
+    missing = (re.match(r"Glyph (\d+) .* missing from font", str(warning.message)) for warning in said)
+    return "" if out.suffix == ".svg" else "".join(sorted({chr(int(found[1])) for found in missing if found}))
+
+
+def _labels(tokens: Sequence[str]) -> list[str]:
+    """Tokens as they can be drawn: what is no character to see, like a control character, would spoil the file."""
+    return ["".join(letter if letter.isprintable() else "\ufffd" for letter in token) for token in tokens]

@@ -52,8 +52,10 @@ class NetworkConfig(BaseModel):
     initial: Literal["zeros", "encoder"] = Field("zeros", description="first decoder state")
     latent: int = Field(0, ge=0, le=1024, description="size Z of the latent edit vector z (appendix F); 0 for none")
     latent_concentration: float = Field(25.0, gt=0, le=1000, description="kappa of its direction in training")
-    latent_norm: float = Field(10.0, gt=0, description="its largest norm (mu_max)")
-    latent_width: float = Field(1.0, gt=0, description="width of its norm's distribution in training (epsilon)")
+    latent_norm: float = Field(10.0, gt=0, allow_inf_nan=False, description="its largest norm (mu_max)")
+    latent_width: float = Field(
+        1.0, gt=0, allow_inf_nan=False, description="width of its norm's distribution in training (epsilon)"
+    )
     embedding_dropout: float = Field(0.5, ge=0, lt=1)
     output_dropout: float = Field(0.7, ge=0, lt=1)
     feed_dropout: float = Field(0.5, ge=0, lt=1, description="on u, before it is fed back")

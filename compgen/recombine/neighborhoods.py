@@ -91,10 +91,11 @@ def build(
     rows = np.array(list(find(sequences, vocabulary, config, rng, pool, first)), dtype=np.int32).reshape(-1, 3)
     rows = rows[short[rows].all(axis=1)]
     if not len(rows):
+        alike = "" if config.kind == "tags" else f" with similarity above {config.delta}"
+        among = "" if config.longest is None else f" among examples of up to {config.longest} tokens (longest)"
         raise DataError(
-            f"no neighborhoods: none of {len(sequences)} examples has {config.kind} prototypes"
-            + ("" if config.kind == "tags" else f" with similarity above {config.delta}; lower delta")
-            + ", or give more examples"
+            f"no neighborhoods: none of {len(sequences)} examples has {config.kind} prototypes{alike}{among}; "
+            + ("a lower delta, " * bool(alike) + "a higher longest, " * bool(among) + "other or more examples may help")
         )
     if prototypes == 1:
         return np.unique(rows[:, :2], axis=0)

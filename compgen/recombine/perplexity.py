@@ -11,6 +11,7 @@ them, which bounds nothing. Figures of generators with different n differ by the
 """
 
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -54,13 +55,15 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
 
     Raises:
         UserError: not a generator.
-        DataError: a token that the generator does not know, or no example with a neighborhood.
+        DataError: no example with a neighborhood; one with a token that the generator does not know has none.
     """
     if checkpoint.pool is None:
         raise UserError("only a generator says how probable whole examples are; this is a predictor")
     network, n = checkpoint.recurrent.eval(), checkpoint.pool.prototypes
     known = [[token for token in row if token not in (0, EOS_ID)] for row in checkpoint.pool.tokens.tolist()]
-    asked = as_sequences(dataset, checkpoint.vocabulary)
+    distinct = dataset.unique()
+    readable = [pair for pair in distinct.pairs() if checkpoint.vocabulary.knows(chain(*pair))]
+    asked = as_sequences(Dataset.from_pairs(readable), checkpoint.vocabulary)
     sequences = known + asked
     config = NeighborhoodConfig(**checkpoint.config["neighborhood"]).model_copy(update={"longest": None})
     rows = build(sequences, checkpoint.vocabulary, n, config, seed, pool=len(known))
@@ -79,4 +82,4 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
         np.logaddexp.at(totals, part[:, 0], found)
     covered = np.unique(rows[:, 0])
     nats = float((n * np.log(len(known)) - totals[covered]).sum())
-    return Bound(len(asked), len(covered), int((lengths[covered] + 1).sum()), nats)
+    return Bound(distinct.frame.height, len(covered), int((lengths[covered] + 1).sum()), nats)

@@ -24,7 +24,7 @@ class OptimisationConfig(BaseModel):
     steps: int | None = Field(None, ge=1, description="stop after so many updates, whatever `epochs` says")
     batch: int = Field(32, ge=1)
     optimiser: Literal["adam", "adafactor"] = "adam"
-    learning_rate: float = Field(0.002, gt=0)
+    learning_rate: float = Field(0.002, gt=0, allow_inf_nan=False)
     warmup: int = Field(0, ge=0, description="updates in which the rate rises from 0")
     schedule: Literal["plateau", "linear", "constant"] = Field(
         "plateau",
@@ -130,8 +130,10 @@ def load_config(kind: type[C], name: str, overrides: list[str] | None = None) ->
 
 def _problem(found: Any) -> str:
     """One line on what pydantic found: at a place, with the value there, or between settings."""
-    place = ".".join(str(part) for part in found["loc"])
-    return f"{place}: {found['msg']}, found {found['input']!r}"[:200] if place else str(found["msg"])
+    if not found["loc"]:
+        return str(found["msg"])
+    place = ".".join(str(part) for part in found["loc"]) or "''"
+    return f"{place}: {found['msg']}, found {found['input']!r}"[:200]
 
 
 def shipped() -> list[str]:

@@ -6,6 +6,7 @@ saved state holds the random numbers' state with everything else.
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def train(
     Raises:
         Interrupted: training was interrupted (its state is saved).
         CheckpointError: `resume` without a usable state, or one of another identity.
-        UserError: the log cannot be written.
+        UserError: the log cannot be written, or the loss is no number any more.
     """
     run = _Run(network.to(device), examples, config, out, identity, score, device, quiet)
     if resume:
@@ -199,6 +200,11 @@ class _Run:
                 tokens += count
                 if self.step % LOG_EVERY == 0 or self.step == self.total:
                     self.mean = float(torch.stack(losses).sum()) / max(1, tokens)
+                    if not math.isfinite(self.mean):
+                        raise UserError(
+                            f"training went astray: the loss is {self.mean} by update {self.step:,}; try a lower "
+                            f"optimisation.learning_rate than {self.config.learning_rate:g}"
+                        )
                     speed = tokens / (time.monotonic() - mark)
                     self.write_log(loss=self.mean, tokens_per_second=speed, seconds=before + time.monotonic() - began)
                     progress.update(self.step, f"loss {self.mean:.4f}, {speed:,.0f} tokens/s")
@@ -210,7 +216,9 @@ class _Run:
                     self.save()
                     saved = time.monotonic()
                 if interrupted:
-                    raise Interrupted(f"stopped after update {self.step} of {self.total}; --resume goes on")
+                    raise Interrupted(
+                        f"stopped after update {self.step} of {self.total}; --resume goes on", interrupted[0]
+                    )
         self.spent = before + time.monotonic() - began
         self.save()
         if self.config.keep == "best" and self.best_weights:
@@ -282,6 +290,8 @@ class _Run:
             self.log.write_text("", encoding="utf-8")
 
     def restore(self) -> None:
+        if not self.partial.exists():
+            raise CheckpointError(f"{self.partial}: no such file: no training was interrupted; leave out --resume")
         state: dict[str, Any] = read_weights_only(self.partial)
         if state.get("identity") != self.identity:
             raise CheckpointError(f"{self.partial}: saved by a training with another configuration, data or seed")

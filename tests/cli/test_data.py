@@ -198,6 +198,9 @@ def test_split_few_shot_writes_a_file_a_split(tmp_path):
     assert run("split", "few-shot", tmp_path / "latin-train-high", *more).exit_code == 0
     assert sorted(path.name for path in (tmp_path / "more").iterdir())[1] == first.name
     assert (tmp_path / "more" / first.name).read_bytes() == first.read_bytes()  # whatever else is asked for
+    none = ("--hints", 4, "--hints", 501, "-o", tmp_path / "none")
+    assert run("split", "few-shot", tmp_path / "latin-train-high", *none).exit_code == 2
+    assert not (tmp_path / "none").exists()
 
 
 def test_split_lemma_and_swap(tmp_path):

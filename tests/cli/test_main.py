@@ -345,16 +345,17 @@ def test_a_closed_pipe_is_quiet(generator):
     assert "Traceback" not in process.stderr.read()
 
 
-def test_ctrl_c_keeps_what_was_sampled(generator, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_keeps_what_was_sampled(generator, tmp_path, number):
     out = tmp_path / "s.jsonl.gz"  # a file that --resume cannot go on with
     words = ["sample", generator, "--draws", 10**9, "--temperature", 1, "--workers", 1, "-o", out]
     process = subprocess.Popen([sys.executable, "-m", "compgen", *map(str, words)], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not any(path.stat().st_size for path in tmp_path.iterdir()):
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert "goes on" in errors and "Traceback" not in errors
     record = json.loads((tmp_path / "s.jsonl.gz.run.json").read_text())
     with gzip.open(out, "rt") as lines:

@@ -80,7 +80,7 @@ def whole(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("name", "end", "code"),
-    [("s.jsonl", signal.SIGKILL, -9), ("s.tsv", signal.SIGKILL, -9), ("s.jsonl", signal.SIGTERM, 130)],
+    [("s.jsonl", signal.SIGKILL, -9), ("s.tsv", signal.SIGKILL, -9), ("s.jsonl", signal.SIGTERM, 143)],
 )
 def test_a_run_that_is_ended_goes_on_to_the_same_file(whole, tmp_path, name, end, code):
     out = tmp_path / name
@@ -173,3 +173,11 @@ def test_a_generator_answers_by_itself():
     assert scores["direct"] and scores["examples"] == 40 and scores["exact_match"] > 0.2  # by guessing: none
     refused(compgen("evaluate", "recomb2", "scan/jump", "--direct", "--beam", 3), "leave out --beam")
     refused(compgen("evaluate", "recomb2", "scan/jump", "--limit", 3), "expected a predictor")
+    both = ("--otherwise", "none.pt", "--limit", 3)
+    refused(compgen("evaluate", "recomb2", "scan/jump", "--direct", *both), "none.pt: no such file")
+
+
+def test_what_a_generator_cannot_read_it_does_not_answer(tmp_path):
+    (tmp_path / "two.tsv").write_text("jump twice\tI_JUMP I_JUMP\nhop twice\tI_HOP I_HOP\n", encoding="utf-8")
+    done = compgen("evaluate", "recomb2", tmp_path / "two.tsv", "--direct", "--json")
+    assert done.returncode == 0 and "recomb2: 1 answered" in done.stderr, done.stderr

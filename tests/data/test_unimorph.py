@@ -24,6 +24,8 @@ def test_a_word_is_an_example_of_inflection(tmp_path):
 
 def test_letters_are_small_in_the_way_of_their_language_and_composed():
     assert inflection(("Iğdır", "İzmir", ("N",)), "turkish") == (["ı", "ğ", "d", "ı", "r", "N"], list("izmir"))
+    apart = unicodedata.normalize("NFD", "İzmir")
+    assert inflection(("Iğdır", apart, ("N",)), "turkish")[1] == list("izmir")
     assert inflection(("Igel", "Igels", ("N",)), "german")[1] == list("igels")
     assert inflection((unicodedata.normalize("NFD", "é"), "e", ("V",)))[0] == ["é", "V"]
 

@@ -68,10 +68,19 @@ def test_a_latent_vector_costs_its_divergence():
     assert plain.nats > 0
 
 
+def test_an_example_with_an_unknown_token_has_no_neighborhood():
+    checkpoint = make()
+    checkpoint.config["neighborhood"] = {"kind": "long-short", "delta": 0.2, "cover": False}
+    known, more = as_dataset(NEW), Dataset.from_pairs([(["never", "seen"], ["before"])])
+    one, both = bound(checkpoint, known), bound(checkpoint, known + more)
+    assert both.examples == one.examples + 1
+    assert (both.covered, both.tokens, both.nats) == (one.covered, one.tokens, one.nats)
+
+
 def test_what_has_no_bound_is_said():
     with pytest.raises(UserError, match="this is a predictor"):
         bound(make("predictor"), as_dataset(NEW))
     checkpoint = make()
     checkpoint.config["neighborhood"] = {"kind": "long-short", "delta": 0.99}
-    with pytest.raises(DataError, match="no neighborhoods"):
+    with pytest.raises(DataError, match=r"no neighborhoods: .* similarity above 0\.99; a lower delta, other or more"):
         bound(checkpoint, as_dataset(NEW))

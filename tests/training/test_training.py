@@ -92,8 +92,17 @@ def test_resuming_another_training_is_refused(tmp_path, monkeypatch, data, chang
 
 
 def test_there_must_be_something_to_resume(tmp_path):
-    with pytest.raises(CheckpointError, match="no such file"):
+    with pytest.raises(CheckpointError, match="no such file: no training was interrupted; leave out --resume"):
         train_generator(toy(), generator_config(), tmp_path / "b.pt", resume=True, quiet=True)
+
+
+def test_a_training_that_goes_astray_is_no_success(tmp_path):
+    config = generator_config("optimisation.learning_rate=1e30", "optimisation.schedule=constant")
+    with pytest.raises(UserError, match=r"the loss is .* by update 12; try a lower optimisation\.learning_rate"):
+        train_generator(toy(), config, tmp_path / "a.pt", quiet=True)
+    assert not (tmp_path / "a.pt").exists()
+    with pytest.raises(ConfigError, match=r"optimisation\.learning_rate: .*finite"):
+        generator_config("optimisation.learning_rate=inf")
 
 
 @pytest.mark.parametrize("where", ["score", "save"])
