@@ -171,14 +171,14 @@ def names() -> list[str]:
 def load(spec: str, format: str | None = None) -> Dataset:
     """The dataset that `spec` stands for: a file, `-` for standard input, or NAME/SPLIT such as `scan/jump`.
 
-    A file that exists wins over a name. `format` is for files whose name does not tell; those without any suffix are
-    otherwise taken for words of SIGMORPHON or UniMorph, which are published so.
+    A file that exists wins over a name. `format` is for files whose name does not tell; those without any suffix
+    (but .gz) are otherwise taken for words of SIGMORPHON or UniMorph, which are published so.
 
     Raises:
         DataError: if `spec` is none of these, or the file is not as it should be, or has to be downloaded first.
     """
     name, _, split = spec.partition("/")
-    if format is None and not Path(spec).suffix and Path(spec).is_file():
+    if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():
         return unimorph.read(spec)
     if spec == "-" or Path(spec).exists() or not _may_be_name(spec):
         return read_dataset(spec, format)

@@ -1,3 +1,4 @@
+import gzip
 import unicodedata
 
 import pytest
@@ -20,6 +21,9 @@ def test_a_word_is_an_example_of_inflection(tmp_path):
         (["h", "a", "b", "l", "a", "r", "V", "IND", "PST", "3", "SG", "PFV"], ["h", "a", "b", "l", "ó"]),
         (["a", "␣", "l", "a", "N", "PL"], ["a", "␣", "l", "a", "s"]),
     ]
+    packed = tmp_path / "spanish-train-low.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert load(str(packed)).pairs() == found.pairs()
 
 
 def test_letters_are_small_in_the_way_of_their_language_and_composed():
