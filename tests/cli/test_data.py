@@ -199,7 +199,8 @@ def test_split_few_shot_writes_a_file_a_split(tmp_path):
     assert sorted(path.name for path in (tmp_path / "more").iterdir())[1] == first.name
     assert (tmp_path / "more" / first.name).read_bytes() == first.read_bytes()  # whatever else is asked for
     none = ("--hints", 4, "--hints", 501, "-o", tmp_path / "none")
-    assert run("split", "few-shot", tmp_path / "latin-train-high", *none).exit_code == 2
+    refused = run("split", "few-shot", tmp_path / "latin-train-high", *none)
+    assert "501 hints of past and future each do not fit" in str(refused.exception)
     assert not (tmp_path / "none").exists()
 
 
