@@ -258,8 +258,9 @@ def _perplexity(models: list[str], data: str, split: str | None, limit: int | No
     asked = {"data": data, "split": split, "limit": limit}
     figures_of = ("examples", "with a neighborhood", "nats a token", "perplexity")
     table = Table(Column("model", overflow="fold"), *figures_of, box=None, pad_edge=False)
-    for model in models:
-        found = bound(Checkpoint.load(Path(model)), dataset)
+    checkpoints = [Checkpoint.load(Path(model)) for model in models]  # what cannot be opened is heard of at once
+    for model, checkpoint in zip(models, checkpoints, strict=True):
+        found = bound(checkpoint, dataset)
         figures = (found.examples, found.covered, found.nats / found.tokens, found.perplexity)
         if json:
             names = ("examples", "covered", "nats_per_token", "perplexity")

@@ -18,7 +18,7 @@ import torch
 
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID
-from compgen.errors import UserError
+from compgen.errors import DataError, UserError
 from compgen.recombine.generator import as_sequences
 from compgen.recombine.neighborhoods import NeighborhoodConfig, build
 from compgen.training.checkpoint import Checkpoint
@@ -55,7 +55,8 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
 
     Raises:
         UserError: not a generator.
-        DataError: no example with a neighborhood; one with a token that the generator does not know has none.
+        DataError: no example has a neighborhood, or all have tokens that the generator does not know: such an example
+            has none.
     """
     if checkpoint.pool is None:
         raise UserError("only a generator says how probable whole examples are; this is a predictor")
@@ -63,6 +64,8 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
     known = [[token for token in row if token not in (0, EOS_ID)] for row in checkpoint.pool.tokens.tolist()]
     distinct = dataset.unique()
     readable = [pair for pair in distinct.pairs() if checkpoint.vocabulary.knows(chain(*pair))]
+    if not readable:
+        raise DataError(f"none of {distinct.frame.height} examples has only tokens that the generator knows")
     asked = as_sequences(Dataset.from_pairs(readable), checkpoint.vocabulary)
     sequences = known + asked
     config = NeighborhoodConfig(**checkpoint.config["neighborhood"]).model_copy(update={"longest": None})

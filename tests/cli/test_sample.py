@@ -178,6 +178,8 @@ def test_a_generator_answers_by_itself():
 
 
 def test_what_a_generator_cannot_read_it_does_not_answer(tmp_path):
-    (tmp_path / "two.tsv").write_text("jump twice\tI_JUMP I_JUMP\nhop twice\tI_HOP I_HOP\n", encoding="utf-8")
-    done = compgen("evaluate", "recomb2", tmp_path / "two.tsv", "--direct", "--json")
+    data = tmp_path / "of_a_name_that_together_with_what_was_asked_is_longer_than_a_line.tsv"
+    data.write_text("jump twice\tI_JUMP I_JUMP\nhop twice\tI_HOP I_HOP\n", encoding="utf-8")
+    done = compgen("evaluate", "recomb2", data, "--direct")
     assert done.returncode == 0 and "recomb2: 1 answered" in done.stderr, done.stderr
+    assert f"data:{data}|direct:True|exact:whole-sequence|f1:micro,multiset" in done.stdout.splitlines()

@@ -75,6 +75,8 @@ def test_an_example_with_an_unknown_token_has_no_neighborhood():
     one, both = bound(checkpoint, known), bound(checkpoint, known + more)
     assert both.examples == one.examples + 1
     assert (both.covered, both.tokens, both.nats) == (one.covered, one.tokens, one.nats)
+    with pytest.raises(DataError, match="none of 1 examples has only tokens that the generator knows"):
+        bound(make(memories=0, copying=False, feed=False), more)
 
 
 def test_what_has_no_bound_is_said():
