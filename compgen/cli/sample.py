@@ -241,12 +241,11 @@ def sample(
             progress.update(counts.kept if count else counts.drawn, f"{speed}, {counts.kept:,} kept")
             if partial:
                 partial.save(0 if interrupted else SAVE_EVERY)
-            if interrupted and partial:
-                raise Interrupted(
-                    f"interrupted; {counts.kept:,} samples are in {partial.path}, --resume goes on", *interrupted
-                )
+            if interrupted and not partial and counts.kept:
+                raise KeyboardInterrupt  # what was kept is written all the same
             if interrupted:
-                raise KeyboardInterrupt
+                found = f"{counts.kept:,} samples are in {partial.path}, --resume goes on" if partial else "none kept"
+                raise Interrupted(f"interrupted; {found}", *interrupted)
 
         running: dict[str, Any] = {"batch": batch, "workers": workers, "engine": engine}
         if partial:
@@ -259,7 +258,7 @@ def sample(
         except (ExhaustedError, KeyboardInterrupt) as error:
             if not counts.kept or (partial and isinstance(error, KeyboardInterrupt)):
                 raise
-            stopped = error  # what was kept is written all the same
+            stopped = error
         # Without a choice all that is kept has been written, and `kept` is empty.
         chosen = choice.of(kept, config, generator.training, generator.vocabulary) if choice.made else []
         for one in chosen:

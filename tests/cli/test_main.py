@@ -363,6 +363,22 @@ def test_ctrl_c_keeps_what_was_sampled(generator, tmp_path, number):
     assert {path.name for path in tmp_path.iterdir()} == {"s.jsonl.gz", "s.jsonl.gz.run.json"}
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_ended_before_it_kept_anything_writes_nothing(generator, tmp_path, number):
+    out = tmp_path / "s.jsonl.gz"
+    rare = ["--temperature", 0.001, "--filter", "rare", "--rare-token", "walk"]  # it writes "run" only, that cold
+    words = ["sample", generator, "--draws", 10**9, *rare, "-o", out]
+    process = subprocess.Popen([sys.executable, "-m", "compgen", *map(str, words)], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(tmp_path.iterdir()):
+        time.sleep(0.1)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "none kept" in errors and "Traceback" not in errors
+    assert not any(tmp_path.iterdir())
+
+
 def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
     ends = {"PST": "d", "PRS": "e"}
     words = [(f"{stem} V {tag}", f"{stem} {ends[tag]}") for stem in ("a b", "b c", "c a") for tag in ends]
