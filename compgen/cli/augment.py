@@ -90,7 +90,7 @@ def concat(
     count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many.")] = 1000,
     separator: Annotated[
         str, typer.Option("--separator", metavar="TOKEN", help="The token between the two; empty for none.")
-    ] = "</s>",
+    ] = "|",
     split: LearnOption = "train",
     seed: SeedOption = 0,
     format: FormatOption = None,

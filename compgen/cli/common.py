@@ -142,7 +142,7 @@ def writable_format(out: Path, format: str | None) -> str | None:
 
 def named(data: str | None) -> str | None:
     """DATA or another file as a record names it: so that it is found from any folder."""
-    return str(Path(data).absolute()) if data is not None and Path(data).exists() else data
+    return str(Path(data).resolve()) if data is not None and Path(data).exists() else data
 
 
 def write_record(out: Path, options: dict[str, Any]) -> None:

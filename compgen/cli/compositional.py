@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console, writable_format
+from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console, named, writable_format
 
 if TYPE_CHECKING:
     from compgen.data.compounds import Divergences, Inventory
@@ -207,7 +207,7 @@ def divergence(
     if data == train == "-":
         raise UserError("standard input (-) can be read only once: give files")
     tested = load(data)
-    trained = tested if train in (None, data) else load(train)
+    trained = tested if train is None or named(train) == named(data) else load(train)
     wanted = split or [name for name in tested.splits if trained is not tested or name != train_split]
     if not wanted or (trained is tested and train_split in wanted):
         raise UserError(f"{data}: the split {train_split!r} would be compared with itself: give --train, or --split")
@@ -226,8 +226,12 @@ def divergence(
 
 def _load(data: str, out: Path, split: str | None) -> "Dataset":
     from compgen.data.catalog import load
+    from compgen.data.formats import format_of
+    from compgen.errors import UserError
 
     writable_format(out, None)
+    if str(out) != "-" and format_of(out) in ("scan", "text"):
+        raise UserError(f"{out}: it is to hold all parts of a split, and can name none: write .tsv, .jsonl or .parquet")
     dataset = load(data)
     return dataset if split is None else dataset.split(split)
 

@@ -9,7 +9,16 @@ import typer
 
 from compgen.cli import compositional
 from compgen.cli import split as split_data
-from compgen.cli.common import DataArgument, FormatOption, OutOption, ShortestOption, SplitOption, console, output
+from compgen.cli.common import (
+    DataArgument,
+    FormatOption,
+    OutOption,
+    ShortestOption,
+    SplitOption,
+    console,
+    named,
+    output,
+)
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -167,7 +176,7 @@ def overlap(
     if [data, train, *more].count("-") > 1:
         raise UserError("standard input (-) can be read only once: give files")
     tested = load(data)
-    trained = tested if train in (None, data) else load(train)
+    trained = tested if train is None or named(train) == named(data) else load(train)
     wanted = _usual_split(tested, "test") if split is None else split
     seen = train_split or [_usual_split(trained, "train")]
     if trained is tested and wanted in seen:
@@ -303,11 +312,14 @@ def _load(data: str, split: str | None) -> "Dataset":
 def _sizes_or_need(name: str) -> str:
     from compgen.data.catalog import load
     from compgen.data.downloads import MissingFileError
+    from compgen.errors import DataError
 
     try:
         return _sizes(load(name))
     except MissingFileError as error:
         return f"needs {error.name}"
+    except DataError:
+        return "cannot be read; see show"
 
 
 def _sizes(dataset: "Dataset") -> str:

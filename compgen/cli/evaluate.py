@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, console, output, say_remarks
+from compgen.cli.common import DataArgument, console, output, say_remarks, writable_format
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -106,7 +106,7 @@ def evaluate(
     from compgen.api import Generator, Predictor
     from compgen.data.catalog import load
     from compgen.data.examples import Dataset
-    from compgen.data.formats import format_of, write_dataset
+    from compgen.data.formats import write_dataset
     from compgen.errors import UserError
     from compgen.evaluation.metrics import SIGNATURES, check_executes, ensemble, item_f1, score
 
@@ -127,7 +127,7 @@ def evaluate(
     if predictions is not None:
         if len(models) > 1:
             raise UserError(f"--predictions are of one model, found {len(models)} models")
-        format_of(predictions)  # an error now, not after predicting
+        writable_format(predictions, None)
     whole = load(data)
     if split is None and len(whole.splits) > 1:
         split = "test"

@@ -35,7 +35,8 @@ def geca(
 
     from compgen.data.catalog import load
     from compgen.errors import UserError
-    from compgen.geca.augmenter import Drawing, Geca, composer_of
+    from compgen.geca.augmenter import Geca
+    from compgen.geca.compose import Composer, Drawing
     from compgen.geca.explain import explain
     from compgen.geca.tables import Config
 
@@ -50,7 +51,7 @@ def geca(
     if line > frame.height:
         raise UserError(f"{out}: it has {frame.height:,} examples, no line {line:,}")
     assert augmenter.tables is not None
-    composer = composer_of(augmenter.tables, drawing, record["seed"])
+    composer = Composer(augmenter.tables, drawing, record["seed"])
     for row in frame[line - 1 : line - 1 + count].iter_rows(named=True):
         licence = explain(composer, row["template"], row["fragment"])
         output().print(f"{line}. made, since the fragment of the second stands where that of the first does:")
@@ -112,6 +113,8 @@ def _record(out: Path) -> dict[str, Any]:
     from json import loads
 
     from compgen.errors import UserError
+    from compgen.geca.compose import Drawing
+    from compgen.geca.tables import Config
 
     path = Path(f"{out}.run.json")
     try:
@@ -120,7 +123,9 @@ def _record(out: Path) -> dict[str, Any]:
         raise UserError(f"{path}: no such file; `compgen augment geca -o {out}` writes it") from None
     except ValueError as error:
         raise UserError(f"{path}: found no JSON: {error}") from None
-    if not isinstance(record, dict) or "mode" not in record:
+    needed = {"memory", "data", "split", "format", "n", "seed"}
+    needed |= Config.__dataclass_fields__.keys() | Drawing.__dataclass_fields__.keys()
+    if not isinstance(record, dict) or not needed <= record.keys():
         raise UserError(f"{path}: found no options of GECA, expected what `compgen augment geca` writes")
     if record["data"] == "-":
         raise UserError(f"{out}: its data came from standard input and are gone: make it from a file")

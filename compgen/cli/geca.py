@@ -90,7 +90,7 @@ def geca(
     from compgen.data.catalog import load
     from compgen.data.formats import write_dataset
     from compgen.errors import UserError
-    from compgen.geca.augmenter import Drawing
+    from compgen.geca.compose import Drawing
     from compgen.geca.shards import Job, run_on_ray
     from compgen.geca.tables import Config
 

@@ -4,11 +4,11 @@ import os
 import sys
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compgen.cli.common import console, output
+from compgen.cli.common import console, named, output, write_record
 
 if TYPE_CHECKING:
     from compgen.lm.experiment import Report
@@ -79,9 +79,7 @@ def train(
 
     Example: compgen lm train sentences.txt -o base.bin
     """
-    from compgen import __version__
     from compgen.errors import UserError
-    from compgen.files import atomic_path
     from compgen.lm.estimation import Estimation, estimate
 
     counts = (prune or "").replace(",", " ").split()
@@ -89,9 +87,7 @@ def train(
         raise UserError(f"--prune {prune}: expected counts between commas, for instance 0,0,1")
     estimation = Estimation(order, tuple(map(int, counts)), fallback, memory, kind, quantise)
     found = estimate(texts, out, estimation, temporary)
-    record = {"compgen": __version__, "texts": list(map(str, texts)), **found}
-    with atomic_path(Path(f"{out}.run.json")) as path:
-        path.write_text(dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(out, {"texts": list(map(str, texts)), **found})
     grams = " ".join(f"{count:,}" for count in found["ngrams"])
     console().print(
         f"{found['sentences']:,} sentences, {found['tokens']:,} tokens; n-grams {grams}; {found['seconds']} s",
@@ -186,6 +182,7 @@ def interpolate(
         compgen lm interpolate base.bin lstm.pt --validation val.txt -o mix.json
     """
     from compgen.errors import UserError
+    from compgen.files import check_writable
     from compgen.lm.mixture import best_of, check_vocabularies, perplexity, tuned
     from compgen.lm.scoring import score_all
 
@@ -194,6 +191,7 @@ def interpolate(
     if grid is not None and by_history:
         raise UserError("--grid chooses one weight: leave out --by-history")
     check_vocabularies(models)
+    check_writable(out)
     scores = score_all(models, validation, threads or os.cpu_count() or 1)
     mixture = tuned(models, scores, by_history) if grid is None else best_of(models, scores, _weights(grid))
     mixture.save(out)
@@ -242,7 +240,7 @@ def augment(
 
     Example: compgen lm augment train.txt --validation val.txt --test test.txt -o runs/lm
     """
-    from dataclasses import replace
+    from dataclasses import asdict, replace
 
     from compgen.data.catalog import load
     from compgen.errors import UserError
@@ -259,18 +257,26 @@ def augment(
     numbers = seeds.replace(",", " ").split()
     if not numbers or not all(seed.isdecimal() for seed in numbers):
         raise UserError(f"--seeds {seeds}: expected numbers between commas")
+    estimation = Estimation(order, fallback=fallback)
     report = experiment(
         load(data),
         validation,
         test,
         out,
         chosen,
-        Estimation(order, fallback=fallback),
+        estimation,
         list(map(int, numbers)),
         partners or [],
         watch=lambda step: console().print(step, highlight=False, markup=False),
     )
-    written = {"data": data, "scheme": scheme, "order": order} | summary(report)
+    asked: dict[str, Any] = {
+        "data": named(data),
+        "validation": named(str(validation)),
+        "test": named(str(test)),
+        "scheme": scheme,
+    }
+    asked |= {"settings": asdict(chosen), "estimation": asdict(estimation), "with": list(map(str, partners or []))}
+    written = asked | summary(report)
     with atomic_path(out / "report.json") as path:
         path.write_text(dumps(written, indent=1) + "\n", encoding="utf-8")
     if json:

@@ -13,6 +13,7 @@ found there and what was expected.
 import gzip
 import io
 import json
+import re
 import sys
 import zlib
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def read_dataset(path: str | Path, format: str | None = None) -> Dataset:
     """The dataset in a file, or on standard input if `path` is `-`.
 
     The format is `format`, or else what the suffix says, or else (standard input and other pipes) what the first
-    line looks like. Gzip is recognised. Where a format has no splits, all examples are in `train`.
+    line that is not blank looks like. Gzip is recognised. Where a format has no splits, all examples are in `train`.
 
     Raises:
         DataError: if there is no such file, or it is not as the format wants it, or holds no example.
@@ -179,17 +180,21 @@ def _guess(content: bytes) -> str:
         return "parquet"
     if _looks_like_scan(content):
         return "scan"
-    if _start(content).startswith(b"{"):
+    first = _first_line(content)
+    if first.lstrip().startswith(b"{"):
         return "jsonl"
-    return "tsv" if b"\t" in content.partition(b"\n")[0] else "text"
+    return "tsv" if b"\t" in first else "text"
 
 
 def _looks_like_scan(content: bytes) -> bool:
-    return _start(content) == b"IN:"
+    return _first_line(content).lstrip().startswith(b"IN:")
 
 
-def _start(content: bytes) -> bytes:
-    return content.removeprefix(b"\xef\xbb\xbf").lstrip()[:3]
+def _first_line(content: bytes) -> bytes:
+    """The first line that is not blank."""
+    found = re.match(rb"(?:[^\S\n]*\n)*([^\n]*)", content.removeprefix(b"\xef\xbb\xbf"))
+    assert found is not None  # it matches anything
+    return found[1]
 
 
 def _may_be_text(dataset: Dataset) -> bool:
@@ -379,10 +384,14 @@ def _check_split_names(dataset: Dataset, name: str) -> None:
             raise DataError(f"{name}: tsv cannot hold the split name {split!r}; write jsonl or parquet instead")
 
 
+def _check_one_split(dataset: Dataset, what: str) -> None:
+    if len(dataset.splits) > 1:
+        raise DataError(f"{what} holds one split a file: found {', '.join(dataset.splits)}; write one of them")
+
+
 def _write_scan(dataset: Dataset, name: str) -> bytes:
     _check_writable(dataset, rf"{_BLANK}|^OUT:$", f"{name}: scan holds no blank in a token, no empty token, no 'OUT:'")
-    if len(dataset.splits) > 1:
-        raise DataError(f"{name}: scan holds one split a file: found {', '.join(dataset.splits)}; write one of them")
+    _check_one_split(dataset, f"{name}: scan")
     # An empty side leaves one blank, not two, so that nobody takes the second for a token.
     sides = [
         pl.when(pl.col(column).list.len() > 0).then(pl.lit(" ") + _joined(column)).otherwise(pl.lit(""))
@@ -393,6 +402,7 @@ def _write_scan(dataset: Dataset, name: str) -> bytes:
 
 def _write_text(dataset: Dataset, name: str) -> bytes:
     _check_writable(dataset, _BLANK, f"{name}: text holds no blank in a token and no empty token")
+    _check_one_split(dataset, f"{name}: text")
     bad = dataset.frame.filter((pl.col("source").list.len() == 0) | (pl.col("target").list.len() > 0))
     if bad.height:
         found = "an empty sentence" if bad["source"].list.len()[0] == 0 else "an example with a target"

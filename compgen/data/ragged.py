@@ -16,6 +16,12 @@ def ranges(starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     return rows, np.arange(len(rows)) - (firsts - starts)[rows]
 
 
+def runs(values: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Where each run of equal values begins, and how long it is."""
+    first = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, dtype=np.int64)
+    return first, np.diff(np.append(first, len(values)))
+
+
 def lists(tokens: pl.Series, numbers: Ints, lengths: Ints) -> pl.Series:
     """A series of lists: as many tokens each as `lengths` says, given by their numbers among `tokens`."""
     rows = pl.Series(np.repeat(np.arange(len(lengths)), lengths)).set_sorted()  # grouped at a third the cost

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.compounds import ATOM_ALPHA, COMPOUND_ALPHA, Bag
+from compgen.data.ragged import Ints, ranges
 from compgen.errors import DataError
 
 TRAIN, TEST, REST = 0, 1, 2  # where an example is; what is in the rest is in neither part
@@ -28,7 +29,6 @@ _PENALTIES = (10.0, 10_000.0)
 _CLOSE_ENOUGH = 5e-4  # to the divergence wanted
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,7 @@ class _Bags:
     def of(self, rows: Ints) -> Ints:
         """The features of some examples, one after the other."""
         starts = self.starts[rows]
-        lengths = self.starts[rows + 1] - starts
-        places = np.repeat(starts - lengths.cumsum() + lengths, lengths) + np.arange(lengths.sum())
-        found: Ints = self.features[places]
+        found: Ints = self.features[ranges(starts, self.starts[rows + 1] - starts)[1]]
         return found
 
     def count(self, rows: Ints) -> tuple[Floats, Ints]:

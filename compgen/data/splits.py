@@ -11,7 +11,8 @@ import polars as pl
 
 from compgen.data.compounds import Inventory, Side, usual_inventory
 from compgen.data.examples import TRAIN, Dataset
-from compgen.data.search import REST, Goal, Ints, search
+from compgen.data.ragged import Ints
+from compgen.data.search import REST, Goal, search
 from compgen.errors import DataError
 
 TEST = "test"

@@ -20,7 +20,7 @@ SPARES = tuple(f"<unk{number}>" for number in range(1, 9))  # what words that ar
 class Vocabulary:
     """An immutable, ordered set of tokens; a token's id is its place. The special symbols hold ids 0 to 4."""
 
-    __slots__ = ("_ids", "_tokens")
+    __slots__ = ("_ids", "_spares", "_tokens")
 
     def __init__(self, tokens: Sequence[str]) -> None:
         """The vocabulary whose full list of tokens, special symbols included, is `tokens`.
@@ -36,6 +36,8 @@ class Vocabulary:
         if len(self._ids) < len(self._tokens):
             twice = next(token for number, token in enumerate(self._tokens) if self._ids[token] != number)
             raise DataError(f"a vocabulary holds each token once: found {twice!r} more than once")
+        after = range(len(SPECIALS), len(SPECIALS) + len(SPARES))
+        self._spares = after if self._tokens[after.start : after.stop] == SPARES else range(0)
 
     @classmethod
     def of(cls, token_lists: Iterable[Iterable[str]], spares: bool = False) -> "Vocabulary":
@@ -85,11 +87,11 @@ class Vocabulary:
         Raises:
             DataError: for a special symbol.
         """
-        spares = iter([self._ids[spare] for spare in SPARES if spare in self._ids])
+        spares = iter(self._spares)
         lent: dict[str, int] = {}
         ids = []
         for token in tokens:
-            if token in SPECIALS or token in SPARES:
+            if token in SPECIALS or (token in SPARES and self._spares):
                 raise _special_in_data(token)
             if token not in self._ids and token not in lent:
                 lent[token] = next(spares, UNK_ID)

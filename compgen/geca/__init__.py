@@ -1,6 +1,7 @@
 """GECA, good-enough compositional data augmentation (Andreas 2020): fragments of one example put into another."""
 
-from compgen.geca.augmenter import Drawing, Geca
+from compgen.geca.augmenter import Geca
+from compgen.geca.compose import Drawing
 from compgen.geca.concat import Concat
 from compgen.geca.tables import Config
 

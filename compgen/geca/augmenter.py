@@ -1,7 +1,6 @@
 """GECA behind the interface of all augmenters: `fit` builds the tables, `sample` composes."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,37 +9,11 @@ import polars as pl
 from compgen.data.examples import SCHEMA, TRAIN, Dataset
 from compgen.data.ragged import lists, ranges
 from compgen.errors import ExhaustedError, UserError
-from compgen.geca.compose import BOTH_SIDES, Composed, Composer
+from compgen.geca.compose import BOTH_SIDES, Composed, Composer, Drawing
 from compgen.geca.corpus import BEGIN, END, SEPARATOR, Corpus
 from compgen.geca.tables import CollisionError, Config, Tables, build
 
-NOVELTIES = ("both", "source", "pair")
 EXTRA = {"template": pl.UInt64, "fragment": pl.UInt64}
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """How examples are drawn from the tables.
-
-    Attributes:
-        variants: most examples of a template.
-        novelty: what is new: `both` the source and the target unseen in the data, the `source`, or the `pair`. Of
-            sentences, all three mean the sentence.
-        reach: to how many templates a fragment may bring others; None for all. `max_adjacencies` in the revision of
-            the reference that made the published SCAN data, where it was 1000.
-    """
-
-    variants: int = 2
-    novelty: str = "both"
-    reach: int | None = None
-
-    def __post_init__(self) -> None:
-        """Raise UserError for what cannot be."""
-        if self.novelty not in NOVELTIES:
-            raise UserError(f"no novelty {self.novelty!r}: expected {', '.join(NOVELTIES)}")
-        for name, value in (("variants", self.variants), ("reach", self.reach)):
-            if value is not None and not 1 <= value < 2**31:
-                raise UserError(f"GECA: {name} {value}: expected 1 or more, and less than 2^31")
 
 
 class Geca:
@@ -63,9 +36,10 @@ class Geca:
         check_licensed(self.tables)
         return self
 
-    def sample(self, count: int | None = None, seed: int = 0) -> Dataset:
+    def sample(self, count: int | None = None, seed: int = 0, drawing: Drawing | None = None) -> Dataset:
         """Up to `count` new, distinct examples, or all; fewer where data and options license no more.
 
+        They are drawn by the augmenter's options, or by other ones for this once (`drawing`).
         Besides source and target the frame has the columns `template` and `fragment`, which name what each example
         was made of. The examples and their order depend on the data (not on their order), the options and the seed.
 
@@ -77,9 +51,10 @@ class Geca:
             raise UserError("fit the augmenter to a dataset before sampling from it")
         if not 0 <= seed < 2**64 or (count is not None and count < 0):
             raise UserError(f"GECA: count {count}, seed {seed}: expected 0 or more, and a seed less than 2^64")
+        drawing = drawing or self.drawing
         while True:
             try:
-                return dataset_of(self.tables, merged(first(self.tables, self.drawing, count, seed), count), count)
+                return dataset_of(self.tables, merged(first(self.tables, drawing, count, seed), count), count)
             except CollisionError:  # of environments that are read for the first time
                 old = self.tables.enumerator
                 self.tables = build(old.corpus, self.config, self.memory, salt=old.salt + 1)
@@ -90,13 +65,8 @@ Row = tuple[tuple[int, int], bytes, int, int]  # key and rank, tokens, template,
 
 def first(tables: Tables, drawing: Drawing, count: int | None, seed: int) -> list[Row]:
     """The first `count` distinct examples of each of the partitions; the first `count` of all are among them."""
-    composer = composer_of(tables, drawing, seed)
+    composer = Composer(tables, drawing, seed)
     return [row for frame in tables.store.partitions() for row in _distinct(composer.compose(frame), count)]
-
-
-def composer_of(tables: Tables, drawing: Drawing, seed: int) -> Composer:
-    """What draws examples, and what they can be explained by."""
-    return Composer(tables, seed=seed, variants=drawing.variants, novelty=drawing.novelty, reach=drawing.reach)
 
 
 def merged(rows: Iterable[Row], count: int | None) -> list[Row]:

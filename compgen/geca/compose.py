@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from compgen.data.ragged import Ints, ranges
+from compgen.data.ragged import Ints, ranges, runs
+from compgen.errors import UserError
 from compgen.geca.arrays import BASE, Hashes, mix
 from compgen.geca.enumeration import Packing
 from compgen.geca.realise import Known, Sequences, realise
@@ -27,6 +28,32 @@ CANDIDATES = 1 << 21  # of hosts that are worked on together, about
 ASKED = 1 << 10  # candidates of a host that are tried together, at most
 COMPARED = 1 << 20  # pairs of a candidate and a fragment that are compared together
 BOTH_SIDES = 3
+NOVELTIES = ("both", "source", "pair")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How examples are drawn from the tables.
+
+    Attributes:
+        variants: most examples of a template.
+        novelty: what is new: `both` the source and the target unseen in the data, the `source`, or the `pair`. Of
+            sentences, all three mean the sentence.
+        reach: to how many templates a fragment may bring others; None for all. `max_adjacencies` in the revision of
+            the reference that made the published SCAN data, where it was 1000.
+    """
+
+    variants: int = 2
+    novelty: str = "both"
+    reach: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UserError for what cannot be."""
+        if self.novelty not in NOVELTIES:
+            raise UserError(f"no novelty {self.novelty!r}: expected {', '.join(NOVELTIES)}")
+        for name, value in (("variants", self.variants), ("reach", self.reach)):
+            if value is not None and not 1 <= value < 2**31:
+                raise UserError(f"GECA: {name} {value}: expected 1 or more, and less than 2^31")
 
 
 @dataclass(frozen=True)
@@ -52,7 +79,7 @@ class _Own:
         """`rows` are in the order of their templates."""
         self.rows, self.packing = rows, packing
         self.template = rows["template"].to_numpy()
-        self.first, self.count = _runs(self.template)
+        self.first, self.count = runs(self.template)
         owner = np.repeat(np.arange(len(self.first)), self.count)
         held = pl.Series(self._key(owner, packing.unpack(rows["fragment"].to_numpy())).ravel()).value_counts(sort=False)
         held = held.sort(held.columns[0])
@@ -89,21 +116,20 @@ class _Own:
 class Composer:
     """Draws new examples from tables."""
 
-    def __init__(self, tables: Tables, *, seed: int, variants: int, novelty: str, reach: int | None) -> None:
-        """Up to `variants` examples a template; `novelty` as for `Known`.
+    def __init__(self, tables: Tables, drawing: Drawing, seed: int) -> None:
+        """By some options, in an order that the seed gives.
 
-        `reach` is how many templates a fragment may be evidence for, those first in the order of hosts: what
-        `max_adjacencies` was in the revision of the reference that made the published SCAN data.
+        With `reach` a fragment is evidence for those templates that come first in the order of hosts.
 
         In the mode `reference` candidates are drawn before it is known which of them are new: a template gets
         `variants` draws, of which one may repeat another, and keeps what is good among them.
         """
-        self.tables, self.variants = tables, variants
-        self.known = Known(tables.enumerator.corpus, novelty)
+        self.tables, self.variants = tables, drawing.variants
+        self.known = Known(tables.enumerator.corpus, drawing.novelty)
         self.seed = mix(np.array([seed], dtype=np.uint64) + BASE)  # one number, as an array: it may overflow silently
         self.members, self.classes = _classes(tables)
         self.licensed = tables.licences.select("fragment").unique()
-        self.last = None if reach is None else self._last(reach)
+        self.last = None if drawing.reach is None else self._last(drawing.reach)
 
     def compose(self, frame: pl.DataFrame) -> Iterator[Composed]:
         """New examples by the hosts among the rows of some partitions, in the order of the hosts' keys."""
@@ -204,7 +230,7 @@ class Composer:
         Candidates are in the order in which they are first met. A draw repeats one already met with the
         probability of the share that its copies have in what is left of the list.
         """
-        first, count = _runs(template)
+        first, count = runs(template)
         total = np.add.reduceat(weight, first).astype(np.float64) if len(first) else np.zeros(0)
         sums = np.append(0.0, np.cumsum(weight, dtype=np.float64))
         met = np.minimum(1, count)
@@ -219,7 +245,7 @@ class Composer:
 
     def _first_good(self, template: Hashes, fragment: Hashes, own: _Own) -> Ints:
         """Of the candidates, which are together by template, the first `variants` of each that pass."""
-        next_, count = _runs(template)
+        next_, count = runs(template)
         stop = next_ + count
         wanting = np.full(len(next_), self.variants)
         found: list[Ints] = []
@@ -277,12 +303,6 @@ def _classes(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
     sets = sets.with_row_index("class").with_columns(pl.col("class").cast(pl.UInt64))
     sizes = sets.select("class", "weight", pl.col("fragment").list.len().cast(pl.Int64).alias("size"))
     return sets.select("class", "fragment").explode("fragment"), sizes
-
-
-def _runs(values: Hashes) -> tuple[Ints, Ints]:
-    """Where each run of equal values begins, and how long it is."""
-    first = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, dtype=np.int64)
-    return first, np.diff(np.append(first, len(values)))
 
 
 def _ascending(keys: Hashes) -> Iterator[Ints]:

@@ -6,14 +6,23 @@ What GECA's table 2 calls "+ concat".
 import numpy as np
 
 from compgen.data.examples import Dataset
+from compgen.data.vocabulary import SPECIALS
 from compgen.errors import DataError, ExhaustedError, UserError
+
+SEPARATOR = "|"
 
 
 class Concat:
     """An augmenter that writes one example behind another, on both sides."""
 
-    def __init__(self, separator: str | None = "</s>") -> None:
-        """`separator` is the token between the two; None for none."""
+    def __init__(self, separator: str | None = SEPARATOR) -> None:
+        """`separator` is the token between the two; None for none.
+
+        Raises:
+            UserError: it is a symbol that data cannot hold, such as the `</s>` that Jia and Liang write.
+        """
+        if separator in SPECIALS:
+            raise UserError(f"separator {separator}: models and vocabularies give it a meaning of their own")
         self.between = [] if separator is None else [separator]
         self.examples: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
 

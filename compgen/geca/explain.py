@@ -26,7 +26,8 @@ class Licence:
     """Three training examples that together license a fourth.
 
     Attributes:
-        shares: w, which has a fragment in the group of templates that makes fragments exchangeable.
+        shares: w, which has a fragment in the group of templates that makes fragments exchangeable; never by the
+            template of x.
         hosts: x, which has the same fragment, or (mode `reference`, with windows) one in the same environment, and
             lends its template.
         lends: y, which has the new fragment in the group of w.
@@ -67,12 +68,19 @@ def explain(composer: Composer, template: int, fragment: int) -> Licence:
         # The host's own row with the shared fragment, where it has one.
         host = own.sort(pl.col("fragment") != first["fragment"], "example").row(0, named=True)
         return Licence(
-            _marked(tables, first["example"], first["fragment"]),
+            _marked(tables, _sharing(tables, first["group"], first["fragment"], template), first["fragment"]),
             _marked(tables, host["example"], host["fragment"]),
             _marked(tables, first["lender"], fragment),
             _marked(tables, host["example"], host["fragment"], fragment),
         )
     raise ValueError(f"no licence for fragment {fragment} in template {template}")
+
+
+def _sharing(tables: Tables, group: int, fragment: int, template: int) -> int:
+    """The first example that has a fragment in a group, by another template than the host's."""
+    wanted = (pl.col(tables.group) == group) & (pl.col("fragment") == fragment) & (pl.col("template") != template)
+    found = pl.concat(frame.filter(wanted).select("example") for frame in tables.store.partitions())
+    return int(found["example"].to_numpy().min())
 
 
 def _marked(tables: Tables, example: int, fragment: int, filling: int | None = None) -> Marked:

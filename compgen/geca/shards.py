@@ -25,7 +25,8 @@ from compgen.cluster import cluster, first_line
 from compgen.data.examples import Dataset
 from compgen.errors import UserError
 from compgen.files import atomic_path, writing
-from compgen.geca.augmenter import Drawing, Row, check_licensed, dataset_of, first, merged
+from compgen.geca.augmenter import Row, check_licensed, dataset_of, first, merged
+from compgen.geca.compose import Drawing
 from compgen.geca.corpus import Corpus
 from compgen.geca.spans import Spans
 from compgen.geca.tables import CollisionError, Config, Tables, enumerate_rows, find_licences, memory_for, start
@@ -167,12 +168,11 @@ class Shard:
         return pl.DataFrame()
 
     def _licences(self, tables: Tables) -> pl.DataFrame:
-        found = find_licences(tables)
-        return found.licences.with_columns(pairs=pl.lit(found.pairs), templates=pl.lit(found.templates))
+        return find_licences(tables).licences
 
     def _made(self, tables: Tables) -> pl.DataFrame:
         job = self.job
-        licences = pl.concat(map(pl.read_ipc, job.files("licences"))).select(tables.licences.columns)
+        licences = pl.concat(map(pl.read_ipc, job.files("licences")))
         tables = replace(tables, licences=licences)
         check_licensed(tables)
         rows = merged(first(tables, job.drawing, job.count, job.seed), job.count)

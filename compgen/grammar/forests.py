@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from compgen.data.ragged import Ints
 from compgen.grammar.charts import Parser, milestones
 from compgen.grammar.rules import Grammar, Rule, template
 from compgen.grammar.weights import slots
 
-Ints = NDArray[np.int64]
 Node = tuple[int, tuple[int, ...]]  # a rule's number, and the places of its nonterminals
 Derived = dict[str, list[tuple[Rule, tuple["Key", ...]]]]  # by target: each rule on top, and what is below it
 Key = tuple[str, str, int]  # a span, a target of it, and how many unit rules may be on top

@@ -4,17 +4,15 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
+from compgen.data.ragged import Ints
 from compgen.grammar.rules import Grammar, Rule, examples
 
 _LEFT_OUT = (".", "'")
 _ROUNDS = 10  # of expectation maximisation; the best translations settle in the first few
 # Two forms of a word have more of their letters in common: thought and think a third. Other translations have fewer.
 _ALIKE = 0.3
-
-Ints = NDArray[np.int64]
 
 
 def exact_matches(dataset: Dataset) -> Grammar:

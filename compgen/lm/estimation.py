@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compgen.errors import DataError, UserError
-from compgen.files import atomic_path, writing
+from compgen.files import atomic_path, check_writable, writing
 from compgen.lm.install import plain, program
 from compgen.lm.scoring import opened, score
 
@@ -72,9 +72,15 @@ def estimate(
 
     Raises:
         DataError: a text is missing, bad or empty, or too small for its discounts.
-        UserError: the programs are not installed, or fail.
+        UserError: the programs are not installed, or fail; `out` cannot be written; or a form of binary models is
+            asked of ARPA.
     """
     estimation = estimation or Estimation()
+    if out.suffix == ".arpa" and (estimation.kind, estimation.quantise) != (Estimation.kind, None):
+        raise UserError(f"{out}: kind and quantise are of binary models, and .arpa is text: leave one out")
+    if temporary is not None and not temporary.is_dir():
+        raise UserError(f"{temporary}: no such folder to sort in")
+    check_writable(out)
     lmplz = program("lmplz")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="compgen-lm-", dir=temporary) as name:
@@ -88,7 +94,7 @@ def estimate(
         talk = _run(command, estimation)
         with atomic_path(out) as made:
             if out.suffix == ".arpa":
-                made.write_bytes(arpa.read_bytes())
+                shutil.copyfile(arpa, made)
             else:
                 _run([program("build_binary"), "-T", f"{work}/", *_form(estimation), arpa, made], estimation)
     statistics = re.findall(r"^(\d+) (\d+)(?:/\d+)? D1=(\S+) D2=(\S+) D3\+=(\S+)", talk, re.M)

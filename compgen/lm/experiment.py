@@ -22,8 +22,9 @@ import numpy as np
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
-from compgen.evaluation.significance import Paired, paired
-from compgen.geca.augmenter import Drawing, Geca
+from compgen.evaluation.significance import Paired, need_scipy, paired
+from compgen.geca.augmenter import Geca
+from compgen.geca.compose import Drawing
 from compgen.geca.tables import Config
 from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
@@ -39,8 +40,8 @@ class Kind:
 
     Attributes:
         config: what GECA may cut and where it may put it.
-        variants: most sentences of a template. There are as few as give the number that is asked for: sentences of one
-            template share all but a fragment, and what they share is counted again with each.
+        variants: most sentences of a template. They are doubled from 1 until they give the number that is asked for:
+            sentences of one template share all but a fragment, and what they share is counted again with each.
     """
 
     config: Config
@@ -50,8 +51,7 @@ class Kind:
         """Up to `count` sentences from an augmenter that was fitted by this kind's `config`."""
         variants = 1
         while True:
-            augmenter.drawing = Drawing(variants=variants)
-            made = [source for source, _ in augmenter.sample(count, seed).pairs()]
+            made = [source for source, _ in augmenter.sample(count, seed, Drawing(variants)).pairs()]
             if len(made) == count or variants == self.variants:
                 return made
             variants = min(2 * variants, self.variants)
@@ -180,7 +180,8 @@ def experiment(
     Raises:
         DataError, UserError, ExhaustedError: a text is bad, a program is missing, or GECA finds nothing.
     """
-    if any(target for _, target in training.pairs()[:1]):
+    need_scipy()
+    if (training.frame["target"].list.len() > 0).any():
         raise UserError("found pairs, expected sentences: a text file with one a line")
     measured = {"validation": validation, "test": test}
     for path in measured.values():  # an error now, not after the work

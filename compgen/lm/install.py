@@ -48,7 +48,7 @@ def plain(message: str) -> str:
     return re.sub(r"\S+\.(?:cc|hh):\d+ in .*? threw \w+(?: because `.*?')?\.\s*", "", message, flags=re.DOTALL)
 
 
-def install(folder: Path, jobs: int | None = None, watch: Callable[[str], None] = lambda _: None) -> None:
+def install(folder: Path, watch: Callable[[str], None] = lambda _: None) -> None:
     """Build the PROGRAMS from KenLM's source package into a folder. `watch` hears of each step.
 
     Boost is the system's, or else (Debian and its kin) comes from its packages, without being installed.
@@ -71,7 +71,7 @@ def install(folder: Path, jobs: int | None = None, watch: Callable[[str], None] 
             configure.append(f"-DBOOST_ROOT={_boost(work / 'boost')}")
         watch("compiling, a minute or two")
         _run(configure, work)
-        _run(["cmake", "--build", "build", "-j", str(jobs or os.cpu_count() or 1), "--target", "programs"], work)
+        _run(["cmake", "--build", "build", "-j", str(os.cpu_count() or 1), "--target", "programs"], work)
         for program_ in PROGRAMS:
             built = next((work / "build").rglob(program_))
             with atomic_path(folder / program_) as temporary:

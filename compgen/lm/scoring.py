@@ -1,6 +1,7 @@
 """Text scored by KenLM's models, token by token, at the speed of KenLM's own query."""
 
 import gzip
+import io
 import subprocess
 import sys
 import threading
@@ -82,9 +83,10 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterato
     if str(text) == "-":
         raise UserError("a recurrent model reads the text once more: give it as a file")
     with opened(text) as (stream, _):
+        lines = io.BufferedReader(stream)
         for block in blocks:
             # Split as bytes: like the program, at ASCII's blanks alone.
-            sentences = [[word.decode() for word in stream.readline().split()] for _ in block.lengths]
+            sentences = [[word.decode() for word in lines.readline().split()] for _ in block.lengths]
             yield _with_neural(block, neural, sentences)
 
 

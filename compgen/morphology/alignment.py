@@ -14,10 +14,9 @@ import regex
 from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
+from compgen.data.ragged import Ints
 from compgen.data.unimorph import BLANK, is_tag, split_tags
 from compgen.errors import DataError, UserError
-
-Ints = NDArray[np.int64]
 
 SHORTEST = 3  # code points of a stretch that counts as part of a stem
 NONE = -1  # pads rows, and stands where no cluster is aligned

@@ -11,7 +11,7 @@ how its vowels depend on each other, not by how probable a word it is: words of 
 are more probable, and teach less.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -19,17 +19,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
+from compgen.data.ragged import Ints
 from compgen.data.unimorph import BLANK, split_tags
 from compgen.errors import ExhaustedError, UserError
 from compgen.morphology.alignment import clusters
 from compgen.morphology.stemcorrupt import StemCorrupt
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Clusters = Sequence[str]
 
 
-def vowels(words: Iterable[Clusters]) -> set[str]:
+def vowels(words: Sequence[Clusters]) -> set[str]:
     """The characters that are vowels, by Sukhotin's method: vowels stand beside consonants more than beside vowels.
 
     Again and again the character that most stands beside consonants is taken for a vowel, and whatever stands beside it

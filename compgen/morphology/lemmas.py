@@ -27,7 +27,9 @@ def by_lemma(dataset: Dataset, train: float = 0.8, validation: float = 0.1, seed
     order = np.random.default_rng([seed, 0x1E]).permutation(len(names))
     before = np.cumsum(counts[order]) - counts[order]
     part = np.empty(len(names), dtype=np.int64)
-    part[order] = (before >= train * len(lemmas)).astype(np.int64) + (before >= (train + validation) * len(lemmas))
+    # What 0.1 + 0.2 is above 0.3 must not move a lemma.
+    trained, watched = (share * len(lemmas) - 1e-9 for share in (train, train + validation))
+    part[order] = (before >= trained).astype(np.int64) + (before >= watched)
     kinds = ["train", "validation", "test"]
     for number, kind in enumerate(kinds):
         if not (part == number).any() and (number != 1 or validation):

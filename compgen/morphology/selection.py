@@ -16,11 +16,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
+from compgen.data.ragged import Ints, runs
 from compgen.data.unimorph import split_tags
 from compgen.errors import DataError, UserError
 
 STRATEGIES = ("random", "umt", "emt", "highloss", "lowloss", "umt+loss", "emt+loss")
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
@@ -126,9 +126,7 @@ def _by_template(templates: Ints, order: Ints, count: int, alpha: float, random:
 def _earlier(values: Ints) -> Ints:
     """How many equal values stand before each."""
     order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    runs = np.diff(np.append(first, len(values)))
+    first, length = runs(values[order])
     earlier = np.empty(len(values), dtype=np.int64)
-    earlier[order] = np.arange(len(values)) - np.repeat(first, runs)
+    earlier[order] = np.arange(len(values)) - np.repeat(first, length)
     return earlier

@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.examples import SCHEMA, TRAIN, Dataset
-from compgen.data.ragged import lists_of_rectangle
+from compgen.data.ragged import lists_of_rectangle, ranges
 from compgen.data.unimorph import BLANK
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.morphology.alignment import SHORTEST, Aligned, Word, words
@@ -216,8 +216,7 @@ class _Tables:
         example = ((stream.random_raw(BLOCK) >> _HALF) * np.uint64(len(self.row)) >> _HALF).astype(np.int64)
         length = self.length[example]
         # The characters of all their stems, one after another: of which sample each is, and which of `stem`.
-        sample = np.repeat(np.arange(BLOCK), length)
-        character = np.arange(len(sample)) + np.repeat(self.start[example] - np.cumsum(length) + length, length)
+        sample, character = ranges(self.start[example], length)
         random = stream.random_raw(len(sample))
         replaced = np.flatnonzero((random & _LOW) < np.uint64(np.ceil(theta * 2**32)))
         sample, character = sample[replaced], character[replaced]

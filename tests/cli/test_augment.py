@@ -114,7 +114,7 @@ def test_concat_puts_examples_one_behind_another(pairs, tmp_path):
     assert compgen("augment", "concat", pairs, "-n", 16, "-o", out).returncode == 0
     lines = out.read_text().splitlines()
     assert len(set(lines)) == 16
-    assert "dax </s> jog left\tDAX </s> LEFT JOG" in lines
+    assert "dax | jog left\tDAX | LEFT JOG" in lines
 
 
 def test_shares_meet_beside_out(pairs, tmp_path):

@@ -37,6 +37,20 @@ def test_list_says_what_has_to_be_downloaded(monkeypatch, tmp_path):
     assert "the folder that COMPGEN_DATA names" in " ".join(result.stdout.split())
 
 
+def test_list_goes_on_after_data_that_cannot_be_read(monkeypatch, tmp_path):
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
+    (tmp_path / "cogs").mkdir()
+    for part in ("train", "dev", "test", "gen"):
+        (tmp_path / "cogs" / f"{part}.tsv").write_text(
+            "A rose was helped by a dog .\trose ( x _ 1 ) AND help . theme ( x _ 3 , x _ 1 )\tin_distribution\n"
+        )
+    result = run("list")
+    assert result.exit_code == 0
+    assert any(
+        "cogs/variable-free " in line and "cannot be read; see show" in line for line in result.stdout.splitlines()
+    )
+
+
 def test_show_prints_examples_and_statistics():
     result = run("show", "scan/jump", "--split", "train", "-n", "2")
     assert result.exit_code == 0
@@ -331,8 +345,10 @@ def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_p
         (["split", "mcd", "one.tsv", "-o", "o.tsv", "--compounds", "source", "--plain-atoms"], "n-grams of the source"),
         (["divergence", "two.tsv", "--plain-atoms"], "--plain-atoms: compounds are n-grams of the source here"),
         (["split", "mcd", "one.tsv", "-o", "o.csv"], "found the suffix '.csv'"),
+        (["split", "mcd", "one.tsv", "-o", "o.scan"], "hold all parts of a split"),
         (["split", "mcd", "empty.tsv", "-o", "o.tsv"], "no examples"),
         (["divergence", "one.tsv"], "the split 'train' would be compared with itself"),
+        (["divergence", "one.tsv", "--train", "./one.tsv"], "the split 'train' would be compared with itself"),
         (["divergence", "-", "--train", "-"], "only once"),
         (["divergence", "one.tsv", "--train", "one.tsv", "--split", "gen"], "no examples in split 'gen'"),
     ],

@@ -155,6 +155,14 @@ def test_pipes_are_recognised_by_what_comes_through(tmp_path, monkeypatch, forma
     writer.join()
 
 
+@pytest.mark.parametrize(
+    "content", ["\na b\tc d\n", '\n \n{"source": "a b", "target": "c d"}\n', "\n\nIN: a b OUT: c d\n"]
+)
+def test_blank_lines_before_the_first_example_decide_nothing(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content.encode())))
+    assert read_dataset("-").pairs() == [(["a", "b"], ["c", "d"])]
+
+
 def test_standard_output_is_jsonl_unless_told_otherwise(monkeypatch):
     output = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(buffer=output))

@@ -55,6 +55,7 @@ def test_unknown_words_borrow_spares():
     many = [f"w{number}" for number in range(10)]
     assert made.decode(*made.lend(many)) == [*many[:8], "<unk>", "<unk>"]
     assert Vocabulary.of([["walk"]]).lend(["walk", "utah"]) == ([5, 4], {})
+    assert Vocabulary.of([["<unk1>"]]).lend(["<unk1>"]) == ([5], {})  # no spare is made, so it is a word like others
     for special in ("<unk1>", "<s>"):
         with pytest.raises(DataError, match="is a special symbol"):
             made.lend([special])

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.geca import enumeration, tables
-from compgen.geca.augmenter import Drawing, Geca
+from compgen.geca.augmenter import Geca
+from compgen.geca.compose import Drawing
 from compgen.geca.tables import Config
 from tests.geca import naive
 

@@ -10,10 +10,10 @@ DATA = Dataset.from_pairs([(["a"], ["A"]), (["b", "c"], ["B"]), (["a"], ["A"])])
 def test_all_pairs_come_once():
     made = Concat().fit(DATA).sample(4).pairs()
     assert sorted(made) == [
-        (["a", "</s>", "a"], ["A", "</s>", "A"]),
-        (["a", "</s>", "b", "c"], ["A", "</s>", "B"]),
-        (["b", "c", "</s>", "a"], ["B", "</s>", "A"]),
-        (["b", "c", "</s>", "b", "c"], ["B", "</s>", "B"]),
+        (["a", "|", "a"], ["A", "|", "A"]),
+        (["a", "|", "b", "c"], ["A", "|", "B"]),
+        (["b", "c", "|", "a"], ["B", "|", "A"]),
+        (["b", "c", "|", "b", "c"], ["B", "|", "B"]),
     ]
 
 
@@ -25,11 +25,13 @@ def test_the_order_of_the_data_does_not_matter_and_the_seed_does():
 
 def test_sentences_and_no_separator():
     sentences = Dataset.from_pairs([(["a"], [])])
-    assert Concat().fit(sentences).sample(1).pairs() == [(["a", "</s>", "a"], [])]
+    assert Concat().fit(sentences).sample(1).pairs() == [(["a", "|", "a"], [])]
     assert Concat(None).fit(sentences).sample(1).pairs() == [(["a", "a"], [])]
 
 
 def test_what_cannot_be_is_said():
+    with pytest.raises(UserError, match="separator </s>"):
+        Concat("</s>")
     with pytest.raises(UserError, match="fit"):
         Concat().sample(1)
     with pytest.raises(DataError, match="no example"):

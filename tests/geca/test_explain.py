@@ -1,12 +1,16 @@
 import pytest
 
 from compgen.data.examples import Dataset
-from compgen.geca.augmenter import Drawing, Geca, composer_of
+from compgen.geca.augmenter import Geca
+from compgen.geca.compose import Composer, Drawing
 from compgen.geca.explain import explain
 from compgen.geca.tables import Config
 
 PAIRS = [("dax", "DAX"), ("jog", "JOG"), ("jog and jog", "JOG JOG"), ("fast jog", "JOG NOW")]
-SENTENCES = ["the big wug sang", "the big cat sang", "one cat sang here", "one dog sang there", "the big dog ran"]
+SENTENCES = [
+    *("the big wug sang", "the big cat sang", "one cat sang here", "one dog sang there", "the big dog ran"),
+    *("a big cat sang here", "one big cat sang", "my big wug sang"),
+]
 
 
 def plain(pieces):
@@ -22,7 +26,7 @@ def test_the_licence_of_an_example_is_made_of_training_examples():
     frame = augmenter.sample().frame
     found = {}
     for row in frame.iter_rows(named=True):
-        licence = explain(composer_of(augmenter.tables, Drawing(), 0), row["template"], row["fragment"])
+        licence = explain(Composer(augmenter.tables, Drawing(), 0), row["template"], row["fragment"])
         found[" ".join(row["source"])] = licence
         assert plain(licence.made.source) == " ".join(row["source"])
         assert plain(licence.made.target) == " ".join(row["target"])
@@ -43,14 +47,15 @@ def test_sentences_and_windows(mode):
     augmenter = Geca(config).fit(Dataset.from_pairs((line.split(), []) for line in SENTENCES))
     frame = augmenter.sample().frame
     for row in frame.iter_rows(named=True):
-        licence = explain(composer_of(augmenter.tables, Drawing(), 0), row["template"], row["fragment"])
+        licence = explain(Composer(augmenter.tables, Drawing(), 0), row["template"], row["fragment"])
         assert plain(licence.made.source) == " ".join(row["source"]) not in SENTENCES
         assert licence.made.target == []
         assert {plain(marked.source) for marked in (licence.shares, licence.hosts, licence.lends)} <= set(SENTENCES)
         assert gaps(licence.lends.source) == gaps(licence.made.source)
+        assert licence.shares != licence.hosts
 
 
 def test_what_nothing_licenses_has_no_explanation():
     augmenter = Geca().fit(Dataset.from_pairs((a.split(), b.split()) for a, b in PAIRS))
     with pytest.raises(ValueError, match="no licence"):
-        explain(composer_of(augmenter.tables, Drawing(), 0), 1, 2)
+        explain(Composer(augmenter.tables, Drawing(), 0), 1, 2)

@@ -10,7 +10,8 @@ from compgen.data.downloads import MissingFileError
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.scan import interpret
-from compgen.geca.augmenter import Drawing, Geca
+from compgen.geca.augmenter import Geca
+from compgen.geca.compose import Drawing
 from compgen.geca.corpus import Corpus
 from compgen.geca.tables import Config, build
 

@@ -6,7 +6,8 @@ import pytest
 from compgen.data.examples import Dataset
 from compgen.errors import ExhaustedError, UserError
 from compgen.geca import shards, tables
-from compgen.geca.augmenter import Drawing, Geca
+from compgen.geca.augmenter import Geca
+from compgen.geca.compose import Drawing
 from compgen.geca.shards import Job, Shard, run_on_ray, run_shard
 from compgen.geca.tables import Config
 from tests.geca.test_augmenter import GRAMMAR, pairs

@@ -5,7 +5,8 @@ import pytest
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
-from compgen.geca.augmenter import Drawing, Geca
+from compgen.geca.augmenter import Geca
+from compgen.geca.compose import Drawing
 from compgen.geca.tables import Config
 from compgen.lm.estimation import Estimation, write_sentences
 from compgen.lm.experiment import SCHEMES, Kind, experiment, summary
@@ -71,13 +72,14 @@ def test_a_template_has_as_few_variants_as_give_the_count():
     data = Dataset.from_pairs((tokens, []) for tokens in sentences(60, 0))
     kind = Kind(Config(spans=1, window=3), variants=20)
     augmenter = Geca(kind.config).fit(data)
-    few = len(augmenter.sample(None, 0))
-    augmenter.drawing = Drawing(variants=1)
-    fewest = len(augmenter.sample(None, 0))
-    assert fewest < few
-    assert len(kind.sample(augmenter, fewest, 0)) == fewest and augmenter.drawing.variants == 1
-    assert len(kind.sample(augmenter, few, 0)) == few and 1 < augmenter.drawing.variants <= 2
-    assert len(kind.sample(augmenter, 10**6, 0)) > few and augmenter.drawing.variants == 20
+
+    def drawn(count, variants):
+        return [source for source, _ in augmenter.sample(count, 0, Drawing(variants)).pairs()]
+
+    fewest, few, most = (len(drawn(None, variants)) for variants in (1, 2, 20))
+    assert fewest < few < most
+    for count, variants in ((fewest, 1), (few, 2), (10**6, 20)):
+        assert kind.sample(augmenter, count, 0) == drawn(count, variants)
 
 
 def test_what_cannot_be_is_said(tmp_path):

@@ -21,6 +21,14 @@ def test_no_lemma_is_in_two_parts(seed, lemmas):
     assert abs(made.splits["train"] - len(made) / 2) <= 4
 
 
+def test_shares_are_those_that_are_meant():
+    assert by_lemma(paradigms("abcdefghij"), train=0.1, validation=0.2).splits == {
+        "train": 4,
+        "validation": 8,
+        "test": 28,
+    }
+
+
 def test_what_leaves_a_part_empty_is_refused():
     with pytest.raises(DataError, match="leave nothing to test on"):
         by_lemma(paradigms("abc"), 0.9, 0.1)
