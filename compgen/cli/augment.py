@@ -21,6 +21,7 @@ from compgen.cli.common import (
     TargetsOption,
     UniformOption,
     console,
+    load_split,
     named,
     need_torch,
     writable_format,
@@ -61,7 +62,6 @@ def recombine(
     Example: compgen augment recombine pairs.tsv -n 400 -o more.tsv
     """
     from compgen.api import Recombination
-    from compgen.data.catalog import load
     from compgen.data.formats import write_dataset
     from compgen.errors import ExhaustedError, UserError
 
@@ -71,12 +71,14 @@ def recombine(
         raise UserError("the generator is kept beside OUT: give the name of a file")
     format = writable_format(out, format)
     checkpoint = out.with_name(out.name + ".pt")
-    augmenter = Recombination(config, checkpoint, seed=seed).fit(load(data).split(split), resume=resume)
+    augmenter = Recombination(config, checkpoint, seed=seed).fit(load_split(data, split), resume=resume)
     try:
         samples = augmenter.sample(count, seed, filters=names, ngram=ngram or 1)
     except ExhaustedError as error:
         raise ExhaustedError(f"{error}; the generator is {checkpoint}, for other filters") from error
     write_dataset(samples, out, format)
+    options = {"config": config, "filters": names, "max_ngram": ngram, "model": named(str(checkpoint))}
+    write_record(out, {"data": named(data), "split": split, "n": count, "seed": seed} | options)
     console().print(f"{len(samples):,} examples in {out}; the generator is {checkpoint}", highlight=False, markup=False)
 
 
@@ -103,8 +105,9 @@ def concat(
     from compgen.geca.concat import Concat
 
     format = writable_format(out, format)
-    samples = Concat(separator or None).fit(_load(data, split)).sample(count, seed)
+    samples = Concat(separator or None).fit(load_split(data, split)).sample(count, seed)
     write_dataset(samples, out, format)
+    write_record(out, {"data": named(data), "split": split, "n": count, "seed": seed, "separator": separator})
     console().print(f"{len(samples):,} examples", highlight=False)
 
 
@@ -149,7 +152,7 @@ def stemcorrupt(
     corrupt = StemCorrupt(theta, shortest, stemless)
     augmenter = corrupt if candidates == 1 else HarmonicStemCorrupt(corrupt, candidates)
     began = time.monotonic()
-    samples = augmenter.fit(_load(data, split)).sample(count, seed)
+    samples = augmenter.fit(load_split(data, split)).sample(count, seed)
     write_dataset(samples, out, format)
     console().print(
         f"{len(samples):,} examples of {samples.frame['gold'].n_unique():,} training examples; {corrupt.dropped:,} "
@@ -210,7 +213,7 @@ def csl(
         if str(rules) == "-" or rules.absolute() == out.absolute():
             raise UserError(f"--rules {rules}: expected the name of a file, and another than OUT's")
         check_writable(rules)
-    dataset = _load(data, split)
+    dataset = load_split(data, split)
     began = time.monotonic()
     trained = trained_grammar(described, dataset, seed)
     grammar = trained.grammar
@@ -278,9 +281,3 @@ def csl_config(
         key: "" if value == "none" else value for key, value in given.items() if value is not None
     }
     return config.model_copy(update=update | ({"training": None} if uniform else {}))
-
-
-def _load(data: str, split: str) -> "Dataset":
-    from compgen.data.catalog import load
-
-    return load(data).split(split)

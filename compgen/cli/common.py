@@ -15,6 +15,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from compgen.data.examples import Dataset
     from compgen.predictor import Predictor
 
 DataArgument = Annotated[
@@ -121,6 +122,19 @@ def output() -> "Console":
     from rich.console import Console
 
     return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 10_000)
+
+
+def load_split(data: str, split: str | None) -> "Dataset":
+    """DATA, or one split of it."""
+    from compgen.data.catalog import load
+
+    dataset = load(data)
+    return dataset if split is None else dataset.split(split)
+
+
+def usual_split(dataset: "Dataset", usual: str) -> str:
+    """The split that a command looks at where none is named: the usual one, or the only one."""
+    return usual if len(dataset.splits) > 1 else next(iter(dataset.splits))
 
 
 def writable_format(out: Path, format: str | None) -> str | None:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console, named, writable_format
+from compgen.cli.common import (
+    DataArgument,
+    OutOption,
+    SeedOption,
+    SplitOption,
+    console,
+    load_split,
+    named,
+    writable_format,
+)
 
 if TYPE_CHECKING:
     from compgen.data.compounds import Divergences, Inventory
@@ -225,15 +234,13 @@ def divergence(
 
 
 def _load(data: str, out: Path, split: str | None) -> "Dataset":
-    from compgen.data.catalog import load
     from compgen.data.formats import format_of
     from compgen.errors import UserError
 
     writable_format(out, None)
     if str(out) != "-" and format_of(out) in ("scan", "text"):
         raise UserError(f"{out}: it is to hold all parts of a split, and can name none: write .tsv, .jsonl or .parquet")
-    dataset = load(data)
-    return dataset if split is None else dataset.split(split)
+    return load_split(data, split)
 
 
 def _inventory(dataset: "Dataset", compounds: str | None, ngram: int | None, plain_atoms: bool) -> "Inventory":

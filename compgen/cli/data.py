@@ -16,8 +16,10 @@ from compgen.cli.common import (
     ShortestOption,
     SplitOption,
     console,
+    load_split,
     named,
     output,
+    usual_split,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def show(
 
     Example: compgen data show scan/jump --split test -n 3 --seed 1
     """
-    dataset = _load(data, split)
+    dataset = load_split(data, split)
     frame = dataset.frame
     rows = frame.head(count) if seed is None else frame.sample(min(count, frame.height), seed=seed)
     for source, target, name in rows.select("source", "target", "split").iter_rows():
@@ -103,7 +105,7 @@ def write(
     """
     from compgen.data.formats import write_dataset
 
-    dataset = _load(data, split)
+    dataset = load_split(data, split)
     write_dataset(dataset.swapped() if swap else dataset, out, format)
     if str(out) != "-":
         console().print(f"{out}: {_sizes(dataset)}", highlight=False, markup=False, soft_wrap=True)
@@ -131,7 +133,7 @@ def cogs(
     from compgen.data.cogs_forms import converted
     from compgen.data.formats import write_dataset
 
-    dataset, kept = converted(_load(data, split), to, "standard input" if data == "-" else data, keep)
+    dataset, kept = converted(load_split(data, split), to, "standard input" if data == "-" else data, keep)
     write_dataset(dataset, out, format)
     console().print(f"{len(dataset) - kept:,} targets converted, {kept:,} kept", highlight=False)
 
@@ -177,8 +179,8 @@ def overlap(
         raise UserError("standard input (-) can be read only once: give files")
     tested = load(data)
     trained = tested if train is None or named(train) == named(data) else load(train)
-    wanted = _usual_split(tested, "test") if split is None else split
-    seen = train_split or [_usual_split(trained, "train")]
+    wanted = usual_split(tested, "test") if split is None else split
+    seen = train_split or [usual_split(trained, "train")]
     if trained is tested and wanted in seen:
         raise UserError(f"{data}: the split {wanted!r} would be compared with itself: give --train, or other splits")
     test = tested.split(wanted)
@@ -239,7 +241,7 @@ def stems(
     if data == augmented == "-":
         raise UserError("standard input (-) can be read only once: give files")
     dataset = load(data)
-    wanted = _usual_split(dataset, "train") if split is None else split
+    wanted = usual_split(dataset, "train") if split is None else split
     more = None if augmented is None else load(augmented)
     available = 0 if more is None else len(more)
     if max(size or [0]) > available:
@@ -279,11 +281,6 @@ def _print_stems(rows: "list[Stems]") -> None:
         output().print()
 
 
-def _usual_split(dataset: "Dataset", usual: str) -> str:
-    """The split that is meant where none is named: the only one, or else the usual one."""
-    return usual if len(dataset.splits) > 1 else next(iter(dataset.splits))
-
-
 def _print_overlaps(rows: "list[tuple[str | None, Overlap]]", asked: str) -> None:
     """The table, a row for each (augmented data, overlap), and what was asked for with the metrics' signature."""
     from rich.table import Table
@@ -300,13 +297,6 @@ def _print_overlaps(rows: "list[tuple[str | None, Overlap]]", asked: str) -> Non
         )
     output().print(table)
     output().print(f"{asked}|{SIGNATURE}", markup=False)
-
-
-def _load(data: str, split: str | None) -> "Dataset":
-    from compgen.data.catalog import load
-
-    dataset = load(data)
-    return dataset if split is None else dataset.split(split)
 
 
 def _sizes_or_need(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import DataArgument, console, output, say_remarks, writable_format
+from compgen.cli.common import DataArgument, console, output, say_remarks, usual_split, writable_format
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -129,9 +129,8 @@ def evaluate(
             raise UserError(f"--predictions are of one model, found {len(models)} models")
         writable_format(predictions, None)
     whole = load(data)
-    if split is None and len(whole.splits) > 1:
-        split = "test"
-    dataset = whole if split is None else whole.split(split)
+    split = split or usual_split(whole, "test")
+    dataset = whole.split(split)
     pairs = dataset.pairs()[:limit]
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     if execute is not None:
@@ -251,9 +250,8 @@ def _perplexity(models: list[str], data: str, split: str | None, limit: int | No
     from compgen.training.checkpoint import Checkpoint
 
     whole = load(data)
-    if split is None and len(whole.splits) > 1:
-        split = "test"
-    dataset = whole if split is None else whole.split(split)
+    split = split or usual_split(whole, "test")
+    dataset = whole.split(split)
     dataset = dataset if limit is None else Dataset(dataset.frame.head(limit))
     asked = {"data": data, "split": split, "limit": limit}
     figures_of = ("examples", "with a neighborhood", "nats a token", "perplexity")

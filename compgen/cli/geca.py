@@ -14,6 +14,7 @@ from compgen.cli.common import (
     OutOption,
     SeedOption,
     console,
+    load_split,
     named,
     writable_format,
     write_record,
@@ -87,7 +88,6 @@ def geca(
 
         compgen augment geca sentences.txt --span 2 --spans 1 --limit 20 --window 2 --variants 1 -o more.txt
     """
-    from compgen.data.catalog import load
     from compgen.data.formats import write_dataset
     from compgen.errors import UserError
     from compgen.geca.compose import Drawing
@@ -104,7 +104,7 @@ def geca(
     if (engine == "ray" or shard) and str(out) == "-":
         raise UserError("shares meet in a folder beside OUT: give the name of a file")
     began = time.monotonic()
-    dataset, folder = load(data).split(split), Path(f"{out}.shards")
+    dataset, folder = load_split(data, split), Path(f"{out}.shards")
     job = Job(dataset, config, drawing, count, seed, _bytes(memory), folder, share[1])
     if engine == "ray":
         samples, note = run_on_ray(job, workers), ""

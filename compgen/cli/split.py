@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from compgen.cli import compositional
-from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console
+from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console, load_split
 
 app = typer.Typer(no_args_is_help=True, help="Divide data into parts that ask for generalisation.")
 app.command("template")(compositional.template)
@@ -93,11 +93,9 @@ def lemma(
 
     Example: compgen data split lemma sigmorphon/georgian --split train -o georgian.tsv
     """
-    from compgen.data.catalog import load
     from compgen.data.formats import write_dataset
     from compgen.morphology.lemmas import by_lemma
 
-    whole = load(data)
-    parts = by_lemma(whole if split is None else whole.split(split), train, validation, seed)
+    parts = by_lemma(load_split(data, split), train, validation, seed)
     write_dataset(parts, out)
     console().print(", ".join(f"{name} {count:,}" for name, count in parts.splits.items()), highlight=False)

@@ -9,6 +9,7 @@ import typer
 from compgen.cli.common import (
     CslOption,
     DataArgument,
+    LearnOption,
     ResumeOption,
     SeedOption,
     SeedRulesOption,
@@ -16,6 +17,7 @@ from compgen.cli.common import (
     TargetsOption,
     UniformOption,
     console,
+    load_split,
     need_torch,
 )
 
@@ -34,7 +36,6 @@ ConfigOption = Annotated[str, typer.Option("--config", metavar="C", help="A ship
 AugmentedOption = Annotated[
     str | None, typer.Option("--augmented", metavar="DATA", help="More examples, as `compgen sample` writes them.")
 ]
-SplitOption = Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to train on.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: cuda where there is one.")]
 ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads; by default all cores.")]
 
@@ -45,7 +46,7 @@ def recombine(
     out: OutOption,
     config: ConfigOption = "recombine_small",
     set_: SetOption = None,
-    split: SplitOption = "train",
+    split: LearnOption = "train",
     seed: SeedOption = 0,
     resume: ResumeOption = False,
     device: DeviceOption = "auto",
@@ -63,7 +64,7 @@ def recombine(
     from compgen.api import train_generator
 
     _threads(threads)
-    dataset = _training_data(data, split)
+    dataset = load_split(data, split)
     done = train_generator(dataset, config, out, set_ or [], seed=seed, name=data, resume=resume, device=device)
     _finished(out, done)
 
@@ -75,7 +76,7 @@ def seq2seq(
     augmented: AugmentedOption = None,
     config: ConfigOption = "seq2seq_small",
     set_: SetOption = None,
-    split: SplitOption = "train",
+    split: LearnOption = "train",
     seed: SeedOption = 0,
     resume: ResumeOption = False,
     device: DeviceOption = "auto",
@@ -98,7 +99,7 @@ def transformer(
     augmented: AugmentedOption = None,
     config: ConfigOption = "transformer_small",
     set_: SetOption = None,
-    split: SplitOption = "train",
+    split: LearnOption = "train",
     seed: SeedOption = 0,
     resume: ResumeOption = False,
     device: DeviceOption = "auto",
@@ -129,7 +130,7 @@ def pretrained(
     augmented: AugmentedOption = None,
     config: ConfigOption = "t5_small",
     set_: SetOption = None,
-    split: SplitOption = "train",
+    split: LearnOption = "train",
     seed: SeedOption = 0,
     resume: ResumeOption = False,
     device: DeviceOption = "auto",
@@ -146,7 +147,7 @@ def pretrained(
     from compgen.api import train_pretrained
 
     _threads(threads)
-    dataset = _training_data(data, split)
+    dataset = load_split(data, split)
     options = {"augmented": _augmented(augmented), "seed": seed, "name": data, "resume": resume, "device": device}
     _finished(out, train_pretrained(dataset, model, config, out, set_ or [], **options))
 
@@ -169,7 +170,7 @@ def csl(
             "(hard EM), so that samples are more like them.",
         ),
     ] = None,
-    split: SplitOption = "train",
+    split: LearnOption = "train",
     seed: SeedOption = 0,
 ) -> None:
     """Train a generator that is a grammar: induced from DATA, with learned probabilities (CSL, Qiu et al. 2022).
@@ -191,7 +192,7 @@ def csl(
     if uniform and unlabelled is not None:
         raise UserError("--unlabelled is for learning probabilities: leave out --uniform")
     described = csl_config(config, set_, seed_rules, targets, uniform)
-    dataset, began = _training_data(data, split), time.monotonic()
+    dataset, began = load_split(data, split), time.monotonic()
     more = None if unlabelled is None else load(unlabelled)
     trained = trained_grammar(described, dataset, seed, more)
     seconds = round(time.monotonic() - began, 1)
@@ -218,14 +219,8 @@ def _predictor(
     from compgen.api import train_predictor
 
     _threads(threads)
-    dataset = _training_data(data, split)
+    dataset = load_split(data, split)
     _finished(out, train_predictor(dataset, config, out, overrides, augmented=_augmented(augmented), **options))
-
-
-def _training_data(data: str, split: str) -> "Dataset":
-    from compgen.data.catalog import load
-
-    return load(data).split(split)
 
 
 def _augmented(data: str | None) -> "Dataset | None":

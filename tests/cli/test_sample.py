@@ -182,4 +182,4 @@ def test_what_a_generator_cannot_read_it_does_not_answer(tmp_path):
     data.write_text("jump twice\tI_JUMP I_JUMP\nhop twice\tI_HOP I_HOP\n", encoding="utf-8")
     done = compgen("evaluate", "recomb2", data, "--direct")
     assert done.returncode == 0 and "recomb2: 1 answered" in done.stderr, done.stderr
-    assert f"data:{data}|direct:True|exact:whole-sequence|f1:micro,multiset" in done.stdout.splitlines()
+    assert f"data:{data}|split:train|direct:True|exact:whole-sequence|f1:micro,multiset" in done.stdout.splitlines()
