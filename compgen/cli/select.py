@@ -1,7 +1,7 @@
 """`compgen select`: which of many synthetic examples to train on."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,6 @@ from compgen.cli.common import (
     writable_format,
     write_record,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def select(
@@ -44,7 +41,8 @@ def select(
         typer.Option(
             "--template",
             metavar="T",
-            help="What examples are to differ in: tags (of inflection), or a column of DATA (.jsonl or .parquet).",
+            help="What examples are to differ in: tags (of inflection), or a column of DATA (.jsonl or .parquet), "
+            "which stays in OUT as `template`.",
         ),
     ] = "tags",
     seed: SeedOption = 0,
@@ -57,7 +55,8 @@ def select(
     Example: compgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """
     from compgen.data.catalog import load
-    from compgen.data.formats import write_dataset
+    from compgen.data.examples import Dataset
+    from compgen.data.formats import read_column, write_dataset
     from compgen.errors import UserError
     from compgen.morphology import selection
 
@@ -70,8 +69,10 @@ def select(
     format = writable_format(out, format)
     began = time.monotonic()
     dataset = load(candidates)
+    if template != "tags":
+        dataset = Dataset(dataset.frame.with_columns(template=read_column(candidates, template)))
     # An error now, not after computing losses.
-    templates = selection.check(dataset, count, strategy, _templates(candidates, template))
+    templates = selection.check(dataset, count, strategy, dataset.frame.get_column("template", default=None))
     losses = None
     if model is not None:
         from compgen.api import Predictor
@@ -87,10 +88,3 @@ def select(
     asked = {"data": named(candidates), "n": count, "by": strategy, "model": named(model), "template": template}
     write_record(out, asked | {"seed": seed, "candidates": len(dataset), "seconds": seconds})
     console().print(f"{len(chosen):,} of {len(dataset):,} examples by {strategy}", highlight=False, markup=False)
-
-
-def _templates(candidates: str, column: str) -> "pl.Series | None":
-    """The column that names each candidate's template; None for the tags."""
-    from compgen.data.formats import read_column
-
-    return None if column == "tags" else read_column(candidates, column)

@@ -67,7 +67,7 @@ def read_dataset(path: str | Path, format: str | None = None) -> Dataset:
 
 
 def read_column(path: str | Path, name: str) -> pl.Series:
-    """A further column of a file of examples, a value for each: `template`, for instance.
+    """A further column of a file of examples, a string or number for each, as strings: `template`, for instance.
 
     Raises:
         DataError: the file is neither JSON lines nor Parquet, or an example has no such value.
@@ -77,13 +77,16 @@ def read_column(path: str | Path, name: str) -> pl.Series:
         raise DataError(f"{path}: a column {name!r} can only stand in JSON lines or Parquet")
     content = _uncompressed(_read_bytes(path), str(path))
     try:
-        read = pl.read_ndjson if format == "jsonl" else pl.read_parquet
-        frame = read(io.BytesIO(content))
+        if format == "jsonl":
+            # By its type, or else Polars would guess it from the first lines and not read what comes later.
+            frame = pl.read_ndjson(io.BytesIO(content), schema={name: pl.String})
+        else:
+            frame = pl.read_parquet(io.BytesIO(content), columns=[name]).cast(pl.String)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise DataError(f"{path}: cannot be read: {str(error).partition(chr(10))[0]}") from None
-    if name not in frame.columns or frame[name].has_nulls():
-        found = ", ".join(map(repr, frame.columns))
-        raise DataError(f"{path}: expected a value of {name!r} with every example, found the columns {found}")
+    if frame[name].has_nulls():
+        number = frame[name].is_null().arg_true()[0] + 1
+        raise DataError(f"{path}: expected a value of {name!r} with every example, found none with number {number:,}")
     return frame[name]
 
 

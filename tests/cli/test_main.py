@@ -392,11 +392,17 @@ def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
     assert (record["n"], record["by"], record["candidates"]) == (3, "umt+loss", 6)
     assert len(more.read_text().splitlines()) == 3
     more.write_text(
-        "".join(json.dumps({"source": [str(i)], "target": ["x"], "template": i % 2}) + "\n" for i in range(9))
+        "".join(
+            json.dumps({"source": [str(i)], "target": ["x"], "kind": i % 2 if i < 200 else "other"}) + "\n"
+            for i in range(300)
+        )
     )
-    by_column = compgen("select", more, "-n", 2, "--by", "umt", "--template", "template", "-o", "-")
-    assert by_column.returncode == 0 and len(by_column.stdout.splitlines()) == 2, by_column.stderr
-    refused(compgen("select", more, "-n", 2, "--by", "umt", "--template", "kind", "-o", "-"), "kind", "every example")
+    fewer = tmp_path / "fewer.jsonl"
+    by_column = compgen("select", more, "-n", 200, "--by", "umt", "--template", "kind", "-o", fewer)
+    assert by_column.returncode == 0 and len(fewer.read_text().splitlines()) == 200, by_column.stderr
+    again = compgen("select", fewer, "-n", 9, "--by", "umt", "--template", "template", "-o", "-")
+    assert {json.loads(line)["template"] for line in again.stdout.splitlines()} == {"0", "1", "other"}
+    refused(compgen("select", more, "-n", 2, "--by", "umt", "--template", "x", "-o", "-"), "'x'", "every example")
     refused(compgen("select", data, "-n", 2, "--by", "umt", "--template", "kind", "-o", "-"), "JSON lines or Parquet")
     refused(compgen("select", data, "-n", 2, "--by", "best", "-o", "-"), "umt+loss")
     refused(compgen("select", data, "-n", 2, "--by", "highloss", "-o", "-"), "needs a --model")
