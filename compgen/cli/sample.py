@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compgen.cli.common import console
+from compgen.cli.common import console, write_record
 
 FiltersOption = Annotated[
     list[str] | None,
@@ -147,7 +147,6 @@ def sample(
 
     Example: compgen sample recomb2 -n 400 --filter novel,unique,rare -o samples.jsonl
     """
-    import json
     import os
     import time
     from contextlib import ExitStack
@@ -156,7 +155,6 @@ def sample(
     from compgen import __version__
     from compgen.api import Generator
     from compgen.errors import ExhaustedError, Interrupted, UserError
-    from compgen.files import atomic_path
     from compgen.grammar_backend import GrammarBackend
     from compgen.interrupts import interruptible
     from compgen.progress import Progress
@@ -271,12 +269,11 @@ def sample(
     chose = f"; {written:,} chosen" if choice.made else ""
     console().print(f"{counts}{chose} ({speed})", highlight=False)
     if out != "-":
-        record: dict[str, Any] = {"compgen": __version__, "model": model, "asked": count}
+        record: dict[str, Any] = {"model": model, "asked": count}
         record |= {"filters": names, "novelty": config.novelty}
         record |= options | asdict(choice) | {"written": written}
         record |= {"counts": counts.to_dict(), "next": start + counts.drawn, "seconds": round(seconds, 2)}
-        with atomic_path(Path(out + ".run.json")) as temporary:
-            temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_record(Path(out), record)
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(
             f"interrupted; {written:,} samples written, --start {start + counts.drawn} goes on", *interrupted

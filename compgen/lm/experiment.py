@@ -28,7 +28,7 @@ from compgen.geca.compose import Drawing
 from compgen.geca.tables import Config
 from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
-from compgen.lm.scoring import score, score_all
+from compgen.lm.scoring import Scores, score, score_all
 
 SURE = 0.05  # a gain is believed if chance would give one less often
 LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 with its two markers
@@ -187,24 +187,12 @@ def experiment(
     for path in measured.values():  # an error now, not after the work
         if not sum(len(block.lengths) for block in score([], path)):
             raise DataError(f"{path}: found no sentence")
-    text = write_sentences((source for source, _ in training.pairs()), folder / "training.txt")
-    made = _Models(text, folder, estimation or Estimation(), watch)
-    base = made.of("base", [])
-    check_vocabularies([base, *partners])
-    alone = {part: score_all([base], path) for part, path in measured.items()}
-    single = Mixture.open(base)
-    plain = {part: perplexity(single, scores) for part, scores in alone.items()}
-    augmenters = []
-    for kind in scheme.kinds:
-        watch("fragments and templates")
-        augmenters.append(Geca(kind.config).fit(training))
-    trials = [
-        _trial(training, [base, *partners], plain, augmenters, scheme, made, measured, seed)
-        for seed in seeds
-    ]  # fmt: skip
+    setting = _Setting(training, scheme, estimation or Estimation(), measured, folder, watch)
+    setting.begin(partners)
+    trials = [setting.trial(seed) for seed in seeds]
     mixed = np.mean([_losses(trial.mixture) for trial in trials], axis=0)
     controlled = np.mean([_losses(trial.control) for trial in trials], axis=0)
-    return Report(plain, trials, paired(mixed, controlled), paired(mixed, _losses(plain)))
+    return Report(setting.plain, trials, paired(mixed, controlled), paired(mixed, _losses(setting.plain)))
 
 
 def _losses(sides: dict[str, Perplexity]) -> Floats:
@@ -212,13 +200,37 @@ def _losses(sides: dict[str, Perplexity]) -> Floats:
     return np.concatenate(sides["test"].losses)
 
 
-class _Models:
-    """Estimates models of the training text and more, in one folder."""
+class _Setting:
+    """What all seeds have in common: the text, and what is made of it once."""
 
-    def __init__(self, text: Path, folder: Path, estimation: Estimation, watch: Callable[[str], None]) -> None:
-        self.text, self.folder, self.estimation, self.watch = text, folder, estimation, watch
+    def __init__(
+        self,
+        training: Dataset,
+        scheme: Scheme,
+        estimation: Estimation,
+        measured: dict[str, Path],
+        folder: Path,
+        watch: Callable[[str], None],
+    ) -> None:
+        self.scheme, self.estimation, self.measured = scheme, estimation, measured
+        self.folder, self.watch, self.training = folder, watch, training
+        self.sentences: list[list[str]] = training.frame["source"].to_list()
+        self.text = write_sentences(self.sentences, folder / "training.txt")
 
-    def of(self, name: str, sentences: Sequence[Sequence[str]]) -> Path:
+    def begin(self, partners: Sequence[Path]) -> None:
+        """The models that all mixtures share, with their scores; the base model's perplexity; the augmenters."""
+        self.common = [self.model("base", []), *partners]
+        check_vocabularies(self.common)
+        self.scores = {part: score_all(self.common, path) for part, path in self.measured.items()}
+        single = Mixture.open(self.common[0])
+        self.plain = {part: perplexity(single, scores.of([0])) for part, scores in self.scores.items()}
+        self.augmenters = []
+        for kind in self.scheme.kinds:
+            self.watch("fragments and templates")
+            self.augmenters.append(Geca(kind.config).fit(self.training))
+
+    def model(self, name: str, sentences: Sequence[Sequence[str]]) -> Path:
+        """A model of the training text and more."""
         self.watch(f"model {name}")
         texts, out, estimation = [self.text], self.folder / f"{name}.bin", self.estimation
         if sentences:
@@ -228,52 +240,47 @@ class _Models:
         estimate(texts, out, estimation)
         return out
 
+    def trial(self, seed: int) -> Trial:
+        """One seed."""
+        random = np.random.Generator(np.random.Philox(seed))
 
-def _trial(
-    training: Dataset,
-    common: Sequence[Path],
-    plain: dict[str, Perplexity],
-    augmenters: Sequence[Geca],
-    scheme: Scheme,
-    made: _Models,
-    measured: dict[str, Path],
-    seed: int,
-) -> Trial:
-    random = np.random.Generator(np.random.Philox(seed))
-    known = [source for source, _ in training.pairs()]
+        def resampled(count: int) -> list[list[str]]:
+            return [self.sentences[index] for index in random.integers(0, len(self.sentences), count).tolist()]
 
-    def resampled(count: int) -> list[list[str]]:
-        return [known[index] for index in random.integers(0, len(known), count).tolist()]
+        synthetic = []
+        for number, (kind, augmenter) in enumerate(zip(self.scheme.kinds, self.augmenters, strict=True), start=1):
+            self.watch(f"synthetic sentences, kind {number}, seed {seed}")
+            synthetic.append(kind.sample(augmenter, self.scheme.count, seed))
+        most = max(map(len, synthetic))
+        shared = [self.model(f"resampled-{seed}", resampled(most))] if self.scheme.resampled else []
+        augmented, control = list(shared), list(shared)
+        for number, sentences in enumerate(synthetic):
+            augmented.append(self.model(f"augmented-{seed}-{number}", sentences))
+            control.append(self.model(f"control-{seed}-{number}", resampled(len(sentences))))
+        own = list(dict.fromkeys([*augmented, *control]))
+        every = [*self.common, *own]
+        scores = {part: self.scores[part].beside(score_all(own, path)) for part, path in self.measured.items()}
+        best, gained = self.mixed(f"interpolated-{seed}", [*self.common, *augmented], every, scores)
+        _, controlled = self.mixed(f"control-{seed}", [*self.common, *control], every, scores)
+        losses = [_losses(sides) for sides in (gained, controlled, self.plain)]
+        return Trial(
+            seed,
+            list(map(len, synthetic)),
+            gained,
+            controlled,
+            paired(losses[0], losses[1]),
+            paired(losses[0], losses[2]),
+            best,
+        )
 
-    synthetic = []
-    for number, (kind, augmenter) in enumerate(zip(scheme.kinds, augmenters, strict=True), start=1):
-        made.watch(f"synthetic sentences, kind {number}, seed {seed}")
-        synthetic.append(kind.sample(augmenter, scheme.count, seed))
-    most = max(map(len, synthetic))
-    shared = [made.of(f"resampled-{seed}", resampled(most))] if scheme.resampled else []
-    mixture, control = [*common, *shared], [*common, *shared]
-    for number, sentences in enumerate(synthetic):
-        mixture.append(made.of(f"augmented-{seed}-{number}", sentences))
-        control.append(made.of(f"control-{seed}-{number}", resampled(len(sentences))))
-    every = list(dict.fromkeys([*mixture, *control]))
-    scores = {part: score_all(every, path) for part, path in measured.items()}
-    results = {}
-    for name, models in (("interpolated", mixture), ("control", control)):
+    def mixed(
+        self, name: str, models: Sequence[Path], every: Sequence[Path], scores: dict[str, Scores]
+    ) -> tuple[Mixture, dict[str, Perplexity]]:
+        """The best mixture of some of all models that were scored, kept by a name, and its perplexities."""
         own = {part: found.of([every.index(model) for model in models]) for part, found in scores.items()}
-        best = tuned(models, own["validation"], scheme.by_history)
-        best.save(made.folder / f"{name}-{seed}.json")
-        results[name] = best, {part: perplexity(best, found) for part, found in own.items()}
-    (best, gained), (_, controlled) = results["interpolated"], results["control"]
-    losses = [_losses(sides) for sides in (gained, controlled, plain)]
-    return Trial(
-        seed,
-        list(map(len, synthetic)),
-        gained,
-        controlled,
-        paired(losses[0], losses[1]),
-        paired(losses[0], losses[2]),
-        best,
-    )
+        best = tuned(models, own["validation"], self.scheme.by_history)
+        best.save(self.folder / f"{name}.json")
+        return best, {part: perplexity(best, found) for part, found in own.items()}
 
 
 def summary(report: Report) -> dict[str, Any]:

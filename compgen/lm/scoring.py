@@ -48,6 +48,15 @@ class Scores:
         rows = list(models)
         return Scores(self.lengths, self.log10[rows], self.matched[rows], self.known[rows])
 
+    def beside(self, other: "Scores") -> "Scores":
+        """These, and what more models give the same text."""
+        return Scores(
+            self.lengths,
+            np.concatenate([self.log10, other.log10]),
+            np.concatenate([self.matched, other.matched]),
+            np.concatenate([self.known, other.known]),
+        )
+
     @classmethod
     def joined(cls, parts: Sequence["Scores"], models: int) -> "Scores":
         """Several texts, one after another; none is a text without sentences."""

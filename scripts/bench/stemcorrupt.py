@@ -5,7 +5,7 @@
 
 Both start from the same dataset, 100 words of SIGMORPHON 2018 by default, and end with a dataset of as many new,
 distinct examples, fitting included. The loop aligns each word once, by the same rule; then it goes through the
-characters of each example. The two take turns, and times are medians of wall-clock seconds. They do not draw the same
+characters of each example. The two take turns, and times are medians of processor seconds. They do not draw the same
 random numbers, so examples differ; that the alignments do not is checked.
 """
 

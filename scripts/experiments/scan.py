@@ -108,8 +108,7 @@ class Cell:
             augmented: tuple[str, ...] = ()
             if samples is not None and not samples.stat().st_size:  # nothing to give: the predictor is the baseline
                 row |= Cell(self.split, BASELINE, self.seed).run(out, extra) | {"samples": 0}
-                result.write_text(json.dumps(row, indent=1) + "\n")
-                return row
+                return keep(row, result)
             if samples is not None:
                 row |= sample_quality(samples)
                 augmented = ("--augmented", str(samples), *SPLITS[self.split].mixture)
@@ -118,8 +117,14 @@ class Cell:
             tested = ["evaluate", str(predictor), data]
         scored = json.loads(call(folder, *tested, "--json"))
         row |= {"exact_match": scored["exact_match"], "f1": scored["f1"], "seconds": time.monotonic() - began}
-        result.write_text(json.dumps(row, indent=1) + "\n")
-        return row
+        return keep(row, result)
+
+
+def keep(row: dict[str, float], result: Path) -> dict[str, float]:
+    """Write what a cell came to."""
+    with atomic_path(result) as temporary:
+        temporary.write_text(json.dumps(row, indent=1) + "\n")
+    return row
 
 
 def generator(cell: Cell, out: Path) -> Path:
@@ -197,11 +202,15 @@ def main() -> None:
     cells = [Cell(s, v, seed) for seed in options.seeds for s in splits for v in variants]
     generators = {generator(cell, options.out): cell for cell in cells if cell.variant != BASELINE}
     options.out.mkdir(parents=True, exist_ok=True)
+    rows: dict[Cell, dict[str, float]] = {}
     for split in splits:
         data_of(split, options.out)
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(lambda cell: make_generator(cell, options.out), generators.values()))
-        rows = dict(zip(cells, pool.map(lambda cell: cell.run(options.out, options.predictor), cells), strict=True))
+        # Baselines first: a variant without samples is its baseline, which no two threads may train at a time.
+        for first in (True, False):
+            some = [cell for cell in cells if (cell.variant == BASELINE) == first]
+            rows |= zip(some, pool.map(lambda cell: cell.run(options.out, options.predictor), some), strict=True)
     table(rows, splits, variants, options.seeds)
 
 
