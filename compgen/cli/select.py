@@ -62,9 +62,10 @@ def select(
 
     if strategy not in selection.STRATEGIES:
         raise UserError(f"--by {strategy}: expected one of {', '.join(selection.STRATEGIES)}")
-    if selection.by_loss(strategy) != (model is not None):
+    how = selection.STRATEGIES[strategy]
+    if bool(how.sign) != (model is not None):
         raise UserError(f"--by {strategy} " + ("looks at no losses: leave out --model" if model else "needs a --model"))
-    if template != "tags" and not strategy.startswith(("umt", "emt")):
+    if template != "tags" and how.alpha is None:
         raise UserError(f"--by {strategy} looks at no templates: leave out --template")
     format = writable_format(out, format)
     began = time.monotonic()
@@ -72,7 +73,7 @@ def select(
     if template != "tags":
         dataset = Dataset(dataset.frame.with_columns(template=read_column(candidates, template)))
     # An error now, not after computing losses.
-    templates = selection.check(dataset, count, strategy, dataset.frame.get_column("template", default=None))
+    templates = selection.templates_of(dataset, count, strategy, dataset.frame.get_column("template", default=None))
     losses = None
     if model is not None:
         from compgen.api import Predictor

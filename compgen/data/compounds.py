@@ -120,10 +120,7 @@ def divergence(train: Dataset, test: Dataset, compounds: Callable[[Dataset], Ite
     """
     if not 0 < alpha < 1:
         raise DataError(f"found alpha {alpha:g}, expected a number between 0 and 1")
-    p, q = (_total(compounds(part)) for part in (train, test))
-    if not (p and q):
-        raise DataError(f"found nothing to compare in the {'test' if p else 'training'} part")
-    return _divergence(p, q, alpha)
+    return _divergence(_total(compounds(train)), _total(compounds(test)), alpha)
 
 
 @dataclass(frozen=True)
@@ -153,11 +150,11 @@ def measure(train: Dataset, test: Dataset, inventory: Inventory) -> Divergences:
     Raises:
         DataError: a part has no compounds to compare, or brackets do not match.
     """
-    atoms = divergence(train, test, inventory.atoms, ATOM_ALPHA)
-    compounds = divergence(train, test, inventory.compounds, COMPOUND_ALPHA)
-    sets = [(set(_total(of(test))), set(_total(of(train)))) for of in (inventory.atoms, inventory.compounds)]
-    counts = [count for wanted, known in sets for count in (len(wanted), len(wanted - known))]
-    return Divergences(atoms, compounds, *counts)
+    known, wanted = (_total(inventory.atoms(part)) for part in (train, test))
+    atoms = _divergence(known, wanted, ATOM_ALPHA), len(wanted), len(wanted.keys() - known.keys())
+    known, wanted = (_total(inventory.compounds(part)) for part in (train, test))
+    compounds = _divergence(known, wanted, COMPOUND_ALPHA), len(wanted), len(wanted.keys() - known.keys())
+    return Divergences(atoms[0], compounds[0], *atoms[1:], *compounds[1:])
 
 
 def _total(bags: Iterable[Bag]) -> Bag:
@@ -168,6 +165,8 @@ def _total(bags: Iterable[Bag]) -> Bag:
 
 
 def _divergence(p: Bag, q: Bag, alpha: float) -> float:
+    if not (p and q):
+        raise DataError(f"found nothing to compare in the {'test' if p else 'training'} part")
     # In the order of the training part: sums of floats in the order of a set would change with the hash seed.
     shared = math.fsum(p[item] ** alpha * q[item] ** (1 - alpha) for item in p if item in q)
     whole: float = p.total() ** alpha * q.total() ** (1 - alpha)

@@ -11,6 +11,8 @@ Nothing is taken twice: a template that is used up is drawn no more. The paper w
 that of its template; what it describes, and what is done here, is to draw templates.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -20,13 +22,31 @@ from compgen.data.ragged import Ints, runs
 from compgen.data.unimorph import split_tags
 from compgen.errors import DataError, UserError
 
-STRATEGIES = ("random", "umt", "emt", "highloss", "lowloss", "umt+loss", "emt+loss")
 Floats = NDArray[np.float64]
 
 
-def by_loss(strategy: str) -> bool:
-    """Whether a strategy looks at losses."""
-    return strategy.endswith("loss")
+@dataclass(frozen=True)
+class Strategy:
+    """How examples are chosen.
+
+    Attributes:
+        alpha: templates are drawn from p^alpha, p being how often they occur; None: at templates it does not look.
+        sign: 1: the least probable examples are taken first; -1: the most probable; 0: losses do not matter.
+    """
+
+    alpha: float | None = None
+    sign: int = 0
+
+
+STRATEGIES = {
+    "random": Strategy(),
+    "umt": Strategy(0.0),
+    "emt": Strategy(1.0),
+    "highloss": Strategy(None, 1),
+    "lowloss": Strategy(None, -1),
+    "umt+loss": Strategy(0.0, 1),
+    "emt+loss": Strategy(1.0, 1),
+}
 
 
 def tags(dataset: Dataset) -> pl.Series:
@@ -47,7 +67,9 @@ def tags(dataset: Dataset) -> pl.Series:
     return pl.Series("template", found, dtype=pl.String)
 
 
-def check(candidates: Dataset, count: int, strategy: str, templates: pl.Series | None = None) -> pl.Series | None:
+def templates_of(
+    candidates: Dataset, count: int, strategy: str, templates: pl.Series | None = None
+) -> pl.Series | None:
     """The templates that `select` will look at, None if at none; raises what it would, losses apart."""
     size = len(candidates)
     if strategy not in STRATEGIES:
@@ -56,7 +78,7 @@ def check(candidates: Dataset, count: int, strategy: str, templates: pl.Series |
         raise UserError(f"found a count of {count}, expected 1 or more")
     if count > size:
         raise DataError(f"{count:,} examples cannot be selected of {size:,} candidates")
-    if not strategy.startswith(("umt", "emt")):
+    if STRATEGIES[strategy].alpha is None:
         return None
     column = tags(candidates) if templates is None else templates
     if len(column) != size:
@@ -88,18 +110,18 @@ def select(
         DataError: there are fewer candidates than `count`, or they have no tags and no templates are given.
     """
     size = len(candidates)
-    column = check(candidates, count, strategy, templates)
-    if by_loss(strategy) and (losses is None or len(losses) != size):
+    column = templates_of(candidates, count, strategy, templates)
+    how = STRATEGIES[strategy]
+    if how.sign and (losses is None or len(losses) != size):
         found = "none" if losses is None else f"{len(losses):,}"
         raise UserError(f"{strategy} needs a loss of each of the {size:,} candidates: found {found}")
     random = np.random.Generator(np.random.Philox(seed))
     order = random.permutation(size)  # ties, too, are broken at random
-    if losses is not None and by_loss(strategy):
-        key = losses if strategy == "lowloss" else -losses
-        order = order[np.argsort(key[order], kind="stable")]
-    if column is not None:
+    if losses is not None and how.sign:
+        order = order[np.argsort(-how.sign * losses[order], kind="stable")]
+    if column is not None and how.alpha is not None:
         numbers = column.rank("dense").to_numpy().astype(np.int64) - 1
-        order = _by_template(numbers, order, count, 0.0 if strategy.startswith("umt") else 1.0, random)
+        order = _by_template(numbers, order, count, how.alpha, random)
     return Dataset(candidates.frame[order[:count]])
 
 

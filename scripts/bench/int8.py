@@ -24,31 +24,18 @@ import onnxruntime
 import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
-from throughput import cpu_model, flops_a_token
+from throughput import FRESH, SEED, cpu_model, flops_a_token, untrained
 
 from compgen.export.approximate import approximate
 from compgen.export.assemble import assemble
 from compgen.models.config import NetworkConfig
-from compgen.models.network import Network
 from compgen.runtime import random
 from compgen.runtime.bundle import STEP, Bundle
 from compgen.runtime.onnx_backend import OnnxBackend
 from compgen.runtime.predict import advance, opening
 from compgen.training.checkpoint import Checkpoint
 
-BATCH, SEED, WARM_UP, AT = 256, 11, 5, 6  # AT: the step that is measured, counted from 0
-SIZES = (
-    {"hidden": 512, "encoder_hidden": 512, "embedding": 64, "output": 64, "attention": 128},
-    {"hidden": 1024, "encoder_hidden": 512, "embedding": 1024, "output": 1024, "attention": 1024},
-)
-
-
-def untrained(checkpoint: Checkpoint, sizes: dict[str, int]) -> Checkpoint:
-    """A generator of other sizes, with fresh weights."""
-    torch.manual_seed(SEED)
-    config = NetworkConfig(**checkpoint.config["network"] | sizes)
-    network = Network(config, len(checkpoint.vocabulary))
-    return replace(checkpoint, network=network, config=checkpoint.config | {"network": config.model_dump(mode="json")})
+BATCH, WARM_UP, AT = 256, 5, 6  # AT: the step that is measured, counted from 0
 
 
 def bundles(checkpoint: Checkpoint, folder: Path) -> tuple[Bundle, Bundle]:
@@ -149,7 +136,7 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|---|")
     print(row("trained", checkpoint, options.repeats), flush=True)
-    for sizes in SIZES:
+    for sizes, _ in FRESH.values():
         print(row("random", untrained(checkpoint, sizes), options.repeats), flush=True)
 
 

@@ -126,17 +126,21 @@ def flops_a_token(config: NetworkConfig, vocabulary: int, time_steps: float) -> 
     return 2.0 * (gates + query + attend + write)
 
 
+def untrained(checkpoint: Checkpoint, sizes: dict[str, int]) -> Checkpoint:
+    """A generator of other sizes, with fresh weights."""
+    torch.manual_seed(SEED)
+    config = NetworkConfig(**checkpoint.config["network"] | sizes)
+    network = Network(config, len(checkpoint.vocabulary)).eval()
+    return replace(checkpoint, network=network, config=checkpoint.config | {"network": config.model_dump(mode="json")})
+
+
 def resized(checkpoint: Checkpoint, sizes: dict[str, int]) -> Checkpoint:
     """A generator of other sizes over few prototypes, with fresh weights; its own weights if there are no sizes."""
     assert checkpoint.pool is not None, "the benchmark samples a generator"
-    torch.manual_seed(SEED)
     tokens = checkpoint.pool.tokens[:PROTOTYPES]
     places = np.zeros((1, checkpoint.pool.prototypes), dtype=np.int64)
     pool = PrototypePool(tokens, np.arange(len(tokens), dtype=np.int32), places, places + len(tokens))
-    config = NetworkConfig(**checkpoint.config["network"] | sizes)
-    network = Network(config, len(checkpoint.vocabulary)).eval() if sizes else checkpoint.network
-    settings = checkpoint.config | {"network": config.model_dump(mode="json")}
-    return replace(checkpoint, network=network, pool=pool, config=settings)
+    return replace(untrained(checkpoint, sizes) if sizes else checkpoint, pool=pool)
 
 
 class Inside:

@@ -32,7 +32,7 @@ from compgen.data.formats import write_dataset
 from compgen.data.unimorph import split_tags
 from compgen.evaluation.significance import Floats, paired
 from compgen.files import atomic_path
-from compgen.morphology.selection import STRATEGIES, by_loss, tags
+from compgen.morphology.selection import STRATEGIES, tags
 
 LANGUAGES = ("georgian", "spanish", "turkish", "finnish", "arabic", "bengali", "navajo")
 POOL, TEST = 10_000, 1_000
@@ -81,7 +81,7 @@ class Cell:
         path = folder / "chosen.jsonl"
         if not path.exists():
             gold = Cell(self.language, self.seed).folder(out) / "predictor.pt"
-            losses = ["--model", str(gold)] if by_loss(self.strategy) else []
+            losses = ["--model", str(gold)] if STRATEGIES[self.strategy].sign else []
             call(folder, "select", str(pool(self, out)), "-n", str(self.size), "--by", self.strategy, *losses,
                  "--seed", str(self.seed), "-o", str(path))  # fmt: skip
         return path
