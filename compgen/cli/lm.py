@@ -43,6 +43,8 @@ def install(
     """Build KenLM's programs from its source package: lmplz, build_binary, query, and compgen-ngram, which scores.
 
     Needs a C++ compiler, make, CMake and Boost; where apt-get is there, Boost need not be installed.
+
+    Example: compgen lm install
     """
     from compgen.lm.install import FOLDER, PROGRAMS
     from compgen.lm.install import install as build

@@ -9,13 +9,9 @@ import time
 import pytest
 
 from tests import smcalflow
+from tests.cli.shell import compgen
 
 PAIRS = "dax\tDAX\njog\tJOG\njog twice\tJOG JOG\njog left\tLEFT JOG\n"
-
-
-def compgen(*words, stdin=None):
-    command = [sys.executable, "-m", "compgen", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, input=stdin, timeout=120)
 
 
 @pytest.fixture

@@ -179,16 +179,6 @@ def test_overlap_refuses_what_says_nothing(splits, monkeypatch, arguments, messa
     assert message in str(result.exception)
 
 
-@pytest.mark.parametrize("command", ["list", "show", "write", "overlap", "divergence"])
-def test_help_teaches_by_an_example(command):
-    assert f"Example: compgen data {command}" in run(command, "--help").stdout
-
-
-@pytest.mark.parametrize("command", ["template", "length", "tmcd", "mcd"])
-def test_help_of_splits_teaches_by_an_example(command):
-    assert f"Example: compgen data split {command}" in " ".join(run("split", command, "--help").stdout.split())
-
-
 def test_the_commands_load_nothing_heavy_before_they_run():
     check = "import sys, compgen.cli.data; sys.exit(bool({'polars', 'torch', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

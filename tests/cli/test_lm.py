@@ -1,23 +1,18 @@
 """`compgen lm`, as a user runs it."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import polars as pl
 import pytest
 
+from tests.cli.shell import compgen
+
 pytestmark = pytest.mark.usefixtures("kenlm")
 
 
-def compgen(*words, stdin=None):
-    command = [sys.executable, "-m", "compgen", "lm", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, input=stdin, timeout=300)
-
-
 def good(*words, **options):
-    done = compgen(*words, **options)
+    done = compgen("lm", *words, **options)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -113,7 +108,7 @@ def test_what_cannot_be_is_one_message_and_code_2(words, message, folder, monkey
     (folder / "bad.txt").write_bytes(b"a b\n\xff\n")
     (folder / "tiny.txt").write_text("a b\n")
     (folder / "cut.bin").write_bytes((folder / "base.bin").read_bytes()[:200])
-    done = compgen(*words)
+    done = compgen("lm", *words)
     assert done.returncode == 2
     assert message in done.stderr.replace("\n", " ") and "Traceback" not in done.stderr
     assert not any((folder / name).exists() for name in ("x.bin", "m.json", "t.parquet"))

@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.shell import compgen, refused
+
 EXPORTED = Path(__file__).parents[2] / "exported"
 WORDS = ("sample", "recomb2", "-n", 1500, "--seed", 3, "--start", 11, "--filter", "unique")
 ENOUGH = 300  # samples, for some of those that follow to repeat one
 ENDLESS = ("sample", "recomb2", "-n", 10**9, *WORDS[4:])
-
-
-def compgen(*words, **options):
-    command = [sys.executable, "-m", "compgen", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
 
 
 @contextmanager
@@ -58,13 +55,6 @@ def record(out):
     found = json.loads(Path(f"{out}.run.json").read_text())
     del found["seconds"]
     return found
-
-
-def refused(done, *says):
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    for words in says:
-        assert words in " ".join(done.stderr.split())
 
 
 @pytest.fixture(scope="module")
