@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from compgen.api import Generator, Predictor
+    from compgen.evaluation.metrics import Scores
     from compgen.evaluation.significance import Comparison
 
 
@@ -108,7 +109,7 @@ def evaluate(
     from compgen.data.examples import Dataset
     from compgen.data.formats import write_dataset
     from compgen.errors import UserError
-    from compgen.evaluation.metrics import SIGNATURES, check_executes, ensemble, item_f1, score
+    from compgen.evaluation.metrics import SIGNATURES, check_executes, item_f1, score
 
     if unit not in SIGNATURES:
         raise UserError(f"--unit {unit}: expected one of {', '.join(SIGNATURES)}")
@@ -146,11 +147,9 @@ def evaluate(
         if isinstance(system, Predictor):
             predicted = _predictions(model, system, sources, beam)
         else:
-            predicted = _answers(system, sources)
-            missing = predicted.count([])
-            console().print(f"{model}: {len(predicted) - missing:,} answered", highlight=False, markup=False)
-            if otherwise is not None and second is not None and missing:
-                predicted = ensemble(predicted, _predictions(otherwise, second, sources, 1))
+            predicted = _answers(model, system, sources)
+            if otherwise is not None and second is not None:
+                predicted = _filled(predicted, otherwise, second, sources)
         rows.append((model, score(predicted, references, sources, execute, unit)))
         if compare is not None:
             items.append([item_f1(*row, unit) for row in zip(predicted, references, strict=True)])
@@ -169,20 +168,24 @@ def evaluate(
         for comparison in compared:
             print(dumps(vars(comparison) | signature))
         return
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    table = Table(Column("model", overflow="fold"), "examples", "exact match", "F1", box=None, pad_edge=False)
-    if execute is not None:
-        table.add_column("executes")
-    for model, scores in rows:
-        shares = [scores.exact_match, scores.f1] + ([] if scores.executes is None else [scores.executes])
-        table.add_row(Text(model), f"{scores.examples:,}", *(f"{share:.4f}" for share in shares))
-    output().print(table)
+    output().print(_scores(rows))
     said = "|".join(f"{name}:{value}" for name, value in signature.items() if value is not None)
     output().print(f"{said}|{rows[0][1].signature}", markup=False)
     if compared:
         output().print(_comparisons(compared))
+
+
+def _scores(rows: "list[tuple[str, Scores]]") -> "Table":
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    table = Table(Column("model", overflow="fold"), "examples", "exact match", "F1", box=None, pad_edge=False)
+    if rows[0][1].executes is not None:
+        table.add_column("executes")
+    for model, scores in rows:
+        shares = [scores.exact_match, scores.f1] + ([] if scores.executes is None else [scores.executes])
+        table.add_row(Text(model), f"{scores.examples:,}", *(f"{share:.4f}" for share in shares))
+    return table
 
 
 def _check_compared(models: list[str], seeds: int) -> None:
@@ -226,12 +229,21 @@ def _predictions(model: str, predictor: "Predictor", sources: list[list[str]], b
     return predictor.predict(sources, beam, unknown=True)
 
 
-def _answers(generator: "Generator", sources: list[list[str]]) -> list[list[str]]:
-    """A generator's targets."""
+def _answers(model: str, generator: "Generator", sources: list[list[str]]) -> list[list[str]]:
+    """A generator's targets, empty where it has none; says how many it has."""
     from compgen.progress import Progress
 
     with Progress("answer", len(sources)) as progress:
-        return generator.answer(sources, watch=progress.update)
+        found = generator.answer(sources, watch=progress.update)
+    console().print(f"{model}: {len(found) - found.count([]):,} answered", highlight=False, markup=False)
+    return found
+
+
+def _filled(answers: list[list[str]], model: str, predictor: "Predictor", sources: list[list[str]]) -> list[list[str]]:
+    """Answers, and where there is none, a predictor's (Qiu et al. 2022, appendix C.2, where a grammar answers)."""
+    lacking = [source for source, answer in zip(sources, answers, strict=True) if not answer]
+    more = iter(_predictions(model, predictor, lacking, 1) if lacking else [])
+    return [answer or next(more) for answer in answers]
 
 
 def _perplexity(models: list[str], data: str, split: str | None, limit: int | None, json: bool) -> None:

@@ -152,14 +152,3 @@ def _gives(target: Tokens, source: Tokens, interpret: Callable[[Tokens], list[st
         return interpret(target) == list(source)
     except DataError:
         return False
-
-
-def ensemble(answers: Sequence[list[str]], others: Sequence[list[str]]) -> list[list[str]]:
-    """For each source the answer of the first predictor, if it has one, and else that of another.
-
-    Qiu et al. 2022, appendix C.2, where the first is a grammar.
-
-    Raises:
-        ValueError: there are not as many of these as of those.
-    """
-    return [answer or other for answer, other in zip(answers, others, strict=True)]

@@ -3,7 +3,7 @@
 import pytest
 
 from compgen.errors import DataError, UserError
-from compgen.evaluation.metrics import check_executes, ensemble, executes, f1_counts, score
+from compgen.evaluation.metrics import check_executes, executes, f1_counts, score
 
 
 def test_exact_match_and_micro_f1():
@@ -72,9 +72,3 @@ def test_an_analysis_is_its_lemma_and_its_tags():
     assert f1_counts([], references[0], "analysis") == (0, 0, 3)
     with pytest.raises(UserError, match="no unit 'word': expected one of token, analysis"):
         score(predictions, references, unit="word")
-
-
-def test_the_ensemble_answers_where_the_first_does_not():
-    assert ensemble([["W"], [], ["R"]], [["A"], ["B"], ["C"]]) == [["W"], ["B"], ["R"]]
-    with pytest.raises(ValueError, match="shorter"):
-        ensemble([["W"], []], [["A"]])
