@@ -48,14 +48,29 @@ def _code(error: OSError) -> int:
     return int(found[1]) if found else 0
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a path is a device or a pipe: what is written goes through it, and nothing takes its place."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 @contextlib.contextmanager
 def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
     """Yield a temporary path on the same file system; on success it becomes `path`, on failure it vanishes.
 
-    With `directory=True` the temporary path is an existing empty folder, and a folder already at `path` is replaced.
-    Errors of writing are those of `writing`.
+    A file that is replaced hands on its permissions, and a link stays one, to the new content. Into a device or a pipe
+    the content is written in the end. With `directory=True` the temporary path is an existing empty folder, and a
+    folder already at `path` is replaced. Errors of writing are those of `writing`.
     """
     path = Path(path)
+    if is_stream(path):
+        with writing(path), tempfile.TemporaryDirectory(prefix="compgen-") as folder:
+            made = Path(folder) / path.name
+            yield made
+            with made.open("rb") as content, path.open("wb") as stream:
+                shutil.copyfileobj(content, stream)
+        return
+    if path.is_symlink():
+        path = path.resolve()
     temporary: Path | None = None
     with writing(path):
         try:
@@ -70,6 +85,8 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
             yield temporary
             if directory and path.exists():
                 shutil.rmtree(path)
+            elif path.exists():
+                shutil.copymode(path, temporary)
             temporary.replace(path)
         except BaseException:
             if temporary is not None:
@@ -81,13 +98,28 @@ def check_writable(path: Path) -> None:
     """Make the folder of a file that is to be written later, and try it: before the work, not after.
 
     Raises:
-        UserError: as `writing`.
+        UserError: as `writing`; or it is `-`, which does not stand for standard output where this is called.
     """
+    if str(path) == "-":
+        raise UserError("standard output (-) cannot take this: give the name of a file")
+    if is_stream(path):
+        return
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
         tempfile.TemporaryFile(dir=path.parent).close()
+
+
+def check_apart(out: Path | None, *read: str | Path | None) -> None:
+    """See, before any work, that what is to be written takes the place of nothing that is read.
+
+    Raises:
+        UserError: it would.
+    """
+    for path in read:
+        if out is not None and path is not None and out.is_file() and Path(path).exists() and out.samefile(path):
+            raise UserError(f"{out}: it is read, too: choose another name for what is written")
 
 
 def remove(path: Path) -> None:

@@ -69,7 +69,7 @@ def recombine(
     names = filter_names(filters or [], rare=(ngram,))
     if str(out) == "-":
         raise UserError("the generator is kept beside OUT: give the name of a file")
-    format = writable_format(out, format)
+    format = writable_format(out, format, data)
     checkpoint = out.with_name(out.name + ".pt")
     augmenter = Recombination(config, checkpoint, seed=seed).fit(load_split(data, split), resume=resume)
     try:
@@ -104,7 +104,7 @@ def concat(
     from compgen.data.formats import write_dataset
     from compgen.geca.concat import Concat
 
-    format = writable_format(out, format)
+    format = writable_format(out, format, data)
     samples = Concat(separator or None).fit(load_split(data, split)).sample(count, seed)
     write_dataset(samples, out, format)
     write_record(out, {"data": named(data), "split": split, "n": count, "seed": seed, "separator": separator})
@@ -148,7 +148,7 @@ def stemcorrupt(
     from compgen.morphology.harmony import HarmonicStemCorrupt
     from compgen.morphology.stemcorrupt import StemCorrupt
 
-    format = writable_format(out, format)
+    format = writable_format(out, format, data)
     corrupt = StemCorrupt(theta, shortest, stemless)
     augmenter = corrupt if candidates == 1 else HarmonicStemCorrupt(corrupt, candidates)
     began = time.monotonic()
@@ -208,7 +208,7 @@ def csl(
     from compgen.files import atomic_path, check_writable
 
     described = csl_config(config, set_, seed_rules, targets, uniform)
-    format = writable_format(out, format)
+    format = writable_format(out, format, data)
     if rules is not None:
         if str(rules) == "-" or rules.absolute() == out.absolute():
             raise UserError(f"--rules {rules}: expected the name of a file, and another than OUT's")

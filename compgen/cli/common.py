@@ -137,13 +137,17 @@ def usual_split(dataset: "Dataset", usual: str) -> str:
     return usual if len(dataset.splits) > 1 else next(iter(dataset.splits))
 
 
-def writable_format(out: Path, format: str | None) -> str | None:
-    """--format, if OUT, its suffix and --format are ones that can be written: an error now, not after the work."""
+def writable_format(out: Path, format: str | None, *read: str | Path | None) -> str | None:
+    """--format, if OUT, its suffix and --format are ones that can be written: an error now, not after the work.
+
+    Nor may OUT be a file that is read.
+    """
     from compgen.data.formats import FORMATS, format_of
     from compgen.errors import UserError
-    from compgen.files import check_writable
+    from compgen.files import check_apart, check_writable
 
     if str(out) != "-":
+        check_apart(out, *read)
         check_writable(out)
     if format is None:
         if str(out) != "-":
@@ -156,15 +160,15 @@ def writable_format(out: Path, format: str | None) -> str | None:
 
 def named(data: str | None) -> str | None:
     """DATA or another file as a record names it: so that it is found from any folder."""
-    return str(Path(data).resolve()) if data is not None and Path(data).exists() else data
+    return str(Path(data).resolve()) if data and Path(data).exists() else data
 
 
 def write_record(out: Path, options: dict[str, Any]) -> None:
     """Write beside OUT what it was made with, for `compgen explain` and for those who come later."""
     from compgen import __version__
-    from compgen.files import atomic_path
+    from compgen.files import atomic_path, is_stream
 
-    if str(out) != "-":
+    if str(out) != "-" and not is_stream(out):
         with atomic_path(Path(f"{out}.run.json")) as temporary:
             temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")
 

@@ -237,7 +237,7 @@ def _load(data: str, out: Path, split: str | None) -> "Dataset":
     from compgen.data.formats import format_of
     from compgen.errors import UserError
 
-    writable_format(out, None)
+    writable_format(out, None, data)
     if str(out) != "-" and format_of(out) in ("scan", "text"):
         raise UserError(f"{out}: it is to hold all parts of a split, and can name none: write .tsv, .jsonl or .parquet")
     return load_split(data, split)

@@ -20,6 +20,7 @@ from compgen.cli.common import (
     named,
     output,
     usual_split,
+    writable_format,
 )
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def write(
     """
     from compgen.data.formats import write_dataset
 
+    format = writable_format(out, format, data)
     dataset = load_split(data, split)
     write_dataset(dataset.swapped() if swap else dataset, out, format)
     if str(out) != "-":
@@ -133,6 +135,7 @@ def cogs(
     from compgen.data.cogs_forms import converted
     from compgen.data.formats import write_dataset
 
+    format = writable_format(out, format, data)
     dataset, kept = converted(load_split(data, split), to, "standard input" if data == "-" else data, keep)
     write_dataset(dataset, out, format)
     console().print(f"{len(dataset) - kept:,} targets converted, {kept:,} kept", highlight=False)

@@ -128,12 +128,16 @@ def evaluate(
     if predictions is not None:
         if len(models) > 1:
             raise UserError(f"--predictions are of one model, found {len(models)} models")
-        writable_format(predictions, None)
+        if str(predictions) == "-":
+            raise UserError("scores go to standard output: give --predictions the name of a file")
+        writable_format(predictions, None, data, *models, otherwise)
     whole = load(data)
     split = split or usual_split(whole, "test")
     dataset = whole.split(split)
     pairs = dataset.pairs()[:limit]
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    if not all(references) and (direct or not any(references)):  # no answer would count as a right one
+        raise UserError(f"{data}: found an example without a target, expected targets to score by")
     if execute is not None:
         check_executes(references, sources, execute)
     rows = []

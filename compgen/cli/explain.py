@@ -41,8 +41,11 @@ def geca(
     from compgen.geca.tables import Config
 
     record = _record(out)
-    config = Config(**{name: record[name] for name in Config.__dataclass_fields__})
-    drawing = Drawing(**{name: record[name] for name in Drawing.__dataclass_fields__})
+    try:
+        config = Config(**{name: record[name] for name in Config.__dataclass_fields__})
+        drawing = Drawing(**{name: record[name] for name in Drawing.__dataclass_fields__})
+    except TypeError as error:
+        raise UserError(f"{out}.run.json: found an option that is none: {error}") from None
     augmenter = Geca(config, drawing, record["memory"]).fit(load(record["data"]).split(record["split"]))
     frame = augmenter.sample(record["n"], record["seed"]).frame
     made = zip(frame["source"].to_list(), frame["target"].to_list(), strict=True)
@@ -120,7 +123,7 @@ def _record(out: Path) -> dict[str, Any]:
     try:
         record = loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file; `compgen augment geca -o {out}` writes it") from None
+        raise UserError(f"{path}: no such file, expected the record that `compgen augment geca` leaves") from None
     except ValueError as error:
         raise UserError(f"{path}: found no JSON: {error}") from None
     needed = {"memory", "data", "split", "format", "n", "seed"}

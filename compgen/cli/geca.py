@@ -94,7 +94,7 @@ def geca(
     from compgen.geca.shards import Job, run_on_ray
     from compgen.geca.tables import Config
 
-    format = writable_format(out, format)
+    format = writable_format(out, format, data)
     config, drawing = Config(mode, span, spans, limit, window, longest), Drawing(variants, novelty, reach)
     share = _share(shard)
     if engine not in ("local", "ray"):

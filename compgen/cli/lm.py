@@ -82,12 +82,14 @@ def train(
     Example: compgen lm train sentences.txt -o base.bin
     """
     from compgen.errors import UserError
+    from compgen.files import check_apart
     from compgen.lm.estimation import Estimation, estimate
 
     counts = (prune or "").replace(",", " ").split()
     if not all(count.isdecimal() for count in counts):
         raise UserError(f"--prune {prune}: expected counts between commas, for instance 0,0,1")
     estimation = Estimation(order, tuple(map(int, counts)), fallback, memory, kind, quantise)
+    check_apart(out, *texts)
     found = estimate(texts, out, estimation, temporary)
     write_record(out, {"texts": list(map(str, texts)), **found})
     grams = " ".join(f"{count:,}" for count in found["ngrams"])
@@ -118,12 +120,18 @@ def perplexity(
     Example: compgen lm perplexity base.bin test.txt
     """
     from compgen.errors import UserError
+    from compgen.files import check_apart, check_writable
     from compgen.lm.measuring import measure
     from compgen.lm.mixture import Mixture
 
     mixture = Mixture.open(model)
     if len(texts) > 1 and (sentences or tokens):
         raise UserError("--sentences and --tokens are for one text")
+    if sentences is not None and sentences == tokens:
+        raise UserError(f"--sentences and --tokens would both be {tokens}: give two names")
+    for path in filter(None, (sentences, tokens)):
+        check_apart(path, model, *texts)
+        check_writable(path)
     rows = [
         (text, measure(mixture, text, threads or os.cpu_count() or 1, sentences=sentences, tokens=tokens))
         for text in texts
@@ -184,7 +192,7 @@ def interpolate(
         compgen lm interpolate base.bin lstm.pt --validation val.txt -o mix.json
     """
     from compgen.errors import UserError
-    from compgen.files import check_writable
+    from compgen.files import check_apart, check_writable
     from compgen.lm.mixture import best_of, check_vocabularies, perplexity, tuned
     from compgen.lm.scoring import score_all
 
@@ -192,8 +200,9 @@ def interpolate(
         raise UserError("interpolation takes two models or more")
     if grid is not None and by_history:
         raise UserError("--grid chooses one weight: leave out --by-history")
-    check_vocabularies(models)
+    check_apart(out, validation, *models)
     check_writable(out)
+    check_vocabularies(models)
     scores = score_all(models, validation, threads or os.cpu_count() or 1)
     mixture = tuned(models, scores, by_history) if grid is None else best_of(models, scores, _weights(grid))
     mixture.save(out)
@@ -246,7 +255,7 @@ def augment(
 
     from compgen.data.catalog import load
     from compgen.errors import UserError
-    from compgen.files import atomic_path
+    from compgen.files import atomic_path, check_writable
     from compgen.lm.estimation import Estimation
     from compgen.lm.experiment import SCHEMES, experiment, summary
 
@@ -257,8 +266,9 @@ def augment(
         kinds = (replace(kind, config=replace(kind.config, window=window)) for kind in chosen.kinds)
         chosen = replace(chosen, kinds=tuple(kinds))
     numbers = seeds.replace(",", " ").split()
-    if not numbers or not all(seed.isdecimal() for seed in numbers):
-        raise UserError(f"--seeds {seeds}: expected numbers between commas")
+    if not numbers or not all(seed.isdecimal() for seed in numbers) or len({*map(int, numbers)}) < len(numbers):
+        raise UserError(f"--seeds {seeds}: expected different numbers between commas")
+    check_writable(out / "report.json")
     estimation = Estimation(order, fallback=fallback)
     report = experiment(
         load(data),

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -64,7 +65,26 @@ def _fail(message: str, code: int) -> NoReturn:
 
 def _terminated(*_: object) -> NoReturn:
     """SIGTERM unwinds like Ctrl-C, so that nothing half-written and no temporary folder stays."""
+    _signals.append(signal.SIGTERM)
     sys.exit(128 + signal.SIGTERM)
+
+
+_signals: list[int] = []  # that ended the command
+
+
+def _call() -> int | None:
+    """The command, and its exit code."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever called
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until Python ends
+    try:
+        code: int | None = app(prog_name="compgen", standalone_mode=False)
+        sys.stdout.flush()
+        return code
+    except Exception:
+        if not _signals:
+            raise
+        sys.exit(128 + _signals[0])  # a library that was calling back has made an error of its own of the exit
 
 
 def run() -> NoReturn:
@@ -77,8 +97,7 @@ def run() -> NoReturn:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `compgen ... | head` ends quietly, like any filter
     try:
-        code = app(prog_name="compgen", standalone_mode=False)
-        sys.stdout.flush()
+        code = _call()
     except UserError as error:
         _fail(str(error), 128 + error.number if isinstance(error, Interrupted) else 2)
     except OSError as error:

@@ -155,6 +155,7 @@ def sample(
     from compgen import __version__
     from compgen.api import Generator
     from compgen.errors import ExhaustedError, Interrupted, UserError
+    from compgen.files import check_apart, is_stream
     from compgen.grammar_backend import GrammarBackend
     from compgen.interrupts import interruptible
     from compgen.progress import Progress
@@ -169,7 +170,8 @@ def sample(
     config = FilterConfig(names, novelty or "both", 0.01 if rarity is None else rarity, ngram or 1)
     choice = Choice(vote, margin, support, best)
     drawing = choice.drawing(config)
-    as_they_come = not choice.made and out != "-" and not out.endswith(".gz")
+    check_apart(Path(out), model)
+    as_they_come = not choice.made and out != "-" and not out.endswith(".gz") and not is_stream(Path(out))
     if count is None and draws is None:
         raise UserError("say how many samples to keep (-n) or how many draws to make (--draws)")
     if resume and not as_they_come:

@@ -11,6 +11,7 @@ from compgen.cli.common import (
     OutOption,
     SeedOption,
     console,
+    load_split,
     named,
     say_remarks,
     writable_format,
@@ -41,10 +42,11 @@ def select(
         typer.Option(
             "--template",
             metavar="T",
-            help="What examples are to differ in: tags (of inflection), or a column of DATA (.jsonl or .parquet), "
-            "which stays in OUT as `template`.",
+            help="What examples are to differ in: tags (of inflection), or template: that column of DATA, which JSON "
+            "lines and Parquet can have, and GECA's examples do.",
         ),
     ] = "tags",
+    split: Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to select from.")] = "train",
     seed: SeedOption = 0,
     format: FormatOption = None,
 ) -> None:
@@ -54,9 +56,7 @@ def select(
 
     Example: compgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """
-    from compgen.data.catalog import load
-    from compgen.data.examples import Dataset
-    from compgen.data.formats import read_column, write_dataset
+    from compgen.data.formats import TEMPLATE, write_dataset
     from compgen.errors import UserError
     from compgen.morphology import selection
 
@@ -65,15 +65,18 @@ def select(
     how = selection.STRATEGIES[strategy]
     if bool(how.sign) != (model is not None):
         raise UserError(f"--by {strategy} " + ("looks at no losses: leave out --model" if model else "needs a --model"))
+    if template not in ("tags", TEMPLATE):
+        raise UserError(f"--template {template}: expected tags or template")
     if template != "tags" and how.alpha is None:
         raise UserError(f"--by {strategy} looks at no templates: leave out --template")
-    format = writable_format(out, format)
+    format = writable_format(out, format, candidates, model)
     began = time.monotonic()
-    dataset = load(candidates)
-    if template != "tags":
-        dataset = Dataset(dataset.frame.with_columns(template=read_column(candidates, template)))
+    dataset = load_split(candidates, split)
+    if template == TEMPLATE and TEMPLATE not in dataset.frame.columns:
+        raise UserError(f"{candidates}: expected a `template` with every example, as JSON lines and Parquet can have")
+    given = dataset.frame[TEMPLATE] if template == TEMPLATE else None
     # An error now, not after computing losses.
-    templates = selection.templates_of(dataset, count, strategy, dataset.frame.get_column("template", default=None))
+    templates = selection.templates_of(dataset, count, strategy, given)
     losses = None
     if model is not None:
         from compgen.api import Predictor
@@ -86,6 +89,13 @@ def select(
     chosen = selection.select(dataset, count, strategy, templates=templates, losses=losses, seed=seed)
     write_dataset(chosen, out, format)
     seconds = round(time.monotonic() - began, 1)
-    asked = {"data": named(candidates), "n": count, "by": strategy, "model": named(model), "template": template}
+    asked = {
+        "data": named(candidates),
+        "n": count,
+        "by": strategy,
+        "model": named(model),
+        "template": template,
+        "split": split,
+    }
     write_record(out, asked | {"seed": seed, "candidates": len(dataset), "seconds": seconds})
     console().print(f"{len(chosen):,} of {len(dataset):,} examples by {strategy}", highlight=False, markup=False)

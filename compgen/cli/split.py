@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from compgen.cli import compositional
-from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console, load_split
+from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console, load_split, writable_format
 
 app = typer.Typer(no_args_is_help=True, help="Divide data into parts that ask for generalisation.")
 app.command("template")(compositional.template)
@@ -55,8 +55,11 @@ def few_shot(
     from compgen.data.catalog import find_words
     from compgen.data.formats import write_dataset
     from compgen.data.unimorph import dataset, language_of, read_words
+    from compgen.errors import UserError
     from compgen.morphology.few_shot import HINTS, few_shot
 
+    if str(out) == "-":
+        raise UserError("splits are several files: give the name of a folder")
     wanted = sorted(set(hints or HINTS))
     name, _, language = words.partition("/")
     path = find_words(language, "train-high") if name == "sigmorphon" and not Path(words).exists() else Path(words)
@@ -96,6 +99,7 @@ def lemma(
     from compgen.data.formats import write_dataset
     from compgen.morphology.lemmas import by_lemma
 
+    writable_format(out, None, data)
     parts = by_lemma(load_split(data, split), train, validation, seed)
     write_dataset(parts, out)
     console().print(", ".join(f"{name} {count:,}" for name, count in parts.splits.items()), highlight=False)

@@ -174,7 +174,7 @@ def _divergence(p: Bag, q: Bag, alpha: float) -> float:
 
 
 def _ngrams(tokens: Sequence[str], longest: int) -> Iterator[tuple[str, ...]]:
-    for length in range(2, longest + 1):
+    for length in range(2, min(longest, len(tokens)) + 1):
         for start in range(len(tokens) - length + 1):
             yield tuple(tokens[start : start + length])
 

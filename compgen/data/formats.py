@@ -27,6 +27,7 @@ from compgen.errors import DataError
 from compgen.files import STDOUT, atomic_path, writing
 
 _SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".txt": "text", ".scan": "scan"}
+TEMPLATE = "template"  # a further column, of strings: what kind of example each is
 _GZIP_MAGIC = b"\x1f\x8b"
 _PARQUET_MAGIC = b"PAR1"
 # What separates tokens, for reading as for writing: a token that holds it cannot be written between blanks.
@@ -46,6 +47,7 @@ def read_dataset(path: str | Path, format: str | None = None) -> Dataset:
 
     The format is `format`, or else what the suffix says, or else (standard input and other pipes) what the first
     line that is not blank looks like. Gzip is recognised. Where a format has no splits, all examples are in `train`.
+    A further column `template` of JSON lines or Parquet is kept, as strings, if all examples have one.
 
     Raises:
         DataError: if there is no such file, or it is not as the format wants it, or holds no example.
@@ -64,30 +66,6 @@ def read_dataset(path: str | Path, format: str | None = None) -> Dataset:
     if frame.is_empty():
         raise DataError(f"{name}: no examples: the file is empty")
     return Dataset(frame)
-
-
-def read_column(path: str | Path, name: str) -> pl.Series:
-    """A further column of a file of examples, a string or number for each, as strings: `template`, for instance.
-
-    Raises:
-        DataError: the file is neither JSON lines nor Parquet, or an example has no such value.
-    """
-    format = "" if _is_pipe(path) else format_of(path)
-    if format not in ("jsonl", "parquet"):
-        raise DataError(f"{path}: a column {name!r} can only stand in JSON lines or Parquet")
-    content = _uncompressed(_read_bytes(path), str(path))
-    try:
-        if format == "jsonl":
-            # By its type, or else Polars would guess it from the first lines and not read what comes later.
-            frame = pl.read_ndjson(io.BytesIO(content), schema={name: pl.String})
-        else:
-            frame = pl.read_parquet(io.BytesIO(content), columns=[name]).cast(pl.String)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise DataError(f"{path}: cannot be read: {str(error).partition(chr(10))[0]}") from None
-    if frame[name].has_nulls():
-        number = frame[name].is_null().arg_true()[0] + 1
-        raise DataError(f"{path}: expected a value of {name!r} with every example, found none with number {number:,}")
-    return frame[name]
 
 
 def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None) -> None:
@@ -282,14 +260,19 @@ def _read_jsonl(content: bytes, name: str) -> pl.DataFrame:
         # Four times as fast as the loop below, but Polars takes numbers for strings and knows no line numbers.
         records = lines["line"].str.json_decode(pl.Struct(SCHEMA))
         return records.struct.unnest().with_columns(pl.col("split").fill_null(TRAIN))
-    columns: dict[str, list[Any]] = {column: [] for column in COLUMNS}
+    columns: dict[str, list[Any]] = {column: [] for column in (*COLUMNS, TEMPLATE)}
     for number, line in lines.iter_rows():
         if not line.strip():
             continue
         record = _record(name, number, line)
         for column, values in columns.items():
             values.append(record[column])
-    return pl.DataFrame(columns, schema=SCHEMA)
+    return _with_template(pl.DataFrame(columns, schema={**SCHEMA, TEMPLATE: pl.String}))
+
+
+def _with_template(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame with the column `template` if all examples have one."""
+    return frame.drop(TEMPLATE) if frame[TEMPLATE].has_nulls() else frame
 
 
 def _record(name: str, number: int, line: str) -> dict[str, Any]:
@@ -309,7 +292,8 @@ def _record(name: str, number: int, line: str) -> dict[str, Any]:
     if not isinstance(split, str):
         raise _malformed(name, number, f'"split": {_shown(split)}', _RECORD)
     sides = {column: _json_tokens(name, number, column, record[column]) for column in ("source", "target")}
-    return {**sides, "split": split}
+    template = record.get(TEMPLATE)
+    return {**sides, "split": split, TEMPLATE: None if template is None else str(template)}
 
 
 def _json_tokens(name: str, number: int, column: str, value: object) -> list[str]:
@@ -333,7 +317,10 @@ def _read_parquet(content: bytes, name: str) -> pl.DataFrame:
         raise DataError(f"{name}: found the columns {found}, expected 'source' and 'target', perhaps 'split'")
     if "split" not in frame.columns:
         frame = frame.with_columns(split=pl.lit(TRAIN))
-    return frame.select(_parquet_column(frame[column], name) for column in COLUMNS)
+    columns = [_parquet_column(frame[column], name) for column in COLUMNS]
+    if TEMPLATE not in frame.columns:
+        return pl.DataFrame(columns)
+    return _with_template(pl.DataFrame([*columns, frame[TEMPLATE].cast(pl.String)]))
 
 
 def _parquet_column(values: pl.Series, name: str) -> pl.Series:
@@ -415,7 +402,7 @@ def _write_text(dataset: Dataset, name: str) -> bytes:
 
 def _kept(dataset: Dataset) -> list[str]:
     """The columns that JSON lines and Parquet hold: those of all datasets, and the template where there is one."""
-    return [*COLUMNS, *(["template"] if "template" in dataset.frame.columns else [])]
+    return [*COLUMNS, *([TEMPLATE] if TEMPLATE in dataset.frame.columns else [])]
 
 
 def _write_jsonl(dataset: Dataset, _name: str) -> bytes:

@@ -8,6 +8,7 @@ import numpy as np
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import SPECIALS
 from compgen.errors import DataError, ExhaustedError, UserError
+from compgen.geca.corpus import check_sides
 
 SEPARATOR = "|"
 
@@ -30,8 +31,9 @@ class Concat:
         """Take the distinct examples of a dataset.
 
         Raises:
-            DataError: there is none.
+            DataError: there is none, or some are pairs and others are not.
         """
+        check_sides(dataset.frame, "concat")
         self.examples = sorted({(tuple(source), tuple(target)) for source, target in dataset.pairs()})
         if not self.examples:
             raise DataError("concat: found no example, expected some to put together")

@@ -48,16 +48,8 @@ class Corpus:
         frame = dataset.frame.group_by("source", "target", maintain_order=True).len()
         if frame.is_empty():
             raise DataError("GECA: found no example, expected some to recombine")
+        check_sides(frame, "GECA")
         sources, targets = (frame[side].list.len().to_numpy().astype(np.int64) for side in ("source", "target"))
-        paired = (sources > 0) & (targets > 0)
-        if paired.any() and not paired.all():
-            example = frame.row(int(np.flatnonzero(~paired)[0]))
-            raise DataError(
-                f"GECA: found the example {' '.join(example[0])!r} -> {' '.join(example[1])!r}, "
-                "expected a source and a target in all examples, or sentences with an empty target in all"
-            )
-        if not paired.any() and ((targets > 0).any() or (sources == 0).any()):
-            raise DataError("GECA: found an example with an empty source, expected a sentence in each")
         words = pl.concat([frame["source"].explode(), frame["target"].explode()]).drop_nulls().unique().sort()
         codes = pl.Enum(words)
         starts = np.concatenate([[0], np.cumsum(sources + targets + MARKERS)])
@@ -94,3 +86,21 @@ class Corpus:
     def skipped(self) -> int:
         """How many distinct examples are too long to be recombined."""
         return len(self) - len(self.short)
+
+
+def check_sides(frame: pl.DataFrame, method: str) -> None:
+    """See that all examples are pairs, or all are sentences.
+
+    Raises:
+        DataError: some are pairs and others are not, or one has no source.
+    """
+    sources, targets = (frame[side].list.len() > 0 for side in ("source", "target"))
+    paired = sources & targets
+    if paired.any() and not paired.all():
+        example = frame.row(int((~paired).arg_true()[0]), named=True)
+        raise DataError(
+            f"{method}: found the example {' '.join(example['source'])!r} -> {' '.join(example['target'])!r}, "
+            "expected a source and a target in all examples, or sentences with an empty target in all"
+        )
+    if not paired.any() and not sources.all():
+        raise DataError(f"{method}: found an example with an empty source, expected a sentence in each")

@@ -1,6 +1,5 @@
 """Estimation of n-gram models, modified Kneser-Ney, by KenLM's lmplz."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -47,6 +46,8 @@ class Estimation:
         """Raise UserError for what cannot be."""
         if not 2 <= self.order <= MAX_ORDER:
             raise UserError(f"order {self.order}: expected 2 to {MAX_ORDER}")
+        if not re.fullmatch(r"0*[1-9]\d*(\.\d+)?[bkKMGTPEZY%]?", self.memory):
+            raise UserError(f"memory {self.memory}: expected a size such as 2G, or a share such as 50%")
         if self.kind not in KINDS:
             raise UserError(f"no kind {self.kind!r} of binary model: expected {' or '.join(KINDS)}")
         if self.quantise is not None and (self.kind != "trie" or not 2 <= self.quantise <= 25):
@@ -119,7 +120,7 @@ def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
     """All texts as one plain file, checked; how many sentences and tokens they have."""
     sentences = tokens = 0
     part = goal.with_name("part")
-    with goal.open("wb") as whole:
+    with goal.open("w", encoding="utf-8") as whole:
         for text in texts:
             with opened(text) as (source, _), part.open("wb") as copy:
                 shutil.copyfileobj(source, copy)
@@ -129,11 +130,9 @@ def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
                     tokens += int(block.lengths.sum()) - len(block.lengths)
             except DataError as error:
                 raise DataError(str(error).replace(str(part), str(text))) from None
-            with part.open("rb") as stream:
-                shutil.copyfileobj(stream, whole)
-                if stream.tell():
-                    stream.seek(-1, os.SEEK_END)
-                    whole.write(b"" if stream.read() == b"\n" else b"\n")
+            # KenLM knows ASCII's blanks alone, takes a byte order mark for a letter and a blank line for a sentence.
+            with part.open(encoding="utf-8-sig", newline="\n") as lines:
+                whole.writelines(" ".join(words) + "\n" for words in map(str.split, lines) if words)
     if not tokens:
         raise DataError(f"{', '.join(map(str, texts))}: found no word, expected sentences to estimate a model from")
     return sentences, tokens

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -72,7 +73,7 @@ class Scores:
 
 
 def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterator[Scores]:
-    """Score a text, a sentence a line and tokens between blanks, a block of lines at a time.
+    """Score a text, a sentence a line and tokens between blanks, a block of lines at a time; blank lines are none.
 
     Args:
         models: in KenLM's binary formats, ARPA files, or recurrent ones (see `NeuralModel`); none to check the text
@@ -92,11 +93,10 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterato
     if str(text) == "-":
         raise UserError("a recurrent model reads the text once more: give it as a file")
     with opened(text) as (stream, _):
-        lines = io.BufferedReader(stream)
+        lines = io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", newline="\n")
+        sentences = filter(None, map(str.split, lines))  # blank lines are none
         for block in blocks:
-            # Split as bytes: like the program, at ASCII's blanks alone.
-            sentences = [[word.decode() for word in lines.readline().split()] for _ in block.lengths]
-            yield _with_neural(block, neural, sentences)
+            yield _with_neural(block, neural, list(islice(sentences, len(block.lengths))))
 
 
 def _with_neural(block: Scores, neural: dict[int, NeuralModel], sentences: list[list[str]]) -> Scores:

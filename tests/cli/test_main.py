@@ -372,21 +372,22 @@ def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
     assert len(more.read_text().splitlines()) == 3
     more.write_text(
         "".join(
-            json.dumps({"source": [str(i)], "target": ["x"], "kind": i % 2 if i < 200 else "other"}) + "\n"
+            json.dumps({"source": [str(i)], "target": ["x"], "template": i % 2 if i < 200 else "other"}) + "\n"
             for i in range(300)
         )
     )
     fewer = tmp_path / "fewer.jsonl"
-    by_column = compgen("select", more, "-n", 200, "--by", "umt", "--template", "kind", "-o", fewer)
+    by_column = compgen("select", more, "-n", 200, "--by", "umt", "--template", "template", "-o", fewer)
     assert by_column.returncode == 0 and len(fewer.read_text().splitlines()) == 200, by_column.stderr
-    again = compgen("select", fewer, "-n", 9, "--by", "umt", "--template", "template", "-o", "-")
+    piped = fewer.read_text()
+    again = compgen("select", "-", "-n", 9, "--by", "umt", "--template", "template", "-o", "-", stdin=piped)
     assert {json.loads(line)["template"] for line in again.stdout.splitlines()} == {"0", "1", "other"}
-    refused(compgen("select", more, "-n", 2, "--by", "umt", "--template", "x", "-o", "-"), "'x'", "every example")
-    refused(compgen("select", data, "-n", 2, "--by", "umt", "--template", "kind", "-o", "-"), "JSON lines or Parquet")
+    refused(compgen("select", more, "-n", 2, "--by", "umt", "--template", "x", "-o", "-"), "expected tags or template")
+    refused(compgen("select", data, "-n", 2, "--by", "umt", "--template", "template", "-o", "-"), "JSON lines")
     refused(compgen("select", data, "-n", 2, "--by", "best", "-o", "-"), "umt+loss")
     refused(compgen("select", data, "-n", 2, "--by", "highloss", "-o", "-"), "needs a --model")
     refused(compgen("select", data, "-n", 2, "--by", "umt", "--model", model, "-o", "-"), "leave out --model")
-    refused(compgen("select", data, "-n", 2, "--by", "random", "--template", "x", "-o", "-"), "leave out --template")
+    refused(compgen("select", data, "-n", 2, "--by", "random", "--template", "template", "-o", "-"), "leave out")
     refused(compgen("select", data, "-n", 7, "--by", "random", "-o", "-"), "7 examples cannot be selected of 6")
     # An error now, not after computing losses.
     for words, says in ((["-n", 2, "-o", "x.xyz"], "suffix '.xyz'"), (["-n", 7, "-o", "-"], "7 examples cannot")):

@@ -167,6 +167,11 @@ def test_a_generator_answers_by_itself():
     refused(compgen("evaluate", "recomb2", "scan/jump", "--direct", *both), "none.pt: no such file")
 
 
+def test_no_answer_is_never_a_right_one(tmp_path):
+    (tmp_path / "s.txt").write_text("frob\njump\n")
+    refused(compgen("evaluate", "recomb2", tmp_path / "s.txt", "--direct"), "found an example without a target")
+
+
 def test_what_a_generator_cannot_read_it_does_not_answer(tmp_path):
     data = tmp_path / "of_a_name_that_together_with_what_was_asked_is_longer_than_a_line.tsv"
     data.write_text("jump twice\tI_JUMP I_JUMP\nhop twice\tI_HOP I_HOP\n", encoding="utf-8")

@@ -34,6 +34,8 @@ def test_what_cannot_be_is_said():
         Concat("</s>")
     with pytest.raises(UserError, match="fit"):
         Concat().sample(1)
+    with pytest.raises(DataError, match="expected a source and a target in all"):
+        Concat().fit(Dataset.from_pairs([(["a"], ["A"]), (["b"], [])]))
     with pytest.raises(DataError, match="no example"):
         Concat().fit(Dataset.from_pairs([]))
     with pytest.raises(ExhaustedError, match="4 pairs, fewer than 5"):

@@ -94,7 +94,17 @@ std::size_t character(const unsigned char* at, const unsigned char* end) {
   return length;
 }
 
-bool blank(unsigned char c) { return c == ' ' || c == '\t' || c == '\r'; }
+// Bytes of the blank that begins here, 0 if none does: what Unicode calls white space, as all of compgen does.
+std::size_t blank(const char* at, const char* end) {
+  const unsigned char first = at[0];
+  if (first < 0x80) return first == ' ' || first == '\t' || first == '\r';
+  const unsigned char second = end - at > 1 ? at[1] : 0, third = end - at > 2 ? at[2] : 0;
+  if (first == 0xC2) return second == 0x85 || second == 0xA0 ? 2 : 0;
+  if (first == 0xE1) return second == 0x9A && third == 0x80 ? 3 : 0;
+  if (first == 0xE2 && second == 0x80) return third <= 0x8A || third == 0xA8 || third == 0xA9 || third == 0xAF ? 3 : 0;
+  if (first == 0xE2) return second == 0x81 && third == 0x9F ? 3 : 0;
+  return first == 0xE3 && second == 0x80 && third == 0x80 ? 3 : 0;
+}
 
 std::string at_line(std::uint64_t line, const std::string& what) { return "line " + std::to_string(line) + ": " + what; }
 
@@ -107,7 +117,7 @@ const char* word_end(const char* at, const char* end, std::uint64_t line) {
       ++at;
       continue;
     }
-    if (blank(*byte)) break;
+    if (blank(at, end)) break;
     if (*byte < 0x20 || *byte == 0x7F) {
       char code[8];
       std::snprintf(code, sizeof code, "0x%02X", *byte);
@@ -129,12 +139,13 @@ void score_line(const char* at, const char* end, std::uint64_t line, const Score
                 std::vector<StringPiece>& words) {
   words.clear();
   while (true) {
-    while (at < end && blank(static_cast<unsigned char>(*at))) ++at;
+    while (const std::size_t length = at < end ? blank(at, end) : 0) at += length;
     if (at == end) break;
     const char* stop = word_end(at, end, line);
     words.emplace_back(at, stop - at);
     at = stop;
   }
+  if (words.empty()) return;  // a blank line is no sentence
   block.lengths.push_back(static_cast<std::uint32_t>(words.size() + 1));
   for (std::size_t m = 0; m < models.size(); ++m) models[m]->score(words, block.models[m]);
 }
@@ -150,6 +161,7 @@ void score(const std::string& text, std::uint64_t line, const Scorers& models, B
     }
     std::vector<StringPiece> words;
     const char *at = text.data(), *end = at + text.size();
+    if (line == 1 && text.compare(0, 3, "\xEF\xBB\xBF") == 0) at += 3;  // a byte order mark
     while (at < end) {
       const char* stop = static_cast<const char*>(std::memchr(at, '\n', end - at));
       if (!stop) stop = end;

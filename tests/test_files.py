@@ -1,0 +1,62 @@
+"""Files appear whole, in the place of nothing that must stay."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from compgen.errors import UserError
+from compgen.files import atomic_path, check_apart, check_writable
+
+
+def write(path, text):
+    with atomic_path(path) as temporary:
+        temporary.write_text(text)
+
+
+def test_a_file_that_is_replaced_hands_on_its_permissions(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("old")
+    path.chmod(0o600)
+    write(path, "new")
+    assert path.read_text() == "new" and stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_link_stays_one(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    write(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "new"
+
+
+def test_a_pipe_is_written_through(tmp_path):
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
+    reader.start()
+    write(pipe, "content")
+    reader.join(10)
+    assert got == ["content"] and pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
+
+
+def test_nothing_is_left_of_what_fails(tmp_path):
+    (tmp_path / "x").write_text("old")
+    with pytest.raises(ZeroDivisionError), atomic_path(tmp_path / "x") as temporary:
+        temporary.write_text(f"{1 // (temporary.write_text('new') - 3)}")
+    assert (tmp_path / "x").read_text() == "old" and list(tmp_path.iterdir()) == [tmp_path / "x"]
+
+
+def test_what_is_read_is_not_written(tmp_path):
+    (tmp_path / "x").write_text("")
+    (tmp_path / "link").symlink_to("x")
+    check_apart(tmp_path / "y", tmp_path / "x", None, "-", "scan/jump")
+    for out in ("x", "link"):
+        with pytest.raises(UserError, match="it is read, too"):
+            check_apart(tmp_path / out, None, "scan/jump", tmp_path / "x")
+
+
+def test_standard_output_is_no_file_here():
+    with pytest.raises(UserError, match="the name of a file"):
+        check_writable(Path("-"))
