@@ -113,6 +113,8 @@ class Generator:
             heat, other = temperature or self.temperature
             if heat != other:
                 raise UserError(f"a grammar has one temperature, found {heat:g} and {other:g}")
+            if heat <= 0:
+                raise UserError(f"a grammar draws at a temperature above 0, found {heat:g}")
             if beam is not None or workers is not None:
                 raise UserError("a grammar draws in one thread: leave out beam and workers")
             return self.backend.draws(seed, start, stop, heat, batch or ROWS_OF_GRAMMAR)

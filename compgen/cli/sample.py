@@ -224,6 +224,11 @@ def sample(
         "temperature": _temperature(temperature) or (generator.temperature if beam is None else None),
         "beam": beam,
     }
+    asked: dict[str, Any] = {"model": model, "asked": count, "filters": names, "novelty": config.novelty}
+    asked |= options | asdict(choice)
+    if resume and _finished(Path(out), asked):
+        console().print(f"{out} is finished: nothing to go on with", highlight=False, markup=False)
+        return
     filtered: dict[str, Any] = {"filters": drawing.names, "novelty": drawing.novelty}
     identity = {"compgen": __version__, "model": generator.identity, "-n": count}
     began = time.monotonic()
@@ -271,17 +276,34 @@ def sample(
     chose = f"; {written:,} chosen" if choice.made else ""
     console().print(f"{counts}{chose} ({speed})", highlight=False)
     if out != "-":
-        record: dict[str, Any] = {"model": model, "asked": count}
-        record |= {"filters": names, "novelty": config.novelty}
-        record |= options | asdict(choice) | {"written": written}
-        record |= {"counts": counts.to_dict(), "next": start + counts.drawn, "seconds": round(seconds, 2)}
-        write_record(Path(out), record)
+        done = {"written": written, "counts": counts.to_dict(), "next": start + counts.drawn}
+        write_record(Path(out), asked | done | {"seconds": round(seconds, 2)})
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(
             f"interrupted; {written:,} samples written, --start {start + counts.drawn} goes on", *interrupted
         )
     if stopped is not None:
         raise ExhaustedError(f"{stopped}; {written:,} samples are in {out}")
+
+
+def _finished(out: Path, asked: dict[str, Any]) -> bool:
+    """Whether OUT is there as it was asked for, by the record beside it.
+
+    Raises:
+        UserError: it is there, asked for otherwise.
+    """
+    from json import dumps, loads
+
+    from compgen.errors import UserError
+
+    record = Path(f"{out}.run.json")
+    if not (out.exists() and record.exists()) or Path(f"{out}.partial").exists():
+        return False
+    found = loads(record.read_text(encoding="utf-8"))
+    differing = [name for name, value in loads(dumps(asked)).items() if found.get(name) != value]
+    if differing:
+        raise UserError(f"{out}: it is there with another {', '.join(differing)}: leave out --resume to make it anew")
+    return True
 
 
 def filter_names(given: list[str], novel: tuple[object, ...] = (), rare: tuple[object, ...] = ()) -> tuple[str, ...]:

@@ -117,11 +117,16 @@ def test_a_run_goes_on_with_its_own_options_only(whole, tmp_path):
     assert names(tmp_path) == {"s.jsonl", "s.jsonl.run.json"}
 
 
-def test_resume_with_nothing_there_begins(tmp_path):
+def test_resume_begins_what_is_not_there_and_leaves_what_is_finished(tmp_path):
     few = ("sample", "recomb2", "--draws", 50)
     for name, more in (("a.jsonl", ["--resume"]), ("b.jsonl", [])):
         assert compgen(*few, "-o", tmp_path / name, *more).returncode == 0
-    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    made = (tmp_path / "a.jsonl").read_bytes()
+    assert made == (tmp_path / "b.jsonl").read_bytes()
+    again = compgen(*few, "-o", tmp_path / "a.jsonl", "--resume")
+    assert again.returncode == 0 and "is finished" in again.stderr
+    refused(compgen("sample", "recomb2", "--draws", 9, "-o", tmp_path / "a.jsonl", "--resume"), "with another draws")
+    assert (tmp_path / "a.jsonl").read_bytes() == made
 
 
 @pytest.mark.parametrize(

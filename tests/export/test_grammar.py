@@ -114,6 +114,7 @@ def test_the_manifest_says_what_it_is(bundle):
         ({"beam": 3}, "leave out beam and workers"),
         ({"workers": 2}, "leave out beam and workers"),
         ({"temperature": (1.0, 0.5)}, "has one temperature, found 1 and 0.5"),
+        ({"temperature": (0.0, 0.0)}, "above 0, found 0"),
         ({"engine": "ray"}, "needs a bundle that ONNX Runtime runs"),
     ],
 )
