@@ -1,5 +1,18 @@
-"""`python -m compgen`: the same as the `compgen` command."""
+"""The `compgen` command, also as `python -m compgen`."""
 
-from compgen.cli.main import run
+import sys
+from typing import NoReturn
 
-run()
+
+def main() -> NoReturn:
+    """Entry point: Ctrl-C ends the command as quietly while it is loaded as it does later."""
+    try:
+        from compgen.cli.main import run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -394,3 +394,17 @@ def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
         stopped = compgen("select", data, "--model", model, *words)
         refused(stopped, says)
         assert "losses" not in stopped.stderr
+
+
+def test_ctrl_c_while_it_is_loaded_is_quiet():
+    probe = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'compgen.cli.main': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from compgen.__main__ import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
