@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -50,7 +51,29 @@ def _code(error: OSError) -> int:
 
 def is_stream(path: Path) -> bool:
     """Whether a path is a device or a pipe: what is written goes through it, and nothing takes its place."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    found = _status(path)
+    return found is not None and not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """What the system says of a path; None if it is not there or cannot be, which writing and reading will say."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def take_place(made: Path, path: Path) -> None:
+    """Put a file that is made in the place of another, which hands on its permissions; a link to it stays one."""
+    path = linked(path)
+    if path.is_file():
+        shutil.copymode(path, made)
+    made.replace(path)
+
+
+def linked(path: Path) -> Path:
+    """What a path links to, or the path. Beside it is where to make what will take its place."""
+    return path.resolve() if path.is_symlink() else path
 
 
 @contextlib.contextmanager
@@ -69,11 +92,10 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
             with made.open("rb") as content, path.open("wb") as stream:
                 shutil.copyfileobj(content, stream)
         return
-    if path.is_symlink():
-        path = path.resolve()
     temporary: Path | None = None
     with writing(path):
         try:
+            path = linked(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             if directory:
                 temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -85,9 +107,7 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
             yield temporary
             if directory and path.exists():
                 shutil.rmtree(path)
-            elif path.exists():
-                shutil.copymode(path, temporary)
-            temporary.replace(path)
+            take_place(temporary, path)
         except BaseException:
             if temporary is not None:
                 remove(temporary)
@@ -111,14 +131,16 @@ def check_writable(path: Path) -> None:
         tempfile.TemporaryFile(dir=path.parent).close()
 
 
-def check_apart(out: Path | None, *read: str | Path | None) -> None:
+def check_apart(out: Path, *read: str | Path | None) -> None:
     """See, before any work, that what is to be written takes the place of nothing that is read.
 
     Raises:
         UserError: it would.
     """
+    ours = _status(out)
     for path in read:
-        if out is not None and path is not None and out.is_file() and Path(path).exists() and out.samefile(path):
+        theirs = None if path is None else _status(Path(path))
+        if ours is not None and theirs is not None and stat.S_ISREG(ours.st_mode) and os.path.samestat(ours, theirs):
             raise UserError(f"{out}: it is read, too: choose another name for what is written")
 
 

@@ -57,6 +57,22 @@ def test_what_is_read_is_not_written(tmp_path):
             check_apart(tmp_path / out, None, "scan/jump", tmp_path / "x")
 
 
+def test_a_name_that_no_file_can_have_is_said(tmp_path):
+    path = tmp_path / ("x" * 300)
+    check_apart(path, path)
+    with pytest.raises(UserError, match="cannot be written: File name too long"):
+        check_writable(path)
+    with pytest.raises(UserError, match="cannot be written: File name too long"):
+        write(path, "")
+
+
+def test_a_folder_is_not_written_into(tmp_path):
+    (tmp_path / "x").mkdir()
+    with pytest.raises(UserError, match="Is a directory"):
+        write(tmp_path / "x", "new")
+    assert not list((tmp_path / "x").iterdir())
+
+
 def test_standard_output_is_no_file_here():
     with pytest.raises(UserError, match="the name of a file"):
         check_writable(Path("-"))

@@ -290,16 +290,20 @@ def _finished(out: Path, asked: dict[str, Any]) -> bool:
     """Whether OUT is there as it was asked for, by the record beside it.
 
     Raises:
-        UserError: it is there, asked for otherwise.
+        UserError: it is there, asked for otherwise, or the record is none.
     """
     from json import dumps, loads
 
     from compgen.errors import UserError
+    from compgen.runtime.partial import partial_path
 
     record = Path(f"{out}.run.json")
-    if not (out.exists() and record.exists()) or Path(f"{out}.partial").exists():
+    if not (out.exists() and record.exists()) or partial_path(out).exists():
         return False
-    found = loads(record.read_text(encoding="utf-8"))
+    try:
+        found = dict(loads(record.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{record}: not a record of sampling: leave out --resume to make {out} anew") from error
     differing = [name for name, value in loads(dumps(asked)).items() if found.get(name) != value]
     if differing:
         raise UserError(f"{out}: it is there with another {', '.join(differing)}: leave out --resume to make it anew")

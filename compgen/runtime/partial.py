@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from compgen.errors import ExhaustedError, UserError
-from compgen.files import atomic_path, remove, writing
+from compgen.files import atomic_path, linked, remove, take_place, writing
 from compgen.runtime.filters import Counts
 from compgen.runtime.output import READERS, WRITERS, Sample, format_of
 
@@ -108,6 +108,12 @@ class PartialFile:
         self.stream.seek(size)
 
 
+def partial_path(out: Path) -> Path:
+    """OUT.partial, beside OUT or what that links to."""
+    real = linked(out)
+    return real.with_name(real.name + ".partial")
+
+
 @contextmanager
 def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) -> Iterator[PartialFile]:
     """A `PartialFile` that becomes `out`, a path with suffix .jsonl or .tsv, when the block ends without an error.
@@ -123,7 +129,7 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
     Raises:
         UserError: the suffix is another, the file cannot be written or another run writes it; or as `restore`.
     """
-    suffix, path = format_of(out), out.with_name(out.name + ".partial")
+    suffix, path = format_of(out), partial_path(out)
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         resume = resume and path.exists()  # a run killed as it ended can leave a journal of nothing
@@ -139,7 +145,7 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
                     remove(partial.journal)
                 raise
             stream.flush()
-            path.replace(out)  # while the lock is held: nobody else may take the file for one to go on with
+            take_place(path, out)  # while the lock is held: nobody else may take the file for one to go on with
             remove(partial.journal)
 
 

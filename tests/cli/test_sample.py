@@ -127,6 +127,19 @@ def test_resume_begins_what_is_not_there_and_leaves_what_is_finished(tmp_path):
     assert again.returncode == 0 and "is finished" in again.stderr
     refused(compgen("sample", "recomb2", "--draws", 9, "-o", tmp_path / "a.jsonl", "--resume"), "with another draws")
     assert (tmp_path / "a.jsonl").read_bytes() == made
+    (tmp_path / "a.jsonl.run.json").write_text('{"model": "re')
+    refused(compgen(*few, "-o", tmp_path / "a.jsonl", "--resume"), "a.jsonl.run.json: not a record of sampling")
+    assert (tmp_path / "a.jsonl").read_bytes() == made
+
+
+def test_a_link_that_is_sampled_to_stays_one(tmp_path):
+    (tmp_path / "link.jsonl").symlink_to("real.jsonl")
+    (tmp_path / "real.jsonl").write_text("old")
+    (tmp_path / "real.jsonl").chmod(0o600)
+    assert compgen("sample", "recomb2", "--draws", 20, "-o", tmp_path / "link.jsonl").returncode == 0
+    assert (tmp_path / "link.jsonl").is_symlink() and len((tmp_path / "real.jsonl").read_text()) > 10
+    assert (tmp_path / "real.jsonl").stat().st_mode & 0o777 == 0o600
+    assert names(tmp_path) == {"link.jsonl", "real.jsonl", "link.jsonl.run.json"}
 
 
 @pytest.mark.parametrize(
