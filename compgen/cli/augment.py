@@ -205,13 +205,14 @@ def csl(
     """
     from compgen.data.formats import write_dataset
     from compgen.errors import UserError
-    from compgen.files import atomic_path, check_writable
+    from compgen.files import atomic_path, check_apart, check_writable
 
     described = csl_config(config, set_, seed_rules, targets, uniform)
     format = writable_format(out, format, data)
     if rules is not None:
         if str(rules) == "-" or rules.absolute() == out.absolute():
             raise UserError(f"--rules {rules}: expected the name of a file, and another than OUT's")
+        check_apart(rules, data)
         check_writable(rules)
     dataset = load_split(data, split)
     began = time.monotonic()

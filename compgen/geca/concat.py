@@ -10,13 +10,11 @@ from compgen.data.vocabulary import SPECIALS
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.geca.corpus import check_sides
 
-SEPARATOR = "|"
-
 
 class Concat:
     """An augmenter that writes one example behind another, on both sides."""
 
-    def __init__(self, separator: str | None = SEPARATOR) -> None:
+    def __init__(self, separator: str | None = "|") -> None:
         """`separator` is the token between the two; None for none.
 
         Raises:

@@ -105,12 +105,24 @@ def test_what_cannot_be_is_one_message_and_code_2(words, message, tmp_path, monk
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "words", [["geca", "-o"], ["concat", "-n", 4, "-o"], ["csl", "-n", 4, "-o", "x.tsv", "--rules"]], ids=lambda w: w[0]
+)
+def test_data_are_not_written_over(pairs, words, monkeypatch):
+    monkeypatch.chdir(pairs.parent)
+    done = compgen("augment", words[0], pairs, *words[1:], pairs)
+    assert done.returncode == 2 and "it is read, too" in done.stderr
+    assert pairs.read_text() == PAIRS and list(pairs.parent.iterdir()) == [pairs]
+
+
 def test_concat_puts_examples_one_behind_another(pairs, tmp_path):
     out = tmp_path / "more.tsv"
     assert compgen("augment", "concat", pairs, "-n", 16, "-o", out).returncode == 0
     lines = out.read_text().splitlines()
     assert len(set(lines)) == 16
     assert "dax | jog left\tDAX | LEFT JOG" in lines
+    record = json.loads((tmp_path / "more.tsv.run.json").read_text())
+    assert (record["data"], record["n"], record["separator"]) == (str(pairs), 16, "|")
 
 
 def test_shares_meet_beside_out(pairs, tmp_path):
