@@ -187,8 +187,7 @@ def experiment(
     for path in measured.values():  # an error now, not after the work
         if not sum(len(block.lengths) for block in score([], path)):
             raise DataError(f"{path}: found no sentence")
-    setting = _Setting(training, scheme, estimation or Estimation(), measured, folder, watch)
-    setting.begin(partners)
+    setting = _Setting(training, scheme, estimation or Estimation(), measured, folder, partners, watch)
     trials = [setting.trial(seed) for seed in seeds]
     mixed = np.mean([_losses(trial.mixture) for trial in trials], axis=0)
     controlled = np.mean([_losses(trial.control) for trial in trials], axis=0)
@@ -201,7 +200,7 @@ def _losses(sides: dict[str, Perplexity]) -> Floats:
 
 
 class _Setting:
-    """What all seeds have in common: the text, and what is made of it once."""
+    """What all seeds have in common, made once: models and their scores, and augmenters."""
 
     def __init__(
         self,
@@ -210,24 +209,22 @@ class _Setting:
         estimation: Estimation,
         measured: dict[str, Path],
         folder: Path,
+        partners: Sequence[Path],
         watch: Callable[[str], None],
     ) -> None:
         self.scheme, self.estimation, self.measured = scheme, estimation, measured
-        self.folder, self.watch, self.training = folder, watch, training
+        self.folder, self.watch = folder, watch
         self.sentences: list[list[str]] = training.frame["source"].to_list()
         self.text = write_sentences(self.sentences, folder / "training.txt")
-
-    def begin(self, partners: Sequence[Path]) -> None:
-        """The models that all mixtures share, with their scores; the base model's perplexity; the augmenters."""
         self.common = [self.model("base", []), *partners]
         check_vocabularies(self.common)
-        self.scores = {part: score_all(self.common, path) for part, path in self.measured.items()}
+        self.scores = {part: score_all(self.common, path) for part, path in measured.items()}
         single = Mixture.open(self.common[0])
         self.plain = {part: perplexity(single, scores.of([0])) for part, scores in self.scores.items()}
         self.augmenters = []
-        for kind in self.scheme.kinds:
-            self.watch("fragments and templates")
-            self.augmenters.append(Geca(kind.config).fit(self.training))
+        for kind in scheme.kinds:
+            watch("fragments and templates")
+            self.augmenters.append(Geca(kind.config).fit(training))
 
     def model(self, name: str, sentences: Sequence[Sequence[str]]) -> Path:
         """A model of the training text and more."""

@@ -79,6 +79,7 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
     done = good(*words)
     assert "control, seed 4" in done.stdout and "augmented, seed 4" in done.stdout
     report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert (report["test"], report["settings"]["count"]) == (str(folder / "test.txt"), 100)
     assert report["verdict"] in done.stdout.replace("\n", " ")
     trial = report["trials"][0]
     again = good("perplexity", tmp_path / "out" / "interpolated-4.json", folder / "test.txt", "--json").stdout
