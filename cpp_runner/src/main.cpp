@@ -284,7 +284,7 @@ int run(Options& options, const Bundle& bundle) {
   if (options.choice.made()) std::cerr << "; " << written << " chosen";
   std::cerr << " (" << static_cast<std::int64_t>(static_cast<double>(counts.drawn) / seconds) << " draws/s, "
             << options.sampling.workers << " threads, " << seconds << " s)\n";
-  if (options.out != "-") {
+  if (output.is_file()) {
     std::vector<std::string> names;
     for (const auto& given : options.filters) {
       for (const auto& name : split(given, ',')) names.push_back(name);

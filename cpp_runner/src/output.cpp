@@ -70,20 +70,23 @@ std::string as_tsv(const Tokens& source, const Tokens& target, const std::vector
   return words(source, vocabulary) + "\t" + words(target, vocabulary);
 }
 
-Output::Output(const std::string& out) : goal_(out) {
+Output::Output(const std::string& out) {
   if (out == "-") return;
-  temporary_ = goal_.parent_path() / ("." + std::to_string(getpid()) + "." + goal_.filename().string());
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  if (goal_.has_parent_path()) std::filesystem::create_directories(goal_.parent_path(), ignored);
-  stream_ = std::fopen(temporary_.c_str(), "wb");
+  goal_ = fs::is_symlink(out, ignored) ? fs::weakly_canonical(out, ignored) : fs::path(out);
+  if (goal_.has_parent_path()) fs::create_directories(goal_.parent_path(), ignored);
+  const auto found = fs::status(goal_, ignored);
+  const bool streams = fs::exists(found) && !fs::is_regular_file(found) && !fs::is_directory(found);
+  if (!streams) temporary_ = goal_.parent_path() / ("." + std::to_string(getpid()) + "." + goal_.filename().string());
+  stream_ = std::fopen(streams ? goal_.c_str() : temporary_.c_str(), "wb");
   if (!stream_) fail();
 }
 
 Output::~Output() {
-  if (temporary_.empty()) return;
-  if (stream_) std::fclose(stream_);
+  if (stream_ && stream_ != stdout) std::fclose(stream_);
   std::error_code ignored;
-  std::filesystem::remove(temporary_, ignored);
+  if (is_file()) std::filesystem::remove(temporary_, ignored);
 }
 
 void Output::line(const std::string& text) {
@@ -92,17 +95,20 @@ void Output::line(const std::string& text) {
 
 void Output::finish() {
   if (std::fflush(stream_) != 0) fail();
-  if (temporary_.empty()) return;
+  if (stream_ == stdout) return;
   const bool closed = std::fclose(stream_) == 0;
   stream_ = nullptr;
   if (!closed) fail();
+  if (!is_file()) return;
   std::error_code error;
+  const auto found = std::filesystem::status(goal_, error);
+  if (std::filesystem::is_regular_file(found)) std::filesystem::permissions(temporary_, found.permissions(), error);
   std::filesystem::rename(temporary_, goal_, error);
   if (error) throw UserError(goal_.string() + ": cannot be written: " + error.message());
 }
 
 void Output::fail() const {
-  const std::string where = temporary_.empty() ? "standard output" : goal_.string();
+  const std::string where = goal_.empty() ? "standard output" : goal_.string();
   throw UserError(where + ": cannot be written: " + std::strerror(errno));
 }
 

@@ -19,7 +19,9 @@ std::string as_json(const Tokens& source, const Tokens& target, double log_prob,
 // Throws UserError if a token holds a blank.
 std::string as_tsv(const Tokens& source, const Tokens& target, const std::vector<std::string>& vocabulary);
 
-// A file that is written under a temporary name beside its goal and moved there by `finish`; `-` is standard output.
+// A file that is written under a temporary name beside its goal and moved there by `finish`, with the permissions of
+// what it takes the place of. What a link names is written, not the link. `-` is standard output; that, a device and a
+// pipe are written through.
 class Output {
  public:
   explicit Output(const std::string& out);
@@ -31,10 +33,13 @@ class Output {
   void line(const std::string& text);
   void finish();
 
+  // Whether a file of this name takes the place of what is there: not so of standard output, a device or a pipe.
+  bool is_file() const { return !temporary_.empty(); }
+
  private:
   [[noreturn]] void fail() const;
 
-  std::filesystem::path goal_, temporary_;
+  std::filesystem::path goal_, temporary_;  // empty: standard output has no goal, and a stream is written as it is
   std::FILE* stream_ = stdout;
 };
 

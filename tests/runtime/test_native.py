@@ -202,6 +202,31 @@ def test_a_predictor_answers_lines(tmp_path):
 
 
 @pytest.mark.usefixtures("built")
+def test_links_and_pipes_are_written_through(tmp_path):
+    command = [native.runner(), exported("generator"), "--draws", "50", "-o"]
+
+    def run(name):
+        done = subprocess.run([*command, name], capture_output=True, text=True, cwd=tmp_path, env=native.environment())
+        assert done.returncode == 0, done.stderr
+
+    run("plain.tsv")
+    made = (tmp_path / "plain.tsv").read_text()
+    (tmp_path / "old.tsv").write_text("old")
+    (tmp_path / "old.tsv").chmod(0o600)
+    (tmp_path / "link.tsv").symlink_to("old.tsv")
+    run("link.tsv")
+    assert (tmp_path / "link.tsv").is_symlink() and (tmp_path / "old.tsv").read_text() == made
+    assert (tmp_path / "old.tsv").stat().st_mode & 0o777 == 0o600
+    os.mkfifo(tmp_path / "pipe.tsv")
+    with subprocess.Popen(["cat", "pipe.tsv"], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as reader:
+        run("pipe.tsv")
+        assert reader.communicate(timeout=60)[0] == made
+    assert (tmp_path / "pipe.tsv").is_fifo()
+    records = {"plain.tsv.run.json", "link.tsv.run.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"plain.tsv", "old.tsv", "link.tsv", "pipe.tsv"} | records
+
+
+@pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     ("kind", "words", "message"),
     [
