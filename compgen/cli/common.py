@@ -125,11 +125,18 @@ def output() -> "Console":
 
 
 def load_split(data: str, split: str | None) -> "Dataset":
-    """DATA, or one split of it."""
+    """DATA, or one split of it. What a file has of other splits is easily forgotten, so that it is said."""
     from compgen.data.catalog import load
 
     dataset = load(data)
-    return dataset if split is None else dataset.split(split)
+    if split is None:
+        return dataset
+    part = dataset.split(split)
+    others = {name: count for name, count in dataset.splits.items() if name != split}
+    if others and (data == "-" or Path(data).exists()):
+        left = ", ".join(f"{count:,} of {name}" for name, count in others.items())
+        console().print(f"{data}: {len(part):,} examples of split {split}; left out: {left}", markup=False, highlight=False)
+    return part
 
 
 def usual_split(dataset: "Dataset", usual: str) -> str:

@@ -115,6 +115,14 @@ def test_data_are_not_written_over(pairs, words, monkeypatch):
     assert pairs.read_text() == PAIRS and list(pairs.parent.iterdir()) == [pairs]
 
 
+def test_what_the_split_leaves_out_is_said(tmp_path):
+    data = tmp_path / "splits.tsv"
+    data.write_text("dax\tDAX\ttrain\njog\tJOG\ttrain\nwug\tWUG\tdev\n")
+    done = compgen("augment", "concat", data, "-n", 4, "-o", "-")
+    assert "2 examples of split train; left out: 1 of dev" in done.stderr and "wug" not in done.stdout
+    assert "left out" not in compgen("augment", "concat", "scan/jump", "-n", 4, "-o", "-").stderr
+
+
 def test_concat_puts_examples_one_behind_another(pairs, tmp_path):
     out = tmp_path / "more.tsv"
     assert compgen("augment", "concat", pairs, "-n", 16, "-o", out).returncode == 0
