@@ -135,7 +135,8 @@ def load_split(data: str, split: str | None) -> "Dataset":
     others = {name: count for name, count in dataset.splits.items() if name != split}
     if others and (data == "-" or Path(data).exists()):
         left = ", ".join(f"{count:,} of {name}" for name, count in others.items())
-        console().print(f"{data}: {len(part):,} examples of split {split}; left out: {left}", markup=False, highlight=False)
+        said = f"{data}: {len(part):,} examples of split {split}; left out: {left}"
+        console().print(said, markup=False, highlight=False)
     return part
 
 
