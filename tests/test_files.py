@@ -24,6 +24,13 @@ def test_a_file_that_is_replaced_hands_on_its_permissions(tmp_path):
     assert path.read_text() == "new" and stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_who_reads_the_old_file_reads_it_whole(tmp_path):
+    (tmp_path / "x").write_text("old")
+    with (tmp_path / "x").open() as reader:
+        write(tmp_path / "x", "new")
+        assert reader.read() == "old"
+
+
 def test_a_link_stays_one(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
@@ -52,6 +59,7 @@ def test_what_is_read_is_not_written(tmp_path):
     (tmp_path / "x").write_text("")
     (tmp_path / "link").symlink_to("x")
     check_apart(tmp_path / "y", tmp_path / "x", None, "-", "scan/jump")
+    check_apart(Path("/dev/null"), "/dev/null")
     for out in ("x", "link"):
         with pytest.raises(UserError, match="it is read, too"):
             check_apart(tmp_path / out, None, "scan/jump", tmp_path / "x")

@@ -45,6 +45,15 @@ def test_what_was_saved_is_there_after_an_error_and_nothing_else(tmp_path, name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_what_a_link_names_is_made_beside_that(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "s.tsv").symlink_to("far/real.tsv")
+    with partial_file(tmp_path / "s.tsv", OPTIONS) as partial:
+        partial.write(sample(5))
+        assert {path.name for path in tmp_path.iterdir()} == {"far", "s.tsv"}
+    assert (tmp_path / "s.tsv").is_symlink() and (tmp_path / "far" / "real.tsv").read_text() == "walk 5\tWALK\n"
+
+
 @pytest.mark.parametrize(("error", "save"), [(ExhaustedError("no sample"), True), (UserError("early"), False)])
 def test_what_nobody_can_go_on_from_is_removed(tmp_path, error, save):
     with pytest.raises(type(error)):
