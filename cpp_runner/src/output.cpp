@@ -74,7 +74,10 @@ Output::Output(const std::string& out) {
   if (out == "-") return;
   namespace fs = std::filesystem;
   std::error_code ignored;
-  goal_ = fs::is_symlink(out, ignored) ? fs::weakly_canonical(out, ignored) : fs::path(out);
+  goal_ = out;
+  for (int links = 0; links < 40 && fs::is_symlink(goal_, ignored); ++links) {  // what it names need not be there yet
+    goal_ = goal_.parent_path() / fs::read_symlink(goal_, ignored);
+  }
   if (goal_.has_parent_path()) fs::create_directories(goal_.parent_path(), ignored);
   const auto found = fs::status(goal_, ignored);
   const bool streams = fs::exists(found) && !fs::is_regular_file(found) && !fs::is_directory(found);

@@ -217,13 +217,18 @@ def test_links_and_pipes_are_written_through(tmp_path):
     run("link.tsv")
     assert (tmp_path / "link.tsv").is_symlink() and (tmp_path / "old.tsv").read_text() == made
     assert (tmp_path / "old.tsv").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "far").mkdir()
+    (tmp_path / "ahead.tsv").symlink_to("far/new.tsv")
+    run("ahead.tsv")
+    assert (tmp_path / "ahead.tsv").is_symlink() and (tmp_path / "far" / "new.tsv").read_text() == made
     os.mkfifo(tmp_path / "pipe.tsv")
     with subprocess.Popen(["cat", "pipe.tsv"], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as reader:
         run("pipe.tsv")
         assert reader.communicate(timeout=60)[0] == made
     assert (tmp_path / "pipe.tsv").is_fifo()
-    records = {"plain.tsv.run.json", "link.tsv.run.json"}
-    assert {path.name for path in tmp_path.iterdir()} == {"plain.tsv", "old.tsv", "link.tsv", "pipe.tsv"} | records
+    files = {"plain.tsv", "old.tsv", "link.tsv", "ahead.tsv", "far", "pipe.tsv"}
+    records = {"plain.tsv.run.json", "link.tsv.run.json", "ahead.tsv.run.json"}
+    assert {path.name for path in tmp_path.iterdir()} == files | records
 
 
 @pytest.mark.usefixtures("built")
