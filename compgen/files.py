@@ -72,8 +72,11 @@ def take_place(made: Path, path: Path) -> None:
 
 
 def linked(path: Path) -> Path:
-    """What a path links to, or the path. Beside it is where to make what will take its place."""
-    return path.resolve() if path.is_symlink() else path
+    """What a path links to, or the path. Beside it is where to make what will take its place.
+
+    A link that leads to itself is no link to anything, and gives way like a file.
+    """
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 @contextlib.contextmanager

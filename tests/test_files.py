@@ -38,6 +38,12 @@ def test_a_link_stays_one(tmp_path):
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "new"
 
 
+def test_a_link_to_itself_gives_way(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    write(tmp_path / "loop", "new")
+    assert (tmp_path / "loop").read_text() == "new" and list(tmp_path.iterdir()) == [tmp_path / "loop"]
+
+
 def test_a_pipe_is_written_through(tmp_path):
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)

@@ -132,9 +132,8 @@ def load_split(data: str, split: str | None) -> "Dataset":
     if split is None:
         return dataset
     part = dataset.split(split)
-    others = {name: count for name, count in dataset.splits.items() if name != split}
-    if others and (data == "-" or Path(data).exists()):
-        left = ", ".join(f"{count:,} of {name}" for name, count in others.items())
+    if len(part) < len(dataset) and (data == "-" or Path(data).exists()):
+        left = ", ".join(f"{count:,} of {name}" for name, count in dataset.splits.items() if name != split)
         said = f"{data}: {len(part):,} examples of split {split}; left out: {left}"
         console().print(said, markup=False, highlight=False)
     return part

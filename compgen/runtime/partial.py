@@ -131,7 +131,7 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
     """
     suffix, path = format_of(out), partial_path(out)
     with writing(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         resume = resume and path.exists()  # a run killed as it ended can leave a journal of nothing
         with path.open("ab") as stream:
             _lock(stream, path)

@@ -106,7 +106,8 @@ void Output::finish() {
   std::error_code error;
   const auto found = std::filesystem::status(goal_, error);
   if (std::filesystem::is_regular_file(found)) std::filesystem::permissions(temporary_, found.permissions(), error);
-  std::filesystem::rename(temporary_, goal_, error);
+  else error.clear();  // there is nothing yet
+  if (!error) std::filesystem::rename(temporary_, goal_, error);
   if (error) throw UserError(goal_.string() + ": cannot be written: " + error.message());
 }
 

@@ -46,7 +46,6 @@ def test_what_was_saved_is_there_after_an_error_and_nothing_else(tmp_path, name)
 
 
 def test_what_a_link_names_is_made_beside_that(tmp_path):
-    (tmp_path / "far").mkdir()
     (tmp_path / "s.tsv").symlink_to("far/real.tsv")
     with partial_file(tmp_path / "s.tsv", OPTIONS) as partial:
         partial.write(sample(5))
