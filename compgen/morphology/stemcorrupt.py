@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.examples import SCHEMA, TRAIN, Dataset
-from compgen.data.ragged import lists_of_rectangle, ranges
+from compgen.data.ragged import lists_of_rectangle
 from compgen.data.unimorph import BLANK
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.morphology.alignment import SHORTEST, Aligned, Word, words
@@ -35,8 +35,8 @@ STEMLESS = ("drop", "keep")
 EXTRA = {"gold": pl.Int64, "edits": pl.Int64}
 BLOCK = 4096  # candidates drawn at once: their arrays stay in a processor's cache
 PATIENCE = 32  # blocks without a new example after which to give up
-LOT = 4  # rows hold so many numbers, or a multiple, so that they can be read as 64-bit words, of 16-bit numbers too
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_BASE, _SIDE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)  # odd, so that products lose nothing
 
 
 class StemCorrupt:
@@ -125,11 +125,13 @@ class StemCorrupt:
                     f"StemCorrupt: found {len(new):,} of {count:,} new examples and no more in {idle * BLOCK:,} draws "
                     f"from {self._these()}; ask for fewer, or for a higher theta than {self.theta:g}"
                 )
-            # A few more than are missing, as some will not be new.
-            blocks, found = -(-(count - len(new)) * 9 // 8 // BLOCK), len(new)
+            # As many as it takes if as many of them are new as up to now; at first, if one in nine is not.
+            drawn, found = (len(parts) * BLOCK, len(new)) if len(new) else (9, 8)
+            blocks = -(-(count - len(new)) * drawn // found // BLOCK)
+            before = len(new)
             parts += [tables.draw(seed, len(parts) + number, self.theta) for number in range(blocks)]
             new = _first_of_each(np.concatenate([part.keys for part in parts]), tables.known)
-            idle = 0 if len(new) > found else idle + blocks
+            idle = 0 if len(new) > before else idle + blocks
         return tables.dataset(parts, new[:count])
 
     def _these(self) -> str:
@@ -163,10 +165,10 @@ class _Samples:
     """A block of samples, new or not.
 
     Attributes:
-        source, target: their tokens by number, filled up with 0, (BLOCK, most of one).
+        source, target: their clusters and tags by number, filled up with 0, (BLOCK, most of an example).
         example: the number of the example that each was made from.
         edits: how many of its clusters changed.
-        keys: a number for each that equal ones have in common, and hardly any others.
+        keys: a number for each that those of equal tokens have in common, and hardly any others.
     """
 
     source: Numbers
@@ -177,14 +179,83 @@ class _Samples:
 
 
 @dataclass(frozen=True)
+class _Pieces:
+    """How clusters and tags are spelled, which have numbers from 1 on; 0 fills up rows of them, and is no token.
+
+    Attributes:
+        names: the tokens by their numbers, from 1 on, too.
+        tokens: those of each cluster and tag, filled up with 0, (1 + clusters and tags, most of one).
+        factor, term: what the tokens of each do to the key of those before it, (1 + clusters and tags).
+    """
+
+    names: pl.Series
+    tokens: Numbers
+    factor: Random
+    term: Random
+
+    @classmethod
+    def of(cls, spellings: Sequence[Sequence[str]]) -> "_Pieces":
+        """Those that are spelled like this, distinct, in the order of their numbers."""
+        names = list(dict.fromkeys(token for spelling in spellings for token in spelling))
+        token = _numbers(names)
+        tokens = _rectangle([[], *([token[name] for name in spelling] for spelling in spellings)], len(names))
+        random = np.random.Philox(key=0).random_raw(1 + len(names))
+        factor, term = np.ones(len(tokens), np.uint64), np.zeros(len(tokens), np.uint64)
+        for column in tokens.T:
+            factor = np.where(column, factor * _BASE, factor)
+            term = np.where(column, term * _BASE + random[column], term)
+        return cls(pl.Series(["", *names]), tokens, factor, term)
+
+    def keys(self, source: Numbers, target: Numbers) -> Random:
+        """A number for each pair of sequences, the same for those of equal tokens and hardly for others, (pairs).
+
+        A polynomial of random numbers of the tokens, modulo 2^64, by Horner's rule, all tokens of a piece at once.
+        """
+        sides = []
+        for side in (source, target):
+            keys = np.zeros(len(side), dtype=np.uint64)
+            for column in side.T:
+                pieces = column.astype(np.intp)
+                keys *= self.factor.take(pieces)
+                keys += self.term.take(pieces)
+            sides.append(keys)
+        return sides[0] * _SIDE + sides[1]
+
+    def lists(self, blocks: list[Numbers]) -> pl.Series:
+        """The lists of tokens that rows of clusters and tags are spelled as, block after block."""
+        spelled = [self._spelled(rows) for rows in blocks]
+        width = max(rows.shape[1] for rows in spelled)
+        rectangle = np.zeros((sum(map(len, spelled)), width), dtype=self.tokens.dtype)
+        for rows, place in zip(spelled, np.cumsum([0, *map(len, spelled)]), strict=False):
+            rectangle[place : place + len(rows), : rows.shape[1]] = rows
+        return lists_of_rectangle(self.names, rectangle, np.count_nonzero(rectangle, axis=1))
+
+    def _spelled(self, rows: Numbers) -> Numbers:
+        """Rows of clusters and tags as their tokens, filled up with 0 like them."""
+        if self.tokens.shape[1] == 1:
+            return rows  # tokens are numbered in the order of what they spell
+        filled = rows != 0
+        pieces, of_row = rows[filled], np.count_nonzero(filled, axis=1)
+        lengths = np.count_nonzero(self.tokens, axis=1).take(pieces)
+        ends = np.cumsum(lengths)
+        before = np.append(0, ends[np.cumsum(of_row) - 1])
+        spelled = np.zeros((len(rows), np.diff(before).max()), dtype=self.tokens.dtype)
+        # Where the first token of each goes; then, of those that have more, the second, and so on.
+        place = ends - lengths + np.repeat(np.arange(len(rows)) * spelled.shape[1] - before[:-1], of_row)
+        for number, column in enumerate(self.tokens.T):
+            spelled.reshape(-1)[place + number] = column.take(pieces)
+            longer = np.flatnonzero(lengths > number + 1)
+            pieces, place, lengths = pieces[longer], place[longer], lengths[longer]
+        return spelled
+
+
+@dataclass(frozen=True)
 class _Tables:
     """What samples are made from.
 
     Attributes:
-        tokens: the tokens by their numbers, from 1 on.
-        pieces: tokens of each cluster and of each tag, which have numbers from 1 on, too, (1 + clusters and tags, most
-            of one). Here and in source and target 0 fills up rows, and stands for nothing.
-        source, target: clusters and tags of each example that takes part, (examples, most of one).
+        pieces: clusters and tags.
+        source, target: those of each example that takes part, filled up with 0, (examples, most of one).
         row: its row in the training data.
         start, length: where its stem begins in the next three, and how long it is.
         stem, in_source, in_target: clusters of all stems, one stem after another, and their places.
@@ -192,8 +263,7 @@ class _Tables:
         known: keys of the training examples that samples must differ from.
     """
 
-    tokens: pl.Series
-    pieces: Numbers
+    pieces: _Pieces
     source: Numbers
     target: Numbers
     row: NDArray[np.int64]
@@ -215,46 +285,31 @@ class _Tables:
         stream = np.random.Philox(key=np.array([seed, 0], np.uint64), counter=np.array([0, block, 0, 0], np.uint64))
         example = ((stream.random_raw(BLOCK) >> _HALF) * np.uint64(len(self.row)) >> _HALF).astype(np.int64)
         length = self.length[example]
-        # The characters of all their stems, one after another: of which sample each is, and which of `stem`.
-        sample, character = ranges(self.start[example], length)
-        random = stream.random_raw(len(sample))
+        ends = np.cumsum(length)
+        random = stream.random_raw(ends[-1])  # for the characters of all their stems, one after another
         replaced = np.flatnonzero((random & _LOW) < np.uint64(np.ceil(theta * 2**32)))
-        sample, character = sample[replaced], character[replaced]
+        # Of which sample each of these is, and which of `stem`.
+        sample = np.repeat(np.arange(BLOCK), length)[replaced]
+        character = replaced + (self.start[example] + length - ends)[sample]
         drawn = uniform(random[replaced] >> _HALF, self.alphabet)
         edits = np.bincount(sample[drawn != self.stem[character]], minlength=BLOCK)
-        source, target = self.source[example], self.target[example]
+        source, target = self.source.take(example, axis=0), self.target.take(example, axis=0)
         source[sample, self.in_source[character]] = drawn
         target[sample, self.in_target[character]] = drawn
-        source, target = _spelled(source, self.pieces), _spelled(target, self.pieces)
-        return _Samples(source, target, example, edits, _keys(source, target))
+        return _Samples(source, target, example, edits, self.pieces.keys(source, target))
 
     def dataset(self, parts: list[_Samples], chosen: NDArray[np.int64]) -> Dataset:
         """Some samples of the blocks, by number, with the strings of their tokens."""
+        bounds = np.searchsorted(chosen, BLOCK * np.arange(len(parts) + 1))
+        picked = [(part, chosen[bounds[number] : bounds[number + 1]] - number * BLOCK)
+                  for number, part in enumerate(parts)]  # fmt: skip
         columns = {
-            "source": self._lists([part.source for part in parts], chosen),
-            "target": self._lists([part.target for part in parts], chosen),
-            "gold": self.row[np.concatenate([part.example for part in parts])[chosen]],
-            "edits": np.concatenate([part.edits for part in parts])[chosen],
+            "source": self.pieces.lists([part.source[rows] for part, rows in picked if len(rows)]),
+            "target": self.pieces.lists([part.target[rows] for part, rows in picked if len(rows)]),
+            "gold": self.row[np.concatenate([part.example[rows] for part, rows in picked])],
+            "edits": np.concatenate([part.edits[rows] for part, rows in picked]),
         }
         return Dataset(pl.DataFrame(columns).select("source", "target", pl.lit(TRAIN).alias("split"), *EXTRA))
-
-    def _lists(self, blocks: list[Numbers], chosen: NDArray[np.int64]) -> pl.Series:
-        rows = np.zeros((len(blocks), BLOCK, max(block.shape[1] for block in blocks)), dtype=blocks[0].dtype)
-        for number, block in enumerate(blocks):
-            rows[number, :, : block.shape[1]] = block
-        rows = rows.reshape(-1, rows.shape[2])[chosen]
-        return lists_of_rectangle(self.tokens, rows, np.count_nonzero(rows, axis=1))
-
-
-def _keys(source: Numbers, target: Numbers) -> Random:
-    """A number for each pair of sequences, the same for equal ones and hardly for others, (pairs)."""
-    keys = np.zeros(len(source), dtype=np.uint64)
-    for number, side in enumerate((source, target)):
-        # Several numbers at a time: their bits are mixed and multiplied by a random odd number of their place.
-        lots = side.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        lots ^= lots >> _HALF
-        keys += lots @ (np.random.Philox(key=number).random_raw(lots.shape[1]) | np.uint64(1))
-    return keys
 
 
 def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.int64]) -> _Tables:
@@ -266,18 +321,15 @@ def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.
             "more, as otherwise nothing can change"
         )
     tags = sorted({tag for word in distinct for tag in word.tags})
-    spellings = [*map(tuple, aligned.names), *((tag,) for tag in tags)]
-    tokens = list(dict.fromkeys(token for spelling in spellings for token in spelling))
-    token, piece = _numbers(tokens), _numbers([*aligned.names, *tags])
-    pieces = _rectangle([[], *([token[name] for name in spelling] for spelling in spellings)])
-    source = _rectangle([[piece[name] for name in (*word.lemma, *word.tags)] for word in distinct], LOT)
-    target = _rectangle([[piece[name] for name in word.form] for word in distinct], LOT)
-    keys = _keys(_spelled(source, pieces), _spelled(target, pieces))
+    pieces = _Pieces.of([*map(tuple, aligned.names), *((tag,) for tag in tags)])
+    number = _numbers([*aligned.names, *tags])
+    source = _rectangle([[number[name] for name in (*word.lemma, *word.tags)] for word in distinct], len(number))
+    target = _rectangle([[number[name] for name in word.form] for word in distinct], len(number))
+    keys = pieces.keys(source, target)
     part = aligned.in_lemma.any(axis=1) | keep
     length = aligned.in_lemma[part].sum(axis=1)
     words, in_source = np.nonzero(aligned.in_lemma[part])
     return _Tables(
-        tokens=pl.Series(["", *tokens]),
         pieces=pieces,
         source=source[part],
         target=target[part],
@@ -298,19 +350,7 @@ def _numbers(names: Sequence[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(names, start=1)}
 
 
-def _rectangle(rows: list[list[int]], lot: int = 1) -> Numbers:
-    """Rows of numbers, filled up with 0 to the longest, and on to a multiple of `lot`."""
-    width = -(-max(map(len, rows)) // lot) * lot
-    found = np.array([row + [0] * (width - len(row)) for row in rows])
-    return found.astype(np.uint16 if found.max() < 2**16 else np.uint32)
-
-
-def _spelled(rows: Numbers, pieces: Numbers) -> Numbers:
-    """Clusters and tags as tokens, (rows, most tokens), filled up with 0 like them."""
-    if pieces.shape[1] == 1:
-        return rows  # tokens are numbered in the order of what they spell
-    tokens = pieces[rows[rows != 0]]
-    lengths = np.count_nonzero(pieces, axis=1)[rows].sum(axis=1)
-    spelled = np.zeros((len(rows), -(-lengths.max() // LOT) * LOT), dtype=pieces.dtype)
-    spelled[np.arange(spelled.shape[1]) < lengths[:, None]] = tokens[tokens != 0]
-    return spelled
+def _rectangle(rows: list[list[int]], largest: int) -> Numbers:
+    """Rows of numbers, filled up with 0 to the longest, of a type that is good for the largest there may be."""
+    width = max(map(len, rows))
+    return np.array([row + [0] * (width - len(row)) for row in rows], dtype=np.min_scalar_type(largest))

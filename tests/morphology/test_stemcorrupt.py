@@ -150,6 +150,14 @@ def test_clusters_are_replaced_whole():
     check(data, made, 2)
 
 
+def test_letters_of_lemmas_alone_are_drawn_for_forms_however_many_there_are():
+    # 300 letters that no form has, after all those of forms in the order of letters.
+    data = dataset(*[(f"abc{chr(0x4E00 + number)}", f"abc{'de'[number % 2]}", ("N",)) for number in range(300)])
+    made = StemCorrupt(theta=1).fit(data).sample(2000)
+    check(data, made)
+    assert len(letters_of(made)) > 300
+
+
 def test_samples_that_are_spelled_alike_count_once():
     # A consonant that ends in a virama and another are spelled as the conjunct of both is.
     text = "কক্ ক্ষষক"
