@@ -1,8 +1,9 @@
 """`compgen evaluate`: how well predictors predict."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -126,11 +127,7 @@ def evaluate(
     if compare is not None:
         _check_compared(models, compare)
     if predictions is not None:
-        if len(models) > 1:
-            raise UserError(f"--predictions are of one model, found {len(models)} models")
-        if str(predictions) == "-":
-            raise UserError("scores go to standard output: give --predictions the name of a file")
-        writable_format(predictions, None, data, *models, otherwise)
+        _check_predictions(predictions, data, models, otherwise)
     whole = load(data)
     split = split or usual_split(whole, "test")
     dataset = whole.split(split)
@@ -142,7 +139,6 @@ def evaluate(
         check_executes(references, sources, execute)
     rows = []
     items = []
-    listing = sys.stderr if json else sys.stdout
     # All are opened before one predicts, so that what cannot be is heard of at once.
     opened = [(Generator if direct else Predictor).load(model, runtime) for model in models]
     second = None if otherwise is None else Predictor.load(otherwise)
@@ -152,15 +148,13 @@ def evaluate(
             predicted = _predictions(model, system, sources, beam)
         else:
             predicted = _answers(model, system, sources)
-            if otherwise is not None and second is not None:
-                predicted = _filled(predicted, otherwise, second, sources)
+        if otherwise is not None and second is not None:
+            predicted = _filled(predicted, otherwise, second, sources)
         rows.append((model, score(predicted, references, sources, execute, unit)))
         if compare is not None:
             items.append([item_f1(*row, unit) for row in zip(predicted, references, strict=True)])
         wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
-        for source, reference, found in wrong[:errors]:
-            for label, tokens in (("source", source), ("expected", reference), ("found", [*found, "\n"])):
-                print(f"{label:<10}{' '.join(tokens)}", file=listing)
+        _print_errors(wrong[:errors], sys.stderr if json else sys.stdout)
         if predictions is not None:
             write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), predictions)
     way = {"direct": True, "otherwise": otherwise} if direct else {"beam": beam}
@@ -177,6 +171,24 @@ def evaluate(
     output().print(f"{said}|{rows[0][1].signature}", markup=False)
     if compared:
         output().print(_comparisons(compared))
+
+
+def _check_predictions(out: Path, data: str, models: list[str], otherwise: str | None) -> None:
+    """Raise unless predictions can go to this file."""
+    from compgen.errors import UserError
+
+    if len(models) > 1:
+        raise UserError(f"--predictions are of one model, found {len(models)} models")
+    if str(out) == "-":
+        raise UserError("scores go to standard output: give --predictions the name of a file")
+    writable_format(out, None, data, *models, otherwise)
+
+
+def _print_errors(wrong: Sequence[tuple[list[str], list[str], list[str]]], stream: TextIO) -> None:
+    """Sources, references and what was predicted in their place."""
+    for source, reference, found in wrong:
+        for label, tokens in (("source", source), ("expected", reference), ("found", [*found, "\n"])):
+            print(f"{label:<10}{' '.join(tokens)}", file=stream)
 
 
 def _scores(rows: "list[tuple[str, Scores]]") -> "Table":

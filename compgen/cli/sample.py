@@ -1,11 +1,20 @@
 """`compgen sample`: new examples from a trained generator."""
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from compgen.cli.common import console, write_record
+
+if TYPE_CHECKING:
+    from compgen.api import Generator
+    from compgen.progress import Progress
+    from compgen.runtime.filters import Counts, FilterConfig
+    from compgen.runtime.output import Sample
+    from compgen.runtime.selection import Choice
 
 FiltersOption = Annotated[
     list[str] | None,
@@ -148,20 +157,12 @@ def sample(
     Example: compgen sample recomb2 -n 400 --filter novel,unique,rare -o samples.jsonl
     """
     import os
-    import time
-    from contextlib import ExitStack
-    from dataclasses import asdict
 
-    from compgen import __version__
     from compgen.api import Generator
     from compgen.errors import ExhaustedError, Interrupted, UserError
     from compgen.files import check_apart, is_stream
     from compgen.grammar_backend import GrammarBackend
-    from compgen.interrupts import interruptible
-    from compgen.progress import Progress
-    from compgen.runtime.filters import Counts, FilterConfig
-    from compgen.runtime.output import Sample, sample_writer
-    from compgen.runtime.partial import SAVE_EVERY, partial_file
+    from compgen.runtime.filters import FilterConfig
     from compgen.runtime.selection import Choice
 
     names = filter_names(filters or [], novel=(novelty,), rare=(rarity, ngram, rare_tokens))
@@ -212,7 +213,6 @@ def sample(
         raise UserError("--workers are for drawing; beam search (--beam) has none")
     if engine == "ray" and provider == "cuda":
         raise UserError("--engine ray draws on CPUs: leave out --provider cuda")
-    stopped: BaseException | None = None
     generator = Generator.load(model, runtime, provider)
     options: dict[str, Any] = {
         "seed": seed,
@@ -229,61 +229,136 @@ def sample(
     if resume and _finished(Path(out), asked):
         console().print(f"{out} is finished: nothing to go on with", highlight=False, markup=False)
         return
-    filtered: dict[str, Any] = {"filters": drawing.names, "novelty": drawing.novelty}
-    identity = {"compgen": __version__, "model": generator.identity, "-n": count}
-    began = time.monotonic()
-    with ExitStack() as stack, interruptible() as interrupted:
-        partial = None
-        if as_they_come:
-            partial = stack.enter_context(partial_file(Path(out), identity | options | filtered, resume=resume))
-            began -= partial.seconds
-        write = partial.write if partial else stack.enter_context(sample_writer(out))
-        counts = partial.counts if partial else Counts()
-        progress = stack.enter_context(Progress("sample", count or draws or 0, counts.kept if count else counts.drawn))
-
-        def watch(counts: Counts) -> None:
-            speed = f"{counts.drawn / (time.monotonic() - began):,.0f} draws/s"
-            progress.update(counts.kept if count else counts.drawn, f"{speed}, {counts.kept:,} kept")
-            if partial:
-                partial.save(0 if interrupted else SAVE_EVERY)
-            if interrupted and not partial and counts.kept:
-                raise KeyboardInterrupt  # what was kept is written all the same
-            if interrupted:
-                found = f"{counts.kept:,} samples are in {partial.path}, --resume goes on" if partial else "none kept"
-                raise Interrupted(f"interrupted; {found}", *interrupted)
-
-        running: dict[str, Any] = {"batch": batch, "workers": workers, "engine": engine}
-        if partial:
-            running["earlier"] = partial.pairs()
-        stream = generator.stream(count, **options, **filtered, **running, counts=counts, watch=watch)
-        kept: list[Sample] = []
-        try:
-            for one in stream:
-                kept.append(one) if choice.made else write(one)
-        except (ExhaustedError, KeyboardInterrupt) as error:
-            if not counts.kept or (partial and isinstance(error, KeyboardInterrupt)):
-                raise
-            stopped = error
-        # Without a choice all that is kept has been written, and `kept` is empty.
-        chosen = choice.of(kept, config, generator.training, generator.vocabulary) if choice.made else []
-        for one in chosen:
-            write(one)
-        written = len(chosen) if choice.made else counts.kept
-    seconds = time.monotonic() - began
+    running: dict[str, Any] = {"batch": batch, "workers": workers, "engine": engine}
+    run = _Run(generator, count, options | {"filters": drawing.names, "novelty": drawing.novelty}, running)
+    end = run.to_file(Path(out), resume) if as_they_come else run.to_stream(out, choice, config)
+    counts, seconds = end.counts, end.seconds
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
     if engine == "threads" and beam is None and not isinstance(generator.backend, GrammarBackend):
         speed += f", {workers or os.cpu_count() or 1} threads"
-    chose = f"; {written:,} chosen" if choice.made else ""
+    chose = f"; {end.written:,} chosen" if choice.made else ""
     console().print(f"{counts}{chose} ({speed})", highlight=False)
+    following = start + counts.drawn
     if out != "-":
-        done = {"written": written, "counts": counts.to_dict(), "next": start + counts.drawn}
+        done = {"written": end.written, "counts": counts.to_dict(), "next": following}
         write_record(Path(out), asked | done | {"seconds": round(seconds, 2)})
-    if isinstance(stopped, KeyboardInterrupt):
-        raise Interrupted(
-            f"interrupted; {written:,} samples written, --start {start + counts.drawn} goes on", *interrupted
-        )
-    if stopped is not None:
-        raise ExhaustedError(f"{stopped}; {written:,} samples are in {out}")
+    if isinstance(end.stopped, KeyboardInterrupt):
+        raise Interrupted(f"interrupted; {end.written:,} samples written, --start {following} goes on", *end.signals)
+    if end.stopped is not None:
+        raise ExhaustedError(f"{end.stopped}; {end.written:,} samples are in {out}")
+
+
+@dataclass(frozen=True)
+class _End:
+    """What a run has come to.
+
+    Attributes:
+        counts: of all its draws; like the seconds with those before it was interrupted.
+        written: how many samples.
+        seconds: what it took.
+        stopped: what ended it early, if there are samples all the same.
+        signals: what came to interrupt it.
+    """
+
+    counts: "Counts"
+    written: int
+    seconds: float
+    stopped: BaseException | None
+    signals: Sequence[int]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Draws until `count` samples are kept, or to the end of the stream if it is None.
+
+    Attributes:
+        drawing: options of `Generator.stream` that say which samples there are.
+        running: those that do not.
+    """
+
+    generator: "Generator"
+    count: int | None
+    drawing: dict[str, Any]
+    running: dict[str, Any]
+
+    def to_file(self, out: Path, resume: bool) -> _End:
+        """Write samples to a file as they come, so that what has been done is never lost."""
+        from compgen import __version__
+        from compgen.errors import ExhaustedError, Interrupted
+        from compgen.interrupts import interruptible
+        from compgen.runtime.partial import SAVE_EVERY, partial_file
+
+        identity = {"compgen": __version__, "model": self.generator.identity, "-n": self.count}
+        stopped = None
+        with partial_file(out, identity | self.drawing, resume=resume) as partial, interruptible() as signals:
+            counts = partial.counts
+            with self._progress(counts) as progress:
+
+                def watch(counts: "Counts") -> None:
+                    self._show(progress, counts, partial.seconds)
+                    partial.save(0 if signals else SAVE_EVERY)
+                    if signals:
+                        found = f"{counts.kept:,} samples are in {partial.path}, --resume goes on"
+                        raise Interrupted(f"interrupted; {found}", *signals)
+
+                stream = self.generator.stream(
+                    self.count, **self.drawing, **self.running, counts=counts, watch=watch, earlier=partial.pairs()
+                )
+                try:
+                    for one in stream:
+                        partial.write(one)
+                except ExhaustedError as error:
+                    if not counts.kept:
+                        raise
+                    stopped = error
+        return _End(counts, counts.kept, partial.seconds, stopped, signals)
+
+    def to_stream(self, out: str, choice: "Choice", config: "FilterConfig") -> _End:
+        """Write samples as they come to what cannot be gone on with, or when all are drawn what is chosen of them."""
+        from time import monotonic
+
+        from compgen.errors import ExhaustedError, Interrupted
+        from compgen.interrupts import interruptible
+        from compgen.runtime.filters import Counts
+        from compgen.runtime.output import sample_writer
+
+        counts, began = Counts(), monotonic()
+        stopped: BaseException | None = None
+        kept: list[Sample] = []
+        with sample_writer(out) as write, interruptible() as signals, self._progress(counts) as progress:
+
+            def watch(counts: "Counts") -> None:
+                self._show(progress, counts, monotonic() - began)
+                if signals and not counts.kept:
+                    raise Interrupted("interrupted; none kept", *signals)
+                if signals:
+                    raise KeyboardInterrupt  # what was kept is written all the same
+
+            stream = self.generator.stream(self.count, **self.drawing, **self.running, counts=counts, watch=watch)
+            try:
+                for one in stream:
+                    kept.append(one) if choice.made else write(one)
+            except (ExhaustedError, KeyboardInterrupt) as error:
+                if not counts.kept:
+                    raise
+                stopped = error
+            # Without a choice all that is kept has been written, and `kept` is empty.
+            chosen = choice.of(kept, config, self.generator.training, self.generator.vocabulary) if choice.made else []
+            for one in chosen:
+                write(one)
+        written = len(chosen) if choice.made else counts.kept
+        return _End(counts, written, monotonic() - began, stopped, signals)
+
+    def _progress(self, counts: "Counts") -> "Progress":
+        from compgen.progress import Progress
+
+        return Progress("sample", self.count or self.drawing["draws"] or 0, self._done(counts))
+
+    def _show(self, progress: "Progress", counts: "Counts", seconds: float) -> None:
+        progress.update(self._done(counts), f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept:,} kept")
+
+    def _done(self, counts: "Counts") -> int:
+        return counts.kept if self.count else counts.drawn
 
 
 def _finished(out: Path, asked: dict[str, Any]) -> bool:
