@@ -150,8 +150,7 @@ class Tables:
         licences: `group`, `fragment`, `example`, `support`: groups of at least two fragments, which may take each
             other's place. A group is a template or (mode `published`) an environment; `support` is how many templates
             of the group have the fragment, and `example` has it in one of them.
-        pairs, templates: how many (template, fragment) and distinct templates there are.
-        distinct: the fragments.
+        pairs, templates, fragments: how many (template, fragment), distinct templates and distinct fragments there are.
     """
 
     config: Config
@@ -160,12 +159,7 @@ class Tables:
     licences: pl.DataFrame
     pairs: int
     templates: int
-    distinct: pl.Series
-
-    @property
-    def fragments(self) -> int:
-        """How many distinct fragments there are."""
-        return len(self.distinct)
+    fragments: int
 
     def examples(self) -> list[Ints]:
         """The examples to be recombined, in batches of EXAMPLES tokens or so."""
@@ -243,7 +237,7 @@ def start(
     """Tables without rows; `folder` and `share` as for `Store`."""
     store = Store("template" if config.window is None else "environment", most, folder, share)
     enumerator = Enumerator(corpus, spans, config.spans, config.window, config.mode == "reference", salt)
-    return Tables(config, enumerator, store, LICENCES.clear(), 0, 0, LICENCES["fragment"])
+    return Tables(config, enumerator, store, LICENCES.clear(), 0, 0, 0)
 
 
 def enumerate_rows(tables: Tables, batches: list[Ints], watch: Callable[[float], None] | None = None) -> None:
@@ -257,14 +251,16 @@ def enumerate_rows(tables: Tables, batches: list[Ints], watch: Callable[[float],
 
 def find_licences(tables: Tables) -> Tables:
     """The tables with the licences and the counts of what is in the store."""
-    licences, fragments = tables.licences, tables.distinct
+    licences = tables.licences
     pairs = templates = 0
+    seen = Store("fragment", tables.store.most)
     for frame in tables.store.partitions():
         pairs += frame.height
         templates += frame["template"].n_unique()
-        fragments = pl.concat([fragments, frame["fragment"]]).unique()
+        seen.add(frame.select(pl.col("fragment").unique()))
         licences = pl.concat([licences, _licences(tables, frame)])
-    return replace(tables, licences=licences, pairs=pairs, templates=templates, distinct=fragments)
+    fragments = sum(frame["fragment"].n_unique() for frame in seen.partitions())
+    return replace(tables, licences=licences, pairs=pairs, templates=templates, fragments=fragments)
 
 
 LICENCES = pl.DataFrame(schema={"group": pl.UInt64, "fragment": pl.UInt64, "example": pl.UInt32, "support": pl.UInt32})
