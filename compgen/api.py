@@ -1,4 +1,4 @@
-"""The four verbs in Python: train, export, sample, evaluate. What the command line does, it does by these.
+"""The four verbs in Python: train, export, sample, evaluate. The command line goes by these, or by what they call.
 
 Nothing here imports torch until something needs it: sampling from a bundle does not.
 """

@@ -66,7 +66,8 @@ class Predictor(ABC):
 
         Raises:
             UserError: there is no such interpreter.
-            DataError: a source token is not in the vocabulary, or a reference does not execute to its source.
+            DataError: a reference does not execute to its source. Tokens that the predictor does not know are no
+                error, see `remarks`.
         """
         from compgen.evaluation.metrics import check_executes, score
 

@@ -30,7 +30,8 @@ from compgen.grammar.config import CslConfig
 from compgen.grammar.parsing import Accuracy, ViterbiParser
 from compgen.training.config import load_config
 
-SCAN = ("jump", "turn_left", "length", "mcd1", "mcd2", "mcd3", "around_right")
+PUBLISHED = ("jump", "turn_left", "length", "mcd1", "mcd2", "mcd3")
+SCAN = (*PUBLISHED, "around_right", "opposite_right", "right", "jump_around_right")
 GEOQUERY = ("standard", "template1", "template2", "template3", "tmcd1", "tmcd2", "tmcd3", "length_geo")
 SPLITS = (*SCAN, *GEOQUERY, "cogs")
 # Coverage and accuracy of CSL in the paper; template and TMCD are means over three splits.
@@ -99,7 +100,7 @@ def row(split: str, scan_config: str, seed: int) -> str:
     clock.append(time.process_time())
     seconds = [f"{after - before:.1f}" for before, after in pairwise(clock)]
     shares = [f"{100 * share:.1f}" for share in (found.coverage, found.accuracy, found.precision)]
-    paper = PAPER.get(split, PAPER.get(split.rstrip("123"), "100, 100" if split != "around_right" else ""))
+    paper = PAPER.get(split, PAPER.get(split.rstrip("123"), "100, 100" if split in PUBLISHED else ""))
     return " | ".join([split, f"{len(train):,}", f"{len(grammar.rules)}", *seconds, *shares, paper])
 
 

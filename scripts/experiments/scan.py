@@ -74,10 +74,11 @@ TABLES = {
     "1a": (["jump", "around_right"], [BASELINE, "recomb2", "plain", "recomb1", "recomb0"]),
     "1b": (["jump"], ["recomb2", "plain", "vae", "nocopy", "direct"]),
 }
-# Exact match in the paper: table 1.
+# Exact match in the paper: table 1. Around right is sampled without `rare` here, which is the paper's row without
+# resampling; with it the paper has 0.75 ± 0.14.
 PAPER = {
     ("jump", BASELINE): "0.00 ± 0.00", ("around_right", BASELINE): "0.00 ± 0.00",
-    ("jump", "recomb2"): "0.87 ± 0.08", ("around_right", "recomb2"): "0.75 ± 0.14",
+    ("jump", "recomb2"): "0.87 ± 0.08", ("around_right", "recomb2"): "0.82 ± 0.08",
     ("jump", PLAIN): "0.88 ± 0.07", ("around_right", PLAIN): "0.82 ± 0.08", ("around_right", "recomb1"): "0.17 ± 0.07",
     ("jump", "vae"): "0.88 ± 0.07", ("jump", "nocopy"): "0.00", ("jump", DIRECT): "0.57 ± 0.05",
 }  # fmt: skip
