@@ -106,7 +106,7 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
             else:
                 # Nobody else, on this machine or another, writes to the same name. The goal's suffix stays last,
                 # because writers choose their format by it.
-                temporary = path.parent / f".{uuid.uuid4().hex}.{path.name}"
+                temporary = _beside(path)
             yield temporary
             if directory and path.exists():
                 shutil.rmtree(path)
@@ -115,6 +115,10 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
             if temporary is not None:
                 remove(temporary)
             raise
+
+
+def _beside(path: Path) -> Path:
+    return path.parent / f".{uuid.uuid4().hex}.{path.name}"
 
 
 def check_writable(path: Path) -> None:
@@ -131,7 +135,11 @@ def check_writable(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-        tempfile.TemporaryFile(dir=path.parent).close()
+        temporary = _beside(path)  # the name is as long as the one that will be needed
+        try:
+            temporary.touch(exist_ok=False)
+        finally:
+            remove(temporary)
 
 
 def check_apart(out: Path, *read: str | Path | None) -> None:

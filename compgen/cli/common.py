@@ -151,11 +151,13 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
     """
     from compgen.data.formats import FORMATS, format_of
     from compgen.errors import UserError
-    from compgen.files import check_apart, check_writable
+    from compgen.files import check_apart, check_writable, is_stream
 
     if str(out) != "-":
         check_apart(out, *read)
         check_writable(out)
+        if not is_stream(out):
+            check_writable(record_of(out))
     if format is None:
         if str(out) != "-":
             format_of(out)
@@ -166,8 +168,15 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
 
 
 def named(data: str | None) -> str | None:
-    """DATA or another file as a record names it: so that it is found from any folder."""
-    return str(Path(data).resolve()) if data and Path(data).exists() else data
+    """DATA or another file as a record names it: so that it is found from any folder; a pipe is `-`, it is gone."""
+    if not data or not Path(data).exists():
+        return data
+    return "-" if Path(data).is_fifo() else str(Path(data).resolve())
+
+
+def record_of(out: Path) -> Path:
+    """The record beside a file, of what it was made with."""
+    return Path(f"{out}.run.json")
 
 
 def write_record(out: Path, options: dict[str, Any]) -> None:
@@ -176,7 +185,7 @@ def write_record(out: Path, options: dict[str, Any]) -> None:
     from compgen.files import atomic_path, is_stream
 
     if str(out) != "-" and not is_stream(out):
-        with atomic_path(Path(f"{out}.run.json")) as temporary:
+        with atomic_path(record_of(out)) as temporary:
             temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")
 
 

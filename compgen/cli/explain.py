@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compgen.cli.common import console, need_torch, output
+from compgen.cli.common import console, need_torch, output, record_of
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -41,11 +41,8 @@ def geca(
     from compgen.geca.tables import Config
 
     record = _record(out)
-    try:
-        config = Config(**{name: record[name] for name in Config.__dataclass_fields__})
-        drawing = Drawing(**{name: record[name] for name in Drawing.__dataclass_fields__})
-    except TypeError as error:
-        raise UserError(f"{out}.run.json: found an option that is none: {error}") from None
+    config = Config(**{name: record[name] for name in Config.__dataclass_fields__})
+    drawing = Drawing(**{name: record[name] for name in Drawing.__dataclass_fields__})
     augmenter = Geca(config, drawing, record["memory"]).fit(load(record["data"]).split(record["split"]))
     frame = augmenter.sample(record["n"], record["seed"]).frame
     made = zip(frame["source"].to_list(), frame["target"].to_list(), strict=True)
@@ -114,24 +111,30 @@ def attention(
 
 def _record(out: Path) -> dict[str, Any]:
     from json import loads
+    from typing import get_type_hints
 
     from compgen.errors import UserError
     from compgen.geca.compose import Drawing
     from compgen.geca.tables import Config
 
-    path = Path(f"{out}.run.json")
+    path = record_of(out)
     try:
         record = loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file, expected the record that `compgen augment geca` leaves") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"{path}: found no JSON: {error}") from None
-    needed = {"memory", "data", "split", "format", "n", "seed"}
-    needed |= Config.__dataclass_fields__.keys() | Drawing.__dataclass_fields__.keys()
-    if not isinstance(record, dict) or not needed <= record.keys():
+    kinds = {"memory": int, "data": str, "split": str, "format": str | None, "n": int | None, "seed": int}
+    kinds |= get_type_hints(Config) | get_type_hints(Drawing)
+    if not isinstance(record, dict) or not kinds.keys() <= record.keys():
         raise UserError(f"{path}: found no options of GECA, expected what `compgen augment geca` writes")
+    for name, kind in kinds.items():
+        if not isinstance(record[name], kind) or isinstance(record[name], bool):
+            raise UserError(f"{path}: found {record[name]!r} for {name}, which cannot be")
     if record["data"] == "-":
-        raise UserError(f"{out}: its data came from standard input and are gone: make it from a file")
+        raise UserError(f"{out}: its data came from a pipe or standard input and are gone: make it from a file")
     return record
 
 

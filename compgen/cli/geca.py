@@ -51,7 +51,12 @@ def geca(
         int, typer.Option("--longest", min=1, help="Leave out examples with more tokens on both sides together.")
     ] = 100,
     mode: Annotated[
-        str, typer.Option("--mode", help="published: the paper's rule. reference: what its program does.")
+        str,
+        typer.Option(
+            "--mode",
+            help="published: the paper's boxed rule. reference: what its program does. Both leave out candidates that "
+            "keep a span of each fragment that their template has, as the program does.",
+        ),
     ] = "published",
     reach: Annotated[
         int | None,
@@ -96,12 +101,12 @@ def geca(
 
     format = writable_format(out, format, data)
     config, drawing = Config(mode, span, spans, limit, window, longest), Drawing(variants, novelty, reach)
-    share = _share(shard)
+    share = (0, 1) if shard is None else _share(shard)
     if engine not in ("local", "ray"):
         raise UserError(f"no engine {engine!r}: expected local or ray")
-    if (engine == "ray" and shard) or (engine == "local" and workers):
+    if (engine == "ray" and shard is not None) or (engine == "local" and workers):
         raise UserError("--workers is for --engine ray, and --shard for --engine local")
-    if (engine == "ray" or shard) and str(out) == "-":
+    if (engine == "ray" or shard is not None) and str(out) == "-":
         raise UserError("shares meet in a folder beside OUT: give the name of a file")
     began = time.monotonic()
     dataset, folder = load_split(data, split), Path(f"{out}.shards")
@@ -154,11 +159,14 @@ def _geca_share(job: "Job", share: tuple[int, int]) -> "Dataset | None":
 
     said: list[object] = []
 
-    def watch(step: str, missing: list[int]) -> None:
+    def watch(step: str, missing: dict[int, str]) -> None:
         if said[-1:] != [(step, missing)]:
             said.append((step, missing))
-            names = ", ".join(f"{number + 1}/{share[1]}" for number in missing)
-            console().print(f"waiting for the {step} of share {names}", highlight=False)
+            names = ", ".join(
+                f"{number + 1}/{share[1]}" + (f" (to be started again; it gave up: {reason})" if reason else "")
+                for number, reason in missing.items()
+            )
+            console().print(f"waiting for the {step} of share {names}", highlight=False, markup=False)
 
     return run_shard(job, share[0], watch)
 
@@ -172,11 +180,12 @@ def _bytes(memory: float) -> int:
     return int(memory * 2**30)
 
 
-def _share(text: str | None) -> tuple[int, int]:
+def _share(text: str) -> tuple[int, int]:
     """--shard I/N as a number from 0 and how many there are."""
     from compgen.errors import UserError
+    from compgen.geca.tables import PARTITIONS
 
-    number, _, count = (text or "1/1").partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise UserError(f"--shard {text}: expected I/N with I from 1 to N, for instance 2/4")
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count) <= PARTITIONS):
+        raise UserError(f"--shard {text or repr(text)}: expected I/N with I from 1 to N, up to {PARTITIONS}: say 2/4")
     return int(number) - 1, int(count)

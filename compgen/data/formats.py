@@ -31,6 +31,7 @@ TEMPLATE = "template"  # a further column, of strings: what kind of example each
 _GZIP_MAGIC = b"\x1f\x8b"
 _PARQUET_MAGIC = b"PAR1"
 # What separates tokens, for reading as for writing: a token that holds it cannot be written between blanks.
+_MARK = "\ufeff"  # of byte order
 _BLANK = r"\s"
 _TOKEN = r"\S+"
 _TSV_LINE = "source TAB target, or source TAB target TAB split"
@@ -352,7 +353,9 @@ def _check_writable(dataset: Dataset, forbidden: str, why: str) -> None:
 
 
 def _text(lines: pl.Series) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()
+    text = "".join(f"{line}\n" for line in lines)
+    # A first token may begin with what readers take for a byte order mark, and drop: they drop one.
+    return (_MARK + text if text.startswith(_MARK) else text).encode()
 
 
 def _joined(column: str) -> pl.Expr:

@@ -124,9 +124,10 @@ def _why(tables: Tables) -> str:
         return f"all {len(corpus):,} examples are longer than {config.longest} tokens (the shortest has {shortest})"
     if not len(tables.enumerator.spans):
         return f"no span of up to {config.span} tokens stands at most {config.limit} times"
+    skipped = f", {corpus.skipped:,} examples longer than {config.longest} tokens left out" if corpus.skipped else ""
     return (
-        f"no {'template' if tables.group == 'template' else 'environment'} has two fragments; longer or more spans, a "
-        "higher frequency limit or a smaller window may find some"
+        f"no {'template' if tables.group == 'template' else 'environment'} has two fragments{skipped}; longer or more "
+        "spans, a higher frequency limit or a smaller window may find some"
     )
 
 
@@ -138,4 +139,4 @@ def _why_none(tables: Tables) -> str:
             return (
                 f"with fragments of {tables.config.spans} spans at most, none has one on each side, source and target"
             )
-    return "what the templates may take gives only examples that are known"
+    return "what the templates may take gives only examples that are known, or made of spans that stood there before"

@@ -91,7 +91,11 @@ class _Own:
         return key
 
     def differs(self, template: Hashes, fragment: Hashes) -> NDArray[np.bool_]:
-        """Which candidates do not hold a span of each fragment that their template has."""
+        """Which candidates do not hold a span of each fragment that their template has.
+
+        The others are left out in both modes: the program does so, the paper's box does not. They keep half of what a
+        template had; on GeoQuery's logical forms all that they would make is made by other templates as well.
+        """
         owner = np.searchsorted(self.template[self.first], template)
         spans = self.packing.unpack(fragment)
         key = self._key(owner, spans)

@@ -10,6 +10,7 @@ from compgen.geca.corpus import SEPARATOR
 from compgen.geca.realise import occurrences, realise
 from compgen.geca.tables import Tables
 
+_MIDDLE = -2  # where source and target meet
 Pieces = list[tuple[str, int]]  # a token outside of gaps, with -1; or all that stands in a gap, with its number
 
 
@@ -92,14 +93,15 @@ def _marked(tables: Tables, example: int, fragment: int, filling: int | None = N
     where = occurrences(enumerator, which, cut)
     spans = enumerator.packing.unpack(new)[0]
     words = enumerator.corpus.words.gather(tokens).to_list()
+    plain = list(zip(words, np.where(tokens == SEPARATOR, _MIDDLE, -1).tolist(), strict=True))
     pieces: Pieces = []
     done = moved = 0  # tokens that are in `pieces`; how far what comes now has moved to the right
     for position, gap, length in zip(where.position.tolist(), where.gap.tolist(), where.length.tolist(), strict=True):
         start = position - int(enumerator.corpus.starts[example]) + moved
         stop = start + int(enumerator.spans.lengths[spans[gap]])
-        pieces += [(word, -1) for word in words[done:start]]
+        pieces += plain[done:start]
         pieces.append((" ".join(words[start:stop]), gap))
         done, moved = stop, moved + stop - start - length
-    pieces += [(word, -1) for word in words[done:]]
-    middle = pieces.index((words[int(np.flatnonzero(tokens == SEPARATOR)[0])], -1), 1)
+    pieces += plain[done:]
+    middle = [gap for _, gap in pieces].index(_MIDDLE)
     return Marked(pieces[1:middle], pieces[middle + 1 : -1])

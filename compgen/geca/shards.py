@@ -2,17 +2,19 @@
 
 Each shard enumerates its share of the examples and writes their rows; when all have, it finds the licences among its
 share of the partitions; when all have, it composes by the hosts among them; and one of them merges what all have
-made. A step that is done is a file that is there, and so is the reason why a shard gave up; shards need no other word
-of each other, and one that was lost is started again and goes on. The examples are those of one process.
+made. A step that is done is a file that is there, and so is the reason why a shard gave up, which ends those that wait
+for it; shards need no other word of each other. One that was lost or gave up is started again and goes on, with others
+in any order: what was there when a shard started ends it no more. The examples are those of one process.
 """
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -61,7 +63,7 @@ class Job:
         """Make the folder, or see that it is this job's.
 
         Raises:
-            UserError: it is another's, or cannot be written; or the drawing has a `reach`.
+            UserError: it is another's or holds something else, or cannot be written; or the drawing has a `reach`.
         """
         if self.drawing.reach is not None:
             raise UserError("GECA: --reach looks at all templates of a fragment, which no shard has: leave one out")
@@ -75,12 +77,18 @@ class Job:
         path = self.folder / "job.json"
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
+            others = [entry for entry in self.folder.iterdir() if not re.fullmatch(r"\.job\..*|job\.json", entry.name)]
+            if others and not path.exists():  # looked for last: who has begun has made it first
+                raise UserError(f"{self.folder}: found other files, expected a folder to work in: move them elsewhere")
             with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self.folder, prefix=".job.") as stream:
                 json.dump(mine, stream, indent=1)
                 stream.flush()
                 with suppress(FileExistsError):  # the first shard wins, whole; the others compare
                     os.link(stream.name, path)
-        found = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            found = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"{path}: found no record of a job: delete the folder") from error
         other = [name for name, value in mine.items() if found.get(name) != value]
         if other:
             raise UserError(f"{self.folder}: found the work of another job (other {', '.join(other)}): delete it")
@@ -93,17 +101,26 @@ class Job:
         """The files that say that a step is done, one a shard."""
         return [self.folder / f"{step}-{number}.arrow" for number in range(self.shards)]
 
-    def missing(self, step: str) -> list[int]:
+    def missing(self, step: str, known: Mapping[int, "Reason"] | None = None) -> list[int]:
         """The shards that have not done a step.
 
         Raises:
-            UserError: one of them gave up; the message says why.
+            UserError: one of them gave up, for a reason that is not known yet; the message says which.
         """
         missing = [number for number, path in enumerate(self.files(step)) if not path.exists()]
-        for number in missing:
-            with suppress(FileNotFoundError):
-                raise UserError(f"share {number + 1} gave up: {self._reason(number).read_text(encoding='utf-8')}")
+        for number, reason in self.reasons(missing).items():
+            if known is None or known.get(number) != reason:
+                raise UserError(f"share {number + 1} gave up: {reason.text}")
         return missing
+
+    def reasons(self, numbers: Iterable[int]) -> dict[int, "Reason"]:
+        """Why those of some shards that gave up did."""
+        found: dict[int, Reason] = {}
+        for number in numbers:
+            with suppress(FileNotFoundError):
+                path = self._reason(number)
+                found[number] = Reason(path.stat().st_mtime_ns, path.read_text(encoding="utf-8"))
+        return found
 
     @contextmanager
     def giving_up(self, number: int) -> Iterator[None]:
@@ -122,6 +139,14 @@ class Job:
     def close(self) -> None:
         """Delete the folder: the examples are written."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a shard gave up, and when."""
+
+    when: int
+    text: str
 
 
 STEPS = ("rows", "licences", "made")
@@ -193,24 +218,27 @@ class Shard:
             return dataset_of(tables, merged(rows, job.count), job.count)
 
 
-def run_shard(job: Job, number: int, watch: Callable[[str, list[int]], None]) -> Dataset | None:
+def run_shard(job: Job, number: int, watch: Callable[[str, dict[int, str]], None]) -> Dataset | None:
     """All that one shard has to do. Shard 0 merges and returns the examples, the others return None.
 
-    `watch` is called while this shard waits: for which step, and for which other shards. The job's folder stays, until
-    `job.close`, so that what is returned is not lost before it is written.
+    `watch` is called while this shard waits: for which step, and for which other shards, each with the reason why it
+    gave up before this one started, or an empty one. The job's folder stays, until `job.close`, so that what is
+    returned is not lost before it is written.
 
     Raises:
         UserError, ExhaustedError: as `Geca`; or another shard gave up.
     """
     job.open()
     shard = Shard(job, number)
+    known = job.reasons(range(job.shards))  # of earlier attempts: those shards have to be started again, too
     for step in STEPS:
         with job.giving_up(number):
             shard.do(step)
         if step == STEPS[-1] and number:
             return None
-        while missing := job.missing(step):
-            watch(step, missing)
+        while missing := job.missing(step, known):
+            again = job.reasons(missing)
+            watch(step, {other: again[other].text if other in again else "" for other in missing})
             time.sleep(POLL)
     return shard.merge()
 

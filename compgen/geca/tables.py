@@ -48,7 +48,8 @@ class Config:
             its own fragments occurs in. Or `reference`, what Algorithm 1 and the authors' program do: a template takes
             the fragments of the templates that share a fragment with its environment (the same where the environment
             is the whole template); gaps have all the numberings that the program's search meets; and candidates are
-            drawn before it is known which are new, so that there are fewer examples.
+            drawn before it is known which are new, so that there are fewer examples. In both, as in that program but
+            not in the box, a candidate is left out that holds a span of each fragment that its template has.
         span: most tokens of a span.
         spans: most spans of a fragment.
         limit: most occurrences of an eligible span; None for no limit.

@@ -39,6 +39,11 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     assert "second       [dax] -> [DAX]" in explained.stdout
     assert "template of  [jog] twice -> [JOG] [JOG]" in explained.stdout
 
+    for name, value in (("memory", "x"), ("span", 1.5), ("split", None), ("n", True)):
+        (tmp_path / "more.tsv.run.json").write_text(json.dumps(record | {name: value}))
+        wrong = compgen("explain", "geca", out)
+        assert wrong.returncode == 2 and f"found {value!r} for {name}" in wrong.stderr
+    (tmp_path / "more.tsv.run.json").write_text(json.dumps(record))
     pairs.write_text(PAIRS + "jog right\tRIGHT JOG\n")
     changed = compgen("explain", "geca", out)
     assert changed.returncode == 2 and "one has changed" in changed.stderr
@@ -65,12 +70,17 @@ def test_sigterm_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("pairs")
 def test_geca_reads_and_writes_pipes(tmp_path):
     done = compgen("augment", "geca", "-", "-o", "-", "--format", "tsv", stdin=PAIRS)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["dax left\tLEFT DAX", "dax twice\tDAX DAX"]
     assert compgen("augment", "geca", "-", "-o", tmp_path / "x.tsv", stdin=PAIRS).returncode == 0
     assert "standard input and are gone" in compgen("explain", "geca", tmp_path / "x.tsv").stderr
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cp", tmp_path / "pairs.tsv", tmp_path / "pipe"]):
+        assert compgen("augment", "geca", tmp_path / "pipe", "-o", tmp_path / "y.tsv").returncode == 0
+    assert "a pipe or standard input and are gone" in compgen("explain", "geca", tmp_path / "y.tsv").stderr
 
 
 @pytest.mark.parametrize(
@@ -88,6 +98,10 @@ def test_geca_reads_and_writes_pipes(tmp_path):
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--memory", "nan"], "from 0.01 to"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--variants", 2**40], "less than 2^31"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "²/3"], "expected I/N"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", ""], "--shard '': expected I/N"),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "1/257"], "up to 256"),
+        (["augment", "geca", "scan/jump", "-o", "n" * 225 + ".tsv"], "cannot be written: File name too long"),
+        (["augment", "geca", "scan/jump", "-o", "n" * 212 + ".tsv"], "cannot be written: File name too long"),
         (["augment", "geca", "scan/jump", "-o", "/dev/null/x.tsv"], "/dev/null/x.tsv: cannot be written"),
         (["augment", "concat", "scan/jump", "-n", 10**12, "-o", "x.tsv"], "fewer than"),
         (["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv"], "letters of a lemma and tags"),

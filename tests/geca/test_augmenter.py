@@ -199,6 +199,8 @@ def test_what_cannot_be_is_said():
         Geca().fit(pairs("a b c -> d e f"))
     with pytest.raises(ExhaustedError, match="none has one on each side"):
         made(pairs("a b -> X", "a c -> X"), spans=1)
+    with pytest.raises(ExhaustedError, match="no template has two fragments, 1 examples longer than 2 tokens left out"):
+        made(pairs("a -> b c", "a -> b"), longest=2)
     with pytest.raises(ExhaustedError, match="known"):
         made(pairs("a -> A", "b -> B"))
     with pytest.raises(UserError, match=r"expected 0\.\d\d GiB or more"):

@@ -21,6 +21,15 @@ def gaps(pieces):
     return [(text, gap) for text, gap in pieces if gap >= 0]
 
 
+def test_an_empty_token_is_not_where_source_and_target_meet():
+    examples = [(["", "dax"], ["DAX"]), (["", "jog"], ["JOG"]), (["", "jog", "twice"], ["JOG", "JOG"])]
+    augmenter = Geca().fit(Dataset.from_pairs(examples))
+    (row,) = augmenter.sample().frame.iter_rows(named=True)
+    licence = explain(Composer(augmenter.tables, Drawing(), 0), row["template"], row["fragment"])
+    assert licence.made.source == [("", -1), ("dax", 0), ("twice", -1)]
+    assert licence.made.target == [("DAX", 1), ("DAX", 1)]
+
+
 def test_the_licence_of_an_example_is_made_of_training_examples():
     augmenter = Geca().fit(Dataset.from_pairs((a.split(), b.split()) for a, b in PAIRS))
     frame = augmenter.sample().frame

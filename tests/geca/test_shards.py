@@ -71,19 +71,41 @@ def test_many_may_open_a_job_at_once(tmp_path):
 def test_who_gives_up_tells_those_who_wait(tmp_path):
     work = job(tmp_path / "x", Config(), shards=2)
     poor = replace(work, memory=2**20)
-    with pytest.raises(UserError, match="GiB or more"):
-        run_shard(poor, 1, lambda *what: None)
-    with pytest.raises(UserError, match=r"share 2 gave up: .* GiB or more"):
-        run_shard(work, 0, lambda *what: pytest.fail("nothing to wait for"))
-    results = [None] * 2
+    waiting, told = threading.Event(), []
+
+    def gives_up_when_waited_for(number):
+        if number:
+            waiting.wait(10)
+        with pytest.raises(UserError) as caught:
+            run_shard((work, poor)[number], number, lambda *what: waiting.set())
+        told.append(str(caught.value))
+
+    in_threads(gives_up_when_waited_for, 2)
+    own, others = sorted(told, key=len)
+    assert "GiB or more" in own and others == f"share 2 gave up: {own}"
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_shards_that_gave_up_are_started_again_in_any_order(late, tmp_path):
+    work = job(tmp_path / "x", Config(), shards=2)
+    for number in range(2):
+        with pytest.raises(UserError, match="GiB or more"):
+            run_shard(replace(work, memory=2**20), number, lambda *what: None)
+    results, waiting, told = [None] * 2, threading.Event(), []
 
     def again(number):
-        results[number] = run_shard(work, number, lambda *what: None)
+        if number == late:
+            waiting.wait(10)
 
-    with work.giving_up(1):  # a new start: its word is taken back
-        pass
+        def watch(_step, missing):
+            told.extend(missing.items())
+            waiting.set()
+
+        results[number] = run_shard(work, number, watch)
+
     in_threads(again, 2)
     assert results[0].pairs() == Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3).pairs()
+    assert told[0][0] == late and "GiB or more" in told[0][1]
 
 
 def test_a_lost_shard_is_started_again_and_goes_on(tmp_path):
@@ -113,6 +135,20 @@ def test_another_job_s_folder_is_refused(tmp_path):
     ):
         with pytest.raises(UserError, match="the work of another job"):
             other.open()
+
+
+def test_a_folder_that_is_no_job_s_is_left_alone(tmp_path):
+    work = job(tmp_path / "x", Config(), shards=1)
+    (tmp_path / "x").mkdir()
+    mine = tmp_path / "x" / "mine.txt"
+    mine.write_text("precious")
+    with pytest.raises(UserError, match="found other files"):
+        work.open()
+    assert mine.read_text() == "precious"
+    for damaged in ("{", "[]", "3"):
+        (tmp_path / "x" / "job.json").write_text(damaged)
+        with pytest.raises(UserError, match=r"another job|no record of a job"):
+            work.open()
 
 
 def test_what_cannot_be_is_said(tmp_path):
