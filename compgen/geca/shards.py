@@ -39,6 +39,14 @@ MADE = {"key": pl.UInt64, "rank": pl.UInt64, "tokens": pl.Binary, "template": pl
 
 
 @dataclass(frozen=True)
+class Reason:
+    """Why a shard gave up, and when."""
+
+    when: int
+    text: str
+
+
+@dataclass(frozen=True)
 class Job:
     """What all shards have in common.
 
@@ -101,7 +109,7 @@ class Job:
         """The files that say that a step is done, one a shard."""
         return [self.folder / f"{step}-{number}.arrow" for number in range(self.shards)]
 
-    def missing(self, step: str, known: Mapping[int, "Reason"] | None = None) -> list[int]:
+    def missing(self, step: str, known: Mapping[int, Reason]) -> list[int]:
         """The shards that have not done a step.
 
         Raises:
@@ -109,11 +117,11 @@ class Job:
         """
         missing = [number for number, path in enumerate(self.files(step)) if not path.exists()]
         for number, reason in self.reasons(missing).items():
-            if known is None or known.get(number) != reason:
+            if known.get(number) != reason:
                 raise UserError(f"share {number + 1} gave up: {reason.text}")
         return missing
 
-    def reasons(self, numbers: Iterable[int]) -> dict[int, "Reason"]:
+    def reasons(self, numbers: Iterable[int]) -> dict[int, Reason]:
         """Why those of some shards that gave up did."""
         found: dict[int, Reason] = {}
         for number in numbers:
@@ -139,14 +147,6 @@ class Job:
     def close(self) -> None:
         """Delete the folder: the examples are written."""
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a shard gave up, and when."""
-
-    when: int
-    text: str
 
 
 STEPS = ("rows", "licences", "made")
