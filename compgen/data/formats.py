@@ -30,8 +30,8 @@ _SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".txt": "t
 TEMPLATE = "template"  # a further column, of strings: what kind of example each is
 _GZIP_MAGIC = b"\x1f\x8b"
 _PARQUET_MAGIC = b"PAR1"
-# What separates tokens, for reading as for writing: a token that holds it cannot be written between blanks.
 _MARK = "\ufeff"  # of byte order
+# What separates tokens, for reading as for writing: a token that holds it cannot be written between blanks.
 _BLANK = r"\s"
 _TOKEN = r"\S+"
 _TSV_LINE = "source TAB target, or source TAB target TAB split"
