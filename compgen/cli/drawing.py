@@ -9,6 +9,7 @@ from typing import Any
 
 from compgen import __version__
 from compgen.api import Generator
+from compgen.cli.common import record_of
 from compgen.errors import ExhaustedError, Interrupted, UserError
 from compgen.interrupts import interruptible
 from compgen.progress import Progress
@@ -123,12 +124,12 @@ def finished(out: Path, asked: dict[str, Any]) -> bool:
     Raises:
         UserError: it is there, asked for otherwise, or the record is none.
     """
-    record = Path(f"{out}.run.json")
+    record = record_of(out)
     if not (out.exists() and record.exists()) or partial_path(out).exists():
         return False
     try:
         found = dict(json.loads(record.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{record}: not a record of sampling: leave out --resume to make {out} anew") from error
     differing = [name for name, value in json.loads(json.dumps(asked)).items() if found.get(name) != value]
     if differing:
