@@ -109,17 +109,18 @@ class Job:
         """The files that say that a step is done, one a shard."""
         return [self.folder / f"{step}-{number}.arrow" for number in range(self.shards)]
 
-    def missing(self, step: str, known: Mapping[int, Reason]) -> list[int]:
-        """The shards that have not done a step.
+    def missing(self, step: str, known: Mapping[int, Reason]) -> dict[int, str]:
+        """The shards that have not done a step, each with the known reason why it gave up, or an empty one.
 
         Raises:
             UserError: one of them gave up, for a reason that is not known yet; the message says which.
         """
         missing = [number for number, path in enumerate(self.files(step)) if not path.exists()]
-        for number, reason in self.reasons(missing).items():
+        reasons = self.reasons(missing)
+        for number, reason in reasons.items():
             if known.get(number) != reason:
                 raise UserError(f"share {number + 1} gave up: {reason.text}")
-        return missing
+        return {number: reasons[number].text if number in reasons else "" for number in missing}
 
     def reasons(self, numbers: Iterable[int]) -> dict[int, Reason]:
         """Why those of some shards that gave up did."""
@@ -237,8 +238,7 @@ def run_shard(job: Job, number: int, watch: Callable[[str, dict[int, str]], None
         if step == STEPS[-1] and number:
             return None
         while missing := job.missing(step, known):
-            again = job.reasons(missing)
-            watch(step, {other: again[other].text if other in again else "" for other in missing})
+            watch(step, missing)
             time.sleep(POLL)
     return shard.merge()
 

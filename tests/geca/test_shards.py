@@ -50,7 +50,7 @@ def in_threads(run, count):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)  # a thread that waits for one that failed never ends
 
 
 def test_many_may_open_a_job_at_once(tmp_path):
