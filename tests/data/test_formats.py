@@ -326,3 +326,10 @@ def test_text_may_begin_like_scan_if_the_format_is_given(tmp_path):
         write_dataset(Dataset.from_pairs([([], [])]), path, "text")
     with pytest.raises(DataError, match="with a target"):
         write_dataset(SMALL, path, "text")
+
+
+@pytest.mark.parametrize(("name", "target"), [("x.tsv", ["b"]), ("x.txt", []), ("x.scan", ["b"]), ("x.jsonl", ["b"])])
+def test_a_first_token_that_begins_like_a_byte_order_mark_is_kept(name, target, tmp_path):
+    data = Dataset.from_pairs([(["\ufeffa"], target)])
+    write_dataset(data, tmp_path / name)
+    assert read_dataset(tmp_path / name).pairs() == data.pairs()
