@@ -1,6 +1,8 @@
 """GECA behind the interface of all augmenters: `fit` builds the tables, `sample` composes."""
 
-from collections.abc import Callable, Iterable
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +15,7 @@ from compgen.geca.compose import BOTH_SIDES, Composed, Composer, Drawing
 from compgen.geca.corpus import BEGIN, END, SEPARATOR, Corpus
 from compgen.geca.tables import CollisionError, Config, Tables, build
 
+EXAMPLE_BYTES, TOKEN_BYTES = 1000, 30  # of an example that is drawn: 1.7 million of 28 tokens took 2.9 GB
 EXTRA = {"template": pl.UInt64, "fragment": pl.UInt64}
 
 
@@ -44,7 +47,7 @@ class Geca:
         was made of. The examples and their order depend on the data (not on their order), the options and the seed.
 
         Raises:
-            UserError: `fit` was not called, or a number is negative.
+            UserError: `fit` was not called, a number is negative, or the examples need more than the memory.
             ExhaustedError: there is not one.
         """
         if self.tables is None:
@@ -54,7 +57,7 @@ class Geca:
         drawing = drawing or self.drawing
         while True:
             try:
-                return dataset_of(self.tables, merged(first(self.tables, drawing, count, seed), count), count)
+                return dataset_of(self.tables, first(self.tables, drawing, count, seed, self.memory), count)
             except CollisionError:  # of environments that are read for the first time
                 old = self.tables.enumerator
                 self.tables = build(old.corpus, self.config, self.memory, salt=old.salt + 1)
@@ -63,31 +66,56 @@ class Geca:
 Row = tuple[tuple[int, int], bytes, int, int]  # key and rank, tokens, template, fragment
 
 
-def first(tables: Tables, drawing: Drawing, count: int | None, seed: int) -> list[Row]:
-    """The first `count` distinct examples of each of the partitions; the first `count` of all are among them."""
+def first(tables: Tables, drawing: Drawing, count: int | None, seed: int, memory: int) -> list[Row]:
+    """The first `count` distinct examples by the hosts that the tables' store holds.
+
+    Raises:
+        UserError: they need more than `memory` bytes.
+    """
     composer = Composer(tables, drawing, seed)
-    return [row for frame in tables.store.partitions() for row in _distinct(composer.compose(frame), count)]
+    return merged((_rows(composer.compose(frame)) for frame in tables.store.partitions()), count, memory)
 
 
-def merged(rows: Iterable[Row], count: int | None) -> list[Row]:
-    """The first `count` distinct examples among those of several partitions."""
-    distinct: dict[bytes, Row] = {}
-    for row in sorted(rows):
-        distinct.setdefault(row[1], row)
-    return list(distinct.values())[:count]
+def merged(parts: Iterable[Iterable[Row]], count: int | None, memory: int) -> list[Row]:
+    """The first `count` distinct examples among those of several parts, each in order; no part is read further.
+
+    Raises:
+        UserError: the examples need more than `memory` bytes.
+    """
+    rows: list[Row] = []
+    for part in parts:
+        held = sum(map(_bytes, rows))
+        new: dict[bytes, Row] = {}
+        for row in part:
+            if new.setdefault(row[1], row) is row:
+                held += _bytes(row)
+            if held > memory:
+                raise UserError(
+                    f"GECA: {len(rows) + len(new):,} examples, and they are not all, take the {memory / 2**30:.2f} GiB "
+                    "of memory: ask for fewer (-n, --variants), or allow more memory"
+                )
+            if count is not None and len(new) >= count:
+                break
+        distinct: dict[bytes, Row] = {}
+        for row in heapq.merge(rows, new.values()):
+            distinct.setdefault(row[1], row)
+        rows = list(distinct.values())[:count]
+    return rows
 
 
-def _distinct(composed: Iterable[Composed], count: int | None) -> Iterable[Row]:
-    rows: dict[bytes, Row] = {}
+def _bytes(row: Row) -> int:
+    """About the most memory that an example takes until it is written."""
+    return EXAMPLE_BYTES + TOKEN_BYTES * len(row[1]) // 4
+
+
+def _rows(composed: Iterable[Composed]) -> Iterator[Row]:
+    """Examples one by one."""
+    rank = itertools.count()
     for part in composed:
         columns = zip(part.key.tolist(), part.template.tolist(), part.fragment.tolist(), strict=True)
         starts = part.sequences.starts.tolist()
         for (key, template, fragment), (start, stop) in zip(columns, pairwise(starts), strict=True):
-            tokens = part.sequences.tokens[start:stop].tobytes()
-            rows.setdefault(tokens, ((key, len(rows)), tokens, template, fragment))
-        if count is not None and len(rows) >= count:
-            break
-    return rows.values()
+            yield (key, next(rank)), part.sequences.tokens[start:stop].tobytes(), template, fragment
 
 
 def dataset_of(tables: Tables, rows: list[Row], count: int | None) -> Dataset:

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -201,7 +202,7 @@ class Shard:
         licences = pl.concat(map(pl.read_ipc, job.files("licences")))
         tables = replace(tables, licences=licences)
         check_licensed(tables)
-        rows = merged(first(tables, job.drawing, job.count, job.seed), job.count)
+        rows = first(tables, job.drawing, job.count, job.seed, job.memory)
         return pl.DataFrame([(*row[0], *row[1:]) for row in rows], schema=MADE, orient="row")
 
     def merge(self) -> Dataset:
@@ -211,12 +212,17 @@ class Shard:
             ExhaustedError: there are none.
         """
         job = self.job
-        rows: list[Row] = []
-        for path in job.files("made"):
-            rows += [((key, rank), *rest) for key, rank, *rest in pl.read_ipc(path).iter_rows()]
+        parts = (map(_row, pl.read_ipc(path).iter_rows()) for path in job.files("made"))
+        rows = merged(parts, job.count, job.memory)
         with memory_for(*self._corpus, job.memory) as most:
             tables = start(*self._corpus, job.config, most, folder=job.folder)
-            return dataset_of(tables, merged(rows, job.count), job.count)
+            return dataset_of(tables, rows, job.count)
+
+
+def _row(made: tuple[Any, ...]) -> Row:
+    """A row of MADE as it was."""
+    key, rank, tokens, template, fragment = made
+    return (key, rank), tokens, template, fragment
 
 
 def run_shard(job: Job, number: int, watch: Callable[[str, dict[int, str]], None]) -> Dataset | None:

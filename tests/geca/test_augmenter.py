@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
-from compgen.geca import enumeration, tables
+from compgen.geca import augmenter, enumeration, tables
 from compgen.geca.augmenter import Geca
 from compgen.geca.compose import Drawing
 from compgen.geca.tables import Config
@@ -211,6 +211,25 @@ def test_what_cannot_be_is_said():
     for options in ({"novelty": "other"}, {"variants": 0}, {"reach": 0}):
         with pytest.raises(UserError, match="expected"):
             Drawing(**options)
+
+
+def test_examples_that_memory_cannot_hold_are_refused_and_fewer_are_drawn(monkeypatch):
+    names = [f"n{i}" for i in range(40)]
+    places = 10 * ["here", "there", "up", "down"]
+    data = sentences(*names, *(f"{name} {where}" for name, where in zip(names, places, strict=True)))
+    expected = made(data, drawing=Drawing(ALL), count=10)
+    monkeypatch.setattr(augmenter, "EXAMPLE_BYTES", 2**23)  # so that 31 fit in 2**28 bytes
+    with pytest.raises(
+        UserError, match=r"3\d examples, and they are not all, take the 0\.25 GiB of memory: ask for fewer"
+    ):
+        made(data, drawing=Drawing(ALL), memory=2**28)
+
+    class Small(tables.Store):
+        def __init__(self, key, most, *arguments):
+            super().__init__(key, min(most, 60), *arguments)
+
+    monkeypatch.setattr(tables, "Store", Small)  # partitions with ten examples each
+    assert made(data, drawing=Drawing(ALL), memory=2**28, count=10).pairs() == expected.pairs()
 
 
 def test_too_many_spans_to_name_are_refused():
