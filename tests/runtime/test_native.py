@@ -170,7 +170,14 @@ def test_a_transformer_is_refused_by_its_name(tmp_path):
 @pytest.mark.usefixtures("built")
 def test_a_signal_ends_a_predictor_that_waits_for_its_sources():
     command = [native.runner(), exported("predictor"), "--input", "-"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=native.environment())
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=native.environment(),
+        # As a shell starts it in the foreground: what is started in the background ignores this signal, and so did we.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=20) == -signal.SIGINT
