@@ -145,7 +145,8 @@ def _geca_alone(job: "Job") -> "tuple[Dataset, str]":
     augmenter = Geca(job.config, job.drawing, job.memory)
     with Progress("fragments and templates, %", 100) as progress:
         augmenter.fit(job.dataset, lambda share: progress.update(int(100 * share)))
-    samples = augmenter.sample(job.count, job.seed)
+    with Progress("new examples: templates, %", 100) as progress:
+        samples = augmenter.sample(job.count, job.seed, watch=lambda share: progress.update(int(100 * share)))
     tables = augmenter.tables
     assert tables is not None
     note = f"; {tables.pairs:,} pairs of {tables.templates:,} templates and {tables.fragments:,} fragments looked at"

@@ -39,12 +39,19 @@ class Geca:
         check_licensed(self.tables)
         return self
 
-    def sample(self, count: int | None = None, seed: int = 0, drawing: Drawing | None = None) -> Dataset:
+    def sample(
+        self,
+        count: int | None = None,
+        seed: int = 0,
+        drawing: Drawing | None = None,
+        watch: Callable[[float], None] | None = None,
+    ) -> Dataset:
         """Up to `count` new, distinct examples, or all; fewer where data and options license no more.
 
         They are drawn by the augmenter's options, or by other ones for this once (`drawing`).
         Besides source and target the frame has the columns `template` and `fragment`, which name what each example
         was made of. The examples and their order depend on the data (not on their order), the options and the seed.
+        `watch` hears which share of the templates has been gone through, until there are enough examples.
 
         Raises:
             UserError: `fit` was not called, a number is negative, or the examples need more than the memory.
@@ -57,7 +64,7 @@ class Geca:
         drawing = drawing or self.drawing
         while True:
             try:
-                return dataset_of(self.tables, first(self.tables, drawing, count, seed, self.memory), count)
+                return dataset_of(self.tables, first(self.tables, drawing, count, seed, self.memory, watch), count)
             except CollisionError:  # of environments that are read for the first time
                 old = self.tables.enumerator
                 self.tables = build(old.corpus, self.config, self.memory, salt=old.salt + 1)
@@ -66,14 +73,33 @@ class Geca:
 Row = tuple[tuple[int, int], bytes, int, int]  # key and rank, tokens, template, fragment
 
 
-def first(tables: Tables, drawing: Drawing, count: int | None, seed: int, memory: int) -> list[Row]:
-    """The first `count` distinct examples by the hosts that the tables' store holds.
+def first(
+    tables: Tables,
+    drawing: Drawing,
+    count: int | None,
+    seed: int,
+    memory: int,
+    watch: Callable[[float], None] | None = None,
+) -> list[Row]:
+    """The first `count` distinct examples by the hosts that the tables' store holds; `watch` as for `Geca.sample`.
 
     Raises:
         UserError: they need more than `memory` bytes.
     """
     composer = Composer(tables, drawing, seed)
-    return merged((_rows(composer.compose(frame)) for frame in tables.store.partitions()), count, memory)
+
+    def parts() -> Iterator[Iterator[Row]]:
+        done = 0
+        for frame in tables.store.partitions():
+
+            def hear(share: float, before: int = done, here: int = frame.height) -> None:
+                if watch is not None:
+                    watch((before + share * here) / tables.pairs)
+
+            yield _rows(composer.compose(frame, hear))
+            done += frame.height
+
+    return merged(parts(), count, memory)
 
 
 def merged(parts: Iterable[Iterable[Row]], count: int | None, memory: int) -> list[Row]:

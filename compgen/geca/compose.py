@@ -9,7 +9,7 @@ Hosts come in an order, and candidates are drawn by keys, that are hashes of wha
 depends on the order of the data, on partitions or on what else is composed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,12 +135,23 @@ class Composer:
         self.licensed = tables.licences.select("fragment").unique()
         self.last = None if drawing.reach is None else self._last(drawing.reach)
 
-    def compose(self, frame: pl.DataFrame) -> Iterator[Composed]:
-        """New examples by the hosts among the rows of some partitions, in the order of the hosts' keys."""
+    def compose(self, frame: pl.DataFrame, watch: Callable[[float], None] | None = None) -> Iterator[Composed]:
+        """New examples by the hosts among the rows of some partitions, in the order of the hosts' keys.
+
+        `watch` hears which share of the hosts is done.
+        """
         rows, evidence = self.hosts(frame)
         hosts = self._keyed(rows.group_by("template").agg(pl.col(self.tables.host).first().alias("host")))
+        done = 0
         for part in _ascending(hosts["key"].to_numpy()):
-            yield from self._block(hosts[part], rows, evidence)
+            for count, composed in self._block(hosts[part], rows, evidence):
+                if composed is not None:
+                    yield composed
+                if watch is not None:
+                    watch((done + count) / hosts.height)
+            done += len(part)
+        if watch is not None:
+            watch(1.0)
 
     def hosts(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The rows of all hosts, and the evidence: `host`, `fragment`, `without`, a group that it is not to count for.
@@ -179,8 +190,10 @@ class Composer:
     def _keyed(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.with_columns(key=pl.Series(mix(frame["template"].to_numpy() ^ self.seed)))
 
-    def _block(self, hosts: pl.DataFrame, rows: pl.DataFrame, evidence: pl.DataFrame) -> Iterator[Composed]:
-        """New examples by some hosts: `template`, `host`, `key`."""
+    def _block(
+        self, hosts: pl.DataFrame, rows: pl.DataFrame, evidence: pl.DataFrame
+    ) -> Iterator[tuple[int, Composed | None]]:
+        """How many hosts are done, and new examples, by some hosts: `template`, `host`, `key`."""
         rows = rows.join(hosts.select("template"), on="template", how="semi").sort("template", "example")
         check_templates(self.tables, rows)
         if self.tables.key != "template":
@@ -195,9 +208,11 @@ class Composer:
         hosts = hosts.join(signatures.select("host", "kind"), on="host").join(sizes, on="kind").sort("key")
         # Candidates are spelled out for as many hosts as memory allows: there may be as many for each as hosts.
         part = (hosts["size"].cum_sum() - 1) // CANDIDATES
+        done = 0
         for some in hosts.with_columns(part=part).partition_by("part", maintain_order=True):
             candidates = self._candidates(groups.join(some.select("kind").unique(), on="kind", how="semi"))
-            yield from self._draw(some, own, candidates)
+            done += some.height
+            yield done, self._draw(some, own, candidates)
 
     def _groups(self, evidence: pl.DataFrame) -> pl.DataFrame:
         """The groups, by class, that each kind of evidence is in: `kind`, `class`."""
@@ -210,8 +225,8 @@ class Composer:
         lent = groups.join(self.classes.drop("size"), on="class").join(self.members, on="class")
         return lent.group_by("kind", "fragment").agg(pl.col("weight").sum())
 
-    def _draw(self, hosts: pl.DataFrame, own: _Own, candidates: pl.DataFrame) -> Iterator[Composed]:
-        """New examples by some hosts, which are in the order of their keys."""
+    def _draw(self, hosts: pl.DataFrame, own: _Own, candidates: pl.DataFrame) -> Composed | None:
+        """New examples, if there are any, by some hosts, which are in the order of their keys."""
         pool = hosts.select("template", "key", "kind").with_row_index("place").join(candidates, on="kind")
         pool = pool.join(own.rows.select("template", "fragment"), on=["template", "fragment"], how="anti")
         # Smallest of exponential variates of rate w: draws without replacement in proportion to w.
@@ -224,9 +239,10 @@ class Composer:
             good = good[self._drawn(template[good], weight[good])]
             key, template, fragment = key[good], template[good], fragment[good]
         taken = self._first_good(template, fragment, own)
-        if len(taken):
-            sequences = self._fill(own, template[taken], fragment[taken])
-            yield Composed(key[taken], template[taken], fragment[taken], sequences)
+        if not len(taken):
+            return None
+        sequences = self._fill(own, template[taken], fragment[taken])
+        return Composed(key[taken], template[taken], fragment[taken], sequences)
 
     def _drawn(self, template: Hashes, weight: NDArray[np.uint32]) -> Ints:
         """Which candidates are met in `variants` draws from a list that holds each as often as its weight.

@@ -131,6 +131,11 @@ def test_nothing_depends_on_the_order_of_the_data_or_on_memory(mode, window, mon
     monkeypatch.setattr(tables, "Store", Small)
     again = made(data, **options)
     assert again.pairs() == expected.pairs()
+    heard = []
+    Geca(Config(mode=mode, window=window, span=2)).fit(data).sample(watch=heard.append)
+    assert len(heard) > 1
+    assert heard == sorted(heard)
+    assert heard[-1] == pytest.approx(1)
     assert counts(data, mode=mode, window=window, span=2) == counted
     assert all(store.files > 1 and len(list(store.partitions())) > 1 for store in stores)
 
