@@ -1,5 +1,6 @@
 """From a checkpoint to a bundle: assembled in a temporary folder, verified, described, then moved to its place."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from compgen.files import atomic_path
 from compgen.models.rules import RuleTables
 from compgen.models.transformer import Transformer
 from compgen.opening import is_pretrained
-from compgen.runtime.bundle import CARD, MANIFEST, SCRIPT, Manifest
+from compgen.runtime.bundle import CARD, FORMAT, MANIFEST, SCRIPT, Manifest
 from compgen.training.checkpoint import Checkpoint
 
 
@@ -43,8 +44,8 @@ def export(
 
     Raises:
         CheckpointError: the checkpoint cannot be read.
-        BundleError: the export does not compute what the checkpoint does, `out` is something else than a bundle, or
-            the checkpoint cannot be had in int8 or is a pretrained model.
+        BundleError: the export does not compute what the checkpoint does, `out` is or holds something else than a
+            bundle, or the checkpoint cannot be had in int8 or is a pretrained model.
     """
     if int8 and torchscript:
         raise BundleError("int8 is for ONNX Runtime alone: an int8 bundle has no TorchScript")
@@ -86,6 +87,16 @@ def _described(folder: Path, manifest: Manifest, out: Path) -> Manifest:
 
 
 def _require_replaceable(out: Path) -> None:
-    """Exporting replaces a bundle, and must not delete anything else that has the name."""
-    if out.exists() and not (out / MANIFEST).is_file() and not (out.is_dir() and not any(out.iterdir())):
+    """Exporting replaces a bundle, and must not delete anything else: another's folder, or what was put into ours."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    try:
+        manifest = dict(json.loads((out / MANIFEST).read_text(encoding="utf-8")))
+        listed = dict(manifest["files"])
+    except (OSError, ValueError, TypeError, KeyError):
+        manifest, listed = {}, {}
+    if manifest.get("format") != FORMAT:
         raise BundleError(f"{out}: exists and is not a bundle: choose another name")
+    others = sorted(entry.name for entry in out.iterdir() if entry.name != MANIFEST and entry.name not in listed)
+    if others:
+        raise BundleError(f"{out}: holds {', '.join(others[:3])}, too: a bundle is replaced as a whole, move that")

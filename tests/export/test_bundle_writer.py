@@ -67,12 +67,19 @@ def test_export_replaces_a_bundle_and_nothing_else(tmp_path):
     (mine / "thesis.txt").write_text("years of work")
     with pytest.raises(BundleError, match="not a bundle"):
         export(tmp_path / "model.pt", mine)
+    (mine / "manifest.json").write_text('{"name": "a web page", "files": {"thesis.txt": {}}}')
+    with pytest.raises(BundleError, match="not a bundle"):
+        export(tmp_path / "model.pt", mine)
     assert (mine / "thesis.txt").exists()
     with pytest.raises(CheckpointError, match="no such file"):
         export(tmp_path / "none.pt", tmp_path / "out")
     for _ in range(2):
         export(tmp_path / "model.pt", tmp_path / "out", batches={5: 10}, quiet=True)
     assert Bundle.load(tmp_path / "out").vocabulary == Bundle.load(exported()).vocabulary
+    (tmp_path / "out" / "samples.jsonl").write_text("a night's work")
+    with pytest.raises(BundleError, match=r"holds samples\.jsonl, too"):
+        export(tmp_path / "model.pt", tmp_path / "out")
+    assert (tmp_path / "out" / "samples.jsonl").exists()
 
 
 def test_the_command_prints_parity_beside_and_the_folder_as_its_result(tmp_path, capsys):
