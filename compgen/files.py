@@ -2,7 +2,9 @@
 
 import contextlib
 import errno
+import gzip
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -11,6 +13,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from compgen.errors import UserError
 
@@ -119,6 +122,15 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
 
 def _beside(path: Path) -> Path:
     return path.parent / f".{uuid.uuid4().hex}.{path.name}"
+
+
+def open_text(path: Path) -> TextIO:
+    """A file to write text to, UTF-8 with plain line ends; compressed if its name ends in .gz."""
+    if path.suffix == ".gz":
+        # Without a name and a time inside, the same text makes the same file.
+        packed = gzip.GzipFile(filename="", fileobj=path.open("wb"), mode="wb", compresslevel=6, mtime=0)
+        return io.TextIOWrapper(packed, encoding="utf-8")
+    return path.open("w", encoding="utf-8", newline="\n")
 
 
 def check_writable(path: Path) -> None:

@@ -255,9 +255,9 @@ def augment(
 
     from compgen.data.catalog import load
     from compgen.errors import UserError
-    from compgen.files import atomic_path, check_writable
+    from compgen.files import atomic_path, check_apart, check_writable
     from compgen.lm.estimation import Estimation
-    from compgen.lm.experiment import SCHEMES, experiment, summary
+    from compgen.lm.experiment import SCHEMES, experiment, outputs, summary
 
     if scheme not in SCHEMES:
         raise UserError(f"no scheme {scheme!r}: expected {', '.join(SCHEMES)}")
@@ -268,6 +268,8 @@ def augment(
     numbers = seeds.replace(",", " ").split()
     if not numbers or not all(seed.isdecimal() for seed in numbers) or len({*map(int, numbers)}) < len(numbers):
         raise UserError(f"--seeds {seeds}: expected different numbers between commas")
+    for path in (out / "report.json", *outputs(out, chosen, list(map(int, numbers)))):
+        check_apart(path, data, validation, test, *(partners or []))
     check_writable(out / "report.json")
     estimation = Estimation(order, fallback=fallback)
     report = experiment(

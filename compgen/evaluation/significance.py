@@ -1,6 +1,5 @@
 """Whether one system is better than another on the same items: paired tests, of two systems or of all pairs."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -67,14 +66,14 @@ class Paired:
 
     Attributes:
         mean: difference an item.
-        t, t_p: Student's paired t and its two-sided p.
+        t, t_p: Student's paired t, None if all items differ alike, and its two-sided p.
         sign_p: two-sided p of the sign test; ties are left out.
         bootstrap_p: twice the share of resamples of the items in which the difference has not the sign that it has.
         low, high: the 95% interval of the mean by the bootstrap.
     """
 
     mean: float
-    t: float
+    t: float | None
     t_p: float
     sign_p: float
     bootstrap_p: float
@@ -119,15 +118,18 @@ def need_scipy() -> None:
     _stats()
 
 
-def _t_test(difference: Floats) -> tuple[float, float]:
-    """Student's t of paired differences and its two-sided p; differences that are all zero are no evidence."""
+def _t_test(difference: Floats) -> tuple[float | None, float]:
+    """Student's t of paired differences and its two-sided p; differences that are all zero are no evidence.
+
+    Those that are all alike have no t, which would be infinite.
+    """
     if len(difference) < 2:
         raise UserError(f"a paired test needs two items or more of both systems: found {len(difference)}")
     stats = _stats()
     if not difference.any():
         return 0.0, 1.0
     if np.ptp(difference) <= _SAME:  # no spread at all
-        return math.copysign(math.inf, difference[0]), 0.0
+        return None, 0.0
     found = stats.ttest_1samp(difference, 0.0)
     return float(found.statistic), float(found.pvalue)
 

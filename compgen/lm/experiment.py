@@ -23,6 +23,7 @@ import numpy as np
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 from compgen.evaluation.significance import Paired, need_scipy, paired
+from compgen.files import check_apart
 from compgen.geca.augmenter import Geca
 from compgen.geca.compose import Drawing
 from compgen.geca.tables import Config
@@ -178,20 +179,38 @@ def experiment(
         watch: hears of each step.
 
     Raises:
-        DataError, UserError, ExhaustedError: a text is bad, a program is missing, or GECA finds nothing.
+        DataError, UserError, ExhaustedError: a text is bad, a program is missing, GECA finds nothing, or what is read
+            would be overwritten.
     """
     need_scipy()
+    if not all(0 <= seed < 2**64 for seed in seeds):
+        raise UserError("expected seeds from 0, and less than 2^64")
+    for path in outputs(folder, scheme, seeds):
+        check_apart(path, validation, test, *partners)
     if (training.frame["target"].list.len() > 0).any():
         raise UserError("found pairs, expected sentences: a text file with one a line")
     measured = {"validation": validation, "test": test}
-    for path in measured.values():  # an error now, not after the work
-        if not sum(len(block.lengths) for block in score([], path)):
-            raise DataError(f"{path}: found no sentence")
+    for part, path in measured.items():  # an error now, not after the work
+        if str(path) == "-":
+            raise UserError(f"the {part} text is read by each model: give the name of a file, not -")
+        found, needed = sum(len(block.lengths) for block in score([], path)), 2 if part == "test" else 1
+        if found < needed:
+            raise DataError(f"{path}: found {found or 'no'} sentence, expected {needed} or more")
     setting = _Setting(training, scheme, estimation or Estimation(), measured, folder, partners, watch)
     trials = [setting.trial(seed) for seed in seeds]
     mixed = np.mean([_losses(trial.mixture) for trial in trials], axis=0)
     controlled = np.mean([_losses(trial.control) for trial in trials], axis=0)
     return Report(setting.plain, trials, paired(mixed, controlled), paired(mixed, _losses(setting.plain)))
+
+
+def outputs(folder: Path, scheme: Scheme, seeds: Sequence[int]) -> list[Path]:
+    """The files that `experiment` may write."""
+    names = ["training.txt", "base.bin"]
+    for seed in seeds:
+        names += [f"interpolated-{seed}.json", f"control-{seed}.json"]
+        models = [f"{kind}-{seed}-{number}" for kind in ("augmented", "control") for number in range(len(scheme.kinds))]
+        names += [f"{model}.{suffix}" for model in (f"resampled-{seed}", *models) for suffix in ("txt", "bin")]
+    return [folder / name for name in names]
 
 
 def _losses(sides: dict[str, Perplexity]) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from compgen.errors import DataError
-from compgen.files import atomic_path, writing
+from compgen.files import atomic_path, open_text, writing
 from compgen.lm.mixture import Floats, Mixture, Perplexity
 from compgen.lm.scoring import Scores, score
 
@@ -22,7 +22,8 @@ def measure(
         mixture: models and weights.
         text: sentences, one a line: a file or `-`.
         threads: that score.
-        sentences: where to write each sentence's `tokens` (its end included), `unknown` and `loss` (nats), as TSV.
+        sentences: where to write each sentence's `tokens` (its end included), `unknown` and `loss` (nats), as TSV,
+            compressed if it ends in .gz.
         tokens: where to write, as Parquet, for each token: `sentence` and `position` from 0, `log10` of its
             probability, `matched` and `known` of the first model (see `Scores`).
 
@@ -35,7 +36,7 @@ def measure(
         rows = None
         if sentences is not None:
             path = stack.enter_context(atomic_path(sentences))
-            rows = stack.enter_context(path.open("w", encoding="utf-8"))
+            rows = stack.enter_context(open_text(path))
             rows.write("tokens\tunknown\tloss\n")
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="compgen-lm-"))) if tokens else None
         for number, block in enumerate(score(mixture.models, text, threads)):
@@ -50,7 +51,7 @@ def measure(
             raise DataError(f"{text}: found no sentence to measure")
         if parts is not None and tokens is not None:
             with atomic_path(tokens) as path:
-                pl.scan_ipc(parts / "*.arrow").sink_parquet(path)
+                pl.scan_ipc(sorted(parts.glob("*.arrow"))).sink_parquet(path)
     return result
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.errors import DataError, UserError
-from compgen.files import atomic_path
+from compgen.files import atomic_path, linked
 from compgen.lm.estimation import MAX_ORDER
 from compgen.lm.scoring import Scores, is_neural, words_of
 
@@ -64,7 +64,7 @@ class Mixture:
             if content["format"] != FORMAT:
                 raise UserError(f"{path}: found the format {content['format']!r}, expected {FORMAT!r}")
             weights = np.array(content["weights"], dtype=np.float64)
-            models = tuple(path.parent / str(name) for name in content["models"])
+            models = tuple(linked(path).parent / str(name) for name in content["models"])
             if weights.ndim != 2 or weights.shape[1] != len(models) or len(weights) not in (1, MAX_ORDER):
                 raise UserError(f"{path}: found weights of the shape {weights.shape} for {len(models)} models")
             if not (np.isfinite(weights).all() and (weights >= 0).all() and np.allclose(weights.sum(axis=1), 1)):
@@ -75,7 +75,8 @@ class Mixture:
 
     def save(self, path: Path) -> None:
         """Write what `open` reads. The models stay where they are, and are named relative to `path`."""
-        names = [os.path.relpath(model, path.parent) for model in self.models]
+        folder = os.path.realpath(linked(path).parent)  # a link may lead to where `..` is another folder
+        names = [os.path.relpath(Path(os.path.realpath(model.parent), model.name), folder) for model in self.models]
         content = {"format": FORMAT, "models": names, "weights": self.weights.tolist()}
         with atomic_path(path) as temporary:
             temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

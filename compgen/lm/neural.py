@@ -24,7 +24,7 @@ class NeuralModel:
         """Open it.
 
         Raises:
-            UserError: it cannot be used, or has prototypes.
+            UserError: it cannot be used, has prototypes, or was trained on pairs.
         """
         from compgen.opening import open_generator
 
@@ -32,6 +32,9 @@ class NeuralModel:
         self.ids = {token: number for number, token in enumerate(meta.vocabulary) if number >= len(SPECIALS)}
         if not meta.recurrent or meta.pool is None or meta.pool.prototypes:
             raise UserError(f"{path}: a generator with prototypes or a grammar, expected a language model")
+        tokens = meta.pool.tokens
+        if (tokens[:, 1:][tokens[:, :-1] == SEP_ID] != EOS_ID).any():
+            raise UserError(f"{path}: a generator of pairs, expected a language model, which is trained on sentences")
         self.backend: Any = backend
 
     def score(self, sentences: Sequence[Sequence[str]]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:

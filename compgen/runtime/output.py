@@ -1,17 +1,14 @@
 """Writing samples as they come: JSON lines or tab-separated, to a file that appears whole, or to standard output."""
 
-import gzip
-import io
 import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 from compgen.errors import DataError, UserError
-from compgen.files import STDOUT, atomic_path, writing
+from compgen.files import STDOUT, atomic_path, open_text, writing
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ def format_of(path: Path) -> str:
 
 
 @contextmanager
-def sample_writer(out: str) -> Iterator[Callable[[Sample], None]]:
+def sample_writer(out: str) -> Iterator[Callable[[Sample], object]]:
     """A function that writes one sample to `out`: a path with suffix .jsonl or .tsv, perhaps .gz, or `-`.
 
     A file appears when the block ends without an error.
@@ -94,18 +91,11 @@ def sample_writer(out: str) -> Iterator[Callable[[Sample], None]]:
     """
     if out == "-":
         with writing(STDOUT):
-            yield lambda sample: print(as_json(sample))
-            sys.stdout.flush()
+            sys.stdout.flush()  # of what was printed before: bytes go round it, UTF-8 whatever the locale
+            yield lambda sample: sys.stdout.buffer.write(f"{as_json(sample)}\n".encode())
+            sys.stdout.buffer.flush()
         return
     path = Path(out)
     line = WRITERS[format_of(path)]
-    with atomic_path(path) as temporary, _open(temporary) as stream:
+    with atomic_path(path) as temporary, open_text(temporary) as stream:
         yield lambda sample: print(line(sample), file=stream)
-
-
-def _open(path: Path) -> TextIO:
-    if path.suffix == ".gz":
-        # Without a name and a time inside, the same samples make the same file.
-        packed = gzip.GzipFile(filename="", fileobj=path.open("wb"), mode="wb", compresslevel=6, mtime=0)
-        return io.TextIOWrapper(packed, encoding="utf-8")
-    return path.open("w", encoding="utf-8", newline="\n")

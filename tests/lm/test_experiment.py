@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from compgen.geca.augmenter import Geca
 from compgen.geca.compose import Drawing
 from compgen.geca.tables import Config
 from compgen.lm.estimation import Estimation, write_sentences
-from compgen.lm.experiment import SCHEMES, Kind, experiment, summary
+from compgen.lm.experiment import SCHEMES, Kind, experiment, outputs, summary
 from compgen.lm.mixture import Mixture, perplexity
 from compgen.lm.scoring import score_all
 
@@ -91,3 +92,24 @@ def test_what_cannot_be_is_said(tmp_path):
     assert not (tmp_path / "x").exists()
     with pytest.raises(UserError, match="found pairs"):
         experiment(Dataset.from_pairs([(["a"], ["b"])]), tmp_path, tmp_path, tmp_path / "x", SCHEMES["paper"])
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_text("a\n")
+    two.write_text("a\nb\n")
+    with pytest.raises(DataError, match=r"one\.txt: found 1 sentence, expected 2 or more"):
+        experiment(data, two, one, tmp_path / "x", SCHEMES["paper"])
+    with pytest.raises(UserError, match="the validation text is read by each model"):
+        experiment(data, Path("-"), two, tmp_path / "x", SCHEMES["paper"])
+    with pytest.raises(UserError, match=r"less than 2\^64"):
+        experiment(data, two, two, tmp_path / "x", SCHEMES["paper"], seeds=[2**64])
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_is_read_is_not_overwritten(tmp_path):
+    data = Dataset.from_pairs((tokens, []) for tokens in sentences(60, 0))
+    text = tmp_path / "text.txt"
+    text.write_text("a\nb\n")
+    for path in outputs(tmp_path, SCHEMES["worth"], [7]):
+        path.write_text("a\nb\n")
+        with pytest.raises(UserError, match="it is read, too"):
+            experiment(data, text, path, tmp_path, SCHEMES["worth"], seeds=[7])
+        assert path.read_text() == "a\nb\n"

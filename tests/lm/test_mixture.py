@@ -1,3 +1,4 @@
+import gzip
 import json
 from pathlib import Path
 
@@ -93,6 +94,13 @@ def test_a_saved_mixture_is_opened_from_anywhere(models, asked, tmp_path, monkey
     again = Mixture.open(tmp_path / "deep" / "mix.json")
     expected = perplexity(mixture, score_all(models, asked))
     assert perplexity(again, score_all(again.models, asked)).including == expected.including
+    (tmp_path / "short").symlink_to(tmp_path / "deep" / "down", target_is_directory=True)
+    mixture = Mixture.open(tmp_path / "deep" / "mix.json")
+    (tmp_path / "deep" / "down").mkdir()
+    mixture.save(tmp_path / "short" / "mix.json")
+    (tmp_path / "link.json").symlink_to(tmp_path / "deep" / "down" / "mix.json")
+    for path in (tmp_path / "short" / "mix.json", tmp_path / "deep" / "down" / "mix.json", tmp_path / "link.json"):
+        assert all(model.exists() for model in Mixture.open(path).models)
 
 
 @pytest.mark.parametrize(
@@ -141,3 +149,5 @@ def test_scores_of_sentences_and_tokens_are_kept(models, asked, tmp_path):
     assert frame["position"].to_list() == [*range(7), *range(4), *range(2), *range(6)]
     losses = frame.group_by("sentence", maintain_order=True).agg(-pl.col("log10").sum() * np.log(10))["log10"]
     assert losses.to_list() == pytest.approx([float(row[2]) for row in rows[1:]], rel=1e-5)
+    measure(mixture, asked, sentences=tmp_path / "s.tsv.gz")
+    assert gzip.decompress((tmp_path / "s.tsv.gz").read_bytes()) == (tmp_path / "s.tsv").read_bytes()

@@ -81,10 +81,15 @@ def test_words_end_where_the_program_ends_them(recurrent, arpa, tmp_path):
     assert (found.matched[0] > 0).tolist() == (found.matched[1] > 0).tolist()
 
 
-def test_what_is_no_language_model_is_refused(recurrent, text):
+def test_what_is_no_language_model_is_refused(recurrent, text, tmp_path):
     with pytest.raises(UserError, match="name one first"):
         tuned([recurrent], score_all([recurrent], text), by_history=True)
     with pytest.raises(UserError, match="give it as a file"):
         score_all([recurrent], "-")
     with pytest.raises(UserError, match="a generator with prototypes"):
         NeuralModel(Path("recomb2"))
+    compgen.train_generator(
+        Dataset.from_pairs([(["a"], ["A"]), (["b"], ["B"])]), "rnnlm_small", tmp_path / "p.pt", TINY
+    )
+    with pytest.raises(UserError, match="a generator of pairs"):
+        NeuralModel(tmp_path / "p.pt")
