@@ -17,7 +17,7 @@ from compgen.runtime.loop import ROWS as ROWS_ON_GPU
 from compgen.runtime.loop import loop_draws
 from compgen.runtime.output import Sample
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.sampler import Draw, Tokens, draws
+from compgen.runtime.sampler import WORKERS, Draw, Tokens, draws
 from compgen.runtime.selection import Choice
 
 if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draws need not wait for
@@ -25,6 +25,16 @@ if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draw
 
 ROWS = 256  # decoded together by a worker
 ROWS_OF_GRAMMAR = 4096  # derived together
+LIMITS = {  # least and most, as on the command line
+    "count": (0, 2**61),
+    "draws": (0, 2**61),
+    "seed": (0, 2**64 - 1),
+    "start": (0, 2**62),
+    "stop": (0, 2**62),
+    "beam": (1, 1024),
+    "batch": (1, 2**20),
+    "workers": (1, WORKERS),
+}
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
 
 
@@ -108,6 +118,7 @@ class Generator:
                 grammar has not.
             ExhaustedError: a grammar's derivations come to no end (see `grammar.sampling`).
         """
+        _check(seed=seed, start=start, stop=stop, beam=beam, batch=batch, workers=workers)
         temperature = _checked(temperature)
         if isinstance(self.backend, GrammarBackend):
             heat, other = temperature or self.temperature
@@ -192,6 +203,7 @@ class Generator:
         """
         if count is None and draws is None:
             raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
+        _check(count=count, draws=draws, seed=seed, start=start, beam=beam, batch=batch, workers=workers)
         named = tuple(self.vocabulary.encode(rare_tokens))
         judge = Filter(FilterConfig(tuple(filters), novelty, rarity, ngram, named), self.training)
         judge.counts = counts = Counts() if counts is None else counts
@@ -315,8 +327,22 @@ class Generator:
         return Dataset.from_pairs((sample.source, sample.target) for sample in samples)
 
 
+def _check(**numbers: int | None) -> None:
+    """Raise UserError for a number out of its LIMITS."""
+    for name, number in numbers.items():
+        least, most = LIMITS[name]
+        if number is not None and not least <= number <= most:
+            raise UserError(f"{name} {number}: expected a number from {least:,} to {most:,}")
+
+
 def _checked(temperature: tuple[float, float] | None) -> tuple[float, float] | None:
+    if temperature is None:
+        return None
     try:
-        return temperature and (warm(temperature[0]), warm(temperature[1]))
+        first, second = temperature
+    except (ValueError, TypeError) as error:
+        raise UserError(f"temperature {temperature}: expected two, of the two halves") from error
+    try:
+        return warm(first), warm(second)
     except ValueError as error:
         raise UserError(str(error)) from error

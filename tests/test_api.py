@@ -69,6 +69,30 @@ def test_a_stream_counts_what_it_does(augmenter):
         next(generator.stream())
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"count": -1},
+        {"draws": -1},
+        {"seed": 2**64},
+        {"start": -5},
+        {"batch": -3},
+        {"batch": 0},
+        {"workers": -1},
+        {"workers": 100_000},
+        {"beam": 0},
+        {"best": -1},
+        {"support": float("nan")},
+        {"temperature": 0.5},
+        {"temperature": (0.5,)},
+    ],
+)
+def test_impossible_numbers_are_refused(augmenter, options):
+    generator = compgen.Generator.load(augmenter.out)
+    with pytest.raises(compgen.UserError, match="expected"):
+        generator.sample(**({"count": 2} | options))
+
+
 def test_a_stream_goes_on_from_its_counts(augmenter):
     def what(one):  # a log-probability moves by a rounding with the size of the batch
         return dataclasses.replace(one, log_prob=round(one.log_prob, 4))

@@ -119,7 +119,7 @@ class Run:
 
 
 def finished(out: Path, asked: dict[str, Any]) -> bool:
-    """Whether OUT is there as it was asked for, by the record beside it.
+    """Whether OUT is there as it was asked for, of the same model, by the record beside it.
 
     Raises:
         UserError: it is there, asked for otherwise, or the record is none.

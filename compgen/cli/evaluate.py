@@ -31,7 +31,7 @@ def evaluate(
         str | None,
         typer.Option("--split", metavar="S", help="The split of DATA; by default test, or the only one there is."),
     ] = None,
-    beam: Annotated[int, typer.Option("--beam", min=1, help="Width of beam search; 1 is greedy.")] = 1,
+    beam: Annotated[int, typer.Option("--beam", min=1, max=1024, help="Width of beam search; 1 is greedy.")] = 1,
     direct: Annotated[
         bool,
         typer.Option(

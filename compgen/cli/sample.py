@@ -100,7 +100,9 @@ def sample(
     ] = None,
     beam: Annotated[
         int | None,
-        typer.Option(min=1, help="Decode by beam search of this width in place of drawing.", show_default=False),
+        typer.Option(
+            min=1, max=1024, help="Decode by beam search of this width in place of drawing.", show_default=False
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Names a stream of samples.", min=0, max=2**64 - 1)] = 0,
     start: Annotated[int, typer.Option(help="The first address of the stream to draw.", min=0, max=2**61)] = 0,
@@ -117,7 +119,7 @@ def sample(
         typer.Option(min=1, help="Rows decoded at a time by each worker; by default what suits runtime and device."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads, or CPUs of the Ray cluster; by default all cores.")
+        int | None, typer.Option(min=1, max=1024, help="Threads, or CPUs of the Ray cluster; by default all cores.")
     ] = None,
     engine: Annotated[
         str,
@@ -150,6 +152,7 @@ def sample(
     """
     import os
 
+    from compgen import __version__
     from compgen.api import Generator
     from compgen.cli.drawing import Run, finished
     from compgen.errors import ExhaustedError, Interrupted, UserError
@@ -217,8 +220,8 @@ def sample(
         "temperature": _temperature(temperature) or (generator.temperature if beam is None else None),
         "beam": beam,
     }
-    asked: dict[str, Any] = {"model": model, "asked": count, "filters": names, "novelty": config.novelty}
-    asked |= options | asdict(choice)
+    asked: dict[str, Any] = {"compgen": __version__, "identity": generator.identity, "asked": count, "filters": names}
+    asked |= {"novelty": config.novelty} | options | asdict(choice)
     if resume and finished(Path(out), asked):
         console().print(f"{out} is finished: nothing to go on with", highlight=False, markup=False)
         return
@@ -234,7 +237,7 @@ def sample(
     following = start + counts.drawn
     if out != "-":
         done = {"written": end.written, "counts": counts.to_dict(), "next": following}
-        write_record(Path(out), asked | done | {"seconds": round(seconds, 2)})
+        write_record(Path(out), {"model": model} | asked | done | {"seconds": round(seconds, 2)})
     if isinstance(end.stopped, KeyboardInterrupt):
         raise Interrupted(f"interrupted; {end.written:,} samples written, --start {following} goes on", *end.signals)
     if end.stopped is not None:

@@ -91,17 +91,24 @@ class Vocabulary:
         lent: dict[str, int] = {}
         ids = []
         for token in tokens:
-            if token in SPECIALS or (token in SPARES and self._spares):
-                raise _special_in_data(token)
+            self._require_data(token)
             if token not in self._ids and token not in lent:
                 lent[token] = next(spares, UNK_ID)
             ids.append(lent[token] if token in lent else self._ids[token])
         return ids, {number: token for token, number in lent.items() if number != UNK_ID}
 
     def read(self, tokens: Iterable[str], lent: Mapping[int, str]) -> list[int]:
-        """The ids of a target whose source `lend` has read; UNK_ID for what neither knows."""
+        """The ids of a target whose source `lend` has read; UNK_ID for what neither knows.
+
+        Raises:
+            DataError: for a special symbol.
+        """
         spares = {token: number for number, token in lent.items()}
-        return [spares.get(token, self._ids.get(token, UNK_ID)) for token in tokens]
+        ids = []
+        for token in tokens:
+            self._require_data(token)
+            ids.append(spares.get(token, self._ids.get(token, UNK_ID)))
+        return ids
 
     def decode(self, ids: Iterable[int], lent: Mapping[int, str] | None = None) -> list[str]:
         """The tokens of `ids`, special symbols included; what `lent` has is spelled by it (see `lend`).
@@ -116,6 +123,10 @@ class Vocabulary:
                 raise DataError(f"id {number} is outside the vocabulary, which has ids 0 to {len(self._tokens) - 1}")
             tokens.append(words.get(number, self._tokens[number]))
         return tokens
+
+    def _require_data(self, token: str) -> None:
+        if token in SPECIALS or (token in SPARES and self._spares):
+            raise _special_in_data(token)
 
     def _unknown(self, token: str) -> DataError:
         near = difflib.get_close_matches(token, self._tokens[len(SPECIALS) :])

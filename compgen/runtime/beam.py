@@ -62,8 +62,8 @@ def beam_over(
 
 def _search(decoder: Decoder, state: State, width: int, max_length: int, alpha: float) -> list[Scored]:
     """The best output found for each row of a state before the first token."""
-    if width < 1:
-        raise UserError(f"beam width {width}: expected 1 or more")
+    if not 1 <= width <= 1024:
+        raise UserError(f"beam width {width}: expected 1 to 1,024")
     beams = [_Beam(max_length, alpha) for _ in state["token"]]
     running = list(beams)
     for step in range(max_length):

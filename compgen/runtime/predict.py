@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID
+from compgen.errors import UserError
 from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State
 
 Scored = tuple[list[int], float]  # tokens without the end symbol, and the log-probability of all with it
@@ -75,7 +76,13 @@ def losses(
 
 
 def by_length(sources: Sequence[Sequence[int]], batch: int) -> list[list[int]]:
-    """Indices of the sources in batches of like length."""
+    """Indices of the sources in batches of like length.
+
+    Raises:
+        UserError: there can be no such batch.
+    """
+    if batch < 1:
+        raise UserError(f"batch {batch}: expected 1 or more")
     order = sorted(range(len(sources)), key=lambda row: len(sources[row]))
     return [order[start : start + batch] for start in range(0, len(order), batch)]
 

@@ -22,6 +22,8 @@ from compgen.runtime import random
 from compgen.runtime.backend import STATE, Backend, Floats, Ints, check_tokens
 from compgen.runtime.pool import PrototypePool
 
+WORKERS = 1024  # threads, at most
+
 Tokens = tuple[int, ...]
 
 

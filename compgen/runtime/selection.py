@@ -1,5 +1,6 @@
 """Choosing among kept samples: the most probable ones, those that draws agree on, those whose novelty is no slip."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,9 @@ class Choice:
     best: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise UserError for a margin without a vote."""
+        """Raise UserError for a margin without a vote, or a number that is impossible."""
+        if (self.best or 0) < 0 or not 0 <= (self.support or 0) < math.inf:
+            raise UserError(f"best {self.best}, support {self.support}: expected numbers of 0 or more")
         if self.margin is not None and not self.vote:
             raise UserError("a margin says by how many votes a vote must be won: use it with --vote")
 

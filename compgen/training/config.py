@@ -95,8 +95,14 @@ class Seq2SeqConfig(PredictorConfig):
 
 
 def with_memories(values: dict[str, Any], memories: int) -> dict[str, Any]:
-    """Raw configuration values with the network's number of memories filled in."""
+    """Raw configuration values with the network's number of memories filled in.
+
+    Raises:
+        ValueError: another number is given.
+    """
     network = values.get("network")
+    if isinstance(network, dict) and network.get("memories", memories) != memories:
+        raise ValueError(f"network.memories is {memories} here, found {network['memories']!r}: leave it out")
     return values | {"network": network | {"memories": memories}} if isinstance(network, dict) else values
 
 

@@ -1,6 +1,7 @@
 """A long sampling run may end in any way at any time: what comes out in the end is what one run would have written."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -125,11 +126,22 @@ def test_resume_begins_what_is_not_there_and_leaves_what_is_finished(tmp_path):
     assert made == (tmp_path / "b.jsonl").read_bytes()
     again = compgen(*few, "-o", tmp_path / "a.jsonl", "--resume")
     assert again.returncode == 0 and "is finished" in again.stderr
+    elsewhere = ("sample", EXPORTED / "recomb2", *few[2:], "-o", tmp_path / "a.jsonl", "--resume")
+    assert "is finished" in compgen(*elsewhere).stderr  # the same model by another name
     refused(compgen("sample", "recomb2", "--draws", 9, "-o", tmp_path / "a.jsonl", "--resume"), "with another draws")
+    record = tmp_path / "a.jsonl.run.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"identity": "of a model retrained since"}))
+    refused(compgen(*few, "-o", tmp_path / "a.jsonl", "--resume"), "with another identity")
     assert (tmp_path / "a.jsonl").read_bytes() == made
     (tmp_path / "a.jsonl.run.json").write_text('{"model": "re')
     refused(compgen(*few, "-o", tmp_path / "a.jsonl", "--resume"), "a.jsonl.run.json: not a record of sampling")
     assert (tmp_path / "a.jsonl").read_bytes() == made
+
+
+def test_standard_output_is_utf_8_whatever_the_locale():
+    words = ("sample", "recomb2", "--draws", 20)
+    plain = dict(os.environ, LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0", PYTHONIOENCODING="utf-16")
+    assert compgen(*words, env=plain).stdout == compgen(*words).stdout
 
 
 def test_a_link_that_is_sampled_to_stays_one(tmp_path):

@@ -249,6 +249,7 @@ def test_every_shipped_configuration_loads():
         ("seq2seq_small", ["optimisation.batch=zero"], "zero"),
         ("seq2seq_small", ["batch"], "expected KEY=VALUE"),
         ("seq2seq_small", ["held_out.x=1"], "held_out is a value"),
+        ("seq2seq_small", ["network.memories=3"], r"network\.memories is 1 here, found 3"),
     ],
 )
 def test_wrong_configurations_are_named(name, overrides, message):
