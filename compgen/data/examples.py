@@ -7,7 +7,9 @@ methods can group, join and filter a corpus instead of looping over it.
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from compgen.errors import DataError
 
@@ -74,6 +76,11 @@ class Dataset:
     def unique(self) -> "Dataset":
         """Without the repetitions of a (source, target, split); the first of each stays, in order."""
         return Dataset(self.frame.unique(subset=COLUMNS, keep="first", maintain_order=True))
+
+    def repetitions(self) -> NDArray[np.int64]:
+        """How often each example of `unique` is there."""
+        counts = self.frame.group_by(COLUMNS, maintain_order=True).len()["len"]
+        return counts.to_numpy().astype(np.int64)
 
     def swapped(self) -> "Dataset":
         """With each source for a target and each target for a source."""

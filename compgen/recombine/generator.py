@@ -96,6 +96,9 @@ class RecombineConfig(Configuration):
         description="what is held out to watch training: whole examples, or neighborhood rows (reference), whose "
         "examples training then sees in other rows",
     )
+    deduplicate: bool = Field(
+        True, description="train on distinct examples (reference), else on each as often as the data have it"
+    )
     unknown_below: int = Field(
         0,
         ge=0,
@@ -256,6 +259,8 @@ def train_generator(
     sequences = as_sequences(dataset, vocabulary, config.max_tokens)
     rows = build(sequences, vocabulary, config.prototypes, config.neighborhood, seed)
     pool = compatible(sequences, vocabulary, rows, config.neighborhood.kind, config.sampling.length_bound)
+    repetitions = np.ones(len(sequences), dtype=np.int64) if config.deduplicate else dataset.repetitions()
+    rows = np.repeat(rows, repetitions[rows[:, 0]], axis=0)
     training, held_out = _hold_out(rows, config, seed)
     if not len(training):
         raise DataError(f"held_out = {config.held_out} leaves none of {len(rows):,} neighborhood rows to train on")
@@ -271,7 +276,7 @@ def train_generator(
         NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.swap),
         config.optimisation,
         out,
-        identity=fingerprint(config, seed, vocabulary.tokens, sequences),
+        identity=fingerprint(config, seed, vocabulary.tokens, sequences, repetitions.tolist()),
         score=(lambda net: per_token_loss(net, watched, device)) if len(held_out) else None,
         resume=resume,
         device=device,

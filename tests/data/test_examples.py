@@ -68,6 +68,10 @@ def test_unique_drops_repetitions_within_a_split_only():
     both = (TRAIN + TEST).unique()
     assert both.splits == {"train": 2, "test": 1}
     assert both.pairs() == [(["jump", "twice"], ["J", "J"]), (["walk"], ["W"]), (["walk"], ["W"])]
+    often = TEST + TRAIN + TEST + TEST
+    assert often.unique().pairs() == (TEST + TRAIN).unique().pairs()
+    assert often.repetitions().tolist() == [3, *TRAIN.repetitions().tolist()]
+    assert TRAIN.repetitions().sum() == len(TRAIN)
 
 
 @pytest.mark.parametrize(

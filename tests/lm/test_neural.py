@@ -25,6 +25,20 @@ def recurrent(tmp_path_factory):
     return out
 
 
+def test_it_is_trained_on_each_sentence_as_often_as_the_text_has_it(tmp_path):
+    """Long ones, too: what a text has, and how often, is what a language model has to learn."""
+    from compgen.training.checkpoint import Checkpoint
+
+    long = " ".join("ab"[place % 2] for place in range(90))
+    data = Dataset.from_pairs((line.split(), []) for line in ["c d", "a b", "c d", long, "c d"])
+    rows = {}
+    for more in ([], ["deduplicate=true"]):
+        compgen.train_generator(data, "rnnlm_small", tmp_path / "m.pt", [*TINY, *more], quiet=True)
+        trained_on = Checkpoint.load(tmp_path / "m.pt").trained_on
+        rows[bool(more)] = trained_on["examples"], trained_on["neighborhood_rows"]
+    assert rows == {False: (3, 5), True: (3, 3)}
+
+
 def test_scores_are_the_network_s(recurrent):
     from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID
     from compgen.training.checkpoint import Checkpoint
