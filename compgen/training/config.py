@@ -55,6 +55,12 @@ class PredictorConfig(Configuration):
     p_aug: float | None = Field(
         None, ge=0, lt=1, description="chance that an example is drawn from the augmented data; unset: their union"
     )
+    held_out_augmented: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="share of augmented pairs held out, too: they ask for what training data lack, as the test will",
+    )
     deduplicate: bool = Field(True, description="train on distinct original pairs (reference)")
     max_length: int | None = Field(None, ge=2, description="most tokens decoded; unset: twice the longest target seen")
 

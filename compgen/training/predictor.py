@@ -84,12 +84,13 @@ def train_predictor(
 ) -> tuple[Checkpoint, Outcome]:
     """Train a predictor on all examples of `dataset` (and of `augmented`) and write its checkpoint to `out`.
 
-    A share of the distinct original pairs (`held_out`) is held out to watch training; augmented pairs never are.
+    A share of the distinct original pairs (`held_out`) is held out to watch training, and one of the augmented pairs
+    (`held_out_augmented`).
     A predictor that copies (`network.copying`) can copy words that it meets after training, too; how is learned by
     `network.token_dropout`.
 
     Raises:
-        DataError: no examples, or `p_aug` without augmented data.
+        DataError: no examples, or `p_aug` or `held_out_augmented` without augmented data.
         UserError: no such `device` (auto, cpu, cuda), or `out` cannot be written.
     """
     require_name(out)
@@ -123,9 +124,11 @@ def train_predictor(
 
 
 def check_mixture(config: PredictorConfig, augmented: Dataset | None) -> None:
-    """Raise DataError if somebody says how often to draw augmented examples, but gives none."""
-    if "p_aug" in config.model_fields_set and config.p_aug is not None and augmented is None:
+    """Raise DataError if somebody says what to do with augmented examples, but gives none."""
+    if augmented is None and "p_aug" in config.model_fields_set and config.p_aug is not None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
+    if augmented is None and config.held_out_augmented:
+        raise DataError("held_out_augmented holds out augmented examples, but no augmented data was given")
 
 
 def fit(
@@ -141,20 +144,22 @@ def fit(
     device: str,
     quiet: bool,
 ) -> Outcome:
-    """Train a network on pairs of ids, of which a share of the originals is held out; see `train_predictor`.
+    """Train a network on pairs of ids, of which shares are held out; see `train_predictor`.
 
     Raises:
         DataError: nothing is left to train on.
     """
-    held = np.random.default_rng([seed, 0xDE]).random(len(original)) < config.held_out
-    training = [pair for pair, out_ in zip(original, held, strict=True) if not out_]
-    watched = [pair for pair, out_ in zip(original, held, strict=True) if out_]
+    training, watched = _divided(original, config.held_out, [seed, 0xDE])
+    more, watched_more = _divided(added, config.held_out_augmented, [seed, 0xDF])
+    watched += watched_more
     if not training:
         raise DataError(f"{len(original)} examples leave nothing to train on")
+    if added and not more:
+        raise DataError(f"held_out_augmented = {config.held_out_augmented} leaves none of {len(added)} to train on")
     held_out = PairExamples(watched, [], None, 256, seed) if watched else None
     return train(
         network,
-        PairExamples(training, added, config.p_aug, config.optimisation.batch, seed),
+        PairExamples(training, more, config.p_aug, config.optimisation.batch, seed),
         config.optimisation,
         out,
         identity=identity,
@@ -163,6 +168,13 @@ def fit(
         device=device,
         quiet=quiet,
     )
+
+
+def _divided(pairs: Pairs, share: float, seed: list[int]) -> tuple[Pairs, Pairs]:
+    """Pairs to train on, and a share that is held out."""
+    held = np.random.default_rng(seed).random(len(pairs)) < share
+    kept, out = ([pair for pair, one in zip(pairs, held, strict=True) if one == which] for which in (False, True))
+    return kept, out
 
 
 def report(name: str, original: Pairs, added: Pairs, seed: int, outcome: Outcome) -> dict[str, Any]:

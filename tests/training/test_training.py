@@ -14,7 +14,7 @@ from compgen.errors import CheckpointError, ConfigError, DataError, Interrupted,
 from compgen.grammar.config import CslConfig
 from compgen.recombine import generator
 from compgen.recombine.generator import RecombineConfig, train_generator
-from compgen.training import loop
+from compgen.training import loop, predictor
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig, load_config, shipped
 from compgen.training.predictor import PairExamples, train_predictor
@@ -220,6 +220,31 @@ def test_mixture_draws_augmented_examples_at_their_rate():
     assert np.concatenate(examples.plan(4)).tolist() != rows.tolist()
 
 
+def test_augmented_examples_that_are_held_out_watch_training_and_are_not_trained_on(tmp_path, monkeypatch):
+    """Those held out have a token each that no other example has: what is scored, and what is trained on, shows it."""
+    more = Dataset.from_pairs([(["walk", f"x{place}"], ["WALK", f"X{place}"]) for place in range(40)])
+    seen = []
+
+    class Watched(PairExamples):
+        def __init__(self, original, augmented, *arguments):
+            super().__init__(original, augmented, *arguments)
+            seen.append((original, augmented))
+
+    monkeypatch.setattr(predictor, "PairExamples", Watched)
+    config = load_config(Seq2SeqConfig, "seq2seq_small", [*TINY, *SHORT, "held_out=0", "held_out_augmented=0.25"])
+    checkpoint, outcome = train_predictor(toy(), config, tmp_path / "p.pt", augmented=more, quiet=True)
+    (watched, nothing), (original, augmented) = seen
+    assert len(original) == len(toy()) and nothing == []
+    assert 3 < len(watched) < 20 and len(watched) + len(augmented) == 40
+    assert not {tuple(source) for source, _ in watched} & {tuple(source) for source, _ in augmented}
+    assert outcome.held_out is not None and 0 <= outcome.held_out <= 1
+    assert checkpoint.trained_on["augmented_examples"] == 40
+    config = load_config(Seq2SeqConfig, "seq2seq_small", [*TINY, *SHORT, "held_out_augmented=0.999"])
+    one = Dataset.from_pairs([(["a"], ["b"])])
+    with pytest.raises(DataError, match="leaves none of 1 to train on"):
+        train_predictor(toy(), config, tmp_path / "p.pt", augmented=one, quiet=True)
+
+
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"p\.pt\.log\.jsonl: cannot be written"):
@@ -230,7 +255,10 @@ def test_too_little_data_is_refused(tmp_path):
     with pytest.raises(DataError, match="too few for 2 prototypes"):
         train_generator(Dataset.from_pairs([(["a"], ["b"])]), generator_config(), tmp_path / "g.pt")
     config = load_config(Seq2SeqConfig, "seq2seq_small", ["p_aug=0.1"])
-    with pytest.raises(DataError, match="no augmented data was given"):
+    with pytest.raises(DataError, match=r"p_aug says .* but no augmented data was given"):
+        train_predictor(toy(), config, tmp_path / "p.pt")
+    config = load_config(Seq2SeqConfig, "seq2seq_small", ["held_out_augmented=0.1"])
+    with pytest.raises(DataError, match=r"held_out_augmented .* but no augmented data was given"):
         train_predictor(toy(), config, tmp_path / "p.pt")
 
 
