@@ -7,6 +7,12 @@ class UserError(Exception):
     """Something the user gave cannot be used: the message says what, where, and what was expected."""
 
 
+def check_draws(who: str, count: int | None, seed: int) -> None:
+    """Raise UserError unless `count` samples (None for all) can be asked for, and drawn by `seed`."""
+    if not 0 <= seed < 2**64 or (count is not None and count < 0):
+        raise UserError(f"{who}: count {count}, seed {seed}: expected 0 or more, and a seed less than 2^64")
+
+
 class DataError(UserError):
     """A data file, a split or a token is not what it should be."""
 

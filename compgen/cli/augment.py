@@ -24,6 +24,7 @@ from compgen.cli.common import (
     load_split,
     named,
     need_torch,
+    record_of,
     writable_format,
     write_record,
 )
@@ -208,20 +209,21 @@ def csl(
     from compgen.files import atomic_path, check_apart, check_writable
 
     described = csl_config(config, set_, seed_rules, targets, uniform)
-    format = writable_format(out, format, data)
+    read = (data, config, described.seed_rules, described.targets)
+    format = writable_format(out, format, *read)
     if rules is not None:
-        if str(rules) == "-" or rules.absolute() == out.absolute():
+        if str(rules) == "-" or rules.resolve() in (out.resolve(), record_of(out).resolve()):
             raise UserError(f"--rules {rules}: expected the name of a file, and another than OUT's")
-        check_apart(rules, data)
+        check_apart(rules, *read)
         check_writable(rules)
     dataset = load_split(data, split)
     began = time.monotonic()
     trained = trained_grammar(described, dataset, seed)
     grammar = trained.grammar
+    samples = trained.sampler().sample(count, seed)
     if rules is not None:
         with atomic_path(rules) as temporary:
             temporary.write_text(grammar.text(), "utf-8")
-    samples = trained.sampler().sample(count, seed)
     write_dataset(samples, out, format)
     console().print(
         f"{len(samples):,} examples, {len(samples.unique()):,} of them distinct; {time.monotonic() - began:.1f} s",

@@ -149,12 +149,14 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
 
     Nor may OUT be a file that is read.
     """
+    from compgen.data.downloads import check_not_downloaded
     from compgen.data.formats import FORMATS, format_of
     from compgen.errors import UserError
     from compgen.files import check_apart, check_writable, is_stream
 
     if str(out) != "-":
         check_apart(out, *read)
+        check_not_downloaded(out)
         check_writable(out)
         if not is_stream(out):
             check_writable(record_of(out))

@@ -53,9 +53,11 @@ def few_shot(
     Example: compgen data split few-shot sigmorphon/turkish --hints 8 --seeds 2 -o splits
     """
     from compgen.data.catalog import find_words
+    from compgen.data.downloads import check_not_downloaded
     from compgen.data.formats import write_dataset
     from compgen.data.unimorph import dataset, language_of, read_words
     from compgen.errors import UserError
+    from compgen.files import check_apart
     from compgen.morphology.few_shot import HINTS, few_shot
 
     if str(out) == "-":
@@ -66,19 +68,26 @@ def few_shot(
     language = language_of(path)
     published = [count for count in HINTS if count <= max(set(wanted) & set(HINTS), default=0)]
     streams = [published, *([count] for count in wanted if count not in HINTS)]
+    for file in (_few_shot_file(out, language, count, seed) for count in wanted for seed in range(seeds)):
+        check_apart(file, path)
+        check_not_downloaded(file)
     read, made = read_words(path), {}
     for hints_of_stream in filter(None, streams):
         # Each split goes on with the random numbers of the one before, so those before it are made, too.
         for split in few_shot(read, language, hints_of_stream):
             if split.hints in wanted and split.seed < seeds:
                 parts = [dataset(part, name, language, str(path)) for name, part in split.parts.items()]
-                file = out / f"{language}.hints-{split.hints}.seed-{split.seed}.tsv"
+                file = _few_shot_file(out, language, split.hints, split.seed)
                 made[file] = functools.reduce(operator.add, parts)
             if (split.hints, split.seed) == (hints_of_stream[-1], seeds - 1):
                 break
     for file, dataset_of_split in made.items():  # all can be made before one is written
         write_dataset(dataset_of_split, file)
         console().print(f"{file}", highlight=False, markup=False)
+
+
+def _few_shot_file(folder: Path, language: str, hints: int, seed: int) -> Path:
+    return folder / f"{language}.hints-{hints}.seed-{seed}.tsv"
 
 
 @app.command()

@@ -49,7 +49,7 @@ class _Node:
     @property
     def named(self) -> bool:
         """Whether it is a person's name, which has no variable."""
-        return not self.definite and self.word[0].isupper()
+        return not self.definite and self.word[:1].isupper()
 
 
 def variable_free(source: Sequence[str], target: Sequence[str]) -> list[str]:
@@ -77,7 +77,7 @@ def logical_form(source: Sequence[str], target: Sequence[str]) -> list[str]:
             nodes stand for; or the sentence is a single noun or verb, whose meaning that form does not tell.
     """
     if len(source) == 1 and list(target) == list(source):
-        if source[0][0].isupper():
+        if source[0][:1].isupper():
             return list(source)
         raise DataError(f"found the single word {source[0]!r}, expected a sentence or a name: its class is not told")
     root = _Reader(target).whole()

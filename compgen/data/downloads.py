@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from compgen.errors import DataError
+from compgen.errors import DataError, UserError
 
 VARIABLE = "COMPGEN_DATA"
 
@@ -17,6 +17,17 @@ class MissingFileError(DataError):
             f"found {found}, expected {name} in the folder that the environment variable {VARIABLE} names; "
             f"get it from {origin}"
         )
+
+
+def check_not_downloaded(out: Path) -> None:
+    """See, before any work, that what is to be written takes the place of no file that known data sets are read from.
+
+    Raises:
+        UserError: it would.
+    """
+    folder = os.environ.get(VARIABLE)
+    if folder and out.is_file() and out.resolve().is_relative_to(Path(folder).resolve()):
+        raise UserError(f"{out}: it is among the data sets in the folder that {VARIABLE} names: choose another name")
 
 
 def find(*names: str, origin: str) -> Path:

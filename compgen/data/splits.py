@@ -152,7 +152,7 @@ def _divided(dataset: Dataset, train: Ints) -> Dataset:
 
 def _search(dataset: Dataset, train: int, test: int, seed: int, goal: Goal, inventory: Inventory | None) -> Dataset:
     """Search from a random split on; examples in neither part are left out."""
-    if not 0 <= goal.wanted <= 1 or goal.atoms < 0 or goal.least < 0:
+    if not (0 <= goal.wanted <= 1 and goal.atoms >= 0 and goal.least >= 0):
         raise DataError(
             f"found a divergence of {goal.wanted:g}, one of atoms of {goal.atoms:g}, each atom {goal.least} times: "
             "expected a divergence between 0 and 1, and no negative number"

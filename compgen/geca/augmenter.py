@@ -10,7 +10,7 @@ import polars as pl
 
 from compgen.data.examples import SCHEMA, TRAIN, Dataset
 from compgen.data.ragged import lists, ranges
-from compgen.errors import ExhaustedError, UserError
+from compgen.errors import ExhaustedError, UserError, check_draws
 from compgen.geca.compose import BOTH_SIDES, Composed, Composer, Drawing
 from compgen.geca.corpus import BEGIN, END, SEPARATOR, Corpus
 from compgen.geca.tables import CollisionError, Config, Tables, build
@@ -59,8 +59,7 @@ class Geca:
         """
         if self.tables is None:
             raise UserError("fit the augmenter to a dataset before sampling from it")
-        if not 0 <= seed < 2**64 or (count is not None and count < 0):
-            raise UserError(f"GECA: count {count}, seed {seed}: expected 0 or more, and a seed less than 2^64")
+        check_draws("GECA", count, seed)
         drawing = drawing or self.drawing
         while True:
             try:

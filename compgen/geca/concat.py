@@ -7,7 +7,7 @@ import numpy as np
 
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import SPECIALS
-from compgen.errors import DataError, ExhaustedError, UserError
+from compgen.errors import DataError, ExhaustedError, UserError, check_draws
 from compgen.geca.corpus import check_sides
 
 
@@ -43,12 +43,13 @@ class Concat:
         Two pairs may read alike where the separator is none or stands in the data.
 
         Raises:
-            UserError: `fit` was not called.
+            UserError: `fit` was not called, or a number is out of range.
             ExhaustedError: there are fewer than `count`.
         """
         size = len(self.examples)
         if not size:
             raise UserError("fit the augmenter to a dataset before sampling from it")
+        check_draws("concat", count, seed)
         if count > size**2:
             raise ExhaustedError(f"concat: {size:,} distinct examples give {size**2:,} pairs, fewer than {count:,}")
         pairs = np.random.Generator(np.random.Philox(seed)).choice(size**2, count, replace=False)

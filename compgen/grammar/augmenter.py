@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from compgen.data.examples import Dataset
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, UserError, check_draws
 from compgen.grammar import smcalflow
 from compgen.grammar.config import UNITS, CslConfig
 from compgen.grammar.induction import Step, induce
@@ -140,11 +140,12 @@ class Csl:
         Sample i of a seed is a function of the grammar, its probabilities and i alone.
 
         Raises:
-            UserError: `fit` was not called.
+            UserError: `fit` was not called, or a number is out of range.
             ExhaustedError: no derivation ends within the depth, or so few do that one sample took a thousand attempts.
         """
         if self.trained is None:
             raise UserError("fit the augmenter to a dataset before sampling from it")
+        check_draws("CSL", count, seed)
         return self.trained.sampler().sample(count, seed)
 
 

@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 
 from compgen.data.examples import SCHEMA, TRAIN, Dataset
 from compgen.data.unimorph import BLANK
-from compgen.errors import DataError, ExhaustedError, UserError
+from compgen.errors import DataError, ExhaustedError, UserError, check_draws
 from compgen.morphology.alignment import SHORTEST, Aligned, Word, words
 from compgen.morphology.pieces import Numbers, Pieces, Random, numbers, rectangle
 
 STEMLESS = ("drop", "keep")
 EXTRA = {"gold": pl.Int64, "edits": pl.Int64}
 BLOCK = 4096  # candidates drawn at once: their arrays stay in a processor's cache
+RARE, MANY = 1000, 1 << 24  # draws for a new example, and draws that are still to make, with which not to go on
 PATIENCE = 32  # blocks without a new example after which to give up
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
@@ -104,8 +105,7 @@ class StemCorrupt:
         tables = self._tables
         if tables is None:
             raise UserError("fit the augmenter to a dataset before sampling from it")
-        if not 0 <= seed < 2**64 or count < 0:
-            raise UserError(f"StemCorrupt: count {count}, seed {seed}: expected 0 or more, and a seed less than 2^64")
+        check_draws("StemCorrupt", count, seed)
         if not count:
             return Dataset(pl.DataFrame(schema={**SCHEMA, **EXTRA}))
         most = tables.most()
@@ -122,6 +122,12 @@ class StemCorrupt:
             # As many as it takes if as many of them are new as up to now; at first, if one in nine is not.
             drawn, found = (len(parts) * BLOCK, len(new)) if len(new) else (9, 8)
             blocks = -(-(count - len(new)) * drawn // found // BLOCK)
+            if drawn > RARE * found and blocks * BLOCK > MANY:
+                raise ExhaustedError(
+                    f"StemCorrupt: found {len(new):,} new examples in {drawn:,} draws from {self._these()}: too rare "
+                    f"for {count:,}; ask for fewer, or for a higher theta than {self.theta:g}"
+                )
+            blocks = min(blocks, max(PATIENCE, len(parts)))
             before = len(new)
             parts += [tables.draw(seed, len(parts) + number, self.theta) for number in range(blocks)]
             new = _first_of_each(np.concatenate([part.keys for part in parts]), tables.known)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests import smcalflow
-from tests.cli.shell import compgen
+from tests.cli.shell import compgen, refused
 
 PAIRS = "dax\tDAX\njog\tJOG\njog twice\tJOG JOG\njog left\tLEFT JOG\n"
 
@@ -210,6 +210,14 @@ def test_csl_induces_a_grammar_and_draws_from_it(tmp_path):
         "augment", "csl", data, "--config", "csl_scan", "--uniform", "-n", 5, "--seed-rules", rules, "-o", "-"
     )
     assert reused.returncode == 0 and len(reused.stdout.splitlines()) == 5, reused.stderr
+    written = rules.read_text()
+    (tmp_path / "below").mkdir()
+    words = ("augment", "csl", data, "--config", "csl_scan", "--uniform", "-n", 5, "--seed-rules", rules)
+    refused(compgen(*words, "--rules", rules, "-o", out), "it is read, too")
+    refused(compgen(*words, "-o", tmp_path / "below" / ".." / "grammar.txt", "--format", "tsv"), "it is read, too")
+    again = tmp_path / "below" / ".." / "again.tsv"
+    refused(compgen(*words, "--rules", again, "-o", tmp_path / "again.tsv"), "another than OUT's")
+    assert rules.read_text() == written and not (tmp_path / "again.tsv").exists()
 
 
 def test_csl_on_smcalflow(tmp_path, monkeypatch):

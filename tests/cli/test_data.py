@@ -202,6 +202,11 @@ def test_split_few_shot_writes_a_file_a_split(tmp_path):
     assert run("split", "few-shot", tmp_path / "latin-train-high", *more).exit_code == 0
     assert sorted(path.name for path in (tmp_path / "more").iterdir())[1] == first.name
     assert (tmp_path / "more" / first.name).read_bytes() == first.read_bytes()  # whatever else is asked for
+    mine = tmp_path / "more" / "latin.hints-4.seed-0.tsv"
+    mine.write_text("\n".join(rows), encoding="utf-8")
+    overwritten = run("split", "few-shot", mine, "--hints", 4, "--seeds", 1, "-o", tmp_path / "more")
+    assert "it is read, too" in str(overwritten.exception)
+    assert mine.read_text(encoding="utf-8") == "\n".join(rows)
     none = ("--hints", 4, "--hints", 501, "-o", tmp_path / "none")
     refused = run("split", "few-shot", tmp_path / "latin-train-high", *none)
     assert "501 hints of past and future each do not fit" in str(refused.exception)
@@ -367,6 +372,25 @@ def test_cogs_converts_predictions_and_says_which_cannot_be(tmp_path):
     assert isinstance(strict.exception, DataError)
     assert str(strict.exception).startswith("standard input, example 2: 'run ( agent =': found the end as token 5")
     assert not (tmp_path / "out.tsv").exists()
+
+
+def test_a_downloaded_file_is_not_overwritten(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
+    (tmp_path / "cogs").mkdir()
+    kept = tmp_path / "cogs" / "train.tsv"
+    kept.write_text("A cat ran .\tcat ( x _ 1 ) AND run . agent ( x _ 2 , x _ 1 )\tin_distribution\n")
+    before = kept.read_text()
+    refused = run("write", "scan/jump", "-o", kept)
+    assert "among the data sets in the folder that COMPGEN_DATA names" in str(refused.exception)
+    assert kept.read_text() == before
+    assert run("write", "scan/jump", "--split", "test", "-o", tmp_path / "cogs" / "new.tsv").exit_code == 0
+
+
+def test_cogs_keeps_a_target_without_letters(tmp_path):
+    (tmp_path / "p.jsonl").write_text('{"source":[""],"target":[""]}\n')
+    kept = run("cogs", tmp_path / "p.jsonl", "--to", "lf", "--keep", "-o", tmp_path / "out.jsonl")
+    assert kept.exit_code == 0, kept.output
+    assert read_dataset(tmp_path / "out.jsonl").pairs() == [([""], [""])]
 
 
 def test_cogs_knows_two_forms():

@@ -148,6 +148,7 @@ def test_searches_depend_on_their_seed_alone():
         (lambda: tmcd(trees(), 1, least=2), "found no way to have every atom of the test part in 2 training examples"),
         (lambda: tmcd(trees(), wanted=1.5), "found a divergence of 1.5"),
         (lambda: mcd(trees(), atoms=-1), "one of atoms of -1"),
+        (lambda: mcd(trees(), atoms=float("nan")), "one of atoms of nan"),
         (lambda: tmcd(trees() + Dataset.from_pairs([(["x"], ["f", "("])])), "example 81: found 1 of '\\('"),
         (lambda: mcd(Dataset.from_pairs([(["a"], ["b"])] * 9)), "found no compounds in any example"),
     ],

@@ -38,5 +38,8 @@ def test_what_cannot_be_is_said():
         Concat().fit(Dataset.from_pairs([(["a"], ["A"]), (["b"], [])]))
     with pytest.raises(DataError, match="no example"):
         Concat().fit(Dataset.from_pairs([]))
+    for count, seed in ((-1, 0), (1, -1), (1, 2**64)):
+        with pytest.raises(UserError, match=f"concat: count {count}, seed {seed}: expected"):
+            Concat().fit(DATA).sample(count, seed)
     with pytest.raises(ExhaustedError, match="4 pairs, fewer than 5"):
         Concat().fit(DATA).sample(5)

@@ -212,6 +212,12 @@ def test_all_there_are_can_be_had_and_no_more():
         both.sample(7)
 
 
+def test_a_theta_that_changes_next_to_nothing_gives_up_before_memory_does():
+    many = dataset(*((word, word, ("N",)) for word in list(map("".join, product("abcdefgh", repeat=4)))[::9]))
+    with pytest.raises(ExhaustedError, match=r"too rare for 200,000; ask for fewer, or for a higher theta than 1e-05"):
+        StemCorrupt(theta=1e-5, shortest=1).fit(many).sample(200_000)
+
+
 def test_none_is_a_dataset_too():
     made = StemCorrupt().fit(dataset(GREEK)).sample(0)
     assert len(made) == 0
