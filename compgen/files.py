@@ -160,7 +160,7 @@ def check_apart(out: Path, *read: str | Path | None) -> None:
     Raises:
         UserError: it would.
     """
-    ours = _status(out)
+    ours = _status(Path(os.path.realpath(out)))  # a folder on the way, which `..` leaves again, may yet be to be made
     for path in read:
         theirs = None if path is None else _status(Path(path))
         if ours is not None and theirs is not None and stat.S_ISREG(ours.st_mode) and os.path.samestat(ours, theirs):

@@ -211,7 +211,6 @@ def test_csl_induces_a_grammar_and_draws_from_it(tmp_path):
     )
     assert reused.returncode == 0 and len(reused.stdout.splitlines()) == 5, reused.stderr
     written = rules.read_text()
-    (tmp_path / "below").mkdir()
     words = ("augment", "csl", data, "--config", "csl_scan", "--uniform", "-n", 5, "--seed-rules", rules)
     refused(compgen(*words, "--rules", rules, "-o", out), "it is read, too")
     refused(compgen(*words, "-o", tmp_path / "below" / ".." / "grammar.txt", "--format", "tsv"), "it is read, too")
