@@ -32,7 +32,7 @@ LIMITS = {  # least and most, as on the command line
     "start": (0, 2**62),
     "stop": (0, 2**62),
     "beam": (1, 1024),
-    "batch": (1, 2**20),
+    "batch": (1, 2**61),
     "workers": (1, WORKERS),
 }
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
