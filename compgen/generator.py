@@ -63,7 +63,13 @@ class Generator:
 
     @classmethod
     def load(
-        cls, path: str | Path, runtime: str | None = None, provider: str = "auto", threads: int = 1
+        cls,
+        path: str | Path,
+        runtime: str | None = None,
+        provider: str = "auto",
+        threads: int = 1,
+        *,
+        trust_code: bool = False,
     ) -> "Generator":
         """A generator from a bundle folder, the name of a shipped bundle, or a checkpoint (`.pt`).
 
@@ -73,11 +79,12 @@ class Generator:
                 A grammar has no runtimes.
             provider: for ONNX Runtime: `auto`, `cpu` or `cuda`.
             threads: of one backend call; `sample` runs several calls at a time.
+            trust_code: let the runtime `torchscript` run the bundle's code. All else in a bundle is data.
 
         Raises:
             UserError: it cannot be used; the message says why.
         """
-        backend, meta = open_generator(Path(path), runtime, provider, threads)
+        backend, meta = open_generator(Path(path), runtime, provider, threads, trust_code=trust_code)
         assert meta.pool is not None, "a generator has a pool"
         parts = (backend, meta.pool, meta.vocabulary, meta.max_length, meta.sampling)
         return cls(*parts, meta.identity, meta.bundle)

@@ -38,14 +38,16 @@ class Opened:
 
 
 def open_generator(
-    path: Path, runtime: str | None, provider: str, threads: int
+    path: Path, runtime: str | None, provider: str, threads: int, *, trust_code: bool = False
 ) -> tuple[Backend | GrammarBackend, Opened]:
     """A generator's backend and what goes with it, from a checkpoint or a bundle.
+
+    `trust_code` is the user's word that a bundle's TorchScript may run, see `TorchScriptBackend`.
 
     Raises:
         UserError: it cannot be used; the message says why.
     """
-    opened, meta = _open(path, "generator", runtime, provider, threads)
+    opened, meta = _open(path, "generator", runtime, provider, threads, trust_code)
     return cast(Backend | GrammarBackend, opened), meta
 
 
@@ -60,9 +62,11 @@ def is_pretrained(path: Path) -> bool:
     return (path / "config.json").is_file()
 
 
-def open_predictor(path: Path, runtime: str | None, provider: str, threads: int) -> tuple[Decoder, Opened]:
-    """A predictor's decoder and what goes with it; raises as `open_generator`."""
-    opened, meta = _open(path, "predictor", runtime, provider, threads)
+def open_predictor(
+    path: Path, runtime: str | None, provider: str, threads: int, *, trust_code: bool = False
+) -> tuple[Decoder, Opened]:
+    """A predictor's decoder and what goes with it; arguments and errors as for `open_generator`."""
+    opened, meta = _open(path, "predictor", runtime, provider, threads, trust_code)
     return (Recurrent(cast(Backend, opened)) if meta.recurrent else cast(Decoder, opened)), meta
 
 
@@ -73,18 +77,22 @@ def bundled_grammar(bundle: "Bundle") -> "TrainedGrammar":
         BundleError: its parts do not fit together.
     """
     from compgen.grammar.trained import TrainedGrammar
-    from compgen.runtime.bundle import RULES, SCORES, TARGET_RULES, arrays_of
+    from compgen.runtime.bundle import arrays_of
+    from compgen.runtime.manifest import RULES, SCORES, TARGET_RULES
 
-    rules, targets = ((bundle.path / name).read_text("utf-8") for name in (RULES, TARGET_RULES))
+    rules, targets = bundle.text(RULES), bundle.text(TARGET_RULES)
+    scores = arrays_of(bundle.path / SCORES, bundle.file(SCORES))
     try:
-        return TrainedGrammar.of(rules, targets, arrays_of(bundle.path / SCORES), bundle.manifest.sampling)
+        return TrainedGrammar.of(rules, targets, scores, bundle.manifest.sampling)
     except DataError as error:
         raise BundleError(f"{bundle.path}: {error}") from error
 
 
 def _open(
-    path: Path, kind: str, runtime: str | None, provider: str, threads: int
+    path: Path, kind: str, runtime: str | None, provider: str, threads: int, trust_code: bool
 ) -> tuple[Backend | GrammarBackend | Decoder, Opened]:
+    if trust_code and runtime != "torchscript":
+        raise UserError("--trust-code (trust_code) is for the runtime torchscript alone: leave it out")
     if runtime not in (None, *RUNTIMES):
         raise UserError(f"no runtime {runtime!r}: expected one of {', '.join(RUNTIMES)}")
     if is_pretrained(path):
@@ -114,7 +122,7 @@ def _open(
     if runtime == "torchscript":
         from compgen.runtime.torchscript_backend import TorchScriptBackend
 
-        return TorchScriptBackend(bundle, threads), meta
+        return TorchScriptBackend(bundle, threads, trust_code=trust_code), meta
     from compgen.runtime.onnx_backend import OnnxBackend
 
     return OnnxBackend(bundle, threads, provider), replace(meta, bundle=bundle.path)
@@ -148,8 +156,8 @@ def _open_checkpoint(
 
         return GrammarBackend(grammar_of(checkpoint), checkpoint.vocabulary), replace(meta, recurrent=False)
     if isinstance(checkpoint.network, Transformer):
-        return TorchTransformer(checkpoint.network, device), replace(meta, recurrent=False)
-    return TorchBackend(checkpoint.network, device), meta
+        return TorchTransformer(checkpoint.network, device, str(path)), replace(meta, recurrent=False)
+    return TorchBackend(checkpoint.network, device, str(path)), meta
 
 
 def _require(path: Path, found: str, wanted: str) -> None:

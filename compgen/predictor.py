@@ -24,7 +24,12 @@ class Predictor(ABC):
 
     @staticmethod
     def load(
-        path: str | Path, runtime: str | None = None, provider: str = "auto", threads: int | None = None
+        path: str | Path,
+        runtime: str | None = None,
+        provider: str = "auto",
+        threads: int | None = None,
+        *,
+        trust_code: bool = False,
     ) -> "Predictor":
         """A predictor from a bundle folder, a checkpoint or the folder of a pretrained model.
 
@@ -33,7 +38,7 @@ class Predictor(ABC):
         path, threads = Path(path), threads or cores()
         if is_pretrained(path):
             return _pretrained(path, runtime, provider, threads)
-        decoder, meta = open_predictor(path, runtime, provider, threads)
+        decoder, meta = open_predictor(path, runtime, provider, threads, trust_code=trust_code)
         return StepwisePredictor(decoder, meta.vocabulary, meta.max_length)
 
     @abstractmethod

@@ -84,6 +84,14 @@ OutOption = Annotated[
         "--output", "-o", metavar="OUT", help="Where to write; the suffix chooses the format; - for standard output."
     ),
 ]
+TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust-code",
+        help="Let --runtime torchscript run the code in the bundle, which can do whatever its author liked. All else "
+        "in a bundle is data, and opening it runs nothing.",
+    ),
+]
 FormatOption = Annotated[
     str | None,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from compgen.cli.common import DataArgument, console, output, say_remarks, usual_split, writable_format
+from compgen.cli.common import DataArgument, TrustOption, console, output, say_remarks, usual_split, writable_format
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -97,6 +97,7 @@ def evaluate(
     runtime: Annotated[
         str | None, typer.Option("--runtime", help="onnx or torchscript for bundles, torch for the rest.")
     ] = None,
+    trust_code: TrustOption = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N examples.")] = None,
 ) -> None:
     """Predict the targets of DATA and score them: exact match and token F1, and with --execute by what they do.
@@ -116,7 +117,7 @@ def evaluate(
         raise UserError(f"--unit {unit}: expected one of {', '.join(SIGNATURES)}")
     if perplexity:
         others = (direct, otherwise, beam > 1, execute, predictions, errors, compare, unit != "token")
-        if any(others) or runtime not in (None, "torch"):
+        if any(others) or runtime not in (None, "torch") or trust_code:
             raise UserError("--perplexity looks at examples as they are: leave out what is for predictions, but --json")
         _perplexity(models, data, split, limit, json)
         return
@@ -140,7 +141,7 @@ def evaluate(
     rows = []
     items = []
     # All are opened before one predicts, so that what cannot be is heard of at once.
-    opened = [(Generator if direct else Predictor).load(model, runtime) for model in models]
+    opened = [(Generator if direct else Predictor).load(model, runtime, trust_code=trust_code) for model in models]
     second = None if otherwise is None else Predictor.load(otherwise)
     for model, system in zip(models, opened, strict=True):
         console().print(f"{model}: {len(pairs):,} examples", highlight=False, markup=False)

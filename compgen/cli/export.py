@@ -11,7 +11,7 @@ from compgen.cli.common import console, need_torch
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from compgen.runtime.bundle import Parity
+    from compgen.runtime.manifest import Parity
 
 
 def export(

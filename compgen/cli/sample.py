@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compgen.cli.common import console, write_record
+from compgen.cli.common import TrustOption, console, write_record
 
 FiltersOption = Annotated[
     list[str] | None,
@@ -114,6 +114,7 @@ def sample(
         ),
     ] = None,
     provider: Annotated[str, typer.Option(help="Of ONNX Runtime: auto, cpu or cuda.")] = "auto",
+    trust_code: TrustOption = False,
     batch: Annotated[
         int | None,
         typer.Option(min=1, help="Rows decoded at a time by each worker; by default what suits runtime and device."),
@@ -179,6 +180,8 @@ def sample(
     if runtime == "native":
         from compgen.runtime import native
 
+        if trust_code:
+            raise UserError("--trust-code is for --runtime torchscript: leave it out")
         if beam is not None or provider != "auto":
             raise UserError("the native runtime draws on the CPU: leave out --beam and --provider")
         if resume or engine != "threads":
@@ -209,7 +212,7 @@ def sample(
         raise UserError("--workers are for drawing; beam search (--beam) has none")
     if engine == "ray" and provider == "cuda":
         raise UserError("--engine ray draws on CPUs: leave out --provider cuda")
-    generator = Generator.load(model, runtime, provider)
+    generator = Generator.load(model, runtime, provider, trust_code=trust_code)
     options: dict[str, Any] = {
         "seed": seed,
         "start": start,

@@ -5,7 +5,6 @@ threads, and from the step as from the whole loop.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from compgen.errors import BundleError
-from compgen.export.assemble import HALVES
+from compgen.export.assemble import HALVES, seal
 from compgen.export.int8 import activations, in_integers, probed, quantised
 from compgen.export.onnx_graphs import save_graphs
 from compgen.export.onnx_sampler import sampler
@@ -24,7 +23,8 @@ from compgen.models.backend import TorchBackend
 from compgen.progress import Progress
 from compgen.runtime import device
 from compgen.runtime.backend import Backend, Floats, Ints
-from compgen.runtime.bundle import SAMPLER, SCRIPT, STEP, STEP_WEIGHTS, Approximation, Bundle, Parity
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.manifest import SAMPLER, SCRIPT, STEP, STEP_WEIGHTS, Approximation, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.predict import opening
 from compgen.runtime.sampler import draws
@@ -41,7 +41,7 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
         bundle: from `assemble`, in float32.
 
     Returns:
-        The bundle as it is now; its manifest still lists no files and no parity.
+        The bundle as it is now; its manifest still says nothing of parity.
 
     Raises:
         BundleError: a predictor, another dtype, a network with no product large enough, or one that looks at what it
@@ -65,7 +65,8 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
     graphs = save_graphs(models, bundle.path)
     (bundle.path / STEP_WEIGHTS).write_bytes(save(weights))
     (bundle.path / SCRIPT).unlink()
-    return replace(bundle, manifest=bundle.manifest.model_copy(update={"graphs": graphs}))
+    seal(bundle.path, bundle.manifest.model_copy(update={"graphs": graphs}))
+    return Bundle.load(bundle.path)
 
 
 def _ranges(checkpoint: Checkpoint, step: Any) -> dict[str, NDArray[np.float32]]:
@@ -92,6 +93,7 @@ class _Probe:
 
     def __init__(self, encoder: TorchBackend, step: Any) -> None:
         self.encode, self.start, self.shape, self.loop = encoder.encode, encoder.start, encoder.shape, None
+        self.name = encoder.name
         self.largest: dict[str, NDArray[np.float32]] = {}
         self._watched = activations(step)
         options = device.onnxruntime().SessionOptions()

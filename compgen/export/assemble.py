@@ -14,7 +14,8 @@ from compgen.export.step_weights import own_step, step_weights
 from compgen.export.torchscript import write_script
 from compgen.files import sha256
 from compgen.models.loop import latent_of
-from compgen.runtime.bundle import MANIFEST, POOL, SCRIPT, STEP_WEIGHTS, VOCABULARY, Bundle, FileEntry, Manifest, State
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.manifest import MANIFEST, POOL, SCRIPT, STEP_WEIGHTS, VOCABULARY, FileEntry, Manifest, State
 from compgen.training.checkpoint import Checkpoint
 
 HALVES = {"generator": 0, "predictor": 1}  # the half that decoding begins in
@@ -36,7 +37,7 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
     """Write graphs, TorchScript, vocabulary and pool of a checkpoint to `folder`, in the dtype of its weights.
 
     Returns:
-        The bundle as it will be, with a manifest that lists no files and no parity yet.
+        The bundle as it was written, whose manifest says nothing of parity yet.
 
     Raises:
         BundleError: a kind of checkpoint that cannot be exported.
@@ -73,4 +74,5 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
             "parity": [],
         }
     )
-    return Bundle(folder, manifest, vocabulary, checkpoint.pool)
+    seal(folder, manifest)
+    return Bundle.load(folder)

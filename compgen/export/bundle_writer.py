@@ -14,7 +14,7 @@ from compgen.files import atomic_path
 from compgen.models.rules import RuleTables
 from compgen.models.transformer import Transformer
 from compgen.opening import is_pretrained
-from compgen.runtime.bundle import CARD, FORMAT, MANIFEST, SCRIPT, Manifest
+from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, SCRIPT, Manifest
 from compgen.training.checkpoint import Checkpoint
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from compgen.runtime.bundle import Approximation, Manifest, Parity
+from compgen.runtime.manifest import Approximation, Manifest, Parity
 
 PURPOSE = {
     "generator": "makes new training examples (source and target) by recombining those it was trained on",

@@ -9,11 +9,13 @@ from safetensors.numpy import save
 
 from compgen import __version__
 from compgen.csl import grammar_of
+from compgen.export.assemble import seal
 from compgen.export.verify import counts, require
 from compgen.grammar.trained import TrainedGrammar
 from compgen.grammar_backend import GrammarBackend
 from compgen.opening import bundled_grammar
-from compgen.runtime.bundle import POOL, RULES, SCORES, TARGET_RULES, VOCABULARY, Bundle, Manifest, Parity
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.manifest import POOL, RULES, SCORES, TARGET_RULES, VOCABULARY, Manifest, Parity
 from compgen.training.checkpoint import Checkpoint
 
 
@@ -21,7 +23,7 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
     """Write rules, scores, vocabulary and training examples of a grammar to `folder`.
 
     Returns:
-        The bundle as it will be, with a manifest that lists no files and no parity yet.
+        The bundle as it was written, whose manifest says nothing of parity yet.
     """
     trained, vocabulary = grammar_of(checkpoint), list(checkpoint.vocabulary.tokens)
     assert checkpoint.pool is not None, "a generator has a pool"
@@ -43,7 +45,8 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
         "files": {},
         "parity": [],
     }
-    return Bundle(folder, Manifest.model_validate(values), vocabulary, checkpoint.pool)
+    seal(folder, Manifest.model_validate(values))
+    return Bundle.load(folder)
 
 
 def verify(checkpoint: Checkpoint, bundle: Bundle, batches: Mapping[int, int]) -> list[Parity]:

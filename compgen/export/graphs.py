@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
-from compgen.runtime.bundle import ENCODER, START, STEP
+from compgen.runtime.manifest import ENCODER, START, STEP
 
 Sizes = list[str | int]  # a letter is a size that the caller chooses: B rows, T memory tokens, L steps
 

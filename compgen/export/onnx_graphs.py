@@ -17,7 +17,7 @@ from compgen.export.graphs import Part, parts
 from compgen.export.onnx_lstm import spell_out_lstms
 from compgen.export.onnx_sampler import IR_VERSION, OPSET, sampler
 from compgen.models.network import Network
-from compgen.runtime.bundle import ENCODER, SAMPLER, Graph, Tensor
+from compgen.runtime.manifest import ENCODER, SAMPLER, Graph, Tensor
 
 NAMES = {TensorProto.INT64: "int64", TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
 
@@ -102,4 +102,4 @@ def _tensors(values: Any) -> list[Tensor]:
 def _tensor(value: Any) -> Tensor:
     kind = value.type.tensor_type
     shape = [size.dim_param or size.dim_value for size in kind.shape.dim]
-    return Tensor(name=value.name, dtype=NAMES[kind.elem_type], shape=shape)
+    return Tensor.model_validate({"name": value.name, "dtype": NAMES[kind.elem_type], "shape": shape})

@@ -12,7 +12,7 @@ from onnx import TensorProto, compose, helper, numpy_helper
 
 from compgen.models.decoding import BOS, EOS, PAD
 from compgen.models.network import Network
-from compgen.runtime.bundle import ENCODER, START, STEP
+from compgen.runtime.manifest import ENCODER, START, STEP
 
 OPSET, IR_VERSION = 18, 8  # old enough for every ONNX Runtime of the last years
 

@@ -25,8 +25,9 @@ from compgen.models.backend import TorchTransformer
 from compgen.models.transformer import Transformer, TransformerMemory, TransformerStep
 from compgen.progress import Progress
 from compgen.runtime.backend import Decoder
-from compgen.runtime.bundle import ENCODER, STEP, VOCABULARY, Bundle, Manifest, Parity
+from compgen.runtime.bundle import Bundle
 from compgen.runtime.cached import MEMORY, STEP_INPUTS, STEP_OUTPUTS
+from compgen.runtime.manifest import ENCODER, STEP, VOCABULARY, Manifest, Parity
 from compgen.runtime.onnx_transformer import OnnxTransformer
 from compgen.runtime.predict import as_sources, greedy
 from compgen.training.checkpoint import Checkpoint
@@ -57,7 +58,8 @@ def assemble(checkpoint: Checkpoint, network: Transformer, folder: Path) -> Bund
             "parity": [],
         }
     )
-    return Bundle(folder, seal(folder, manifest), vocabulary, None)
+    seal(folder, manifest)
+    return Bundle.load(folder)
 
 
 def _parts(network: Transformer) -> list[Part]:

@@ -18,13 +18,13 @@ from compgen.runtime.cached import first_state, next_state
 class TorchBackend:
     """A network in evaluation mode behind the runtime's `Backend`."""
 
-    def __init__(self, network: Network, device: str = "cpu") -> None:
+    def __init__(self, network: Network, device: str = "cpu", name: str = "the checkpoint") -> None:
         self.network = network.to(device).eval()
-        self.device = device
+        self.device, self.name = device, name
         self.decoding = DecodingStep(network).to(device).eval()
         dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
         self.shape = Shape(network.hidden, network.carried, dtype, latent_of(network))
-        self.loop = TorchLoop(network, device) if device != "cpu" else None
+        self.loop = TorchLoop(network, device, name) if device != "cpu" else None
 
     def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
         return torch.from_numpy(array).to(self.device)
@@ -52,8 +52,8 @@ class TorchBackend:
 class TorchTransformer:
     """A Transformer in evaluation mode as the runtime's `Decoder`."""
 
-    def __init__(self, network: Transformer, device: str = "cpu") -> None:
-        self.network, self.device = network.to(device).eval(), device
+    def __init__(self, network: Transformer, device: str = "cpu", name: str = "the checkpoint") -> None:
+        self.network, self.device, self.name = network.to(device).eval(), device, name
         self.step = TransformerStep(self.network)
 
     @torch.inference_mode()

@@ -26,9 +26,9 @@ class TorchLoop:
     On a CPU the step is called in place of replayed.
     """
 
-    def __init__(self, network: Network, device: str) -> None:
+    def __init__(self, network: Network, device: str, name: str = "the checkpoint") -> None:
         torch.backends.cudnn.allow_tf32 = False  # its ten bits would give other samples than other runtimes
-        self.network, self.device = network.to(device).eval(), device
+        self.network, self.device, self.name = network.to(device).eval(), device, name
         self.decoding = DecodingStep(network).to(device).eval()
         self.dtype, self.latent = str(network.embedding.weight.dtype).removeprefix("torch."), latent_of(network)
         self._state: dict[str, Tensor] = {}

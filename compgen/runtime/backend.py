@@ -63,6 +63,10 @@ class Loop(Protocol):
     """A whole sampling loop behind one call."""
 
     @property
+    def name(self) -> str:
+        """The model, as messages name it: its file."""
+
+    @property
     def dtype(self) -> str:
         """float32 or float64."""
 
@@ -85,6 +89,10 @@ State = dict[str, NDArray[Any]]
 class Decoder(Protocol):
     """Something that writes targets of sources, whatever its network is. All of its state has a row a hypothesis."""
 
+    @property
+    def name(self) -> str:
+        """The model, as messages name it: its file."""
+
     def open(self, sources: Ints) -> State:
         """Sources (B, T) of ids, each with its end symbol, padded with 0, to the state before the first token."""
 
@@ -101,6 +109,10 @@ class Backend(Protocol):
     shape: Shape
 
     @property
+    def name(self) -> str:
+        """The model, as messages name it: its file."""
+
+    @property
     def loop(self) -> Loop | None:
         """The whole loop on an accelerator, where each step from here would cross to it and back; else None."""
 
@@ -114,11 +126,21 @@ class Backend(Protocol):
         """Named inputs of the decoding step to token, log-probabilities, half, hidden, cell, fed."""
 
 
-def check_tokens(tokens: Ints, size: int) -> None:
-    """Refuse tokens that a vocabulary of `size` does not have: they come from a damaged network.
+def check_tokens(name: str, tokens: Ints, vocabulary: int) -> None:
+    """Refuse tokens that a vocabulary of so many does not have: they come from a damaged network.
 
     Raises:
-        BundleError: there is one.
+        BundleError: there is one; the message begins with `name`, the model's.
     """
-    if tokens.size and (tokens.min() < 0 or tokens.max() >= size):
-        raise BundleError("the network gives a token outside the vocabulary")
+    if tokens.size and (tokens.min() < 0 or tokens.max() >= vocabulary):
+        raise BundleError(f"{name}: the network gives a token outside the vocabulary")
+
+
+def check_numbers(name: str, log_probs: Floats) -> None:
+    """Refuse log-probabilities that are no finite numbers: they, too, come from a damaged network.
+
+    Raises:
+        BundleError: there is one; the message begins with `name`, the model's.
+    """
+    if not np.isfinite(log_probs).all():
+        raise BundleError(f"{name}: the network gives a probability that is no number")

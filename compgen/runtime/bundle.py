@@ -1,203 +1,99 @@
 """The bundle: a folder that holds an exported model and everything that running it needs, torch excepted.
 
-A bundle may come from a stranger. So nothing in it is code of ours to run: the manifest is checked field by field,
-every file against its size and SHA-256, the pool against the vocabulary, and no name may lead out of the folder.
+A bundle may come from a stranger, and opening it must read nothing else and run nothing. So the manifest is checked
+field by field (`runtime.manifest`), every file against its size and SHA-256, graphs for what could lead out of them
+(`runtime.sealed`), the pool against the vocabulary; and each file is read once: what was checked is what is used.
 """
 
-import json
+import hashlib
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
-from compgen.data.vocabulary import EOS_ID
-from compgen.errors import BundleError
-from compgen.files import sha256
-from compgen.runtime.backend import Latent, Shape, warm
+from compgen.data.vocabulary import EOS_ID, PAD_ID, Vocabulary
+from compgen.errors import BundleError, DataError
+from compgen.runtime.manifest import (
+    FORMAT,
+    MANIFEST,
+    POOL,
+    STEP_WEIGHTS,
+    VERSION,
+    VOCABULARY,
+    FileEntry,
+    Manifest,
+    first_problem,
+    strict_json,
+)
 from compgen.runtime.pool import PrototypePool
+from compgen.runtime.sealed import require_sealed
 
-FORMAT: Literal["compgen-bundle"] = "compgen-bundle"
-VERSION: Literal[1] = 1
-MANIFEST, VOCABULARY, POOL, CARD = "manifest.json", "vocabulary.json", "pool.safetensors", "README.md"
-ENCODER, START, STEP, SAMPLER, SCRIPT = "encoder.onnx", "start.onnx", "step.onnx", "sampler.onnx", "sampler.ts"
-RULES, TARGET_RULES, SCORES = "rules.txt", "targets.cfg", "scores.safetensors"  # of a grammar
-STEP_WEIGHTS = "step.safetensors"  # for the C++ runner, which has a decoding step of its own
 PACKAGE = Path(__file__).parents[1]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class FileEntry(_Strict):
-    """What a file of the bundle must be."""
-
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
-    size: int = Field(ge=0, description="bytes")
-
-
-class Tensor(_Strict):
-    """An input or output of a graph; a letter in the shape is a size that the caller chooses."""
-
-    name: str
-    dtype: str
-    shape: list[int | str]
-
-
-class Graph(_Strict):
-    """One ONNX file's interface."""
-
-    inputs: list[Tensor]
-    outputs: list[Tensor]
-
-
-class LatentPlace(_Strict):
-    """The latent edit vector, which is drawn a priori and stands in `fed` before the first step."""
-
-    start: int = Field(ge=0)
-    size: int = Field(ge=2)
-    norm: float = Field(gt=0, description="its largest")
-
-
-class State(_Strict):
-    """What the decoder's state looks like."""
-
-    hidden: int = Field(ge=1)
-    output: int = Field(ge=1, description="size of `fed`, what a step hands to the next beside hidden and cell")
-    dtype: Literal["float32", "float64"]
-    latent: LatentPlace | None = Field(None, description="null in a network without latent vectors")
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.latent is not None and self.latent.start + self.latent.size > self.output:
-            raise ValueError(f"a latent vector beyond the {self.output} numbers of fed")
-        return self
-
-    @property
-    def of_decoder(self) -> Shape:
-        """The same for the runtime."""
-        place = self.latent
-        latent = None if place is None else Latent(place.start, place.size, place.norm)
-        return Shape(self.hidden, self.output, self.dtype, latent)
-
-
-class Parity(_Strict):
-    """How the sequences of one runtime compare with those of PyTorch in float64, address by address.
-
-    For an approximate bundle, with its own: those that its step gives in a batch of 256 on one thread.
-
-    `explained` counts the differing sequences whose first difference is a draw so near to a boundary between two
-    tokens that rounding moves it; `largest` is the greatest distance among the differing ones.
-    """
-
-    runtime: str
-    dtype: Literal["float32", "float64"]
-    batch: int
-    samples: int
-    tokens: int
-    differing: int
-    explained: int
-    largest: float
-
-
-class Approximation(_Strict):
-    """How far a bundle that is approximate by intent is from its checkpoint, measured in float32.
-
-    `same` of `samples` addressed samples are the checkpoint's, token for token. `kl` is the mean divergence of the
-    bundle's next-token distribution from the checkpoint's, in nats a token, over the checkpoint's samples.
-    """
-
-    weights: Literal["int8"]
-    samples: int
-    same: int
-    tokens: int
-    kl: float
-
-    def sentence(self) -> str:
-        """The measurement in words."""
-        return (
-            f"approximate ({self.weights}): {self.same:,} of {self.samples:,} samples are the checkpoint's "
-            f"({self.same / self.samples:.1%}); next-token distributions diverge by {self.kl:.1e} nats a token"
-        )
-
-
-class Manifest(_Strict):
-    """`manifest.json`."""
-
-    format: Literal["compgen-bundle"] = FORMAT
-    version: Literal[1] = VERSION
-    compgen: str = Field(description="version of the program that wrote the bundle")
-    kind: Literal["generator", "predictor"]
-    trained_on: dict[str, Any]
-    config: dict[str, Any]
-    prototypes: int = Field(ge=0, description="sequences a row attends to; the source is one")
-    max_length: int = Field(ge=1, description="most tokens to decode, the end symbol included")
-    sampling: dict[str, Any] = Field(description="defaults for sampling: temperature of the source and target half")
-    architecture: Literal["recurrent", "transformer", "grammar"] = "recurrent"
-    shape: State | None = Field(None, description="of a recurrent network's decoder; null in others")
-    graphs: dict[str, Graph]
-    files: dict[str, FileEntry]
-    parity: list[Parity]
-    approximation: Approximation | None = Field(None, description="absent where the bundle is its checkpoint's equal")
-
-    @model_validator(mode="after")
-    def _is_whole(self) -> Self:
-        if (self.shape is None) == (self.architecture == "recurrent"):
-            raise ValueError(f"a {self.architecture} {'without a' if self.shape is None else 'with a'} shape")
-        if (self.architecture, self.kind) in (("transformer", "generator"), ("grammar", "predictor")):
-            raise ValueError(f"a {self.kind} with a {self.architecture}")
-        return self
-
-    @property
-    def against(self) -> str:
-        """What the bundle's sequences were compared with."""
-        if self.approximation is not None:
-            return "this bundle's own, by its step in batches of 256"
-        return "the checkpoint's" if self.architecture == "grammar" else "PyTorch in float64"
-
-    @property
-    def decoder(self) -> Shape:
-        """What a recurrent network's decoder state looks like, for the runtime."""
-        assert self.shape is not None, "only a recurrent network has such a state"
-        return self.shape.of_decoder
+LARGEST_MANIFEST = 1 << 24  # bytes
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle whose files were checked."""
+    """A bundle whose files were read and checked.
+
+    Attributes:
+        path: the folder.
+        manifest: what it says of itself.
+        files: the content of every file that the manifest lists, by name.
+        vocabulary: tokens in the order of their ids.
+        pool: prototypes and which go together; None for a predictor.
+        identity: the manifest's SHA-256; the manifest holds those of all other files.
+    """
 
     path: Path
     manifest: Manifest
+    files: dict[str, bytes]
     vocabulary: list[str]
     pool: PrototypePool | None
-
-    @property
-    def identity(self) -> str:
-        """The manifest's SHA-256; the manifest holds those of all other files."""
-        return sha256(self.path / MANIFEST)
+    identity: str
 
     @classmethod
     def load(cls, path: str | Path) -> "Bundle":
         """Read and check a bundle: a folder, or the name of one that comes with the product.
 
         Raises:
-            BundleError: the folder is missing, not a bundle, of another version, cut short or altered.
+            BundleError: the folder is missing, not a bundle, of another version, cut short, altered, or could make a
+                runtime read anything but its files.
         """
         folder = resolve(Path(path))
-        manifest = _manifest(folder)
-        for name in _required(manifest):
-            if name not in manifest.files:
-                raise BundleError(f"{folder / MANIFEST}: lists no {name}, expected in a {manifest.kind}'s bundle")
-        for name, entry in manifest.files.items():
-            _check(folder, name, entry)
-        vocabulary = _vocabulary(folder / VOCABULARY)
+        content = _manifest_content(folder)
+        manifest = _manifest(folder / MANIFEST, content)
+        files = {name: _content(folder, name, entry) for name, entry in manifest.files.items()}
+        for name in manifest.graphs:
+            require_sealed(str(folder / name), files[name])
+        vocabulary = _vocabulary(folder / VOCABULARY, files[VOCABULARY])
         pool = None
         if manifest.kind == "generator":
-            pool = _pool(folder / POOL, manifest.prototypes, len(vocabulary))
-            _temperature(folder / MANIFEST, manifest.sampling)
-        return cls(folder, manifest, vocabulary, pool)
+            pool = _pool(folder / POOL, files[POOL], manifest.prototypes, len(vocabulary))
+        if STEP_WEIGHTS in files:
+            _check_step_weights(folder / STEP_WEIGHTS, files[STEP_WEIGHTS], manifest, len(vocabulary))
+        return cls(folder, manifest, files, vocabulary, pool, hashlib.sha256(content).hexdigest())
+
+    def file(self, name: str) -> bytes:
+        """The content of a file.
+
+        Raises:
+            BundleError: the manifest does not list it.
+        """
+        if name not in self.files:
+            raise BundleError(f"{self.path}: lists no {name}")
+        return self.files[name]
+
+    def text(self, name: str) -> str:
+        """The content of a text file; raises as `file`, and for what is not UTF-8."""
+        try:
+            return self.file(name).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BundleError(f"{self.path / name}: not UTF-8: {_line(error)}") from error
 
 
 def resolve(path: Path) -> Path:
@@ -215,79 +111,99 @@ def resolve(path: Path) -> Path:
     raise BundleError(f"{path}: no such bundle; those that come with compgen: {', '.join(shipped) or 'none'}")
 
 
-def _manifest(folder: Path) -> Manifest:
-    path = folder / MANIFEST
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise BundleError(f"{folder}: not a bundle: it has no {MANIFEST}") from error
-    except (ValueError, RecursionError, OSError) as error:
-        raise BundleError(f"{path}: cannot be read: {_line(error)}") from error
-    found = content.get("format") if isinstance(content, dict) else None
-    if found != FORMAT:
-        raise BundleError(f"{path}: format {found!r}, expected {FORMAT!r}")
-    if content.get("version") != VERSION:
-        raise BundleError(f"{path}: bundle version {content.get('version')!r}, this compgen reads {VERSION}")
-    try:
-        return Manifest.model_validate(content)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(str(part) for part in problem["loc"])
-        said = f"{place}: {problem['msg']}, found {problem['input']!r:.80}" if place else problem["msg"]
-        raise BundleError(f"{path}: {said}") from error
-
-
-def _required(manifest: Manifest) -> list[str]:
-    if manifest.architecture == "transformer":
-        return [VOCABULARY, ENCODER, STEP]
-    if manifest.architecture == "grammar":
-        return [VOCABULARY, POOL, RULES, TARGET_RULES, SCORES]
-    always = [VOCABULARY, STEP, SAMPLER, *manifest.graphs]
-    return [*always, *([ENCODER] if manifest.prototypes else []), *([POOL] if manifest.kind == "generator" else [])]
-
-
-def _check(folder: Path, name: str, entry: FileEntry) -> None:
-    if name in {"", ".", ".."} or "/" in name or "\\" in name or "\0" in name:
-        raise BundleError(f"{folder / MANIFEST}: file name {name!r}, expected a plain name inside the bundle")
-    path = folder / name
-    if path.is_symlink() or not path.is_file():
-        raise BundleError(f"{path}: missing, expected a file of {entry.size:,} bytes")
-    size = path.stat().st_size
-    if size != entry.size:
-        raise BundleError(f"{path}: {size:,} bytes, expected {entry.size:,}: cut short or altered")
-    found = sha256(path)
-    if found != entry.sha256:
-        raise BundleError(f"{path}: altered: SHA-256 {found[:16]}…, expected {entry.sha256[:16]}…")
-
-
-def _vocabulary(path: Path) -> list[str]:
-    try:
-        tokens = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise BundleError(f"{path}: cannot be read: {_line(error)}") from error
-    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        raise BundleError(f"{path}: expected a list of strings")
-    return tokens
-
-
-def arrays_of(path: Path) -> dict[str, "np.ndarray[Any, Any]"]:
-    """The arrays in a file, by name.
+def arrays_of(path: Path, data: bytes) -> dict[str, "np.ndarray[Any, Any]"]:
+    """The arrays in a file's content, by name.
 
     Raises:
         BundleError: it holds none.
     """
     from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    from safetensors.numpy import load
 
     try:
-        return load_file(path)
-    except SafetensorError as error:
+        return load(data)
+    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:  # of types that numpy has not
         raise BundleError(f"{path}: not a file of arrays: {_line(error)}") from error
 
 
-def _pool(path: Path, prototypes: int, vocabulary: int) -> PrototypePool:
+def read_within(path: Path, most: int) -> bytes:
+    """The content of a plain file, no link, of which no more than `most` + 1 bytes are read.
+
+    Raises:
+        OSError: it cannot be opened, or is something else.
+    """
+    # Without O_NONBLOCK, opening a pipe would wait for its writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("not a plain file")
+        return stream.read(most + 1)
+
+
+def _manifest_content(folder: Path) -> bytes:
+    path = folder / MANIFEST
     try:
-        arrays = arrays_of(path)
+        content = read_within(path, LARGEST_MANIFEST)
+    except FileNotFoundError as error:
+        raise BundleError(f"{folder}: not a bundle: it has no {MANIFEST}") from error
+    except OSError as error:
+        raise BundleError(f"{path}: cannot be read: expected a plain file, no link") from error
+    if len(content) > LARGEST_MANIFEST:
+        raise BundleError(f"{path}: more than {LARGEST_MANIFEST:,} bytes")
+    return content
+
+
+def _manifest(path: Path, data: bytes) -> Manifest:
+    try:
+        content = strict_json(data)
+    except ValueError as error:
+        raise BundleError(f"{path}: cannot be read: {_line(error)}") from error
+    found = content.get("format") if isinstance(content, dict) else None
+    if found != FORMAT:
+        raise BundleError(f"{path}: format {found!r:.80}, expected {FORMAT!r}")
+    if content.get("version") != VERSION:
+        raise BundleError(f"{path}: bundle version {content.get('version')!r:.80}, this compgen reads {VERSION}")
+    try:
+        manifest = Manifest.model_validate(content)
+    except ValidationError as error:
+        raise BundleError(f"{path}: {_line(first_problem(error))}") from error
+    if problem := manifest.graph_problem():
+        raise BundleError(f"{path}: {problem}")
+    return manifest
+
+
+def _content(folder: Path, name: str, entry: FileEntry) -> bytes:
+    path = folder / name
+    try:
+        content = read_within(path, entry.size)
+    except OSError as error:
+        raise BundleError(f"{path}: missing, expected a file of {entry.size:,} bytes") from error
+    if len(content) != entry.size:
+        size = path.stat().st_size
+        raise BundleError(f"{path}: {size:,} bytes, expected {entry.size:,}: cut short or altered")
+    found = hashlib.sha256(content).hexdigest()
+    if found != entry.sha256:
+        raise BundleError(f"{path}: altered: SHA-256 {found[:16]}…, expected {entry.sha256[:16]}…")
+    return content
+
+
+def _vocabulary(path: Path, data: bytes) -> list[str]:
+    try:
+        tokens = strict_json(data)
+    except ValueError as error:
+        raise BundleError(f"{path}: cannot be read: {_line(error)}") from error
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise BundleError(f"{path}: expected a list of strings")
+    try:
+        Vocabulary(tokens)
+    except DataError as error:
+        raise BundleError(f"{path}: {_line(error)}") from error
+    return tokens
+
+
+def _pool(path: Path, data: bytes, prototypes: int, vocabulary: int) -> PrototypePool:
+    arrays = arrays_of(path, data)
+    try:
         if arrays["tokens"].dtype in (np.uint8, np.uint16):  # as small as the vocabulary allows
             arrays["tokens"] = arrays["tokens"].astype(np.int32)
         pool = PrototypePool(**arrays)
@@ -307,37 +223,65 @@ def _pool_problem(pool: PrototypePool, prototypes: int, vocabulary: int) -> str:
             return f"{name} is {array.dtype} of rank {array.ndim}, expected {dtype} of rank {rank}"
     if pool.starts.shape != pool.counts.shape or pool.prototypes != prototypes:
         return f"starts {pool.starts.shape} and counts {pool.counts.shape}, expected {prototypes} prototypes in both"
-    if pool.too_large:
-        return f"more than 2^53 tuples of {prototypes} prototypes"
     if _outside(pool.tokens, vocabulary):
         return f"token ids outside the vocabulary of {vocabulary}"
     if _outside(pool.members, len(pool.tokens)):
         return f"members outside the {len(pool.tokens)} sequences"
-    groups_fit = (pool.starts >= 0) & (pool.counts >= 1) & (pool.starts <= len(pool.members) - pool.counts)
-    if prototypes and not (len(pool.starts) and groups_fit.all()):
-        return f"groups outside the {len(pool.members)} members"
     if not (pool.tokens == EOS_ID).any(axis=1).all():
         return "a sequence without its end symbol"
-    if prototypes and (pool.tokens[pool.members, :1] == 0).any():
-        return "a prototype without tokens"
-    return ""
+    padding = pool.tokens == PAD_ID
+    if (padding[:, :-1] & ~padding[:, 1:]).any():
+        return "a sequence that goes on after its padding"
+    if pool.too_large:
+        return f"more than 2^53 tuples of {prototypes} prototypes"
+    if not prototypes:
+        return ""
+    groups_fit = (pool.starts >= 0) & (pool.counts >= 1) & (pool.starts <= len(pool.members) - pool.counts)
+    if not (len(pool.starts) and groups_fit.all()):
+        return f"groups outside the {len(pool.members)} members"
+    return "a prototype without tokens" if (pool.tokens[pool.members, :1] == 0).any() else ""
 
 
 def _outside(ids: "np.ndarray[Any, Any]", size: int) -> bool:
     return bool(ids.size and (ids.min() < 0 or ids.max() >= size))
 
 
-def _temperature(path: Path, sampling: dict[str, Any]) -> None:
-    found = sampling.get("temperature")
-    pair = isinstance(found, list) and len(found) == 2
-    if not pair or not all(isinstance(value, int | float) for value in found or []):
-        raise BundleError(f"{path}: sampling.temperature {found!r:.60}, expected two numbers")
-    try:
-        for value in found or []:
-            warm(value)
-    except ValueError as error:
-        raise BundleError(f"{path}: sampling.{error}") from error
+def _check_step_weights(path: Path, data: bytes, manifest: Manifest, vocabulary: int) -> None:
+    """Refuse weights of the decoding step that are not those of this network, or not finite; see `export.step_weights`.
+
+    A matrix `name` may stand in 8-bit integers, as `name.int8`, `name.levels` and `name.scales`.
+    """
+    shape = manifest.decoder
+    real, h, f, v = str(np.dtype(shape.dtype)), shape.hidden, shape.output, vocabulary
+    n, a, k = manifest.prototypes, manifest.attention, manifest.config["network"]["positions"]
+    s = (f if manifest.config["network"]["feed"] else 0) + h
+    matrices = {"state_gates": (s, 4 * h), "combine": (h + n * a, f), "project": (f, v)}
+    wanted = {"token_gates": (v, 4 * h), "combine_bias": (f,), "project_bias": (v,)}
+    if n:
+        matrices["state_queries"] = (s, n * a)
+        wanted["token_queries"] = (v, n * a)
+    if n and k:
+        wanted |= {"position_keys": (n, a, 2 * k + 1), "position_values": (n, 2 * k + 1, a)}
+    types = dict.fromkeys(wanted, real)
+    arrays = arrays_of(path, data)
+    for name, (depth, columns) in matrices.items():
+        if f"{name}.int8" in arrays:
+            wanted |= {f"{name}.int8": (depth, columns), f"{name}.levels": (depth,), f"{name}.scales": (columns,)}
+            types |= {f"{name}.int8": "int8", f"{name}.levels": real, f"{name}.scales": "float32"}
+            if depth > MOST_BYTES:
+                raise BundleError(f"{path}: {name} is too large for integers")
+        else:
+            wanted[name], types[name] = (depth, columns), real
+    for name, sizes in wanted.items():
+        array = arrays.get(name)
+        if array is None or array.shape != sizes or str(array.dtype) != types[name]:
+            raise BundleError(f"{path}: {name}: expected {types[name]} of {' x '.join(map(str, sizes))}")
+        if not np.isfinite(array).all():
+            raise BundleError(f"{path}: {name} has numbers that are not finite")
 
 
-def _line(error: Exception) -> str:
+MOST_BYTES = 1 << 15  # rows of a matrix in integers, so that no sum leaves 32 bits
+
+
+def _line(error: object) -> str:
     return " ".join(str(error).split())[:160]

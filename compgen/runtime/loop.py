@@ -11,7 +11,7 @@ import numpy as np
 
 from compgen.data.vocabulary import EOS_ID
 from compgen.runtime import random
-from compgen.runtime.backend import Loop, check_tokens
+from compgen.runtime.backend import Loop, check_numbers, check_tokens
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.sampler import Draw
 
@@ -33,7 +33,7 @@ def loop_draws(
     """Draws of addresses start .. stop - 1, in order, `rows` at a time; `vocabulary` is the number of its tokens.
 
     Raises:
-        BundleError: the network gives a token that the vocabulary does not have.
+        BundleError: the network gives a token that the vocabulary does not have, or a probability that is no number.
     """
     for first in range(start, stop, rows):
         addresses = np.arange(first, min(first + rows, stop), dtype=np.int64)
@@ -42,7 +42,8 @@ def loop_draws(
         uniforms = np.ascontiguousarray(random.uniforms(seed, addresses, max_length).T.astype(loop.dtype))
         latent = None if loop.latent is None else loop.latent.draw(seed, addresses).astype(loop.dtype)
         tokens, log_probs = loop.sample(memory_tokens, uniforms, np.array(temperature, dtype=loop.dtype), latent)
-        check_tokens(tokens, vocabulary)
+        check_tokens(loop.name, tokens, vocabulary)
+        check_numbers(loop.name, log_probs)
         columns = (addresses.tolist(), tokens.T.tolist(), log_probs.tolist(), chosen.tolist())
         for index, row, log_prob, prototypes in zip(*columns, strict=True):
             finished = EOS_ID in row

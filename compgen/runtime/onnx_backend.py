@@ -4,7 +4,8 @@
 whole sampling loop, which a program without any of our code can run too.
 """
 
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from compgen.errors import BundleError, UserError
 from compgen.runtime import device
 from compgen.runtime.backend import STATE, Floats, Ints
-from compgen.runtime.bundle import ENCODER, SAMPLER, START, STEP, Bundle
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.manifest import ENCODER, SAMPLER, START, STEP
 
 Feed = dict[str, NDArray[Any]]
 
@@ -38,15 +40,36 @@ class OnnxGraph:
     ) -> None:
         """Open a file of a bundle; raises as `OnnxBackend`, and BundleError for inputs or outputs of other names."""
         known, outputs = interfaces[name]
-        self.session = _session(bundle.path / name, threads, provider)
+        self.name = str(bundle.path / name)
+        self.session = _session(self.name, bundle.file(name), threads, provider)
         self.inputs = [tensor.name for tensor in self.session.get_inputs()]
         self.outputs = list(outputs)
         missing = set(outputs) - {tensor.name for tensor in self.session.get_outputs()}
         if odd := sorted(missing | (set(self.inputs) - set(known))):
-            raise BundleError(f"{bundle.path / name}: inputs or outputs not those of a {name}: {', '.join(odd)}")
+            raise BundleError(f"{self.name}: inputs or outputs not those of a {name}: {', '.join(odd)}")
 
-    def __call__(self, feed: Feed) -> Any:
-        return self.session.run(self.outputs, {name: feed[name] for name in self.inputs})
+    def __call__(self, feed: Feed, **shapes: tuple[int, ...]) -> list[NDArray[Any]]:
+        """The outputs, of the `shapes` given by name; a graph may declare one size and give another.
+
+        Raises:
+            BundleError: ONNX Runtime cannot run it, or an output is of another shape.
+        """
+        inputs = {name: feed[name] for name in self.inputs}
+        with refused(self.name):
+            outputs: list[NDArray[Any]] = self.session.run(self.outputs, inputs)
+        for name, output in zip(self.outputs, outputs, strict=True):
+            if name in shapes and output.shape != shapes[name]:
+                raise BundleError(f"{self.name}: gives {name} of shape {output.shape}, expected {shapes[name]}")
+        return outputs
+
+
+@contextmanager
+def refused(name: str) -> Iterator[None]:
+    """What ONNX Runtime raises becomes a BundleError of one line that names the file."""
+    try:
+        yield
+    except Exception as error:  # onnxruntime's exceptions share no base but this
+        raise BundleError(f"{name}: ONNX Runtime cannot run it: {' '.join(str(error).split())[:200]}") from error
 
 
 class OnnxBackend:
@@ -64,8 +87,9 @@ class OnnxBackend:
             UserError: ONNX Runtime is missing or installed twice, or CUDA was asked for and cannot be had.
             BundleError: ONNX Runtime refuses a graph.
         """
-        self.shape = bundle.manifest.decoder
+        self.shape, self._manifest, self._vocabulary = bundle.manifest.decoder, bundle.manifest, len(bundle.vocabulary)
         self._step = OnnxGraph(bundle, STEP, threads, provider)
+        self.name = self._step.name
         self._encoder = OnnxGraph(bundle, ENCODER, threads, provider) if bundle.manifest.prototypes else None
         # Only a network that starts from what it has read has a start graph.
         self._start = OnnxGraph(bundle, START, threads, provider) if START in bundle.manifest.graphs else None
@@ -78,14 +102,19 @@ class OnnxBackend:
 
     def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
         assert self._encoder is not None, "a network without memories encodes nothing"
-        keys, values, final = self._encoder({"tokens": tokens})
+        rows, length = tokens.shape
+        n, a, d = self._manifest.prototypes, self._manifest.attention, self._manifest.final_size
+        keys, values, final = self._encoder(
+            {"tokens": tokens}, keys=(rows, n, length, a), values=(rows, n, length, a), final=(rows, n, d)
+        )
         return keys, values, final
 
     def start(self, final: Floats) -> tuple[Floats, Floats]:
         if self._start is None:
             hidden, cell = np.zeros((2, len(final), self.shape.hidden), dtype=self.shape.dtype)
             return hidden, cell
-        hidden, cell = self._start({"final": final})
+        first = (len(final), self.shape.hidden)
+        hidden, cell = self._start({"final": final}, first_hidden=first, first_cell=first)
         return hidden, cell
 
     def step(self, state: Feed) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
@@ -94,7 +123,17 @@ class OnnxBackend:
             # ONNX Runtime adds the products of a lone row up in another order than those of many. Two rows make the
             # last draws of a range the same as in the middle of a longer one, to the last bit of their probability.
             state = {name: part if name == "temperature" else part.repeat(2, axis=0) for name, part in state.items()}
-        token, log_probs, half, hidden, cell, fed = (part[:rows] for part in self._step(state))
+        more = len(state["token"])  # than `rows`, where they were doubled
+        outputs = self._step(
+            state,
+            next_token=(more,),
+            log_probs=(more, self._vocabulary),
+            next_half=(more,),
+            next_hidden=(more, self.shape.hidden),
+            next_cell=(more, self.shape.hidden),
+            next_fed=(more, self.shape.output),
+        )
+        token, log_probs, half, hidden, cell, fed = (part[:rows] for part in outputs)
         return token, log_probs, half, hidden, cell, fed
 
 
@@ -105,6 +144,7 @@ class OnnxLoop:
         """Open the graph; arguments and errors as for `OnnxBackend`."""
         self.dtype, self.latent = bundle.manifest.decoder.dtype, bundle.manifest.decoder.latent
         self._graph = OnnxGraph(bundle, SAMPLER, threads, provider)
+        self.name = self._graph.name
 
     def sample(
         self, memory_tokens: Ints, uniforms: Floats, temperature: Floats, latent: Floats | None = None
@@ -118,38 +158,41 @@ class OnnxLoop:
             binding.bind_ortvalue_input(name, device.onnxruntime().OrtValue.ortvalue_from_numpy(feed[name], where, 0))
         for name in self._graph.outputs:
             binding.bind_output(name, where)
-        session.run_with_iobinding(binding)
-        tokens, log_prob = binding.copy_outputs_to_cpu()
+        with refused(self.name):
+            session.run_with_iobinding(binding)
+            tokens, log_prob = binding.copy_outputs_to_cpu()
+        if tokens.shape != uniforms.shape or log_prob.shape != uniforms.shape[1:]:
+            raise BundleError(f"{self.name}: gives tokens {tokens.shape}, expected {uniforms.shape}")
         return tokens, log_prob
 
 
-def _session(path: Path, threads: int, provider: str) -> Any:
+def _session(name: str, content: bytes, threads: int, provider: str) -> Any:
     chosen = device.choose(provider)
     if chosen == "cpu":
-        return _open(path, threads, device.CPU)
+        return _open(name, content, threads, device.CPU)
     try:
-        return _open(path, threads, device.CUDA)
+        return _open(name, content, threads, device.CUDA)
     except BundleError as error:
         if provider == "auto":
-            return _open(path, threads, device.CPU)
+            return _open(name, content, threads, device.CPU)
         raise UserError(f"CUDA was asked for and cannot be had: {error}") from error
 
 
-def _open(path: Path, threads: int, provider: str) -> Any:
+def _open(name: str, content: bytes, threads: int, provider: str) -> Any:
     runtime = device.onnxruntime()
+    runtime.set_default_logger_severity(4)  # a refused graph is one message of ours, below
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4  # what goes wrong is raised below, in one line
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.load_model_format", "ONNX")
     providers: list[Any] = [provider]
     if provider == device.CUDA:
         # With TF32, ONNX Runtime's default, products have ten bits, and samples would not be those of other runtimes.
         providers = [(provider, {"use_tf32": "0"})]
         # CUDA runs what it can and CPU the handful of shape computations; a missing GPU is an error, not a fallback.
         providers.append(device.CPU)
-    try:
-        session = runtime.InferenceSession(path.read_bytes(), options, providers=providers)
-    except Exception as error:  # onnxruntime's exceptions share no base but this
-        raise BundleError(f"{path}: ONNX Runtime cannot run it: {' '.join(str(error).split())[:200]}") from error
+    with refused(name):
+        session = runtime.InferenceSession(content, options, providers=providers)
     if session.get_providers()[0] != provider:
-        raise BundleError(f"{path}: ONNX Runtime offers {session.get_providers()[0]}, expected {provider}")
+        raise BundleError(f"{name}: ONNX Runtime offers {session.get_providers()[0]}, expected {provider}")
     return session

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.runtime.backend import Ints, State
-from compgen.runtime.bundle import ENCODER, STEP, Bundle
+from compgen.runtime.bundle import Bundle
 from compgen.runtime.cached import MEMORY, STEP_INPUTS, STEP_OUTPUTS, first_state, next_state
+from compgen.runtime.manifest import ENCODER, STEP
 from compgen.runtime.onnx_backend import Interfaces, OnnxGraph
 
 INTERFACES: Interfaces = {ENCODER: (("source",), MEMORY), STEP: (STEP_INPUTS, STEP_OUTPUTS)}
@@ -20,6 +21,7 @@ class OnnxTransformer:
         """Open the bundle's graphs; arguments and errors as for `OnnxBackend`."""
         self._encoder = OnnxGraph(bundle, ENCODER, threads, provider, INTERFACES)
         self._step = OnnxGraph(bundle, STEP, threads, provider, INTERFACES)
+        self.name, self._vocabulary = self._step.name, len(bundle.vocabulary)
 
     def open(self, sources: Ints) -> State:
         """See `Decoder`."""
@@ -27,5 +29,5 @@ class OnnxTransformer:
 
     def advance(self, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
         """See `Decoder`."""
-        log_probs, keys, values = self._step(state)
+        log_probs, keys, values = self._step(state, log_probs=(len(state["token"]), self._vocabulary))
         return next_state(state, log_probs, keys, values), log_probs

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID
 from compgen.errors import UserError
-from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State
+from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State, check_numbers, check_tokens
 
 Scored = tuple[list[int], float]  # tokens without the end symbol, and the log-probability of all with it
 
@@ -22,6 +22,11 @@ class Recurrent:
     """A recurrent predictor as a `Decoder`."""
 
     backend: Backend
+
+    @property
+    def name(self) -> str:
+        """See `Decoder`."""
+        return self.backend.name
 
     def open(self, sources: Ints) -> State:
         """See `Decoder`."""
@@ -66,7 +71,9 @@ def losses(
         lengths = (targets != 0).sum(axis=1)
         for step, tokens in enumerate(targets.T):
             state, log_probs = decoder.advance(state)
-            found[rows] -= np.where(step < lengths, log_probs[np.arange(len(rows)), tokens], 0)
+            gained = np.where(step < lengths, log_probs[np.arange(len(rows)), tokens], 0)
+            check_numbers(decoder.name, gained)
+            found[rows] -= gained
             state["token"] = np.where(step < lengths, tokens, EOS_ID)
         found[rows] /= lengths
         done += len(rows)
@@ -143,7 +150,10 @@ def _greedy(decoder: Decoder, state: State, max_length: int) -> list[Scored]:
     for step in range(max_length):
         state, log_probs = decoder.advance(state)
         token = state["token"]
-        score[running] += log_probs[np.arange(len(running)), token]
+        check_tokens(decoder.name, token, log_probs.shape[1])
+        gained = log_probs[np.arange(len(running)), token]
+        check_numbers(decoder.name, gained)
+        score[running] += gained
         going = token != EOS_ID
         written[running, step] = np.where(going, token, 0)  # 0 is never chosen, so it marks the end
         running = running[going]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID
 from compgen.runtime import random
-from compgen.runtime.backend import STATE, Backend, Floats, Ints, check_tokens
+from compgen.runtime.backend import STATE, Backend, Floats, Ints, check_numbers, check_tokens
 from compgen.runtime.pool import PrototypePool
 
 WORKERS = 1024  # threads, at most
@@ -197,8 +197,10 @@ def run_slots(
         inputs["uniform"] = state["numbers"][rows, position]
         inputs["temperature"] = warmth
         token, log_probs, half, hidden, cell, fed = backend.step(inputs)
-        check_tokens(token, log_probs.shape[1])
-        state["log_prob"] += log_probs[rows, token]
+        check_tokens(backend.name, token, log_probs.shape[1])
+        gained = log_probs[rows, token]
+        check_numbers(backend.name, gained)
+        state["log_prob"] += gained
         state["written"][rows, position] = token
         position += 1
         given_up = _with_source(state, np.flatnonzero(half > state["half"]), unwanted) if unwanted else []

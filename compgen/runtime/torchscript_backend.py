@@ -1,5 +1,6 @@
 """A bundle run by TorchScript, for places that deploy it already. torch is imported only when a backend is made."""
 
+import io
 import warnings
 from typing import Any
 
@@ -8,24 +9,34 @@ from numpy.typing import NDArray
 
 from compgen.errors import BundleError, UserError
 from compgen.runtime.backend import STEP_INPUTS, Floats, Ints
-from compgen.runtime.bundle import SCRIPT, Bundle
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.manifest import SCRIPT
 
 
 class TorchScriptBackend:
     """The runtime's `Backend` over `sampler.ts`, and its whole sampling loop as `sample`."""
 
-    def __init__(self, bundle: Bundle, threads: int = 1, device: str = "cpu") -> None:
-        """Load the module.
+    def __init__(self, bundle: Bundle, threads: int = 1, device: str = "cpu", *, trust_code: bool = False) -> None:
+        """Load the module, which is code: it can do whatever its author liked, when it is loaded already.
 
         Args:
             bundle: from `Bundle.load`.
             threads: of one call; torch has one such number for the whole process.
             device: where to run, in torch's words.
+            trust_code: the user's word that the bundle comes from where they trust; nothing is loaded without it.
 
         Raises:
-            UserError: torch is not installed.
-            BundleError: torch refuses the file.
+            UserError: torch is not installed, or the code is not trusted.
+            BundleError: the manifest lists no module, or torch refuses it.
         """
+        self.name = str(bundle.path / SCRIPT)
+        if SCRIPT not in bundle.files:
+            raise BundleError(f"{bundle.path}: was exported without TorchScript; use the onnx runtime")
+        if not trust_code:
+            raise UserError(
+                f"{self.name}: TorchScript is code, which loading runs: use the onnx runtime, or say --trust-code "
+                "(trust_code=True) if you trust whoever made the bundle"
+            )
         try:
             import torch
         except ModuleNotFoundError as error:
@@ -34,15 +45,14 @@ class TorchScriptBackend:
         self.shape, self.loop = bundle.manifest.decoder, None
         self.dtype, self.latent = self.shape.dtype, self.shape.latent
         self.device, self._torch = device, torch
-        path = bundle.path / SCRIPT
-        if not path.is_file():
-            raise BundleError(f"{bundle.path}: was exported without TorchScript; use the onnx runtime")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript as a whole; it is a legacy format
-                self._module: Any = torch.jit.load(str(path), map_location=device)  # type: ignore[no-untyped-call]
-        except RuntimeError as error:
-            raise BundleError(f"{path}: torch cannot load it: {' '.join(str(error).split())[:200]}") from error
+                self._module: Any = torch.jit.load(  # type: ignore[no-untyped-call]
+                    io.BytesIO(bundle.file(SCRIPT)), map_location=device
+                )
+        except (RuntimeError, ValueError) as error:
+            raise BundleError(f"{self.name}: torch cannot load it: {' '.join(str(error).split())[:200]}") from error
 
     def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
         keys, values, final = self._call(self._module.encode, tokens)
@@ -69,6 +79,9 @@ class TorchScriptBackend:
         return tokens, log_prob
 
     def _call(self, method: Any, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
-        with self._torch.inference_mode():
-            outputs = method(*(self._torch.from_numpy(array).to(self.device) for array in arrays))
-        return [output.cpu().numpy() for output in outputs]
+        try:
+            with self._torch.inference_mode():
+                outputs = method(*(self._torch.from_numpy(array).to(self.device) for array in arrays))
+            return [output.cpu().numpy() for output in outputs]
+        except RuntimeError as error:
+            raise BundleError(f"{self.name}: torch cannot run it: {' '.join(str(error).split())[:200]}") from error

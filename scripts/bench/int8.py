@@ -30,7 +30,8 @@ from compgen.export.approximate import approximate
 from compgen.export.assemble import assemble
 from compgen.models.config import NetworkConfig
 from compgen.runtime import random
-from compgen.runtime.bundle import STEP, Bundle
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.manifest import STEP
 from compgen.runtime.onnx_backend import OnnxBackend
 from compgen.runtime.predict import advance, opening
 from compgen.training.checkpoint import Checkpoint

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def test_every_runtime_draws_the_same_samples(kind, changes):
     assert all(row.tokens > 2 * row.samples for row in rows)
 
 
-@pytest.mark.parametrize("loop", [OnnxLoop, TorchScriptBackend])
+@pytest.mark.parametrize("loop", [OnnxLoop, partial(TorchScriptBackend, trust_code=True)], ids=["onnx", "torchscript"])
 def test_a_loop_takes_any_width_and_length_and_scores_like_the_sampler(loop):
     bundle = Bundle.load(exported())
     work = task(make(), 30)

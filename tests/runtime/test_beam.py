@@ -22,7 +22,7 @@ class Table:
     shape = Shape(1, 1, "float64")
 
     def __init__(self, table):
-        self.table = table
+        self.table, self.name = table, "a table"
         self.written = {}
 
     def encode(self, tokens):

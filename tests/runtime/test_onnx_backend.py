@@ -129,8 +129,8 @@ def test_graphs_that_are_something_else_are_refused(tmp_path):
     with pytest.raises(BundleError, match=r"step.onnx: inputs or outputs not those of a step.onnx: weird"):
         OnnxBackend(Bundle.load(folder))
     replace_step(folder, b"not a graph")
-    with pytest.raises(BundleError, match=r"step.onnx: ONNX Runtime cannot run it"):
-        OnnxBackend(Bundle.load(folder))
+    with pytest.raises(BundleError, match=r"step.onnx: not an ONNX graph"):
+        Bundle.load(folder)
 
 
 def replace_step(folder, data):

@@ -1,0 +1,315 @@
+"""`manifest.json`: what a bundle says of itself, and the rules by which it is accepted or refused.
+
+A bundle may come from a stranger, so the manifest is read strictly: no field too many, no number in place of another
+type, every size within a limit. The models below are the one place where fields and limits stand. The C++ runner
+reads them as JSON Schema (`manifest.schema.json`, which a test holds equal to `schemas()`); the rules that no schema
+can say are in `Manifest.problem` here and in `cpp_runner/src/bundle.cpp` there, and a test gives both the same bundles.
+"""
+
+import json
+import math
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from compgen.runtime.backend import Latent, Shape, warm
+
+FORMAT: Literal["compgen-bundle"] = "compgen-bundle"
+VERSION: Literal[1] = 1
+MANIFEST, VOCABULARY, POOL, CARD = "manifest.json", "vocabulary.json", "pool.safetensors", "README.md"
+ENCODER, START, STEP, SAMPLER, SCRIPT = "encoder.onnx", "start.onnx", "step.onnx", "sampler.onnx", "sampler.ts"
+RULES, TARGET_RULES, SCORES = "rules.txt", "targets.cfg", "scores.safetensors"  # of a grammar
+STEP_WEIGHTS = "step.safetensors"  # for the C++ runner, which has a decoding step of its own
+GOLDEN = "golden.json"  # draws, or answers, that every runtime must give: see `runtime.golden`
+
+DEPTH = 64  # lists and objects within one another, in JSON
+Size = Annotated[int, Field(ge=1, le=2**16)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class FileEntry(_Strict):
+    """What a file of the bundle must be."""
+
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    size: int = Field(ge=0, le=2**33, description="bytes")
+
+
+class Tensor(_Strict):
+    """An input or output of a graph; a letter in the shape is a size that the caller chooses."""
+
+    name: str
+    dtype: Literal["int64", "float32", "float64"]
+    shape: list[Size | str] = Field(max_length=8)
+
+
+class Graph(_Strict):
+    """One ONNX file's interface."""
+
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+
+
+class LatentPlace(_Strict):
+    """The latent edit vector, which is drawn a priori and stands in `fed` before the first step."""
+
+    start: int = Field(ge=0, le=2**16)
+    size: int = Field(ge=2, le=2**16)
+    norm: float = Field(gt=0, le=1e6, description="its largest")
+
+
+class State(_Strict):
+    """What the decoder's state looks like."""
+
+    hidden: Size
+    output: Size = Field(description="size of `fed`, what a step hands to the next beside hidden and cell")
+    dtype: Literal["float32", "float64"]
+    latent: LatentPlace | None = Field(None, description="null in a network without latent vectors")
+
+    @property
+    def of_decoder(self) -> Shape:
+        """The same for the runtime."""
+        place = self.latent
+        latent = None if place is None else Latent(place.start, place.size, place.norm)
+        return Shape(self.hidden, self.output, self.dtype, latent)
+
+
+class Parity(_Strict):
+    """How the sequences of one runtime compare with those of PyTorch in float64, address by address.
+
+    For an approximate bundle, with its own: those that its step gives in a batch of 256 on one thread.
+
+    `explained` counts the differing sequences whose first difference is a draw so near to a boundary between two
+    tokens that rounding moves it; `largest` is the greatest distance among the differing ones.
+    """
+
+    runtime: str
+    dtype: Literal["float32", "float64"]
+    batch: Count
+    samples: Count
+    tokens: Count
+    differing: Count
+    explained: Count
+    largest: float
+
+
+class Approximation(_Strict):
+    """How far a bundle that is approximate by intent is from its checkpoint, measured in float32.
+
+    `same` of `samples` addressed samples are the checkpoint's, token for token. `kl` is the mean divergence of the
+    bundle's next-token distribution from the checkpoint's, in nats a token, over the checkpoint's samples.
+    """
+
+    weights: Literal["int8"]
+    samples: Annotated[int, Field(ge=1, le=2**53)]
+    same: Count
+    tokens: Count
+    kl: float
+
+    def sentence(self) -> str:
+        """The measurement in words."""
+        return (
+            f"approximate ({self.weights}): {self.same:,} of {self.samples:,} samples are the checkpoint's "
+            f"({self.same / self.samples:.1%}); next-token distributions diverge by {self.kl:.1e} nats a token"
+        )
+
+
+class RecurrentConfig(BaseModel):
+    """What the C++ runner's own step reads of a recurrent network's configuration, `config.network`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    feed: bool
+    copying: bool
+    activation: Literal["tanh", "linear"]
+    positions: int = Field(ge=0, le=2**16)
+
+
+class Manifest(_Strict):
+    """`manifest.json`."""
+
+    format: Literal["compgen-bundle"] = FORMAT
+    version: Literal[1] = VERSION
+    compgen: str = Field(description="version of the program that wrote the bundle")
+    kind: Literal["generator", "predictor"]
+    trained_on: dict[str, Any]
+    config: dict[str, Any]
+    prototypes: int = Field(ge=0, le=64, description="sequences a row attends to; the source is one")
+    max_length: Size = Field(description="most tokens to decode, the end symbol included")
+    sampling: dict[str, Any] = Field(description="defaults for sampling: temperature of the source and target half")
+    architecture: Literal["recurrent", "transformer", "grammar"] = "recurrent"
+    shape: State | None = Field(None, description="of a recurrent network's decoder; null in others")
+    graphs: dict[str, Graph]
+    files: dict[str, FileEntry]
+    parity: list[Parity]
+    approximation: Approximation | None = Field(None, description="absent where the bundle is its checkpoint's equal")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if problem := self.problem():
+            raise ValueError(problem)
+        return self
+
+    def problem(self) -> str:
+        """What no single field can say: where the fields contradict one another; empty if they do not."""
+        if (self.shape is None) == (self.architecture == "recurrent"):
+            return f"a {self.architecture} {'without a' if self.shape is None else 'with a'} shape"
+        if (self.architecture, self.kind) in (("transformer", "generator"), ("grammar", "predictor")):
+            return f"a {self.kind} with a {self.architecture}"
+        wanted = 1 if self.kind == "predictor" else 0 if self.architecture == "grammar" else self.prototypes
+        if self.prototypes != wanted:
+            return f"a {self.kind} with a {self.architecture} of {self.prototypes} memories, expected {wanted}"
+        if self.architecture == "recurrent":
+            return self._recurrent_problem()
+        return ""
+
+    def _recurrent_problem(self) -> str:
+        assert self.shape is not None
+        latent = self.shape.latent
+        if latent is not None and latent.start + latent.size > self.shape.output:
+            return f"a latent vector beyond the {self.shape.output} numbers of fed"
+        try:
+            RecurrentConfig.model_validate(self.config.get("network"))
+        except ValidationError as error:
+            return f"config.network.{first_problem(error)}"
+        return "" if self.kind == "predictor" else temperature_problem(self.sampling.get("temperature"))
+
+    def graph_problem(self) -> str:
+        """What is wrong with the lists of graphs and files, once files are known: empty if nothing is."""
+        missing = [name for name in self.required if name not in self.files]
+        if missing:
+            return f"lists no {missing[0]}, expected in a {self.kind}'s bundle"
+        for name in self.files:
+            if not plain(name):
+                return f"file name {name!r:.80}, expected a plain name inside the bundle"
+        known = {
+            "recurrent": {STEP, SAMPLER, START, *([ENCODER] if self.prototypes else [])},
+            "transformer": {ENCODER, STEP},
+            "grammar": set[str](),
+        }[self.architecture]
+        listed = {name for name in self.files if name.endswith(".onnx")}
+        if odd := sorted((listed ^ set(self.graphs)) | (listed - known)):
+            return f"graphs and files disagree on {odd[0]!r:.80}"
+        if self.architecture == "recurrent" and self.prototypes and not (self.attention and self.final_size):
+            return f"graphs: {ENCODER} has no outputs keys and final of a fixed size"
+        return ""
+
+    @property
+    def required(self) -> list[str]:
+        """Files without which such a bundle cannot be run."""
+        if self.architecture == "transformer":
+            return [VOCABULARY, ENCODER, STEP]
+        if self.architecture == "grammar":
+            return [VOCABULARY, POOL, RULES, TARGET_RULES, SCORES]
+        always = [VOCABULARY, STEP, SAMPLER, *self.graphs]
+        return [*always, *([ENCODER] if self.prototypes else []), *([POOL] if self.kind == "generator" else [])]
+
+    @property
+    def against(self) -> str:
+        """What the bundle's sequences were compared with."""
+        if self.approximation is not None:
+            return "this bundle's own, by its step in batches of 256"
+        return "the checkpoint's" if self.architecture == "grammar" else "PyTorch in float64"
+
+    @property
+    def decoder(self) -> Shape:
+        """What a recurrent network's decoder state looks like, for the runtime."""
+        assert self.shape is not None, "only a recurrent network has such a state"
+        return self.shape.of_decoder
+
+    @property
+    def attention(self) -> int:
+        """A, the size of a prototype token's key, as the encoder declares it; 0 if it does not."""
+        return self._last_size("keys")
+
+    @property
+    def final_size(self) -> int:
+        """D, the size of an encoder's last state, as the encoder declares it; 0 if it does not."""
+        return self._last_size("final")
+
+    def _last_size(self, output: str) -> int:
+        tensors = self.graphs[ENCODER].outputs if ENCODER in self.graphs else []
+        shape: list[int | str] = next((tensor.shape for tensor in tensors if tensor.name == output), [])
+        return shape[-1] if shape and isinstance(shape[-1], int) else 0
+
+
+def plain(name: str) -> bool:
+    """Whether a name can only be that of a file in the bundle's own folder."""
+    return 0 < len(name) <= 100 and name[0] != "." and all(c.isascii() and (c.isalnum() or c in "._-") for c in name)
+
+
+def temperature_problem(found: object) -> str:
+    """Why the default temperature of a generator cannot be used; empty if it can."""
+    pair = found if isinstance(found, list) and len(found) == 2 else []
+    if not pair or any(isinstance(value, bool) or not isinstance(value, int | float) for value in pair):
+        return f"sampling.temperature {found!r:.60}, expected two numbers"
+    try:
+        for value in pair:
+            warm(value)
+    except ValueError as error:
+        return f"sampling.{error}"
+    return ""
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that a validation found, in one line."""
+    problem = error.errors()[0]
+    place = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}, found {problem['input']!r:.80}" if place else message
+
+
+def strict_json(data: bytes) -> Any:
+    """The value of a JSON text, by the standard alone: UTF-8 without a byte order mark, finite numbers, no surrogates.
+
+    Raises:
+        ValueError: it is something else, or nested more than DEPTH deep.
+    """
+    text = data.decode("utf-8")
+    if text.startswith("\ufeff"):
+        raise ValueError("begins with a byte order mark")
+    try:
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
+    except RecursionError as error:
+        raise ValueError(f"nested more than {DEPTH} deep") from error
+    _require_shallow(value, DEPTH)
+    return value
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text:.20} is too large")
+    return number
+
+
+def _whole(text: str) -> int:
+    _finite(text)  # beyond any float, other readers refuse it
+    return int(text)
+
+
+def _require_shallow(value: object, left: int) -> None:
+    if isinstance(value, str):
+        value.encode("utf-8")  # a lone surrogate, which \ud800 may write, is an error of this kind
+    elif isinstance(value, list | dict):
+        if not left:
+            raise ValueError(f"nested more than {DEPTH} deep")
+        for part in value:
+            _require_shallow(part, left - 1)
+        for part in value.values() if isinstance(value, dict) else ():
+            _require_shallow(part, left - 1)
+
+
+def schemas() -> dict[str, Any]:
+    """The models as JSON Schema, for programs in other languages: what `manifest.schema.json` holds."""
+    from compgen.runtime.golden import Golden
+
+    models: dict[str, type[BaseModel]] = {"manifest": Manifest, "recurrent": RecurrentConfig, "golden": Golden}
+    return {name: model.model_json_schema() for name, model in models.items()}
