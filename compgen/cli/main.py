@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from compgen.cli import augment, data, evaluate, explain, export, lm, sample, select, train
+from compgen.cli import augment, data, evaluate, explain, export, lm, sample, select, train, verify
 from compgen.errors import Interrupted, UserError
 from compgen.files import STDOUT
 
@@ -37,6 +37,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 app.command("export")(export.export)
+app.command("verify")(verify.verify)
 app.command("sample")(sample.sample)
 app.add_typer(augment.app, name="augment")
 app.command("select")(select.select)

@@ -9,12 +9,17 @@ from compgen.export import grammar, transformer
 from compgen.export.approximate import approximate, verify_approximate
 from compgen.export.assemble import assemble, seal
 from compgen.export.card import card
+from compgen.export.golden_draws import answers_of, draws_of, draws_of_grammar, write_golden
 from compgen.export.verify import at_batches, verify
 from compgen.files import atomic_path
+from compgen.grammar_backend import GrammarBackend
 from compgen.models.rules import RuleTables
 from compgen.models.transformer import Transformer
-from compgen.opening import is_pretrained
+from compgen.opening import bundled_grammar, is_pretrained
 from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, SCRIPT, Manifest
+from compgen.runtime.onnx_backend import OnnxBackend
+from compgen.runtime.onnx_transformer import OnnxTransformer
+from compgen.runtime.predict import Recurrent
 from compgen.training.checkpoint import Checkpoint
 
 
@@ -62,10 +67,13 @@ def export(
         if isinstance(checkpoint.network, Transformer):
             bundle = transformer.assemble(checkpoint, checkpoint.network, folder)
             parity = transformer.verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
+            write_golden(folder, answers_of(bundle, OnnxTransformer(bundle, provider="cpu")))
             return _described(folder, bundle.manifest.model_copy(update={"parity": parity}), out)
         if isinstance(checkpoint.network, RuleTables):
             bundle = grammar.assemble(checkpoint, folder)
             parity = grammar.verify(checkpoint, bundle, batches or at_batches())
+            backend = GrammarBackend(bundled_grammar(bundle), checkpoint.vocabulary)
+            write_golden(folder, draws_of_grammar(backend, backend.trained.drawing.temperature))
             return _described(folder, bundle.manifest.model_copy(update={"parity": parity}), out)
         bundle = assemble(checkpoint, folder)
         if int8:
@@ -75,6 +83,9 @@ def export(
             parity = verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
             if torchscript is False:
                 (folder / SCRIPT).unlink()
+        onnx = OnnxBackend(bundle, provider="cpu")
+        generates = checkpoint.kind == "generator"
+        write_golden(folder, draws_of(bundle, onnx) if generates else answers_of(bundle, Recurrent(onnx)))
         measured = {"parity": parity, "approximation": approximation}
         return _described(folder, bundle.manifest.model_copy(update=measured), out)
 

@@ -31,6 +31,7 @@ FILES = {
     "step.safetensors": "the step's weights by name, for the C++ runner, which has the step in its own code",
     "sampler.onnx": "encoder and whole sampling loop in one graph",
     "sampler.ts": "the same for TorchScript: methods encode, start, step, and the loop as forward",
+    "golden.json": "draws, or answers, that every runtime must give: `compgen verify` looks whether it does",
     "vocabulary.json": "tokens in the order of their ids",
     "pool.safetensors": "prototypes and which of them go together",
     "rules.txt": "the grammar, a rule a line",

@@ -231,11 +231,11 @@ def _native(work: Task, bundle: Bundle) -> dict[str, Runner]:
             options: dict[str, object] = {"--step": step, "--batch": batch}
             if half:
                 rows = work.memory_tokens[:count, 0].tolist()
-                sources = [[bundle.vocabulary[t] for t in row if t not in (PAD, EOS)] for row in rows]
-                found = native_runner.answers(bundle, sources, options)
+                sources = [[t for t in row if t not in (PAD, EOS)] for row in rows]
+                drawn = native_runner.raw_answers(bundle, sources, options)
             else:
-                found = native_runner.raw(bundle, SEED, count, work.temperature, options)
-            return [work.ended(tokens) for tokens in found]
+                drawn = native_runner.raw(bundle, SEED, 0, count, work.temperature, options)
+            return [work.ended(draw.tokens) for draw in drawn]
 
         return run
 

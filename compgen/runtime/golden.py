@@ -1,13 +1,20 @@
-"""Golden draws: what a bundle's makers got from it, so that whoever receives it can see that it gives the same there.
+"""Golden draws: what a bundle gave where it was made, so that whoever receives it can see that it gives the same.
 
 `golden.json` holds draws of a generator by address, or a predictor's answers to made-up sources. Draws that lie so
 near to the boundary between two tokens that another processor's rounding could move them are not among them.
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from compgen.errors import BundleError
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.manifest import GOLDEN, first_problem, strict_json
+
+SPREAD = 16  # a stream may skip addresses, but no more than so many for each that it has
 Id = Annotated[int, Field(ge=0, lt=2**31)]
 Address = Annotated[int, Field(ge=0, le=2**61)]
 
@@ -34,13 +41,13 @@ class GoldenStream(_Strict):
 
     seed: int = Field(ge=0, lt=2**64)
     temperature: list[float] = Field(min_length=2, max_length=2)
-    samples: list[GoldenDraw]
+    samples: list[GoldenDraw] = Field(min_length=1)
 
 
 class GoldenAnswer(_Strict):
     """What greedy decoding answers to a source, both without end symbols."""
 
-    source: list[Id]
+    source: list[Id] = Field(min_length=1)
     target: list[Id]
     finished: bool
     log_prob: float
@@ -51,3 +58,57 @@ class Golden(_Strict):
 
     streams: list[GoldenStream] = []
     answers: list[GoldenAnswer] = []
+
+
+def golden_of(bundle: Bundle) -> Golden:
+    """The golden draws of a bundle.
+
+    Raises:
+        BundleError: it has none, or they are not of this bundle.
+    """
+    path = bundle.path / GOLDEN
+    if GOLDEN not in bundle.files:
+        raise BundleError(f"{bundle.path}: holds no golden draws: export it again")
+    try:
+        golden = Golden.model_validate(strict_json(bundle.file(GOLDEN)))
+    except ValidationError as error:
+        raise BundleError(f"{path}: {first_problem(error)}") from error
+    except ValueError as error:
+        raise BundleError(f"{path}: cannot be read: {error}") from error
+    if problem := _problem(bundle, golden):
+        raise BundleError(f"{path}: {problem}")
+    return golden
+
+
+def _problem(bundle: Bundle, golden: Golden) -> str:
+    """Why draws cannot be this bundle's; empty if they can."""
+    generates, length = bundle.manifest.kind == "generator", bundle.manifest.max_length
+    if bool(golden.streams) != generates or bool(golden.answers) == generates:
+        return f"expected {'draws' if generates else 'answers'} of a {bundle.manifest.kind}"
+    pool = 0 if bundle.pool is None else len(bundle.pool.tokens)
+    samples = [sample for stream in golden.streams for sample in stream.samples]
+    written = [sample.tokens for sample in samples] + [answer.target for answer in golden.answers]
+    sources = [answer.source for answer in golden.answers]
+    if _largest([*written, *sources]) >= len(bundle.vocabulary):
+        return "a token outside the vocabulary"
+    if max(map(len, written)) > length and bundle.manifest.architecture != "grammar":
+        return f"a sequence of more than {length} tokens"
+    if _largest([sample.prototypes for sample in samples]) >= max(pool, 1):
+        return "a prototype outside the pool"
+    if any(not _ascends([sample.index for sample in stream.samples]) for stream in golden.streams):
+        return "addresses that do not ascend"
+    if any(_spread(stream) > SPREAD * len(stream.samples) for stream in golden.streams):
+        return "addresses too far apart to draw all between them"
+    return ""
+
+
+def _spread(stream: GoldenStream) -> int:
+    return stream.samples[-1].index - stream.samples[0].index
+
+
+def _largest(lists: Sequence[Sequence[int]]) -> int:
+    return max((max(numbers, default=0) for numbers in lists), default=0)
+
+
+def _ascends(numbers: Sequence[int]) -> bool:
+    return all(one < other for one, other in pairwise(numbers))

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from compgen.runtime.backend import Latent, Shape, warm
 
 FORMAT: Literal["compgen-bundle"] = "compgen-bundle"
-VERSION: Literal[1] = 1
+VERSION = 1
 MANIFEST, VOCABULARY, POOL, CARD = "manifest.json", "vocabulary.json", "pool.safetensors", "README.md"
 ENCODER, START, STEP, SAMPLER, SCRIPT = "encoder.onnx", "start.onnx", "step.onnx", "sampler.onnx", "sampler.ts"
 RULES, TARGET_RULES, SCORES = "rules.txt", "targets.cfg", "scores.safetensors"  # of a grammar
@@ -132,7 +132,7 @@ class Manifest(_Strict):
     """`manifest.json`."""
 
     format: Literal["compgen-bundle"] = FORMAT
-    version: Literal[1] = VERSION
+    version: Annotated[int, Field(ge=VERSION, le=VERSION)] = VERSION  # not a Literal, for which true is 1
     compgen: str = Field(description="version of the program that wrote the bundle")
     kind: Literal["generator", "predictor"]
     trained_on: dict[str, Any]

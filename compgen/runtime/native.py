@@ -11,7 +11,7 @@ from typing import NoReturn
 from compgen.errors import UserError
 from compgen.runtime import device
 from compgen.runtime.bundle import Bundle, resolve
-from compgen.runtime.sampler import Tokens
+from compgen.runtime.sampler import Draw
 
 PROGRAM = "compgen-sample"
 BUILT = Path(__file__).parents[2] / "build" / "cpp" / PROGRAM  # where `make cpp` puts it
@@ -44,24 +44,34 @@ def sample(model: str, options: Mapping[str, object]) -> NoReturn:
 
 
 def raw(
-    bundle: Bundle, seed: int, draws: int, temperature: tuple[float, float], options: Mapping[str, object]
-) -> list[Tokens]:
-    """The tokens of draws 0 .. draws - 1, with further options of the runner.
+    bundle: Bundle,
+    seed: int,
+    start: int,
+    stop: int,
+    temperature: tuple[float, float],
+    options: Mapping[str, object],
+) -> list[Draw]:
+    """The draws of addresses start .. stop - 1, with further options of the runner.
 
     Raises:
         UserError: there is no runner, or it fails.
     """
     first, second = temperature
-    asked = {"--raw": True, "--draws": draws, "--seed": seed, "--temperature": f"{first!r},{second!r}"}
-    return [tuple(json.loads(line)["tokens"]) for line in _lines(bundle, asked | dict(options))]
+    asked = {"--raw": True, "--draws": stop - start, "--start": start, "--seed": seed}
+    lines = _lines(bundle, asked | {"--temperature": f"{first!r},{second!r}"} | dict(options))
+    return [
+        Draw(line["index"], tuple(line["tokens"]), line["finished"], line["log_prob"], tuple(line["prototypes"]))
+        for line in map(json.loads, lines)
+    ]
 
 
-def answers(bundle: Bundle, sources: Sequence[Sequence[str]], options: Mapping[str, object]) -> list[Tokens]:
-    """The tokens of a predictor's answers; arguments and errors as for `raw`."""
-    ids = {token: id_ for id_, token in enumerate(bundle.vocabulary)}
-    text = "".join(" ".join(source) + "\n" for source in sources)
-    lines = _lines(bundle, {"--input": "-"} | dict(options), text)
-    return [tuple(ids[token] for token in json.loads(line)["target"]) for line in lines]
+def raw_answers(bundle: Bundle, sources: Sequence[Sequence[int]], options: Mapping[str, object]) -> list[Draw]:
+    """A predictor's answers to sources of ids, each as a draw whose index is its place; errors as `raw`."""
+    text = "".join(" ".join(bundle.vocabulary[token] for token in source) + "\n" for source in sources)
+    lines = map(json.loads, _lines(bundle, {"--raw": True, "--input": "-"} | dict(options), text))
+    return [
+        Draw(number, tuple(line["tokens"]), line["finished"], line["log_prob"], ()) for number, line in enumerate(lines)
+    ]
 
 
 def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> list[str]:

@@ -166,6 +166,15 @@ class OnnxLoop:
         return tokens, log_prob
 
 
+def cuda_works(bundle: Bundle) -> bool:
+    """Whether ONNX Runtime can open the bundle's step on a GPU."""
+    try:
+        _open(STEP, bundle.file(STEP), 1, device.CUDA)
+    except BundleError:
+        return False
+    return True
+
+
 def _session(name: str, content: bytes, threads: int, provider: str) -> Any:
     chosen = device.choose(provider)
     if chosen == "cpu":

@@ -1,42 +1,42 @@
 #include "bundle.h"
 
-#include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "errors.h"
+#include "sealed.h"
 #include "sha256.h"
+#include "strict_json.h"
 
 namespace compgen {
 namespace {
 
 using Json = nlohmann::json;
 
-std::string read(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream content;
-  if (stream) content << stream.rdbuf();
-  if (!stream) throw UserError(path.string() + ": cannot be read");
-  return content.str();
-}
+constexpr std::size_t LARGEST_MANIFEST = 1 << 24;  // bytes
 
-std::int64_t size(const Json& value, const char* name, std::int64_t least, std::int64_t most) {
-  const auto found = value.at(name).get<double>();
-  if (!(found >= static_cast<double>(least) && found <= static_cast<double>(most)) || found != std::floor(found)) {
-    throw UserError(std::string(name) + " is " + value.at(name).dump() + ", expected a whole number from " +
-                    std::to_string(least) + " to " + std::to_string(most));
+// The content of a plain file, no link, of which no more than `most` + 1 bytes are read; nothing if it is something else.
+std::optional<std::string> read_within(const std::filesystem::path& path, std::size_t most) {
+  // Without O_NONBLOCK, opening a pipe would wait for its writer.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return std::nullopt;
+  std::string content;
+  struct stat found = {};
+  bool whole = fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode);
+  while (whole && content.size() <= most) {
+    const std::size_t before = content.size();
+    content.resize(before + std::min<std::size_t>(most + 1 - before, 1 << 20));
+    const ssize_t got = read(descriptor, content.data() + before, content.size() - before);
+    content.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    whole = got >= 0;
+    if (got <= 0) break;
   }
-  return static_cast<std::int64_t>(found);
-}
-
-// The last size in the shape of an output of the encoder.
-std::int64_t last_size(const Json& manifest, const std::string& output) {
-  for (const auto& tensor : manifest.at("graphs").at("encoder.onnx").at("outputs")) {
-    if (tensor.at("name") == output) return size(Json{{"size", tensor.at("shape").back()}}, "size", 1, 1 << 20);
-  }
-  throw UserError("encoder.onnx gives no " + output);
+  close(descriptor);
+  return whole ? std::optional<std::string>(std::move(content)) : std::nullopt;
 }
 
 Network network_of(const Json& config) {
@@ -44,34 +44,38 @@ Network network_of(const Json& config) {
   network.feed = config.at("feed").get<bool>();
   network.copying = config.at("copying").get<bool>();
   network.tanh = config.at("activation") == "tanh";
-  network.positions = size(config, "positions", 0, 1 << 20);
+  network.positions = config.at("positions").get<std::int64_t>();
   return network;
 }
 
+// Whether a name can only be that of a file in the bundle's own folder.
+bool plain(const std::string& name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+  };
+  return !name.empty() && name.size() <= 100 && name[0] != '.' && std::all_of(name.begin(), name.end(), allowed);
+}
+
 std::string checked(const std::filesystem::path& folder, const std::string& name, const Json& entry) {
-  if (name.empty() || name == "." || name == ".." || name.find_first_of(std::string("/\\\0", 3)) != std::string::npos) {
-    throw UserError("file name '" + name + "', expected a plain name inside the bundle");
+  const auto expected = entry.at("size").get<std::size_t>();
+  auto content = read_within(folder / name, expected);
+  if (!content) throw UserError(name + ": missing, expected a file of " + std::to_string(expected) + " bytes");
+  if (content->size() != expected) {
+    throw UserError(name + ": not the expected " + std::to_string(expected) + " bytes: cut short or altered");
   }
-  const auto path = folder / name;
-  std::error_code none;  // what cannot be looked at is not there
-  if (std::filesystem::is_symlink(path, none) || !std::filesystem::is_regular_file(path, none)) {
-    throw UserError(name + ": missing, expected a file");
-  }
-  const auto expected = entry.at("size").get<std::uintmax_t>();
-  const auto found = std::filesystem::file_size(path);
-  if (found != expected) {
-    throw UserError(name + ": " + std::to_string(found) + " bytes, expected " + std::to_string(expected) +
-                    ": cut short or altered");
-  }
-  std::string content = read(path);
-  if (sha256(content) != entry.at("sha256").get<std::string>()) {
+  if (sha256(*content) != entry.at("sha256").get<std::string>()) {
     throw UserError(name + ": altered: its SHA-256 is not the manifest's");
   }
-  return content;
+  return std::move(*content);
 }
 
 std::vector<std::string> tokens_of(const std::string& content) {
-  auto tokens = Json::parse(content).get<std::vector<std::string>>();
+  const Json list = strict_json(content);
+  const auto is_string = [](const Json& token) { return token.is_string(); };
+  if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_string)) {
+    throw UserError("vocabulary.json: expected a list of strings");
+  }
+  auto tokens = list.get<std::vector<std::string>>();
   const std::vector<std::string> specials = {"<pad>", "<s>", "</s>", "→", "<unk>"};
   const std::set<std::string> distinct(tokens.begin(), tokens.end());
   if (tokens.size() < specials.size() || !std::equal(specials.begin(), specials.end(), tokens.begin()) ||
@@ -79,6 +83,86 @@ std::vector<std::string> tokens_of(const std::string& content) {
     throw UserError("vocabulary.json: expected distinct tokens, <pad> <s> </s> → <unk> first");
   }
   return tokens;
+}
+
+std::array<double, 2> temperature_of(const Json& sampling) {
+  const Json found = sampling.value("temperature", Json());
+  if (!found.is_array() || found.size() != 2 || !found[0].is_number() || !found[1].is_number()) {
+    throw UserError("sampling.temperature: expected two numbers");
+  }
+  return {warm(found[0].get<double>()), warm(found[1].get<double>())};
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// The last size in the shape of an output of the encoder; 0 if it has no such output, or its size is not fixed.
+std::int64_t last_size(const Json& graphs, const std::string& output) {
+  if (!graphs.contains("encoder.onnx")) return 0;
+  for (const auto& tensor : graphs.at("encoder.onnx").at("outputs")) {
+    if (tensor.at("name") != output) continue;
+    const Json& shape = tensor.at("shape");
+    return !shape.empty() && shape.back().is_number() ? shape.back().get<std::int64_t>() : 0;
+  }
+  return 0;
+}
+
+// The rules of `Manifest.problem` and `graph_problem` in compgen/runtime/manifest.py, for recurrent networks.
+void require_whole(const Json& manifest) {
+  const bool predicts = manifest.at("kind") == "predictor";
+  const auto prototypes = manifest.at("prototypes").get<std::int64_t>();
+  if (predicts && prototypes != 1) {
+    throw UserError("a predictor of " + std::to_string(prototypes) + " memories, expected 1");
+  }
+  const Json shape = manifest.value("shape", Json());
+  if (shape.is_null()) throw UserError("a recurrent without a shape");
+  const Json latent = shape.value("latent", Json());
+  if (!latent.is_null() && latent.at("start").get<std::int64_t>() + latent.at("size").get<std::int64_t>() >
+                               shape.at("output").get<std::int64_t>()) {
+    throw UserError("a latent vector beyond the numbers of fed");
+  }
+  const Json& files = manifest.at("files");
+  const Json& graphs = manifest.at("graphs");
+  std::set<std::string> required = {"vocabulary.json", "step.onnx", "sampler.onnx"}, listed, known = required;
+  known.erase("vocabulary.json"), known.insert("start.onnx");
+  if (prototypes > 0) required.insert("encoder.onnx"), known.insert("encoder.onnx");
+  if (!predicts) required.insert("pool.safetensors");
+  for (const auto& name : required) {
+    if (!files.contains(name)) throw UserError("lists no " + name);
+  }
+  for (const auto& [name, entry] : files.items()) {
+    if (!plain(name)) throw UserError("file name " + Json(name).dump() + ", expected a plain name inside the bundle");
+    if (ends_with(name, ".onnx")) listed.insert(name);
+  }
+  for (const auto& [name, graph] : graphs.items()) {
+    if (listed.count(name) == 0) throw UserError("graphs and files disagree on " + Json(name).dump());
+  }
+  for (const auto& name : listed) {
+    if (known.count(name) == 0 || !graphs.contains(name)) throw UserError("graphs and files disagree on " + name);
+  }
+  if (prototypes > 0 && (last_size(graphs, "keys") == 0 || last_size(graphs, "final") == 0)) {
+    throw UserError("graphs: encoder.onnx has no outputs keys and final of a fixed size");
+  }
+}
+
+Json read_manifest(const std::filesystem::path& path) {
+  const auto content = read_within(path, LARGEST_MANIFEST);
+  if (!content) throw UserError("cannot be read: expected a plain file, no link");
+  if (content->size() > LARGEST_MANIFEST) throw UserError("more than " + std::to_string(LARGEST_MANIFEST) + " bytes");
+  Json manifest = strict_json(*content);
+  if (!manifest.is_object() || manifest.value("format", Json()) != "compgen-bundle") {
+    throw UserError("format is not compgen-bundle");
+  }
+  if (manifest.value("version", Json()) != 1) throw UserError("bundle version is not 1, which this program reads");
+  require_schema("manifest", manifest);
+  const Json architecture = manifest.value("architecture", Json("recurrent"));
+  if (architecture != "recurrent") {
+    throw UserError("a " + architecture.get<std::string>() + ", which this program does not run: compgen does");
+  }
+  require_schema("recurrent", manifest.at("config").value("network", Json()));
+  require_whole(manifest);
+  return manifest;
 }
 
 }  // namespace
@@ -93,50 +177,45 @@ double warm(double temperature) {
 Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
   const auto manifest_path = folder / "manifest.json";
   std::error_code none;
-  if (!std::filesystem::is_regular_file(manifest_path, none)) {
+  if (!std::filesystem::exists(manifest_path, none)) {
     throw UserError(folder.string() + ": not a bundle: it has no manifest.json");
   }
+  std::string place = manifest_path.string();  // what a problem is about
   try {
-    const Json manifest = Json::parse(read(manifest_path));
-    if (manifest.at("format") != "compgen-bundle") throw UserError("format is not compgen-bundle");
-    if (manifest.at("version") != 1) throw UserError("bundle version is not 1, which this program reads");
+    const Json manifest = read_manifest(manifest_path);
     predicts = manifest.at("kind") == "predictor";
-    if (!predicts && manifest.at("kind") != "generator") throw UserError("neither a generator's bundle nor a predictor's");
-    const std::string architecture = manifest.value("architecture", "recurrent");
-    if (architecture != "recurrent") {
-      throw UserError("a " + architecture + ", which this program does not run: compgen does");
-    }
+    if (!predicts) temperature = temperature_of(manifest.at("sampling"));
+    place = folder.string();
     for (const auto& [name, entry] : manifest.at("files").items()) files[name] = checked(folder, name, entry);
-    dtype = manifest.at("shape").at("dtype").get<std::string>();
-    if (dtype != "float32" && dtype != "float64") throw UserError("dtype " + dtype + ", expected float32 or float64");
-    prototypes = size(manifest, "prototypes", 0, 64);
-    max_length = size(manifest, "max_length", 1, 1 << 20);
-    hidden = size(manifest.at("shape"), "hidden", 1, 1 << 20);
-    output = size(manifest.at("shape"), "output", 1, 1 << 20);
-    if (const auto found = manifest.at("shape").find("latent");
-        found != manifest.at("shape").end() && !found->is_null()) {
-      latent.start = size(*found, "start", 0, output);
-      latent.size = size(*found, "size", 2, output - latent.start);
-      latent.norm = found->at("norm").get<double>();
+    for (const auto& [name, graph] : manifest.at("graphs").items()) {
+      place = (folder / name).string();
+      require_sealed(file(name));
+    }
+    const Json& shape = manifest.at("shape");
+    dtype = shape.at("dtype").get<std::string>();
+    prototypes = manifest.at("prototypes").get<std::int64_t>();
+    max_length = manifest.at("max_length").get<std::int64_t>();
+    hidden = shape.at("hidden").get<std::int64_t>();
+    output = shape.at("output").get<std::int64_t>();
+    if (const Json found = shape.value("latent", Json()); !found.is_null()) {
+      latent.start = found.at("start").get<std::int64_t>();
+      latent.size = found.at("size").get<std::int64_t>();
+      latent.norm = found.at("norm").get<double>();
     }
     network = network_of(manifest.at("config").at("network"));
     if (prototypes > 0) {
-      attention = last_size(manifest, "keys");
-      final_size = last_size(manifest, "final");
+      attention = last_size(manifest.at("graphs"), "keys");
+      final_size = last_size(manifest.at("graphs"), "final");
     }
+    place = folder.string();
     vocabulary = tokens_of(file("vocabulary.json"));
-    if (predicts) {
-      if (prototypes != 1) throw UserError("a predictor of " + std::to_string(prototypes) + " memories, expected 1");
-      return;
-    }
-    const auto found = manifest.at("sampling").at("temperature").get<std::vector<double>>();
-    if (found.size() != 2) throw UserError("sampling.temperature: expected two numbers");
-    temperature = {warm(found[0]), warm(found[1])};
+    if (predicts) return;
+    place = (folder / "pool.safetensors").string();
     pool = Pool(file("pool.safetensors"), prototypes, static_cast<std::int64_t>(vocabulary.size()));
   } catch (const Json::exception& error) {
-    throw UserError(manifest_path.string() + ": " + error.what());
+    throw UserError(place + ": " + error.what());
   } catch (const UserError& error) {
-    throw UserError(folder.string() + ": " + error.what());
+    throw UserError(place + ": " + error.what());
   }
 }
 

@@ -34,9 +34,12 @@ void open_library() {
 
 class Graph {
  public:
-  Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name, std::vector<std::string> outputs)
+  // A graph that asks for no other inputs than `known`, and gives the outputs.
+  Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name, const std::vector<std::string>& known,
+        std::vector<std::string> outputs)
       : outputs_(std::move(outputs)) {
     Ort::SessionOptions options;
+    options.AddConfigEntry("session.load_model_format", "ONNX");
     options.SetIntraOpNumThreads(1);  // workers run side by side instead
     options.SetInterOpNumThreads(1);
     const std::string& model = bundle.file(name);
@@ -48,6 +51,9 @@ class Graph {
     Ort::AllocatorWithDefaultOptions allocator;
     for (std::size_t k = 0; k < session_.GetInputCount(); ++k) {
       inputs_.emplace_back(session_.GetInputNameAllocated(k, allocator).get());
+      if (std::find(known.begin(), known.end(), inputs_.back()) == known.end()) {
+        throw UserError((bundle.folder / name).string() + ": asks for " + inputs_.back());
+      }
     }
     std::vector<std::string> given;
     for (std::size_t k = 0; k < session_.GetOutputCount(); ++k) {
@@ -80,7 +86,6 @@ class Graph {
   }
 
   std::size_t outputs() const { return outputs_.size(); }
-  [[noreturn]] void unknown(const std::string& input) const { throw UserError(where_ + ": asks for " + input); }
 
  private:
   Ort::Session session_{nullptr};
@@ -95,13 +100,17 @@ class OnnxBackend final : public Backend<Real> {
     if (decodes) {
       step_ = std::make_unique<Graph>(
           env_, bundle, "step.onnx",
+          names({"token", "hidden", "cell", "fed", "position", "half", "keys", "values", "memory_tokens", "uniform",
+                 "temperature"}),
           names({"next_token", "log_probs", "next_half", "next_hidden", "next_cell", "next_fed"}));
     }
     if (bundle.prototypes > 0) {
-      encoder_ = std::make_unique<Graph>(env_, bundle, "encoder.onnx", names({"keys", "values", "final"}));
+      encoder_ = std::make_unique<Graph>(env_, bundle, "encoder.onnx", names({"tokens"}),
+                                         names({"keys", "values", "final"}));
     }
     if (bundle.has("start.onnx")) {
-      start_ = std::make_unique<Graph>(env_, bundle, "start.onnx", names({"first_hidden", "first_cell"}));
+      start_ = std::make_unique<Graph>(env_, bundle, "start.onnx", names({"final"}),
+                                       names({"first_hidden", "first_cell"}));
     }
   }
 
@@ -113,10 +122,7 @@ class OnnxBackend final : public Backend<Real> {
     results.push_back(make(encoded.values, {count, n, width, a}));
     results.push_back(make(encoded.final, {count, n, d}));
     encoder_->run(
-        [&](const std::string& name) {
-          if (name != "tokens") encoder_->unknown(name);
-          return view(tokens, {count, width});
-        },
+        [&](const std::string&) { return view(tokens, {count, width}); },
         results);
     return encoded;
   }
@@ -129,10 +135,7 @@ class OnnxBackend final : public Backend<Real> {
     results.push_back(make(cell, {rows, h}));
     if (!start_) return;  // a network that does not start from what it has read starts from zeros
     start_->run(
-        [&](const std::string& name) {
-          if (name != "final") start_->unknown(name);
-          return view(final, {rows, bundle_.prototypes, bundle_.final_size});
-        },
+        [&](const std::string&) { return view(final, {rows, bundle_.prototypes, bundle_.final_size}); },
         results);
   }
 
@@ -159,8 +162,7 @@ class OnnxBackend final : public Backend<Real> {
           if (name == "temperature") return view(batch.temperature, {2});
           if (name == "keys") return view(batch.keys, {b, n, t, a});
           if (name == "values") return view(batch.values, {b, n, t, a});
-          if (name == "memory_tokens") return view(batch.memory_tokens, {b, n, t});
-          step_->unknown(name);
+          return view(batch.memory_tokens, {b, n, t});
         },
         results);
   }

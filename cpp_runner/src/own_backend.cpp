@@ -1,4 +1,5 @@
 #include "backend.h"
+#include "errors.h"
 #include "step.h"
 
 namespace compgen {
@@ -7,7 +8,7 @@ namespace {
 template <class Real>
 class OwnBackend final : public Backend<Real> {
  public:
-  explicit OwnBackend(const Bundle& bundle) : library_(make_backend<Real>(bundle, false)), step_(bundle) {}
+  explicit OwnBackend(const Bundle& bundle) : library_(make_backend<Real>(bundle, false)), step_(step_of(bundle)) {}
 
   Encoded<Real> encode(const std::vector<std::int64_t>& tokens, std::int64_t count, std::int64_t width) override {
     return library_->encode(tokens, count, width);
@@ -19,6 +20,14 @@ class OwnBackend final : public Backend<Real> {
   void step(Batch<Real>& batch) override { step_(batch); }
 
  private:
+  static Step<Real> step_of(const Bundle& bundle) {
+    try {
+      return Step<Real>(bundle);
+    } catch (const UserError& error) {
+      throw UserError((bundle.folder / STEP_WEIGHTS).string() + ": " + error.what());
+    }
+  }
+
   std::unique_ptr<Backend<Real>> library_;
   Step<Real> step_;
 };

@@ -19,9 +19,10 @@ bool outside(const std::vector<std::int64_t>& ids, std::int64_t size) {
 
 Pool::Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabulary) : prototypes_(prototypes) {
   const Safetensors arrays(file);
-  const auto tokens = arrays.integers("tokens", 2);
-  auto members = arrays.integers("members", 1), starts = arrays.integers("starts", 2);
-  auto counts = arrays.integers("counts", 2);
+  arrays.require_only({"tokens", "members", "starts", "counts"});
+  const auto tokens = arrays.integers("tokens", 2, {"U8", "U16", "I32"});
+  auto members = arrays.integers("members", 1, {"I32"}), starts = arrays.integers("starts", 2, {"I64"});
+  auto counts = arrays.integers("counts", 2, {"I64"});
   if (starts.shape != counts.shape || starts.shape[1] != prototypes) {
     throw UserError("starts and counts are not those of " + std::to_string(prototypes) + " prototypes");
   }
@@ -32,8 +33,12 @@ Pool::Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabu
   if (outside(members.values, size)) throw UserError("members outside the " + std::to_string(size) + " sequences");
   for (std::int64_t row = 0; row < size; ++row) {
     const auto begin = tokens.values.begin() + row * width;
-    sequences_.emplace_back(begin, std::find(begin, begin + width, PAD));
+    const auto end = std::find(begin, begin + width, PAD);
+    sequences_.emplace_back(begin, end);
     if (std::find(begin, begin + width, EOS) == begin + width) throw UserError("a sequence without its end symbol");
+    if (std::any_of(end, begin + width, [](std::int64_t token) { return token != PAD; })) {
+      throw UserError("a sequence that goes on after its padding");
+    }
   }
   members_ = std::move(members.values), starts_ = std::move(starts.values), counts_ = std::move(counts.values);
   if (prototypes == 0) return;

@@ -13,6 +13,10 @@
 namespace compgen {
 namespace {
 
+[[noreturn]] void damaged(const Bundle& bundle, const std::string& what) {
+  throw UserError(bundle.folder.string() + ": the network gives " + what);
+}
+
 // Decodes the sources with these indices together, until all have ended.
 template <class Real>
 void decode(const Bundle& bundle, Backend<Real>& backend, const std::vector<Tokens>& sources,
@@ -39,11 +43,11 @@ void decode(const Bundle& bundle, Backend<Real>& backend, const std::vector<Toke
     for (std::size_t row = 0; row < indices.size(); ++row) {
       if (ended[row]) continue;
       const std::int64_t token = batch.next_token[row];
-      if (token < 0 || token >= v) throw UserError("the network gives a token outside the vocabulary");
+      if (token < 0 || token >= v) damaged(bundle, "a token outside the vocabulary");
       Answer& answer = answers[indices[row]];
       answer.log_prob += static_cast<double>(batch.log_probs[row * static_cast<std::size_t>(v) +
                                                              static_cast<std::size_t>(token)]);
-      if (!std::isfinite(answer.log_prob)) throw UserError("the network gives a probability that is no number");
+      if (!std::isfinite(answer.log_prob)) damaged(bundle, "a probability that is no number");
       if (token == EOS) {
         ended[row] = true, --running;
       } else {

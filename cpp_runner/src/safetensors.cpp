@@ -6,12 +6,41 @@
 #include <nlohmann/json.hpp>
 
 #include "errors.h"
+#include "strict_json.h"
 
 namespace compgen {
 namespace {
 
-const std::map<std::string, std::size_t> SIZES = {{"U8", 1},  {"I8", 1},  {"U16", 2}, {"I32", 4},
-                                                  {"I64", 8}, {"F32", 4}, {"F64", 8}};
+using Json = nlohmann::json;
+
+constexpr std::uint64_t LARGEST_HEADER = 100'000'000;
+// Those that numpy has, too.
+const std::map<std::string, std::size_t> SIZES = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"U16", 2}, {"I16", 2},
+                                                  {"F16", 2},  {"U32", 4}, {"I32", 4}, {"F32", 4}, {"U64", 8},
+                                                  {"I64", 8},  {"F64", 8}};
+
+std::string text(const Json& entry, const char* name) {
+  if (!entry.is_object() || !entry.contains(name) || !entry.at(name).is_string()) {
+    throw UserError(std::string("not a safetensors file: an array without ") + name);
+  }
+  return entry.at(name).get<std::string>();
+}
+
+std::vector<std::uint64_t> sizes(const Json& entry, const char* name) {
+  const auto is_size = [](const Json& value) { return value.is_number_unsigned(); };
+  if (!entry.contains(name) || !entry.at(name).is_array() ||
+      !std::all_of(entry.at(name).begin(), entry.at(name).end(), is_size)) {
+    throw UserError(std::string("not a safetensors file: an array without ") + name);
+  }
+  return entry.at(name).get<std::vector<std::uint64_t>>();
+}
+
+void require_texts(const Json& metadata) {
+  const auto is_text = [](const Json& value) { return value.is_string(); };
+  if (!metadata.is_null() && !(metadata.is_object() && std::all_of(metadata.begin(), metadata.end(), is_text))) {
+    throw UserError("not a safetensors file: metadata that are no text");
+  }
+}
 
 // Nothing says that the data are aligned.
 template <class T, class To>
@@ -30,32 +59,47 @@ Safetensors::Safetensors(const std::string& file) : file_(file) {
   std::uint64_t length = 0;
   if (file.size() < 8) throw UserError("not a safetensors file");
   std::memcpy(&length, file.data(), 8);
-  if (length > file.size() - 8) throw UserError("not a safetensors file");
+  if (length > file.size() - 8 || length > LARGEST_HEADER || length == 0 || file[8] != '{') {
+    throw UserError("not a safetensors file");
+  }
   const std::size_t data = 8 + static_cast<std::size_t>(length), room = file.size() - data;
-  try {
-    const auto header = nlohmann::json::parse(file.begin() + 8, file.begin() + static_cast<std::ptrdiff_t>(data));
-    for (const auto& [name, value] : header.items()) {
-      if (name == "__metadata__") continue;
-      Entry entry{value.at("dtype").get<std::string>(), value.at("shape").get<std::vector<std::int64_t>>(), 0, 1, 0};
-      const auto size = SIZES.find(entry.dtype);
-      if (size == SIZES.end()) throw UserError(name + " is " + entry.dtype + ", which is not expected here");
-      entry.size = size->second;
-      for (const std::int64_t length_of : entry.shape) {
-        if (length_of < 0 || (length_of > 0 && entry.count > file.size() / static_cast<std::size_t>(length_of))) {
-          throw UserError(name + " is larger than the file");
-        }
-        entry.count *= static_cast<std::size_t>(length_of);
-      }
-      const auto offsets = value.at("data_offsets").get<std::vector<std::size_t>>();
-      if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > room ||
-          offsets[1] - offsets[0] != entry.count * entry.size) {
-        throw UserError(name + " does not fit the file");
-      }
-      entry.begin = data + offsets[0];
-      entries_.emplace(name, std::move(entry));
+  const auto header = strict_json(file.substr(8, static_cast<std::size_t>(length)));
+  std::vector<std::pair<std::size_t, std::size_t>> taken;
+  for (const auto& [name, value] : header.items()) {
+    if (name == "__metadata__") {
+      require_texts(value);
+      continue;
     }
-  } catch (const nlohmann::json::exception& error) {
-    throw UserError(std::string("not a safetensors file: ") + error.what());
+    Entry entry{text(value, "dtype"), {}, 0, 1, 0};
+    const auto size = SIZES.find(entry.dtype);
+    if (size == SIZES.end()) throw UserError(name + " is " + entry.dtype + ", which is not expected here");
+    entry.size = size->second;
+    for (const std::uint64_t extent : sizes(value, "shape")) {
+      if (extent > 0 && entry.count > file.size() / extent) throw UserError(name + " is larger than the file");
+      entry.count *= static_cast<std::size_t>(extent);
+      entry.shape.push_back(static_cast<std::int64_t>(extent));
+    }
+    const auto offsets = sizes(value, "data_offsets");
+    if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > room ||
+        offsets[1] - offsets[0] != entry.count * entry.size) {
+      throw UserError(name + " does not fit the file");
+    }
+    taken.emplace_back(offsets[0], offsets[1]);
+    entry.begin = data + static_cast<std::size_t>(offsets[0]);
+    entries_.emplace(name, std::move(entry));
+  }
+  std::sort(taken.begin(), taken.end());
+  std::size_t end = 0;
+  for (const auto& [from, to] : taken) {
+    if (from != end) throw UserError("arrays overlap or leave gaps");
+    end = to;
+  }
+  if (end != room) throw UserError("arrays do not fill the file");
+}
+
+void Safetensors::require_only(const std::set<std::string>& names) const {
+  for (const auto& [name, entry] : entries_) {
+    if (names.count(name) == 0) throw UserError("has an array " + name + ", which is not expected here");
   }
 }
 
@@ -65,9 +109,10 @@ const Safetensors::Entry& Safetensors::entry(const std::string& name) const {
   return found->second;
 }
 
-Array<std::int64_t> Safetensors::integers(const std::string& name, std::size_t rank) const {
+Array<std::int64_t> Safetensors::integers(const std::string& name, std::size_t rank,
+                                          const std::set<std::string>& types) const {
   const Entry& found = entry(name);
-  if (found.shape.size() != rank || found.dtype[0] == 'F' || found.dtype == "I8") {
+  if (found.shape.size() != rank || types.count(found.dtype) == 0) {
     throw UserError(name + " is " + found.dtype + " of rank " + std::to_string(found.shape.size()) +
                     ", expected integers of rank " + std::to_string(rank));
   }

@@ -1,8 +1,10 @@
-// Arrays in a safetensors file: eight bytes of length, a JSON header of that length, data.
+// Arrays in a safetensors file: eight bytes of length, a JSON header of that length, data. What the safetensors library
+// refuses is refused here: data that overlap, leave gaps or do not reach the end.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +22,10 @@ class Safetensors {
   explicit Safetensors(const std::string& file);
 
   bool has(const std::string& name) const { return entries_.count(name) > 0; }
-  // Integers of 1, 2 (both without sign), 4 or 8 bytes. Throws UserError: there is no such array of this rank.
-  Array<std::int64_t> integers(const std::string& name, std::size_t rank) const;
+  // Throws UserError if there are arrays of other names.
+  void require_only(const std::set<std::string>& names) const;
+  // Integers of one of the types U8, U16, I32 and I64. Throws UserError: there is no such array of this rank.
+  Array<std::int64_t> integers(const std::string& name, std::size_t rank, const std::set<std::string>& types) const;
   // Signed bytes. Throws UserError: there is no such array of this shape.
   std::vector<std::int8_t> bytes(const std::string& name, const std::vector<std::int64_t>& shape) const;
   // Numbers of the precision of Real. Throws UserError: there is no such array of this shape, or a number is not finite.

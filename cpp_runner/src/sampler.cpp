@@ -125,13 +125,17 @@ class Slots {
     return array[static_cast<std::size_t>(index)];
   }
 
+  [[noreturn]] void damaged(const std::string& what) const {
+    throw UserError(bundle_.folder.string() + ": the network gives " + what);
+  }
+
   // Takes note of what a row has written; true if it has come to its end.
   bool advance(std::int64_t row) {
     Draw& draw = at(draws_, row);
     const std::int64_t token = at(batch_.next_token, row);
-    if (token < 0 || token >= v_) throw UserError("the network gives a token outside the vocabulary");
+    if (token < 0 || token >= v_) damaged("a token outside the vocabulary");
     draw.log_prob += static_cast<double>(at(batch_.log_probs, row * v_ + token));
-    if (!std::isfinite(draw.log_prob)) throw UserError("the network gives a probability that is no number");
+    if (!std::isfinite(draw.log_prob)) damaged("a probability that is no number");
     const std::int64_t position = ++at(batch_.position, row);
     draw.finished = token == EOS;
     const bool at_separator = at(batch_.next_half, row) > at(batch_.half, row);

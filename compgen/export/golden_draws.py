@@ -1,0 +1,179 @@
+"""Writing golden draws: at every export, so that a bundle can be verified where it is to run (`compgen verify`)."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.data.vocabulary import EOS_ID, NEVER_FIRST, NEVER_WRITTEN, SPECIALS
+from compgen.grammar_backend import GrammarBackend
+from compgen.runtime import random
+from compgen.runtime.backend import Backend, Decoder, Ints, State
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.golden import Golden, GoldenAnswer, GoldenDraw, GoldenStream
+from compgen.runtime.manifest import GOLDEN
+from compgen.runtime.pool import PrototypePool
+from compgen.runtime.predict import as_sources, greedy, opening
+from compgen.runtime.sampler import Draw, draws
+
+# Seed, first address and how many draws; addresses beyond 32 bits have to be right, too.
+STREAMS = ((0, 0, 100), (2**64 - 1, 2**40 + 7, 60), (2**33 + 1, 2**33, 60))
+ANSWERS = 200
+SAFE = 1e-3  # how far, in probability, a golden draw stays from a boundary between two tokens; rounding moves by 1e-5
+SAFE_IN_INTEGERS = 1e-2  # where another rounding may be a level of 8 bits
+TRIES = 4  # at most so many candidates for each that is wanted
+LONGEST_SOURCE = 12
+SEED = 20_261
+
+
+def draws_of(bundle: Bundle, backend: Backend) -> Golden:
+    """Draws of a recurrent generator by the step, the last stream at temperature 1."""
+    assert bundle.pool is not None, "a generator has a pool"
+    pool, length = bundle.pool, bundle.manifest.max_length
+    safe = SAFE if bundle.manifest.approximation is None else SAFE_IN_INTEGERS
+    first, second = bundle.manifest.sampling["temperature"]
+    warmths = [(float(first), float(second))] * (len(STREAMS) - 1) + [(1.0, 1.0)]
+    streams = []
+    for (seed, start, wanted), warmth in zip(STREAMS, warmths, strict=True):
+
+        def far(addresses: Ints, seed: int = seed, warmth: tuple[float, float] = warmth) -> NDArray[np.float64]:
+            return margins(backend, pool, seed, addresses, warmth, length)
+
+        def drawn(begin: int, end: int, seed: int = seed, warmth: tuple[float, float] = warmth) -> Iterable[Draw]:
+            return draws(backend, pool, seed=seed, start=begin, stop=end, max_length=length, temperature=warmth)
+
+        samples: list[GoldenDraw] = []
+        for begin in range(start, start + TRIES * wanted, wanted):
+            margin = far(np.arange(begin, begin + wanted, dtype=np.int64))
+            kept = zip(drawn(begin, begin + wanted), margin.tolist(), strict=True)
+            samples += [_golden(draw) for draw, distance in kept if distance >= safe]
+            if len(samples) >= wanted:
+                break
+        if samples:
+            streams.append(GoldenStream(seed=seed, temperature=list(warmth), samples=samples[:wanted]))
+    return Golden(streams=streams)
+
+
+def draws_of_grammar(backend: GrammarBackend, temperature: float) -> Golden:
+    """Draws of a grammar, in which nothing is rounded."""
+    return Golden(
+        streams=[
+            GoldenStream(
+                seed=seed,
+                temperature=[temperature, temperature],
+                samples=list(map(_golden, backend.draws(seed, start, start + wanted, temperature, wanted))),
+            )
+            for seed, start, wanted in STREAMS
+        ]
+    )
+
+
+def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:
+    """A predictor's answers to sources of random tokens."""
+    rng = np.random.default_rng(SEED)
+    answers: list[GoldenAnswer] = []
+    for _ in range(TRIES):
+        lengths = rng.integers(1, LONGEST_SOURCE + 1, ANSWERS)
+        sources = [rng.integers(len(SPECIALS), len(bundle.vocabulary), size).tolist() for size in lengths]
+        limit = bundle.manifest.max_length
+        found = zip(sources, greedy(decoder, sources, limit), _answer_margins(decoder, sources, limit), strict=True)
+        answers += [
+            GoldenAnswer(source=source, target=target, finished=len(target) < limit, log_prob=score)
+            for source, (target, score), margin in found
+            if margin >= SAFE
+        ]
+        if len(answers) >= ANSWERS:
+            break
+    return Golden(answers=answers[:ANSWERS])
+
+
+def write_golden(folder: Path, golden: Golden) -> None:
+    """Write golden draws to a bundle's folder, one a line."""
+    lines = golden.model_dump_json(exclude_defaults=True)
+    (folder / GOLDEN).write_text(lines.replace('{"index"', '\n{"index"').replace('{"source"', '\n{"source"') + "\n")
+
+
+def margins(
+    backend: Backend, pool: PrototypePool, seed: int, samples: Ints, temperature: tuple[float, float], max_length: int
+) -> NDArray[np.float64]:
+    """How near each draw comes to being another: the least distance, over its tokens, of u to the token's boundaries.
+
+    At temperature 0, by how much the chosen token is more probable than the second.
+
+    Args:
+        backend, pool, max_length: of the generator.
+        seed, samples: the addresses (B).
+        temperature: of the source half and of the target half.
+
+    Returns:
+        distances in probability, (B).
+    """
+    chosen = pool.choose(seed, samples)
+    memories = pool.tokens[chosen, : pool.longest].astype(np.int64)
+    state = opening(backend, memories, 0, backend.shape.fed(seed, samples))
+    uniforms = random.uniforms(seed, samples, max_length)
+    heat = np.array(temperature, dtype=backend.shape.dtype)
+
+    def step(at: int) -> NDArray[np.float64]:
+        inputs = {"uniform": uniforms[:, at].astype(backend.shape.dtype), "temperature": heat}
+        warmth = np.array(temperature)[state["half"]]
+        token, log_probs, half, hidden, cell, fed = backend.step(state | inputs)
+        state.update(token=token, half=half, hidden=hidden, cell=cell, fed=fed, position=state["position"] + 1)
+        return _margin(log_probs, token, uniforms[:, at], warmth, at)
+
+    return _least(state, step, max_length)
+
+
+def _answer_margins(decoder: Decoder, sources: list[list[int]], max_length: int) -> NDArray[np.float64]:
+    """As `margins`, for greedy answers."""
+    state, nothing = decoder.open(as_sources(sources)), np.zeros(len(sources))
+
+    def step(at: int) -> NDArray[np.float64]:
+        following, log_probs = decoder.advance(state)
+        state.update(following)
+        return _margin(log_probs, state["token"], nothing, nothing, at)
+
+    return _least(state, step, max_length)
+
+
+def _least(state: State, step: Callable[[int], NDArray[np.float64]], max_length: int) -> NDArray[np.float64]:
+    """The least margin of each row up to its end; `step` advances the state and gives the margins of that step."""
+    least = np.ones(len(state["token"]))
+    running = np.ones(len(least), dtype=bool)
+    for at in range(max_length):
+        margin = step(at)
+        least = np.where(running, np.minimum(least, margin), least)
+        running &= state["token"] != EOS_ID
+        if not running.any():
+            break
+    return least
+
+
+def _margin(
+    log_probs: NDArray[Any], token: Ints, uniform: NDArray[Any], warmth: NDArray[Any], at: int
+) -> NDArray[np.float64]:
+    """The margin of one step: log-probabilities (B, V), chosen tokens, uniform numbers and temperatures (B)."""
+    allowed = log_probs.astype(np.float64)
+    allowed[:, NEVER_FIRST if at == 0 else NEVER_WRITTEN] = -np.inf
+    rows = np.arange(len(token))
+    ordered = np.sort(np.exp(allowed), axis=1)
+    greedy_margin = ordered[:, -1] - ordered[:, -2]
+    heat = np.where(warmth == 0, 1.0, warmth)[:, None]
+    weights = np.exp((allowed - allowed.max(axis=1, keepdims=True)) / heat)
+    cdf = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+    below = np.where(token > 0, cdf[rows, token - 1], 0.0)
+    drawn_margin = np.minimum(np.abs(uniform - below), np.abs(cdf[rows, token] - uniform))
+    margin: NDArray[np.float64] = np.where(warmth == 0, greedy_margin, drawn_margin)
+    return margin
+
+
+def _golden(draw: Draw) -> GoldenDraw:
+    return GoldenDraw(
+        index=draw.index,
+        prototypes=list(draw.prototypes),
+        tokens=list(draw.tokens),
+        finished=draw.finished,
+        log_prob=draw.log_prob,
+    )
