@@ -4,8 +4,9 @@
 whole sampling loop, which a program without any of our code can run too.
 """
 
+import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,8 @@ def _open(name: str, content: bytes, threads: int, provider: str) -> Any:
         providers = [(provider, {"use_tf32": "0"})]
         # CUDA runs what it can and CPU the handful of shape computations; a missing GPU is an error, not a fallback.
         providers.append(device.CPU)
-    with refused(name):
+    # Before it raises, ONNX Runtime's Python prints that it tries once more, and to standard output.
+    with refused(name), redirect_stdout(io.StringIO()):
         session = runtime.InferenceSession(content, options, providers=providers)
     if session.get_providers()[0] != provider:
         raise BundleError(f"{name}: ONNX Runtime offers {session.get_providers()[0]}, expected {provider}")

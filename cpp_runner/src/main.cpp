@@ -36,7 +36,7 @@ volatile std::sig_atomic_t interrupted = 0;
 struct Options {
   std::string bundle, input, out = "-", temperature, step = DEFAULT_STEP;
   std::vector<std::string> given;  // names of options
-  bool raw = false;
+  bool raw = false, trust_code = false;
   std::vector<std::string> filters;
   std::optional<std::int64_t> count, draws;
   std::optional<std::string> novelty;
@@ -219,11 +219,13 @@ template <class Real>
 int run_predictor(Options& options, const Bundle& bundle) {
   const bool tsv = is_tsv(options.out);
   const auto sources = read_sources(options.input, bundle.vocabulary);
+  if (options.raw && tsv) throw UserError("--raw writes .jsonl");
   const auto backend = open<Real>(options, bundle);
   Output output(options.out);
   const auto found = answers<Real>(bundle, *backend, sources, options.sampling.slots, options.sampling.workers);
   for (std::size_t k = 0; k < sources.size(); ++k) {
-    output.line(tsv ? as_tsv(sources[k], found[k].target, bundle.vocabulary)
+    output.line(options.raw ? as_json(found[k])
+                : tsv       ? as_tsv(sources[k], found[k].target, bundle.vocabulary)
                     : as_json(sources[k], found[k].target, found[k].log_prob, bundle.vocabulary));
   }
   output.finish();
@@ -304,7 +306,8 @@ int run(Options& options, const Bundle& bundle) {
 
 // What a predictor has no use for is an error, and so is a generator's --input.
 void check_options(const Options& options, bool predicts) {
-  const std::set<std::string> of_predictors = {"bundle", "--input", "--output", "--batch", "--workers", "--step"};
+  const std::set<std::string> of_predictors = {"bundle", "--input", "--output", "--batch", "--workers",
+                                                 "--step", "--raw", "--trust-code"};
   for (const auto& name : options.given) {
     if (predicts && of_predictors.count(name) == 0) throw UserError("a predictor has no use for " + name);
     if (!predicts && name == "--input") throw UserError("a generator has no use for --input");
@@ -331,6 +334,12 @@ int dispatch(Options& options, const Bundle& bundle) {
 }
 
 int dispatch(Options& options) {
+#ifdef RUNS_CODE
+  if (!options.trust_code) {
+    throw UserError(options.bundle + ": TorchScript is code, which loading runs: use compgen-sample, or say --trust-code if you " +
+                    "trust whoever made the bundle");
+  }
+#endif
   options.filter = read_filters(options);
   const Bundle bundle(options.bundle);
   check_options(options, bundle.predicts);
@@ -384,6 +393,10 @@ int main(int argc, char** argv) {
   app.add_option("--step", options.step, "What decodes: own (our code, where the bundle has its weights), or graph.")
       ->check(CLI::IsMember({"own", "graph"}))
       ->capture_default_str();
+#ifdef RUNS_CODE
+  app.add_flag("--trust-code", options.trust_code,
+               "Run the code in the bundle, which can do whatever its author liked. All else in a bundle is data.");
+#endif
   app.add_option("--workers", options.sampling.workers, "Threads.")->check(CLI::Range(1, 1024))->capture_default_str();
   try {
     app.parse(argc, argv);

@@ -46,7 +46,7 @@ class Graph {
     try {
       session_ = Ort::Session(env, model.data(), model.size(), options);
     } catch (const Ort::Exception& error) {
-      throw UserError((bundle.folder / name).string() + ": ONNX Runtime cannot run it: " + error.what());
+      throw UserError((bundle.folder / name).string() + ": ONNX Runtime cannot run it: " + one_line(error.what()));
     }
     Ort::AllocatorWithDefaultOptions allocator;
     for (std::size_t k = 0; k < session_.GetInputCount(); ++k) {
@@ -81,7 +81,7 @@ class Graph {
       session_.Run(Ort::RunOptions{nullptr}, names.data(), values.data(), values.size(), outputs.data(),
                    results.data(), results.size());
     } catch (const Ort::Exception& error) {
-      throw UserError(where_ + ": " + error.what());
+      throw UserError(where_ + ": ONNX Runtime cannot run it: " + one_line(error.what()));
     }
   }
 

@@ -42,11 +42,21 @@ std::string rounded(double number) {
   return digits;
 }
 
+// What every draw has in common, its log-probability to the last digit.
+std::string written(const Tokens& tokens, bool finished, double log_prob) {
+  return R"("tokens":)" + nlohmann::json(tokens).dump() + R"(,"finished":)" + (finished ? "true" : "false") +
+         R"(,"log_prob":)" + nlohmann::json(log_prob).dump() + "}";
+}
+
 }  // namespace
 
 std::string as_json(const Draw& draw) {
-  return R"({"index":)" + std::to_string(draw.index) + R"(,"tokens":)" + nlohmann::json(draw.tokens).dump() +
-         R"(,"finished":)" + (draw.finished ? "true" : "false") + "}";
+  return R"({"index":)" + std::to_string(draw.index) + R"(,"prototypes":)" + nlohmann::json(draw.prototypes).dump() +
+         "," + written(draw.tokens, draw.finished, draw.log_prob);
+}
+
+std::string as_json(const Answer& answer) {
+  return "{" + written(answer.target, answer.finished, answer.log_prob);
 }
 
 std::string as_json(const Tokens& source, const Tokens& target, double log_prob,

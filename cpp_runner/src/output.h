@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "predict.h"
 #include "selection.h"
 
 namespace compgen {
@@ -13,6 +14,8 @@ namespace compgen {
 std::string as_json(const Sample& sample, const std::vector<std::string>& vocabulary);
 // A draw as it was made, its tokens as ids.
 std::string as_json(const Draw& draw);
+// The same of an answer.
+std::string as_json(const Answer& answer);
 // An answer of a predictor.
 std::string as_json(const Tokens& source, const Tokens& target, double log_prob,
                     const std::vector<std::string>& vocabulary);

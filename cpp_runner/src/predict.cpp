@@ -49,7 +49,7 @@ void decode(const Bundle& bundle, Backend<Real>& backend, const std::vector<Toke
                                                              static_cast<std::size_t>(token)]);
       if (!std::isfinite(answer.log_prob)) damaged(bundle, "a probability that is no number");
       if (token == EOS) {
-        ended[row] = true, --running;
+        ended[row] = answer.finished = true, --running;
       } else {
         answer.target.push_back(static_cast<std::int32_t>(token));
       }

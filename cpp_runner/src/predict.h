@@ -8,8 +8,9 @@
 namespace compgen {
 
 struct Answer {
-  Tokens target;        // without the end symbol
-  double log_prob = 0;  // with it
+  Tokens target;          // without the end symbol
+  bool finished = false;  // false when the length limit came first
+  double log_prob = 0;    // with the end symbol
 };
 
 // The answers to sources of token ids, without start or end symbols; sources of like length share a batch of `slots`.
