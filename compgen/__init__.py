@@ -29,6 +29,7 @@ _HOMES = {
     "train_predictor": "compgen.api",
     "train_pretrained": "compgen.api",
     "export_bundle": "compgen.api",
+    "verify_bundle": "compgen.verification",
     "UserError": "compgen.errors",
 }
 
