@@ -67,4 +67,4 @@ class TorchTransformer:
         """See `Decoder`."""
         found = self.step(*(torch.from_numpy(state[name]).to(self.device) for name in TRANSFORMER_INPUTS))
         log_probs, keys, values = (tensor.cpu().numpy() for tensor in found)
-        return next_state(state, log_probs, keys, values), log_probs
+        return next_state(self.name, state, log_probs, keys, values), log_probs

@@ -99,7 +99,8 @@ class Decoder(Protocol):
     def advance(self, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
         """One greedy step: the new state, whose `token` (B) is the most probable one, and log-probabilities (B, V).
 
-        Another token may be put in its place before the next step.
+        Another token may be put in its place before the next step. Raises BundleError for probabilities that are no
+        numbers, which a damaged network gives.
         """
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compgen.data.vocabulary import EOS_ID, NEVER_FIRST, NEVER_WRITTEN
 from compgen.errors import UserError
-from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State, check_numbers
+from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State
 from compgen.runtime.predict import Recurrent, Scored, as_sources, by_length, keep, opening
 
 
@@ -68,7 +68,6 @@ def _search(decoder: Decoder, state: State, width: int, max_length: int, alpha: 
     running = list(beams)
     for step in range(max_length):
         state, log_probs = decoder.advance(state)
-        check_numbers(decoder.name, log_probs)
         allowed = log_probs.astype(np.float64)
         allowed[:, NEVER_FIRST if step == 0 else NEVER_WRITTEN] = -np.inf
         parents, first = [], 0

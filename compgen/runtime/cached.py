@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import BOS_ID, NEVER_FIRST, NEVER_WRITTEN
-from compgen.runtime.backend import Ints, State
+from compgen.runtime.backend import Ints, State, check_numbers
 
 MEMORY = ("memory_keys", "memory_values")
 STEP_INPUTS = ("token", "position", "source", *MEMORY, "keys", "values")
@@ -27,8 +27,15 @@ def first_state(sources: Ints, keys: NDArray[Any], values: NDArray[Any]) -> Stat
     }
 
 
-def next_state(state: State, log_probs: NDArray[np.floating[Any]], keys: NDArray[Any], values: NDArray[Any]) -> State:
-    """The state after a step: the most probable token that may be written, and what the step kept."""
+def next_state(
+    name: str, state: State, log_probs: NDArray[np.floating[Any]], keys: NDArray[Any], values: NDArray[Any]
+) -> State:
+    """The state after a step: the most probable token that may be written, and what the step kept.
+
+    Raises:
+        BundleError: log-probabilities that are no numbers; the message begins with `name`, the model's.
+    """
+    check_numbers(name, log_probs)
     allowed = log_probs.copy()
     allowed[:, NEVER_WRITTEN] = -np.inf
     allowed[np.ix_(state["position"] == 0, NEVER_FIRST)] = -np.inf

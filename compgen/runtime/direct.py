@@ -19,7 +19,7 @@ from rapidfuzz.process import cdist
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID
 from compgen.errors import UserError
-from compgen.runtime.backend import Backend, Floats, Ints, State, check_numbers, check_tokens
+from compgen.runtime.backend import Backend, Floats, Ints, State
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import advance, keep
 from compgen.runtime.sampler import Memories
@@ -153,8 +153,6 @@ class Direct:
         running = np.arange(len(rows))
         for step in range(self.max_length if answer else int(lengths.max())):
             state, log_probs = advance(self.backend, state)
-            check_tokens(self.backend.name, state["token"], log_probs.shape[1])
-            check_numbers(self.backend.name, log_probs)
             forced = step < lengths[running]
             if forced.any():
                 token = np.where(forced, table[running, min(step, table.shape[1] - 1)], state["token"])

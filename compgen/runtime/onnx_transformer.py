@@ -30,4 +30,4 @@ class OnnxTransformer:
     def advance(self, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
         """See `Decoder`."""
         log_probs, keys, values = self._step(state, log_probs=(len(state["token"]), self._vocabulary))
-        return next_state(state, log_probs, keys, values), log_probs
+        return next_state(self.name, state, log_probs, keys, values), log_probs

@@ -71,9 +71,7 @@ def losses(
         lengths = (targets != 0).sum(axis=1)
         for step, tokens in enumerate(targets.T):
             state, log_probs = decoder.advance(state)
-            gained = np.where(step < lengths, log_probs[np.arange(len(rows)), tokens], 0)
-            check_numbers(decoder.name, gained)
-            found[rows] -= gained
+            found[rows] -= np.where(step < lengths, log_probs[np.arange(len(rows)), tokens], 0)
             state["token"] = np.where(step < lengths, tokens, EOS_ID)
         found[rows] /= lengths
         done += len(rows)
@@ -128,10 +126,16 @@ def opening(backend: Backend, memory_tokens: Ints, half: int, fed: Floats | None
 
 
 def advance(backend: Backend, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
-    """One greedy step: the new state, whose `token` is the most probable one, and log-probabilities (B, V)."""
+    """One greedy step: the new state, whose `token` is the most probable one, and log-probabilities (B, V).
+
+    Raises:
+        BundleError: a damaged network gives a token that there is not, or probabilities that are no numbers.
+    """
     dtype = backend.shape.dtype
     inputs = state | {"uniform": np.zeros(len(state["token"]), dtype=dtype), "temperature": np.zeros(2, dtype=dtype)}
     token, log_probs, half, hidden, cell, fed = backend.step(inputs)
+    check_tokens(backend.name, token, log_probs.shape[1])
+    check_numbers(backend.name, log_probs)
     position = state["position"] + 1
     new = {"token": token, "half": half, "hidden": hidden, "cell": cell, "fed": fed, "position": position}
     return state | new, log_probs
@@ -150,10 +154,7 @@ def _greedy(decoder: Decoder, state: State, max_length: int) -> list[Scored]:
     for step in range(max_length):
         state, log_probs = decoder.advance(state)
         token = state["token"]
-        check_tokens(decoder.name, token, log_probs.shape[1])
-        gained = log_probs[np.arange(len(running)), token]
-        check_numbers(decoder.name, gained)
-        score[running] += gained
+        score[running] += log_probs[np.arange(len(running)), token]
         going = token != EOS_ID
         written[running, step] = np.where(going, token, 0)  # 0 is never chosen, so it marks the end
         running = running[going]

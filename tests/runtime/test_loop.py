@@ -51,3 +51,19 @@ def test_a_generator_with_a_loop_draws_by_it(monkeypatch):
     monkeypatch.setattr(generator.backend, "step", None)
     assert generator.sample(draws=100, filters=["novel", "unique"], batch=40).pairs() == expected
     assert called == [40, 40, 20]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_probabilities_that_are_no_numbers_are_an_error_in_a_loop(loop):
+    changes = {"memories": 0, "copying": False, "feed": False}
+    made = LOOPS[loop](changes)
+    given = made.sample
+
+    def spoiled(*inputs):
+        tokens, log_prob = given(*inputs)
+        return tokens, np.where(np.arange(len(log_prob)) == 3, np.nan, log_prob)
+
+    made.sample = spoiled
+    asked = {"seed": 3, "start": 0, "stop": 9, "max_length": 9, "temperature": (1.0, 0.5), "vocabulary": 99}
+    with pytest.raises(BundleError, match="a probability that is no number"):
+        list(loop_draws(made, make(**changes).pool, **asked))
