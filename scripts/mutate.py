@@ -7,8 +7,9 @@ Bundles of several small networks, made here, are damaged where it matters: fiel
 values of JSON, headers and numbers of arrays, with all sizes and hashes mended, so that what lies behind the hashes is
 reached; and now and then plain bytes. A mutant fails this test if a program crashes, hangs, prints a traceback or a
 sanitizer's report, keeps a sample whose log-probability is no number, if one program takes what the other refuses, or
-if they give different samples (but where step.safetensors, which the C++ runner alone decodes with, has other numbers
-than step.onnx: `compgen verify` is what finds that). Such mutants are kept under --keep.
+if they give different samples. Such mutants are kept under --keep. Samples may differ for two reasons, which are
+counted, and which `compgen verify` finds: step.safetensors, which the C++ runner alone decodes with, has other numbers than
+step.onnx; or the graph was changed so that one row of a batch sees another, and samples depend on the batch.
 """
 
 import argparse
@@ -34,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' small networks
 
 from compgen.runtime.sealed import MESSAGES, SKIP
 
-OTHER_WEIGHTS = "sampled, by other weights"
+OTHER_WEIGHTS, ROWS_MIXED = "sampled, by other weights", "sampled, with rows that see each other"
 DRAWS = 12
 LIMIT = 120  # seconds for one program and one mutant
 NETWORKS: list[tuple[str, dict[str, Any]]] = [
@@ -285,13 +286,13 @@ def python_loop(pipe: Connection) -> None:
 
     os.environ["OMP_NUM_THREADS"] = "1"
     while True:
-        folder, predicts = pipe.recv()
+        folder, predicts, batch = pipe.recv()
         try:
             if predicts:
-                answers = Predictor.load(folder, provider="cpu").predict([["a", "b"], ["c"]])
+                answers = Predictor.load(folder, provider="cpu").predict([["a", "b"], ["c"]], batch=batch)
                 pipe.send(("sampled", json.dumps(answers)))
                 continue
-            draws = list(Generator.load(folder, provider="cpu").draw(0, 0, DRAWS, workers=1))
+            draws = list(Generator.load(folder, provider="cpu").draw(0, 0, DRAWS, workers=1, batch=batch))
             if not all(math.isfinite(draw.log_prob) for draw in draws):
                 pipe.send(("a sample whose probability is no number", folder))
             pipe.send(("sampled", json.dumps([[draw.index, draw.finished, *draw.tokens] for draw in draws])))
@@ -313,9 +314,9 @@ class Python:
         self._process.start()
         other.close()
 
-    def __call__(self, bundle: Path, predicts: bool) -> tuple[str, str]:
+    def __call__(self, bundle: Path, predicts: bool, batch: int = 256) -> tuple[str, str]:
         """The verdict, and what was sampled or said."""
-        self._pipe.send((str(bundle), predicts))
+        self._pipe.send((str(bundle), predicts, batch))
         try:
             if self._pipe.poll(LIMIT):
                 verdict, said = self._pipe.recv()
@@ -384,8 +385,10 @@ def main() -> None:
             step = "graph" if file == "step.onnx" else "own"
             ours, theirs = python(bundle, predicts), by_runner(runner, bundle, predicts, step)
             outcome = judged(ours, theirs, file, number < 0)
+            if outcome == "other samples" and python(bundle, predicts, 1)[1] != ours[1]:
+                outcome = ROWS_MIXED
             outcomes[outcome] += 1
-            if outcome not in ("sampled", "refused", OTHER_WEIGHTS):
+            if outcome not in ("sampled", "refused", OTHER_WEIGHTS, ROWS_MIXED):
                 failures.append(
                     f"mutant {options.first + number} ({file}): {outcome}: {ours[1][-600:]} | {theirs[1][-600:]}"
                 )

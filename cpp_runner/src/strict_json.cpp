@@ -144,6 +144,7 @@ class Schema {
 
 nlohmann::json strict_json(const std::string& text) {
   if (text.compare(0, 3, "\xef\xbb\xbf") == 0) throw UserError("begins with a byte order mark");
+  if (text.find('\0') != std::string::npos) throw UserError("not JSON: a byte of 0");  // the library ends there
   try {
     Json value = Json::parse(text);
     require_shallow(value, DEPTH);

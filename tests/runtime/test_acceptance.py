@@ -178,6 +178,10 @@ REFUSED = {
     "nested": raw(b'"made up"', b"[" * 70 + b"]" * 70),
     "nested without end": prepend(b"[" * 200_000),
     "two values": lambda folder: (folder / "manifest.json").open("a").write("{}"),
+    "a byte of 0 at the end": lambda folder: (folder / "manifest.json").open("a").write("\0"),
+    "a byte of 0 at the end of the vocabulary": vocabulary(
+        json.dumps(["<pad>", "<s>", "</s>", "→", "<unk>", *"abcdefg"]) + "\0"
+    ),
     "control character": raw(b"made up", b"made \x01"),
     "version as true": put("version", value=True),
     "version as 1.0": put("version", value=1.0),
