@@ -184,6 +184,7 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
   try {
     const Json manifest = read_manifest(manifest_path);
     predicts = manifest.at("kind") == "predictor";
+    approximate = !manifest.value("approximation", Json()).is_null();
     if (!predicts) temperature = temperature_of(manifest.at("sampling"));
     place = folder.string();
     for (const auto& [name, entry] : manifest.at("files").items()) files[name] = checked(folder, name, entry);

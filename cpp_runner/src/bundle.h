@@ -32,6 +32,7 @@ struct Bundle {
   std::map<std::string, std::string> files;  // content by name
   std::vector<std::string> vocabulary;
   Pool pool;
+  bool approximate = false;  // by intent: weights in 8-bit integers
   bool predicts = false;  // a predictor, whose one memory is its source; else a generator
   std::string dtype;      // float32 or float64
   std::int64_t prototypes = 0, max_length = 0;

@@ -20,6 +20,7 @@
 #include "sampler.h"
 #include "selection.h"
 #include "step.h"
+#include "verify.h"
 
 namespace {
 
@@ -31,12 +32,23 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t SLOTS_OF_OWN = 60, SLOTS_OF_GRAPH = 256;
 constexpr std::int64_t PATIENCE = 20'000;  // draws in a row without a sample before giving up
 
-volatile std::sig_atomic_t interrupted = 0;
+volatile std::sig_atomic_t interrupted = 0;  // by which signal
+
+// As shells count: 130 for Ctrl-C, 143 for SIGTERM.
+int interrupted_code() { return 128 + interrupted; }
+
+// From now on a first signal asks the work to stop, and a second one ends the program.
+void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int number) { interrupted = number; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
 
 struct Options {
   std::string bundle, input, out = "-", temperature, step = DEFAULT_STEP;
   std::vector<std::string> given;  // names of options
-  bool raw = false, trust_code = false;
+  bool raw = false, verify = false, trust_code = false;
   std::vector<std::string> filters;
   std::optional<std::int64_t> count, draws;
   std::optional<std::string> novelty;
@@ -176,12 +188,13 @@ int run_raw(Options& options, const Bundle& bundle) {
   }
   const auto backend = open<Real>(options, bundle);
   options.sampling.stop = options.sampling.start + *options.draws;
+  const Claim claim(options.out);
   Output output(options.out);
   sample<Real>(bundle, *backend, options.sampling, [&](Draw&& draw) {
     output.line(as_json(draw));
     return !interrupted;
   });
-  if (interrupted) return 130;
+  if (interrupted) return interrupted_code();
   output.finish();
   return 0;
 }
@@ -220,9 +233,11 @@ int run_predictor(Options& options, const Bundle& bundle) {
   const bool tsv = is_tsv(options.out);
   const auto sources = read_sources(options.input, bundle.vocabulary);
   if (options.raw && tsv) throw UserError("--raw writes .jsonl");
+  check_writable(options.out);
   const auto backend = open<Real>(options, bundle);
-  Output output(options.out);
   const auto found = answers<Real>(bundle, *backend, sources, options.sampling.slots, options.sampling.workers);
+  catch_signals();  // until now a signal ends the work at once; what is written is written whole
+  Output output(options.out);
   for (std::size_t k = 0; k < sources.size(); ++k) {
     output.line(options.raw ? as_json(found[k])
                 : tsv       ? as_tsv(sources[k], found[k].target, bundle.vocabulary)
@@ -242,6 +257,7 @@ int run(Options& options, const Bundle& bundle) {
   options.sampling.stop = options.draws ? options.sampling.start + *options.draws : std::int64_t{1} << 62;
   const bool tsv = is_tsv(options.out);
   const auto backend = open<Real>(options, bundle);
+  Claim claim(options.out);
   Output output(options.out);
   const auto write = [&](const Sample& one) {
     output.line(tsv ? as_tsv(one.source, one.target, bundle.vocabulary) : as_json(one, bundle.vocabulary));
@@ -274,13 +290,20 @@ int run(Options& options, const Bundle& bundle) {
   }
   if (interrupted && counts.kept == 0) {
     std::cerr << "interrupted before any sample was kept; nothing was written\n";
-    return 130;
+    return interrupted_code();
   }
   const auto chosen = options.choice.made() ? options.choice.of(std::move(kept), options.filter, training)
                                             : std::vector<Sample>{};
   for (const auto& one : chosen) write(one);
-  output.finish();
   const auto written = options.choice.made() ? static_cast<std::int64_t>(chosen.size()) : counts.kept;
+  if (interrupted && output.is_file()) {
+    const auto& kept_in = claim.keep();
+    output.finish(kept_in);
+    std::cerr << "interrupted; " << written << " samples are in " << kept_in.string() << ", " << options.out
+              << " is as it was, --start " << options.sampling.start + counts.drawn << " goes on\n";
+    return interrupted_code();
+  }
+  output.finish();
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   std::cerr << counts.text();
   if (options.choice.made()) std::cerr << "; " << written << " chosen";
@@ -298,14 +321,46 @@ int run(Options& options, const Bundle& bundle) {
   if (interrupted) {
     std::cerr << "interrupted; " << written << " samples written, --start " << options.sampling.start + counts.drawn
               << " goes on\n";
-    return 130;
+    return interrupted_code();
   }
   if (exhausted) throw UserError("20,000 draws in a row gave no further sample: " + counts.text());
   return 0;
 }
 
+// The golden draws again, by our own step, if the bundle has its weights, and by the graph, or by the one asked for.
+template <class Real>
+int run_verify(const Options& options, const Bundle& bundle) {
+  const Golden golden(bundle);
+  std::vector<Verified> rows;
+  const bool asked = std::count(options.given.begin(), options.given.end(), "--step") > 0;
+  for (const std::string step : {"own", "graph"}) {
+    if (asked ? step != options.step : step == "own" && !bundle.has(STEP_WEIGHTS)) continue;
+    Options one = options;
+    one.step = step;
+    const auto backend = open<Real>(one, bundle);
+    rows.push_back(golden.verify<Real>(step, *backend, one.sampling.slots, one.sampling.workers));
+  }
+  std::cout << table(rows);
+  for (const auto& row : rows) {
+    if (row.passed()) continue;
+    std::ostringstream what;
+    what << options.bundle << ": " << row.runtime << ": not what was exported: ";
+    if (row.equal < row.samples) what << row.equal << " of " << row.samples << " samples are the golden ones";
+    else what << "log-probabilities differ by " << row.largest;
+    throw UserError(what.str());
+  }
+  return 0;
+}
+
 // What a predictor has no use for is an error, and so is a generator's --input.
 void check_options(const Options& options, bool predicts) {
+  if (options.verify) {
+    const std::set<std::string> of_verify = {"bundle", "--verify", "--batch", "--workers", "--step", "--trust-code"};
+    for (const auto& name : options.given) {
+      if (of_verify.count(name) == 0) throw UserError("--verify has no use for " + name);
+    }
+    return;
+  }
   const std::set<std::string> of_predictors = {"bundle", "--input", "--output", "--batch", "--workers",
                                                  "--step", "--raw", "--trust-code"};
   for (const auto& name : options.given) {
@@ -318,16 +373,9 @@ void check_options(const Options& options, bool predicts) {
   }
 }
 
-// From now on a first signal asks the work to stop, and a second one ends the program.
-void catch_signals() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
-}
-
 template <class Real>
 int dispatch(Options& options, const Bundle& bundle) {
+  if (options.verify) return run_verify<Real>(options, bundle);
   if (bundle.predicts) return run_predictor<Real>(options, bundle);  // has nothing to save, so a signal ends it
   catch_signals();
   return options.raw ? run_raw<Real>(options, bundle) : run<Real>(options, bundle);
@@ -390,6 +438,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
   app.add_option("--input", options.input, "Predictors: a file of sources, a line each, or -.");
   app.add_flag("--raw", options.raw, "Write every draw as it was made, as token ids, to compare runtimes.");
+  app.add_flag("--verify", options.verify, "Make the bundle's golden draws, or answers, again, and compare.");
   app.add_option("--step", options.step, "What decodes: own (our code, where the bundle has its weights), or graph.")
       ->check(CLI::IsMember({"own", "graph"}))
       ->capture_default_str();

@@ -1,10 +1,16 @@
 #include "output.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <iomanip>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
 
 #include "errors.h"
 
@@ -40,6 +46,44 @@ std::string rounded(double number) {
   std::string digits = text;
   while (digits.back() == '0' && digits[digits.size() - 2] != '.') digits.pop_back();
   return digits;
+}
+
+namespace fs = std::filesystem;
+
+// What a path names, through links, which need not be there yet; its folder is made.
+fs::path resolved(const std::string& out) {
+  std::error_code ignored;
+  fs::path goal = out;
+  for (int links = 0; links < 40 && fs::is_symlink(goal, ignored); ++links) {
+    goal = goal.parent_path() / fs::read_symlink(goal, ignored);
+  }
+  if (goal.has_parent_path()) fs::create_directories(goal.parent_path(), ignored);
+  return goal;
+}
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+// Whether what is written goes through a path and takes the place of nothing: a device or a pipe.
+bool streams(const fs::path& path) {
+  std::error_code ignored;
+  const auto found = fs::status(path, ignored);
+  return fs::exists(found) && !fs::is_regular_file(found) && !fs::is_directory(found);
+}
+
+// A name in the same folder that nobody can guess.
+fs::path beside(const fs::path& path) {
+  std::random_device system;
+  std::ostringstream name;
+  name << '.' << std::hex << std::setfill('0');
+  for (int part = 0; part < 4; ++part) name << std::setw(8) << system();
+  name << '.' << path.filename().string();
+  return path.parent_path() / name.str();
+}
+
+// A new file, never one that is there, nor one that a link names; null if it cannot be.
+std::FILE* create(const fs::path& path) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  return descriptor < 0 ? nullptr : fdopen(descriptor, "wb");
 }
 
 // What every draw has in common, its log-probability to the last digit.
@@ -82,17 +126,13 @@ std::string as_tsv(const Tokens& source, const Tokens& target, const std::vector
 
 Output::Output(const std::string& out) {
   if (out == "-") return;
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  goal_ = out;
-  for (int links = 0; links < 40 && fs::is_symlink(goal_, ignored); ++links) {  // what it names need not be there yet
-    goal_ = goal_.parent_path() / fs::read_symlink(goal_, ignored);
+  goal_ = resolved(out);
+  if (streams(goal_)) {
+    stream_ = std::fopen(goal_.c_str(), "wb");
+  } else {
+    temporary_ = beside(goal_);
+    stream_ = create(temporary_);
   }
-  if (goal_.has_parent_path()) fs::create_directories(goal_.parent_path(), ignored);
-  const auto found = fs::status(goal_, ignored);
-  const bool streams = fs::exists(found) && !fs::is_regular_file(found) && !fs::is_directory(found);
-  if (!streams) temporary_ = goal_.parent_path() / ("." + std::to_string(getpid()) + "." + goal_.filename().string());
-  stream_ = std::fopen(streams ? goal_.c_str() : temporary_.c_str(), "wb");
   if (!stream_) fail();
 }
 
@@ -106,24 +146,73 @@ void Output::line(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stream_) != text.size() || std::fputc('\n', stream_) == EOF) fail();
 }
 
-void Output::finish() {
+void Output::finish(const fs::path& place) {
   if (std::fflush(stream_) != 0) fail();
   if (stream_ == stdout) return;
+  const bool on_disk = !is_file() || fsync(fileno(stream_)) == 0;
   const bool closed = std::fclose(stream_) == 0;
   stream_ = nullptr;
-  if (!closed) fail();
+  if (!on_disk || !closed) fail();
   if (!is_file()) return;
   std::error_code error;
-  const auto found = std::filesystem::status(goal_, error);
-  if (std::filesystem::is_regular_file(found)) std::filesystem::permissions(temporary_, found.permissions(), error);
+  const auto found = fs::status(place, error);
+  if (fs::is_regular_file(found)) fs::permissions(temporary_, found.permissions(), error);
   else error.clear();  // there is nothing yet
-  if (!error) std::filesystem::rename(temporary_, goal_, error);
-  if (error) throw UserError(goal_.string() + ": cannot be written: " + error.message());
+  if (!error) fs::rename(temporary_, place, error);
+  if (error) throw UserError(place.string() + ": cannot be written: " + error.message());
+  const int folder = open(folder_of(place).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  fsync(folder);  // so that the new name is on disk, too, where the file system can do that
+  close(folder);
 }
 
 void Output::fail() const {
   const std::string where = goal_.empty() ? "standard output" : goal_.string();
   throw UserError(where + ": cannot be written: " + std::strerror(errno));
+}
+
+Claim::Claim(const std::string& out) {
+  if (out == "-" || streams(resolved(out))) return;
+  const fs::path path = resolved(out).concat(".partial");
+  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw UserError(out + ": cannot be written: " + std::strerror(errno));
+  const bool locked = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  if (!locked && errno == EWOULDBLOCK) {
+    close(descriptor_);
+    throw UserError(path.string() + ": another run is writing it");
+  }
+  struct stat ours = {}, theirs = {};
+  fstat(descriptor_, &ours);
+  if (stat(path.c_str(), &theirs) != 0 || ours.st_ino != theirs.st_ino) {
+    close(descriptor_);
+    throw UserError(path.string() + ": another run has just ended and taken it: try again");
+  }
+  path_ = path;
+  stays_ = ours.st_size > 0;  // what an interrupted run has left is not ours to remove
+}
+
+Claim::~Claim() {
+  if (descriptor_ < 0) return;
+  std::error_code ignored;
+  if (!stays_) fs::remove(path_, ignored);  // while the lock is held
+  close(descriptor_);
+}
+
+const fs::path& Claim::keep() {
+  std::error_code ignored;
+  fs::remove(fs::path(path_).concat(".json"), ignored);  // it speaks of what is there now
+  stays_ = true;
+  return path_;
+}
+
+void check_writable(const std::string& out) {
+  if (out == "-" || streams(resolved(out))) return;
+  const fs::path tried = beside(resolved(out));
+  std::FILE* const stream = create(tried);
+  if (!stream) throw UserError(out + ": cannot be written: " + std::strerror(errno));
+  std::fclose(stream);
+  std::error_code ignored;
+  fs::remove(tried, ignored);
 }
 
 }  // namespace compgen

@@ -1,0 +1,50 @@
+// Does a bundle give here what it gave where it was made? Its golden draws, or answers, made again; see
+// compgen/verification.py, which does the same with more runtimes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend.h"
+#include "sampler.h"
+
+namespace compgen {
+
+// What came of one way to decode.
+struct Verified {
+  std::string runtime;
+  std::size_t samples = 0, equal = 0;
+  std::string first;                // where the first other token is, if there is one
+  double largest = 0, allowed = 0;  // difference of log-probabilities among those that are equal; by rounding
+  double rate = 0;                  // samples a second, starting left out
+  bool passed() const { return equal == samples && largest <= allowed; }
+};
+
+// The golden draws of a bundle, or its golden answers.
+class Golden {
+ public:
+  // Throws UserError: the bundle has none, or they are not of this bundle.
+  explicit Golden(const Bundle& bundle);
+
+  template <class Real>
+  Verified verify(const std::string& name, Backend<Real>& backend, std::int64_t slots, int workers) const;
+
+ private:
+  struct Stream {
+    std::uint64_t seed = 0;
+    std::array<double, 2> temperature{};
+    std::vector<Draw> draws;  // in ascending order of address
+  };
+  template <class Real>
+  std::vector<Draw> again(Backend<Real>& backend, std::int64_t slots, int workers) const;
+
+  const Bundle& bundle_;
+  std::vector<Stream> streams_;  // of a generator
+  std::vector<Tokens> sources_;  // of a predictor, whose answers are
+  std::vector<Draw> expected_;   // the draws of all streams, or answers, whose indices are their places
+};
+
+// The rows as a table for people.
+std::string table(const std::vector<Verified>& rows);
+
+}  // namespace compgen

@@ -1,0 +1,185 @@
+"""The C++ runner's files appear whole, are written by one run at a time, and what it does not finish harms nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from compgen.errors import UserError
+from compgen.runtime import native
+from tests.export.tiny import exported
+
+
+@pytest.fixture
+def runner():
+    try:
+        return native.runner()
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+def start(runner, out, *words, **options):
+    """A run that draws until it is stopped."""
+    command = [runner, exported(), "-n", str(2**60), "--workers", "1", "-o", out, *words]
+    environment = native.environment()
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, **options)
+
+
+def wait_for_temporary(folder, process):
+    """Until samples are on disk, in a hidden file beside OUT."""
+    for _ in range(500):
+        if any(path.name.startswith(".") and path.stat().st_size > 10_000 for path in folder.iterdir()):
+            return
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.02)
+    raise AssertionError("nothing was written in 10 seconds")
+
+
+def foreground():
+    """As a shell starts it in the foreground: what is started in the background ignores Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_leaves_the_file_alone(tmp_path, runner, number, code):
+    out = tmp_path / "out.jsonl"
+    out.write_text("as it was\n")
+    process = start(runner, out, preexec_fn=foreground)
+    wait_for_temporary(tmp_path, process)
+    process.send_signal(number)
+    said = process.communicate(timeout=30)[1]
+    assert process.returncode == code, said
+    assert out.read_text() == "as it was\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"out.jsonl", "out.jsonl.partial"}
+    samples = [json.loads(line) for line in (tmp_path / "out.jsonl.partial").read_text().splitlines()]
+    goes_on = int(said.split("--start ")[1].split()[0])
+    assert f"{len(samples)} samples are in {out}.partial" in said
+    assert len(samples) > 10 and samples[-1]["index"] < goes_on
+
+
+def test_a_killed_run_leaves_the_file_alone_and_claims_nothing(tmp_path, runner):
+    out = tmp_path / "out.jsonl"
+    out.write_text("as it was\n")
+    process = start(runner, out)
+    wait_for_temporary(tmp_path, process)
+    process.kill()
+    process.communicate()
+    assert out.read_text() == "as it was\n"
+    again = [runner, exported(), "--draws", "400", "-o", out]
+    assert subprocess.run(again, env=native.environment()).returncode == 0
+    assert len(out.read_text().splitlines()) > 3
+
+
+def test_a_second_run_to_the_same_file_is_refused(tmp_path, runner):
+    (tmp_path / "far").mkdir()
+    out = tmp_path / "far" / "out.jsonl"
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(out)
+    process = start(runner, out)
+    try:
+        wait_for_temporary(out.parent, process)
+        second = [runner, exported(), "--draws", "20", "-o", link]
+        python = [sys.executable, "-m", "compgen", "sample", exported(), "--draws", "20", "-o", link]
+        for command in (second, python):
+            done = subprocess.run(command, capture_output=True, text=True, env=native.environment())
+            assert done.returncode == 2, done.stderr
+            assert f"{out}.partial: another run is writing it" in done.stderr
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_runner_is_refused_where_python_writes(tmp_path, runner):
+    out = tmp_path / "out.jsonl"
+    program = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from compgen.runtime.partial import partial_file\n"
+        "with partial_file(Path(sys.argv[1]), {'start': 0}):\n"
+        "    print('ready', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    holder = subprocess.Popen([sys.executable, "-c", program, out], stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert holder.stdout.readline() == "ready\n"
+        command = [runner, exported(), "--draws", "20", "-o", out]
+        done = subprocess.run(command, capture_output=True, text=True, env=native.environment())
+        assert done.returncode == 2 and "another run is writing it" in done.stderr
+        assert not out.exists()
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def test_nothing_is_written_through_a_link_that_was_planted(tmp_path, runner):
+    """Neither under a name made of the process's number, nor where the lock is."""
+    victim = tmp_path / "victim"
+    victim.write_text("as it was")
+    out = tmp_path / "out.jsonl"
+    command = [runner, exported(), "--draws", "20", "-o", out]
+
+    def plant():
+        for name in (f".{os.getpid()}.out.jsonl", f".out.jsonl.{os.getpid()}"):
+            (tmp_path / name).symlink_to(victim)
+
+    done = subprocess.run(command, capture_output=True, text=True, env=native.environment(), preexec_fn=plant)
+    assert done.returncode == 0 and victim.read_text() == "as it was"
+    out.unlink()
+    (tmp_path / "out.jsonl.partial").symlink_to(victim)
+    done = subprocess.run(command, capture_output=True, text=True, env=native.environment())
+    assert done.returncode == 2 and "cannot be written" in done.stderr
+    assert victim.read_text() == "as it was" and not out.exists()
+
+
+def test_names_on_the_way_are_never_the_same(tmp_path, runner):
+    names = set()
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        process = start(runner, folder / "out.jsonl")
+        wait_for_temporary(folder, process)
+        (name,) = [path.name for path in folder.iterdir() if path.name.startswith(".")]
+        assert str(process.pid) not in name and name.endswith(".out.jsonl") and len(name) == 1 + 32 + 10
+        names.add(name)
+        process.kill()
+        process.communicate()
+    assert len(names) == 2
+
+
+def test_a_run_that_is_done_leaves_the_file_and_its_record_alone_behind(tmp_path, runner):
+    out = tmp_path / "new" / "out.tsv"
+    done = subprocess.run([runner, exported(), "--draws", "50", "-o", out], env=native.environment())
+    assert done.returncode == 0
+    assert {path.name for path in out.parent.iterdir()} == {"out.tsv", "out.tsv.run.json"}
+
+
+def test_what_an_earlier_run_has_left_stays(tmp_path, runner):
+    (tmp_path / "out.jsonl.partial").write_text("of another run\n")
+    done = subprocess.run([runner, exported(), "--draws", "50", "-o", tmp_path / "out.jsonl"], env=native.environment())
+    assert done.returncode == 0
+    assert (tmp_path / "out.jsonl.partial").read_text() == "of another run\n"
+
+
+@pytest.mark.parametrize("kind", ["generator", "predictor"])
+def test_a_file_that_cannot_be_written_is_told_before_the_work(tmp_path, runner, kind):
+    (tmp_path / "file").write_text("x")
+    words = ["--draws", "20"] if kind == "generator" else ["--input", "-"]
+    command = [runner, exported(kind), *words, "-o", tmp_path / "file" / "out.jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, input="a b\n", env=native.environment())
+    assert done.returncode == 2 and "cannot be written" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_ends_the_run_quietly(runner):
+    """141 in a shell: the signal that every filter dies of."""
+    process = start(
+        runner, "-", stdout=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    )
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=30) == -signal.SIGPIPE
+    process.stderr.close()
