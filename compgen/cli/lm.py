@@ -26,7 +26,12 @@ ThreadsOption = Annotated[
 ]
 OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Words of the longest n-grams.")]
 FallbackOption = Annotated[
-    bool, typer.Option("--discount-fallback", help="Fixed discounts where the text is too small to estimate them.")
+    bool,
+    typer.Option(
+        "--discount-fallback",
+        help="Fixed discounts (0.5, 1, 1.5) for an order of n-grams whose own cannot be estimated, as in a small or "
+        "repetitive text; the output and the record say which.",
+    ),
 ]
 MemoryOption = Annotated[
     str, typer.Option("--memory", metavar="SIZE", help="For sorting, e.g. 2G or 50%; past it, disk.")
@@ -42,15 +47,16 @@ def install(
 ) -> None:
     """Build KenLM's programs from its source package: lmplz, build_binary, query, and compgen-ngram, which scores.
 
-    Needs a C++ compiler, make, CMake and Boost; where apt-get is there, Boost need not be installed.
+    Needs a C++ compiler, make, CMake and Boost; where apt-get is there, Boost need not be installed. KenLM's archive is
+    checked by its SHA-256. Programs that are there are kept while their sources are the same.
 
     Example: compgen lm install
     """
-    from compgen.lm.install import FOLDER, PROGRAMS
+    from compgen.lm.install import FOLDER, installed
     from compgen.lm.install import install as build
 
     goal = folder or Path(sys.executable).parent
-    if folder is None and all((goal / name).exists() for name in PROGRAMS):
+    if installed(goal):
         console().print(f"they are in {goal}", highlight=False, markup=False)
         return
     build(goal, watch=lambda step: console().print(step, highlight=False, markup=False))
@@ -83,7 +89,7 @@ def train(
     """
     from compgen.errors import UserError
     from compgen.files import check_apart
-    from compgen.lm.estimation import Estimation, estimate
+    from compgen.lm.estimation import Estimation, estimate, fixed_discounts
 
     counts = (prune or "").replace(",", " ").split()
     if not all(count.isdecimal() for count in counts):
@@ -98,6 +104,12 @@ def train(
         highlight=False,
         soft_wrap=True,
     )
+    if found["fallback_orders"]:
+        console().print(
+            f"fixed discounts, as the text gives none, for {fixed_discounts(found['fallback_orders'])}",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 @app.command()
@@ -241,13 +253,21 @@ def augment(
         typer.Option("--with", metavar="MODEL", help="One more model for mixture and control alike; may be repeated."),
     ] = None,
     order: OrderOption = 5,
-    fallback: FallbackOption = False,
+    fallback: Annotated[
+        bool,
+        typer.Option(
+            "--discount-fallback", help="Fixed discounts for the base model too, where its own cannot be estimated."
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Find out whether synthetic sentences (GECA) lower perplexity, and keep the mixture.
 
     Beside the gain stands the control: a mixture of as many models in which training sentences, drawn again, take the
     place of the synthetic ones. What it gains, any second model would.
+
+    Models with synthetic or resampled sentences have fixed discounts (KenLM's --discount_fallback) for orders of
+    n-grams whose own cannot be estimated. The output says which, and report.json, by `fallback_orders`.
 
     Example: compgen lm augment train.txt --validation val.txt --test test.txt -o runs/lm
     """
@@ -313,6 +333,7 @@ def _show(report: "Report") -> None:
     output().print(
         "Perplexities; p is of the difference of sentence losses on the test text, augmented against control."
     )
+    output().print(report.fallback)
     output().print(report.verdict)
 
 

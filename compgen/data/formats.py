@@ -3,7 +3,8 @@
     tsv      source TAB target [TAB split]; tokens stand between blanks; no header
     jsonl    {"source": ..., "target": ..., "split": ...}; a side is a list of tokens or a string; split is optional
     scan     IN: source OUT: target, as the SCAN files are published; suffix .scan, or .txt if it begins with IN:
-    text     a sentence a line, tokens between blanks: an example with an empty target; suffix .txt
+    text     a sentence a line: an example with an empty target; suffix .txt. Tokens stand between spaces, tabs and
+             carriage returns, as for KenLM; further white space of Unicode (U+00A0, U+3000) is part of a token
     parquet  columns source, target and perhaps split; a side is a list of tokens or a string
 
 Any of them may be compressed with gzip. Whoever gives a file that is not as it should be hears which line, what was
@@ -34,6 +35,8 @@ _MARK = "\ufeff"  # of byte order
 # What separates tokens, for reading as for writing: a token that holds it cannot be written between blanks.
 _BLANK = r"\s"
 _TOKEN = r"\S+"
+SENTENCE_TOKEN = r"[^ \t\r\n]+"  # of text: what KenLM takes for a word
+_SENTENCE_BLANK = r"[ \t\r\n]"
 _TSV_LINE = "source TAB target, or source TAB target TAB split"
 _SCAN_LINE = "'IN: source tokens OUT: target tokens'"
 _STRING = r'"[^"\\\x00-\x1f]*"'
@@ -251,7 +254,7 @@ def _read_scan(content: bytes, name: str) -> pl.DataFrame:
 def _read_text(content: bytes, name: str) -> pl.DataFrame:
     lines = _lines(content, name)
     return lines.select(
-        source=pl.col("line").str.extract_all(_TOKEN), target=pl.lit([], dtype=TOKENS), split=pl.lit(TRAIN)
+        source=pl.col("line").str.extract_all(SENTENCE_TOKEN), target=pl.lit([], dtype=TOKENS), split=pl.lit(TRAIN)
     ).filter(pl.col("source").list.len() > 0)
 
 
@@ -394,7 +397,7 @@ def _write_scan(dataset: Dataset, name: str) -> bytes:
 
 
 def _write_text(dataset: Dataset, name: str) -> bytes:
-    _check_writable(dataset, _BLANK, f"{name}: text holds no blank in a token and no empty token")
+    _check_writable(dataset, _SENTENCE_BLANK, f"{name}: text holds no blank in a token and no empty token")
     _check_one_split(dataset, f"{name}: text")
     bad = dataset.frame.filter((pl.col("source").list.len() == 0) | (pl.col("target").list.len() > 0))
     if bad.height:

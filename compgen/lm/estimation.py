@@ -13,13 +13,18 @@ from typing import Any
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, check_writable, writing
 from compgen.lm.install import plain, program
-from compgen.lm.scoring import opened, score
+from compgen.lm.scoring import opened, score, split_words
 
 MAX_ORDER = 9  # with which the programs are built
 KINDS = ("probing", "trie")
+FIXED = (0.5, 1.0, 1.5)  # discounts D1, D2, D3+ that lmplz falls back on
 SMALL = (
-    "--discount-fallback puts fixed discounts in the place of those that cannot be estimated; a lower --order may do"
+    "leave out repeated sentences, lower --order, or give --discount-fallback, which fixes the discounts "
+    "that cannot be estimated"
 )
+# What lmplz says of discounts, without its advice; it counts orders from 0 where it falls back, and from 1 elsewhere.
+_REASON = re.compile(r"((?:Could not calculate|\d-gram discount).*?)(?:; Is this|\.  This means|$)", re.M)
+_FELL_BACK = re.compile(r"^Substituting fallback discounts for order (\d)", re.M)
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,8 @@ class Estimation:
     Attributes:
         order: of the longest n-grams.
         prune: for orders from 1: n-grams seen so often or less are left out; the last holds for all higher orders.
-        fallback: take fixed discounts (0.5, 1, 1.5) where a small text gives none.
+        fallback: take the FIXED discounts for an order whose own cannot be estimated, as where a text is small or
+            repeats itself; `estimate` says for which orders.
         memory: for sorting, as lmplz wants it: 2G, 50%; it takes what it may at once.
         kind: of binary files: `probing` (fast) or `trie` (small).
         quantise: bits of a probability and of a back-off in a trie; None for floats.
@@ -69,7 +75,8 @@ def estimate(
         temporary: a folder for what is sorted; the system's by default.
 
     Returns:
-        what was counted: `sentences`, `tokens`, `ngrams` of each order, their `discounts` (D1, D2, D3+), `seconds`.
+        what was counted: `sentences`, `tokens`, `ngrams` of each order, their `discounts` (D1, D2, D3+), the orders
+        with FIXED ones (`fallback_orders`), `seconds`.
 
     Raises:
         DataError: a text is missing, bad or empty, or too small for its discounts.
@@ -92,28 +99,41 @@ def estimate(
         command = [lmplz, "-o", estimation.order, "-S", estimation.memory, "-T", f"{work}/", "--text", text]
         command += ["--arpa", arpa, *(["--discount_fallback"] if estimation.fallback else [])]
         command += ["--prune", *estimation.prune] if estimation.prune else []
-        talk = _run(command, estimation)
+        talk = _run(command, texts, estimation)
         with atomic_path(out) as made:
             if out.suffix == ".arpa":
                 shutil.copyfile(arpa, made)
             else:
-                _run([program("build_binary"), "-T", f"{work}/", *_form(estimation), arpa, made], estimation)
+                _run([program("build_binary"), "-T", f"{work}/", *_form(estimation), arpa, made], texts, estimation)
     statistics = re.findall(r"^(\d+) (\d+)(?:/\d+)? D1=(\S+) D2=(\S+) D3\+=(\S+)", talk, re.M)
     return {
         "sentences": sentences,
         "tokens": tokens,
         "ngrams": [int(row[1]) for row in statistics],
         "discounts": [[float(value) for value in row[2:]] for row in statistics],
+        "fallback_orders": [int(order) + 1 for order in _FELL_BACK.findall(talk)],
         "seconds": round(time.monotonic() - began, 2),
         **asdict(estimation),
     }
 
 
 def write_sentences(sentences: Iterable[Sequence[str]], path: Path) -> Path:
-    """Sentences as a text, one a line; returns the path."""
+    """Sentences as a text, one a line; returns the path.
+
+    Raises:
+        DataError: a token is not one word there, as it is empty or has a blank in it.
+    """
     with atomic_path(path) as temporary:
-        temporary.write_text("".join(" ".join(tokens) + "\n" for tokens in sentences), encoding="utf-8")
+        temporary.write_text("".join(_line(tokens, path) for tokens in sentences), encoding="utf-8")
     return path
+
+
+def _line(tokens: Sequence[str], path: Path) -> str:
+    line = " ".join(tokens)
+    if split_words(line) != list(tokens):
+        bad = next(token for token in tokens if split_words(token) != [token])
+        raise DataError(f"{path}: a text cannot hold the token {bad!r}, expected words without blanks: change the data")
+    return line + "\n"
 
 
 def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
@@ -130,9 +150,9 @@ def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
                     tokens += int(block.lengths.sum()) - len(block.lengths)
             except DataError as error:
                 raise DataError(str(error).replace(str(part), str(text))) from None
-            # KenLM knows ASCII's blanks alone, takes a byte order mark for a letter and a blank line for a sentence.
+            # lmplz takes a byte order mark for a letter and a blank line for a sentence.
             with part.open(encoding="utf-8-sig", newline="\n") as lines:
-                whole.writelines(" ".join(words) + "\n" for words in map(str.split, lines) if words)
+                whole.writelines(" ".join(words) + "\n" for words in map(split_words, lines) if words)
     if not tokens:
         raise DataError(f"{', '.join(map(str, texts))}: found no word, expected sentences to estimate a model from")
     return sentences, tokens
@@ -143,16 +163,22 @@ def _form(estimation: Estimation) -> list[object]:
     return [*bits, estimation.kind]
 
 
-def _run(command: Sequence[object], estimation: Estimation) -> str:
+def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimation) -> str:
     """What a program of KenLM's says while it succeeds."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return done.stderr
     if "BadDiscountException" in done.stderr:
-        order = re.search(r"(?:for|of) (\d)-gram", done.stderr)
-        which = f"of the {order[1]}-grams " if order else ""
+        names = ", ".join("standard input" if str(text) == "-" else str(text) for text in texts)
+        reason = _REASON.search(done.stderr)
         raise DataError(
-            f"the text is too small or too regular for the discounts {which}of a {estimation.order}-gram model: {SMALL}"
+            f"{names}: too small or too regular for the discounts of a {estimation.order}-gram model"
+            f"{f' (KenLM: {reason[1]})' if reason else ''}: {SMALL}"
         )
     last = [line for line in plain(done.stderr).splitlines() if line.strip()][-3:]
     raise UserError(f"{Path(str(command[0])).name} failed: {' '.join(last)}")
+
+
+def fixed_discounts(orders: Sequence[int]) -> str:
+    """Some orders with FIXED discounts in words: `3-grams, 5-grams`."""
+    return ", ".join(f"{order}-grams" for order in orders)

@@ -27,7 +27,7 @@ from compgen.files import check_apart
 from compgen.geca.augmenter import Geca
 from compgen.geca.compose import Drawing
 from compgen.geca.tables import Config
-from compgen.lm.estimation import Estimation, estimate, write_sentences
+from compgen.lm.estimation import Estimation, estimate, fixed_discounts, write_sentences
 from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
 from compgen.lm.scoring import Scores, score, score_all
 
@@ -123,17 +123,31 @@ class Report:
         base: perplexities of the base model, on `validation` and on `test`.
         trials: one a seed.
         against_control, against_base: paired tests of sentence losses on the test text, mean of the seeds.
+        fallbacks: of each model that was estimated, by name, the orders with fixed discounts (see `Estimation`).
     """
 
     base: dict[str, Perplexity]
     trials: list[Trial]
     against_control: Paired
     against_base: Paired
+    fallbacks: dict[str, list[int]]
 
     @property
     def gain(self) -> float:
         """By which share the mixtures' perplexity on the test text is below the controls', mean of the seeds."""
         return 1 - mean(trial.mixture["test"].including / trial.control["test"].including for trial in self.trials)
+
+    @property
+    def fallback(self) -> str:
+        """Which models have fixed discounts for which orders, in plain words."""
+        models: dict[str, list[str]] = {}
+        for name, orders in self.fallbacks.items():
+            if orders:
+                models.setdefault(fixed_discounts(orders), []).append(name)
+        if not models:
+            return "Discounts: all estimated."
+        fixed = "; ".join(f"{grams} of {', '.join(names)}" for grams, names in models.items())
+        return f"Discounts: fixed (KenLM's --discount_fallback) for {fixed}; all others estimated."
 
     @property
     def verdict(self) -> str:
@@ -173,7 +187,8 @@ def experiment(
         validation, test: texts, a sentence a line.
         folder: for models and texts; `interpolated-SEED.json` there are the mixtures.
         scheme: how augmentation is used.
-        estimation: of all models; those with synthetic or resampled sentences may fall back on fixed discounts.
+        estimation: of all models; those with synthetic or resampled sentences may fall back on fixed discounts in any
+            case, which the report's `fallbacks` say.
         seeds: one run each.
         partners: models, of the same words, that join the mixture and the control alike: a recurrent one, say.
         watch: hears of each step.
@@ -196,11 +211,15 @@ def experiment(
         found, needed = sum(len(block.lengths) for block in score([], path)), 2 if part == "test" else 1
         if found < needed:
             raise DataError(f"{path}: found {found or 'no'} sentence, expected {needed} or more")
+    if not any((estimation or Estimation()).prune[:1]):  # or else its model does not know all words of the text
+        check_vocabularies(partners, set(training.frame["source"].explode()))
     setting = _Setting(training, scheme, estimation or Estimation(), measured, folder, partners, watch)
     trials = [setting.trial(seed) for seed in seeds]
     mixed = np.mean([_losses(trial.mixture) for trial in trials], axis=0)
     controlled = np.mean([_losses(trial.control) for trial in trials], axis=0)
-    return Report(setting.plain, trials, paired(mixed, controlled), paired(mixed, _losses(setting.plain)))
+    return Report(
+        setting.plain, trials, paired(mixed, controlled), paired(mixed, _losses(setting.plain)), setting.fallbacks
+    )
 
 
 def outputs(folder: Path, scheme: Scheme, seeds: Sequence[int]) -> list[Path]:
@@ -234,6 +253,7 @@ class _Setting:
         self.scheme, self.estimation, self.measured = scheme, estimation, measured
         self.folder, self.watch = folder, watch
         self.sentences: list[list[str]] = training.frame["source"].to_list()
+        self.fallbacks: dict[str, list[int]] = {}
         self.text = write_sentences(self.sentences, folder / "training.txt")
         self.common = [self.model("base", []), *partners]
         check_vocabularies(self.common)
@@ -253,7 +273,7 @@ class _Setting:
             texts.append(write_sentences(sentences, self.folder / f"{name}.txt"))
             # Drawn often enough, no n-gram is left that stands once, from which discounts are estimated.
             estimation = replace(estimation, fallback=True)
-        estimate(texts, out, estimation)
+        self.fallbacks[name] = estimate(texts, out, estimation)["fallback_orders"]
         return out
 
     def trial(self, seed: int) -> Trial:
@@ -323,5 +343,6 @@ def summary(report: Report) -> dict[str, Any]:
         "gain_over_control": report.gain,
         "against_control": vars(report.against_control),
         "against_base": vars(report.against_base),
+        "fallback_orders": report.fallbacks,
         "verdict": report.verdict,
     }

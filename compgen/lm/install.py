@@ -4,6 +4,7 @@
 KenLM's library. No package brings them built, but KenLM's source package has all that is needed.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -12,15 +13,19 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from compgen.errors import UserError
-from compgen.files import atomic_path, check_writable
+from compgen.files import atomic_path, check_writable, sha256
 
 KENLM = "0.3.0"
-PROGRAMS = ("lmplz", "build_binary", "query", "compgen-ngram")
+SHA256 = "c4628bb9fb63c8a6f9240035b8b037385cfc404cb72e933cf48878291edac1e8"  # of its source archive, kenlm-0.3.0.tar.gz
+OURS = "compgen-ngram"
+PROGRAMS = ("lmplz", "build_binary", "query", OURS)
+STAMP = f"{OURS}.sources"  # beside the programs: the SHA-256 of what they were built from
 FOLDER = "COMPGEN_KENLM"  # environment variable: a folder with the programs
 BOOST = ("program-options", "system", "thread", "test", "chrono", "date-time", "atomic")
 TOOLS = (
@@ -34,13 +39,40 @@ def program(name: str) -> Path:
     """Where one of the PROGRAMS is: in the folder that COMPGEN_KENLM names, beside this Python, or on PATH.
 
     Raises:
-        UserError: nowhere; the message says how to build it.
+        UserError: nowhere, or ours was built from other sources; the message says how to build it.
     """
     folders = [os.environ.get(FOLDER, ""), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     found = shutil.which(name, path=os.pathsep.join(folder for folder in folders if folder))
     if found is None:
         raise UserError(f"no program {name}: `compgen lm install` builds it, once; it needs {TOOLS}")
+    if name == OURS and not _up_to_date(Path(found).parent):
+        again = f"`compgen lm install --folder {Path(found).parent}`"
+        raise UserError(f"{found}: built from other sources than those of this compgen: {again} builds it again")
     return Path(found)
+
+
+def installed(folder: Path) -> bool:
+    """Whether all PROGRAMS are in a folder, built from the sources that this compgen has."""
+    return all((folder / name).exists() for name in PROGRAMS) and _up_to_date(folder)
+
+
+def _up_to_date(folder: Path) -> bool:
+    try:
+        return (folder / STAMP).read_text(encoding="utf-8").strip() == _digest()
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+@cache
+def _digest() -> str:
+    """The SHA-256 of all that the programs are built from: KenLM's archive, by its own, and our sources."""
+    ours = (sha256(_native() / name) for name in ("CMakeLists.txt", "ngram.cc"))
+    return hashlib.sha256("\n".join([SHA256, *ours]).encode()).hexdigest()
+
+
+def _native() -> Path:
+    """The folder of our own sources."""
+    return Path(str(resources.files("compgen") / "lm" / "native"))
 
 
 def plain(message: str) -> str:
@@ -51,10 +83,12 @@ def plain(message: str) -> str:
 def install(folder: Path, watch: Callable[[str], None] = lambda _: None) -> None:
     """Build the PROGRAMS from KenLM's source package into a folder. `watch` hears of each step.
 
+    The package is that of version KENLM, and its archive has the SHA-256 that is written here, or nothing is built.
     Boost is the system's, or else (Debian and its kin) comes from its packages, without being installed.
 
     Raises:
-        UserError: a tool is missing, the package cannot be had, or a step fails; the message ends with its last lines.
+        UserError: a tool is missing, the package cannot be had or is another, or a step fails; the message ends with
+            its last lines.
     """
     for tool in ("cmake", "make", "c++"):
         if shutil.which(tool) is None:
@@ -64,7 +98,7 @@ def install(folder: Path, watch: Callable[[str], None] = lambda _: None) -> None
         work = Path(name)
         watch(f"KenLM {KENLM}'s source package")
         sources = _sources(work)
-        configure = ["cmake", "-S", str(resources.files("compgen") / "lm" / "native"), "-B", "build"]
+        configure = ["cmake", "-S", str(_native()), "-B", "build"]
         configure += [f"-DKENLM={sources}", "-DCMAKE_BUILD_TYPE=Release"]
         if not _has_boost(work, configure):
             watch("Boost, from the system's packages")
@@ -76,15 +110,28 @@ def install(folder: Path, watch: Callable[[str], None] = lambda _: None) -> None
             built = next((work / "build").rglob(program_))
             with atomic_path(folder / program_) as temporary:
                 shutil.copy(built, temporary)
+        with atomic_path(folder / STAMP) as temporary:
+            temporary.write_text(f"{_digest()}\n", encoding="utf-8")
 
 
 def _sources(work: Path) -> Path:
-    """KenLM's sources, unpacked."""
+    """KenLM's sources, unpacked. pip looks at the SHA-256 of the archive before it runs anything of it.
+
+    Raises:
+        UserError: the archive cannot be had, or has another SHA-256.
+    """
+    (work / "kenlm.txt").write_text(f"kenlm=={KENLM} --hash=sha256:{SHA256}\n", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--no-binary", "kenlm"]
+    pip += ["--require-hashes", "-r", "kenlm.txt"]
     try:  # with what is installed, and if that is too little, with an environment that pip makes for it
-        _run([*pip, "--no-build-isolation", f"kenlm=={KENLM}"], work)
-    except UserError:
-        _run([*pip, f"kenlm=={KENLM}"], work)
+        _run([*pip, "--no-build-isolation"], work)
+    except UserError as error:
+        if "DO NOT MATCH THE HASHES" in str(error):
+            raise UserError(
+                f"kenlm {KENLM}: the source archive that pip found has another SHA-256 than {SHA256}: "
+                "nothing was built; see which package index or cache pip takes it from"
+            ) from None
+        _run(pip, work)
     safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # which 3.11.4 brought
     with tarfile.open(next(work.glob("kenlm-*.tar.gz"))) as archive:
         archive.extractall(work, **safely)

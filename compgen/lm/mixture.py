@@ -13,7 +13,7 @@ What the paper's program does instead is not this: it mixes whole sentences, and
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,13 +140,19 @@ def _maximised(each: Floats, start: Floats, pseudo: float) -> Floats:
     return weights
 
 
-def check_vocabularies(models: Sequence[Path]) -> None:
-    """Raise UserError unless all models have one vocabulary: otherwise a mixture does not sum to one."""
-    words = [words_of(model) for model in models]
-    for model, found in zip(models, words, strict=True):
-        if found != words[0]:
+def check_vocabularies(models: Sequence[Path], text: Set[str] | None = None) -> None:
+    """Raise UserError unless all models have one vocabulary: otherwise a mixture does not sum to one.
+
+    It is the first model's, or that of a `text` whose model is yet to be estimated.
+    """
+    if not models:
+        return
+    name, words = (str(models[0]), words_of(models[0])) if text is None else ("the training text", text)
+    for model in models:
+        found = words_of(model)
+        if found != words:
             raise UserError(
-                f"mixed vocabularies: {models[0]} knows {len(words[0]):,} words, {model} {len(found):,} or others; "
+                f"mixed vocabularies: {name} knows {len(words):,} words, {model} {len(found):,} or others; "
                 "estimate both from texts with the same words, for instance the second from the first's text and more"
             )
 

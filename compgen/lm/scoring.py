@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import subprocess
 import sys
 import threading
@@ -16,11 +17,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data.formats import SENTENCE_TOKEN
 from compgen.errors import DataError, UserError
 from compgen.lm.install import plain, program
 from compgen.lm.neural import NeuralModel
 
 GZIP_MAGIC = b"\x1f\x8b"
+_WORD = re.compile(SENTENCE_TOKEN)
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ class Scores:
 
 
 def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterator[Scores]:
-    """Score a text, a sentence a line and tokens between blanks, a block of lines at a time; blank lines are none.
+    """Score a text, a sentence a line and words as `split_words` has them, a block of lines at a time.
+
+    Blank lines are no sentences.
 
     Args:
         models: in KenLM's binary formats, ARPA files, or recurrent ones (see `NeuralModel`); none to check the text
@@ -94,7 +99,7 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterato
         raise UserError("a recurrent model reads the text once more: give it as a file")
     with opened(text) as (stream, _):
         lines = io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", newline="\n")
-        sentences = filter(None, map(str.split, lines))  # blank lines are none
+        sentences = filter(None, map(split_words, lines))
         for block in blocks:
             yield _with_neural(block, neural, list(islice(sentences, len(block.lengths))))
 
@@ -145,6 +150,15 @@ def _scored(models: Sequence[Path], text: str | Path, threads: int) -> Iterator[
         if message.startswith("line "):
             raise DataError(f"{text}, {message}; expected sentences of plain words")
         raise UserError(message or f"compgen-ngram ended with code {process.returncode}")
+
+
+def split_words(line: str) -> list[str]:
+    """The words of a line as KenLM splits it: between spaces, tabs and carriage returns.
+
+    Other white space, as U+00A0, is part of a word; `compgen-ngram` has the same rule, and refuses control characters,
+    of which KenLM's own programs split at different ones.
+    """
+    return _WORD.findall(line)
 
 
 def score_all(models: Sequence[Path], text: str | Path, threads: int = 1) -> Scores:

@@ -36,6 +36,10 @@ def test_train_says_what_it_counted(folder):
     words = ["train", folder / "train.txt", "-o", folder / "small.arpa", "--order", 2, "--prune", "0,1"]
     done = good(*words, "--discount-fallback")
     assert "120 sentences, 600 tokens; n-grams" in done.stderr
+    for path, said in ((folder / "small.arpa", done), (folder / "base.bin", None)):
+        orders = json.loads(path.with_name(f"{path.name}.run.json").read_text())["fallback_orders"]
+        grams = ", ".join(f"{order}-grams" for order in orders)
+        assert orders and (said is None or f"fixed discounts, as the text gives none, for {grams}\n" in said.stderr)
     assert (folder / "small.arpa").read_text().startswith("\\data\\")
 
 
@@ -81,6 +85,8 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert (report["test"], report["settings"]["count"]) == (str(folder / "test.txt"), 100)
     assert report["verdict"] in done.stdout.replace("\n", " ")
+    assert list(report["fallback_orders"])[:2] == ["base", "resampled-4"]
+    assert "fixed (KenLM's --discount_fallback) for" in done.stdout.replace("\n", " ")
     trial = report["trials"][0]
     again = good("perplexity", tmp_path / "out" / "interpolated-4.json", folder / "test.txt", "--json").stdout
     assert json.loads(again)["perplexity"] == trial["mixture"]["test"]["perplexity"]
@@ -92,7 +98,8 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
         (["train", "gone.txt", "-o", "x.bin"], "gone.txt: No such file"),
         (["train", "train.txt", "-o", "x.bin", "--prune", "a"], "expected counts between commas"),
         (["train", "bad.txt", "-o", "x.bin"], "bad.txt, line 2: found bytes that are not UTF-8"),
-        (["train", "tiny.txt", "-o", "x.bin"], "--discount-fallback"),
+        (["train", "tiny.txt", "-o", "x.bin"], "tiny.txt: too small or too regular"),
+        (["train", "tiny.txt", "-o", "x.bin"], "(KenLM: Could not calculate"),
         (["train", "val.txt", "-o", "x.arpa", "--kind", "trie"], "kind and quantise are of binary models"),
         (["train", "val.txt", "-o", "x.bin", "--temporary", "gone"], "gone: no such folder"),
         (["train", "val.txt", "-o", "val.txt/x.bin"], "val.txt/x.bin: cannot be written"),

@@ -8,7 +8,7 @@ class Arpa:
             if "\t" not in line:
                 continue
             log10, gram, *backoff = line.split("\t")
-            key = tuple(gram.split())
+            key = tuple(gram.split(" "))  # KenLM's words may have other white space in them
             self.probabilities[key] = float(log10)
             self.backoffs[key] = float(backoff[0]) if backoff else 0.0
         self.order = max(map(len, self.probabilities))

@@ -1,13 +1,16 @@
 import gzip
 import os
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from compgen.data.catalog import load
 from compgen.errors import DataError, UserError
-from compgen.lm.estimation import Estimation, estimate
+from compgen.lm.estimation import FIXED, Estimation, estimate, write_sentences
 from compgen.lm.mixture import Mixture, perplexity
-from compgen.lm.scoring import score_all
+from compgen.lm.scoring import score_all, words_of
 from tests.lm.naive import Arpa
 
 DATA = Path(os.environ["COMPGEN_DATA"]) / "lm"
@@ -75,12 +78,41 @@ def test_several_texts_are_one(text, arpa, tmp_path):
 
 
 def test_texts_are_read_as_all_data_are(text, arpa, tmp_path):
-    """Blank lines are no sentences, Unicode's blanks end words, and a byte order mark is no letter."""
-    odd = "\ufeff" + text.read_text().replace("the cat", "the\u00a0cat").replace("\n", "\n \r\n")
+    """Blank lines are no sentences, KenLM's blanks end words, and a byte order mark is no letter."""
+    odd = "\ufeff" + text.read_text().replace("the cat", "\tthe\t\rcat").replace("\n", "\n \r\n")
     (tmp_path / "odd.txt").write_text(odd, encoding="utf-8", newline="")
     estimate([tmp_path / "odd.txt"], tmp_path / "model.arpa", Estimation(order=3, fallback=True))
     assert (tmp_path / "model.arpa").read_text() == arpa.read_text()
     assert score_all([arpa], tmp_path / "odd.txt").log10.tolist() == score_all([arpa], text).log10.tolist()
+
+
+def test_other_white_space_is_part_of_a_word(text, tmp_path):
+    """Counting, training text and scores have the same words, as KenLM has them."""
+    odd = ["a\u00a0b c", "a b\u3000c", "\u2028 a\u0085"]
+    path = write_sentences((line.split(" ") for line in odd), tmp_path / "odd.txt")
+    assert [" ".join(source) for source, _ in load(str(path)).pairs()] == odd
+    found = estimate([path, text], tmp_path / "model.arpa", Estimation(order=2, fallback=True))
+    assert (found["sentences"], found["tokens"]) == (3 + 6, 6 + sum(len(line.split()) for line in text.open()))
+    assert {"a\u00a0b", "b\u3000c", "\u2028", "a\u0085"} <= words_of(tmp_path / "model.arpa")
+
+
+@pytest.mark.parametrize("token", ["new york", "", "a\tb", "a\n"])
+def test_a_token_that_is_not_one_word_is_refused(token, tmp_path):
+    with pytest.raises(DataError, match=re.escape(f"x.txt: a text cannot hold the token {token!r}")):
+        write_sentences([["fine"], ["in", token]], tmp_path / "x.txt")
+    assert not list(tmp_path.iterdir())
+
+
+def test_orders_that_fell_back_are_those_with_fixed_discounts(text, tmp_path):
+    lines = text.read_text()
+    (tmp_path / "often.txt").write_text(lines * 8)  # no n-gram stands once
+    for path, order in ((text, 4), (tmp_path / "often.txt", 3)):
+        found = estimate([path], tmp_path / "model.bin", Estimation(order=order, fallback=True))
+        fixed = [place for place, row in enumerate(found["discounts"], start=1) if row == list(FIXED)]
+        assert found["fallback_orders"] == fixed and fixed
+    varied = [[f"w{number}" for number in row] for row in np.random.default_rng(0).zipf(1.5, (2000, 5))]
+    found = estimate([write_sentences(varied, tmp_path / "varied.txt")], tmp_path / "model.bin", Estimation(order=2))
+    assert found["fallback_orders"] == []
 
 
 def test_gzip_and_a_single_letter_are_texts(text, arpa, tmp_path):
@@ -101,8 +133,16 @@ def test_pruning_leaves_rare_n_grams_out(text, tmp_path):
 
 def test_a_text_that_is_too_small_is_explained(text, tmp_path):
     out = tmp_path / "x.bin"
-    with pytest.raises(DataError, match=r"too small or too regular .* --discount-fallback"):
+    reason = r"KenLM: Could not calculate .* for \d-grams with adjusted count \d because .*count \d\)"
+    with pytest.raises(DataError, match=rf"text\.txt: too small or too regular .* \({reason}: .* --discount-fallback"):
         estimate([text], out)
+    # One 1-gram stands after 1 other, one after 2, twenty after 3, one after 4: the discount for 2 is far below 0.
+    counts = [1, 2, *[3] * 20, 4]
+    rows = [[f"b{i}", f"a{w}"] for w, count in enumerate(counts) for i in range(count)]
+    with pytest.raises(
+        DataError, match=r"\(KenLM: \d-gram discount out of range for adjusted count \d: -\d+[.\d]*\): "
+    ):
+        estimate([write_sentences(rows, tmp_path / "regular.txt")], out, Estimation(order=2))
     (tmp_path / "empty.txt").write_text("\n\n")
     with pytest.raises(DataError, match=r"empty.txt: found no word"):
         estimate([tmp_path / "empty.txt"], out)

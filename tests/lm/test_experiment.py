@@ -9,7 +9,7 @@ from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.geca.augmenter import Geca
 from compgen.geca.compose import Drawing
 from compgen.geca.tables import Config
-from compgen.lm.estimation import Estimation, write_sentences
+from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.experiment import SCHEMES, Kind, experiment, outputs, summary
 from compgen.lm.mixture import Mixture, perplexity
 from compgen.lm.scoring import score_all
@@ -102,6 +102,31 @@ def test_what_cannot_be_is_said(tmp_path):
     with pytest.raises(UserError, match=r"less than 2\^64"):
         experiment(data, two, two, tmp_path / "x", SCHEMES["paper"], seeds=[2**64])
     assert not (tmp_path / "x").exists()
+
+
+def test_models_that_fell_back_on_fixed_discounts_are_named(tmp_path):
+    wide = Kind(Config(spans=1, window=3), variants=20)
+    scheme = replace(SCHEMES["worth"], kinds=(wide,), count=300)
+    report, _ = run(tmp_path, sentences(60, 0), scheme, seeds=[3])
+    names = ["base", "resampled-3", "augmented-3-0", "control-3-0"]
+    assert list(report.fallbacks) == names and summary(report)["fallback_orders"] == report.fallbacks
+    for name in names:  # the texts are kept, so that each model can be estimated again
+        texts = [tmp_path / "out" / "training.txt", *([] if name == "base" else [tmp_path / "out" / f"{name}.txt"])]
+        again = estimate(texts, tmp_path / "again.bin", Estimation(order=3, fallback=True))
+        assert report.fallbacks[name] == again["fallback_orders"]
+    assert any(report.fallbacks.values()) and "fixed (KenLM's --discount_fallback) for " in report.fallback
+    assert replace(report, fallbacks={"base": []}).fallback == "Discounts: all estimated."
+    some = replace(report, fallbacks={"base": [], "a": [3], "b": [1, 3], "c": [3]}).fallback
+    assert "3-grams of a, c; 1-grams, 3-grams of b; all others estimated" in some
+
+
+def test_a_partner_of_other_words_is_refused_before_any_work(tmp_path):
+    training = sentences(60, 0)
+    other = write_sentences([*training, ["zebra"]], tmp_path / "other.txt")
+    estimate([other], tmp_path / "other.bin", Estimation(order=2, fallback=True))
+    with pytest.raises(UserError, match=r"the training text knows \d+ words, .*other\.bin \d+ or others"):
+        run(tmp_path, training, SCHEMES["paper"], partners=[tmp_path / "other.bin"])
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_is_read_is_not_overwritten(tmp_path):

@@ -1,4 +1,5 @@
 import gzip
+import subprocess
 
 import numpy as np
 import pytest
@@ -8,9 +9,12 @@ from hypothesis import strategies as st
 from compgen.errors import DataError, UserError
 from compgen.lm import scoring
 from compgen.lm.estimation import Estimation, estimate, write_sentences
-from compgen.lm.scoring import score, score_all, words_of
+from compgen.lm.install import FOLDER, program
+from compgen.lm.mixture import Mixture, perplexity
+from compgen.lm.scoring import score, score_all, split_words, words_of
 from tests.lm.naive import Arpa
 
+BLANKS = ["\u00a0", "\u0085", "\u1680", "\u2003", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"]
 words = st.sampled_from(["the", "cat", "dog", "sat", "ran", "on", "zebra", "été", "日本"])
 
 
@@ -26,6 +30,30 @@ def test_scores_are_those_of_the_definition(sentences, threads, arpa, tmp_path):
     assert (found.matched[0] == 0).tolist() == unknown
     begins = found.known[0][found.starts]
     assert (begins == 1).all()  # the start of the sentence
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sentences=st.lists(
+        st.lists(st.sampled_from(["the", "cat", "sat", *BLANKS]), min_size=1, max_size=8).map(" ".join),
+        min_size=1,
+        max_size=4,
+    ),
+    joined=st.lists(st.tuples(st.sampled_from(BLANKS), st.sampled_from(["\t", "\r", " \r ", " "])), max_size=3),
+)
+def test_perplexity_is_that_of_kenlm(sentences, joined, arpa, tmp_path):
+    """Words end where they end for KenLM's own program: at a space, TAB or carriage return, and at no other blank."""
+    sentences += [f"the{blank}cat{between}sat" for blank, between in joined]
+    (tmp_path / "asked.txt").write_text("".join(f"{line}\n" for line in sentences), encoding="utf-8", newline="")
+    with (tmp_path / "asked.txt").open("rb") as text:
+        done = subprocess.run(
+            [program("query"), "-v", "summary", arpa], stdin=text, capture_output=True, text=True, check=True
+        )
+    told = dict(line.split(":\t") for line in done.stdout.splitlines() if ":\t" in line)
+    found = perplexity(Mixture.open(arpa), score_all([arpa], tmp_path / "asked.txt"))
+    assert (found.tokens, found.unknown) == (int(told["Tokens"]), int(told["OOVs"]))
+    assert found.including == pytest.approx(float(told["Perplexity including OOVs"]), rel=1e-5)
+    assert [len(split_words(line)) + 1 for line in sentences] == score_all([], tmp_path / "asked.txt").lengths.tolist()
 
 
 def test_binary_models_say_what_arpa_says(arpa, text, tmp_path):
@@ -63,6 +91,8 @@ def test_gzip_and_a_last_line_without_an_end(arpa, tmp_path):
         (b"the cat\nthe \xff dog\n", "line 2: found bytes that are not UTF-8"),
         (b"the cat\n\xed\xa0\x80\n", "line 2: found bytes that are not UTF-8"),
         (b"the\n\n\x07 cat\n", "line 3: found the control character 0x07"),
+        (b"the\x0bcat\n", "line 1: found the control character 0x0B"),  # a blank for query and not for lmplz
+        (b"the\0cat\n", "line 1: found the control character 0x00"),  # the other way round
         (b"<s> the cat </s>\n", "line 1: found <s>"),
         (b"the cat\nsat on <unk>\n", "line 2: found <unk>"),
     ],
@@ -94,5 +124,6 @@ def test_missing_and_broken_files_are_named(arpa, text, tmp_path):
 def test_without_the_programs_it_is_said_how_to_get_them(monkeypatch, text):
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv(FOLDER, raising=False)
     with pytest.raises(UserError, match=r"(?s)compgen lm install.*apt-get install"):
         score_all([], text)

@@ -94,17 +94,9 @@ std::size_t character(const unsigned char* at, const unsigned char* end) {
   return length;
 }
 
-// Bytes of the blank that begins here, 0 if none does: what Unicode calls white space, as all of compgen does.
-std::size_t blank(const char* at, const char* end) {
-  const unsigned char first = at[0];
-  if (first < 0x80) return first == ' ' || first == '\t' || first == '\r';
-  const unsigned char second = end - at > 1 ? at[1] : 0, third = end - at > 2 ? at[2] : 0;
-  if (first == 0xC2) return second == 0x85 || second == 0xA0 ? 2 : 0;
-  if (first == 0xE1) return second == 0x9A && third == 0x80 ? 3 : 0;
-  if (first == 0xE2 && second == 0x80) return third <= 0x8A || third == 0xA8 || third == 0xA9 || third == 0xAF ? 3 : 0;
-  if (first == 0xE2) return second == 0x81 && third == 0x9F ? 3 : 0;
-  return first == 0xE3 && second == 0x80 && third == 0x80 ? 3 : 0;
-}
+// What separates words: KenLM's blanks, and no other white space of Unicode. lmplz takes NUL for a blank too, and query
+// vertical tab and form feed; these are refused below, as all other control characters are.
+bool blank(char character) { return character == ' ' || character == '\t' || character == '\r'; }
 
 std::string at_line(std::uint64_t line, const std::string& what) { return "line " + std::to_string(line) + ": " + what; }
 
@@ -117,7 +109,7 @@ const char* word_end(const char* at, const char* end, std::uint64_t line) {
       ++at;
       continue;
     }
-    if (blank(at, end)) break;
+    if (blank(*at)) break;
     if (*byte < 0x20 || *byte == 0x7F) {
       char code[8];
       std::snprintf(code, sizeof code, "0x%02X", *byte);
@@ -139,7 +131,7 @@ void score_line(const char* at, const char* end, std::uint64_t line, const Score
                 std::vector<StringPiece>& words) {
   words.clear();
   while (true) {
-    while (const std::size_t length = at < end ? blank(at, end) : 0) at += length;
+    while (at < end && blank(*at)) ++at;
     if (at == end) break;
     const char* stop = word_end(at, end, line);
     words.emplace_back(at, stop - at);
