@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -11,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from compgen.cli import augment, data, evaluate, explain, export, lm, sample, select, train
-from compgen.errors import Interrupted, UserError
+from compgen.errors import Interrupted, Remark, UserError
 from compgen.files import STDOUT
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -63,6 +64,17 @@ def _fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
+def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Print a remark of ours as one line; those of libraries as Python does."""
+    if issubclass(category, Remark):
+        print(f"compgen: {message}", file=sys.stderr)
+    else:
+        _show_warning(message, category, *place, **more)
+
+
+_show_warning = warnings.showwarning
+
+
 def _terminated(*_: object) -> NoReturn:
     """SIGTERM unwinds like Ctrl-C, so that nothing half-written and no temporary folder stays."""
     _signals.append(signal.SIGTERM)
@@ -93,6 +105,7 @@ def run() -> NoReturn:
     Exit codes: 0 done, 1 a bug (with its traceback), 2 a user's error, 130 interrupted, 141 the reader went away, 143
     terminated.
     """
+    warnings.showwarning = _warn
     signal.signal(signal.SIGTERM, _terminated)
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `compgen ... | head` ends quietly, like any filter
