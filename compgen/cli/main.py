@@ -31,6 +31,8 @@ A first round, on SCAN (which compgen makes itself):
 
 # Typer carries its own copy of Click and exports the errors of parsing only by their subclasses.
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
+# How torch and ONNX Runtime say it, whose errors have no type of their own.
+NO_MEMORY = ("can't allocate memory", "not enough memory", "CUDA out of memory", "Failed to allocate memory")
 
 app = typer.Typer(
     help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
@@ -122,6 +124,10 @@ def run() -> NoReturn:
     except USAGE_ERROR as error:
         error.show()
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(words in str(error) for words in NO_MEMORY):
+            raise
+        _fail(f"not enough memory: {' '.join(str(error).split())[:200] or 'lower what is done at a time'}", 2)
     if code == INTERRUPTED:  # Typer turns Ctrl-C into this code
         print("compgen: interrupted", file=sys.stderr)
     sys.exit(code or 0)

@@ -22,6 +22,7 @@ from compgen.data.vocabulary import Vocabulary
 from compgen.errors import CheckpointError, Remark, UserError
 from compgen.files import atomic_path
 from compgen.models.build import AnyNetwork, build, described
+from compgen.models.config import LONGEST
 from compgen.models.network import Network
 from compgen.models.rules import RuleTables
 from compgen.runtime.pool import PrototypePool
@@ -30,7 +31,6 @@ FORMAT = "compgen-checkpoint"
 VERSION = 2
 UNSEALED = 1  # the version before there was a digest
 KEYS = {"format", "meta", "weights", "pool"}
-LONGEST = 2**20  # tokens that decoding may be told to write
 
 
 @dataclass
