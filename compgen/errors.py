@@ -13,6 +13,10 @@ def check_draws(who: str, count: int | None, seed: int) -> None:
         raise UserError(f"{who}: count {count}, seed {seed}: expected 0 or more, and a seed less than 2^64")
 
 
+class Remark(UserWarning):
+    """What a user should know, though the work goes on. The command line prints it on one line of standard error."""
+
+
 class DataError(UserError):
     """A data file, a split or a token is not what it should be."""
 

@@ -132,11 +132,14 @@ def output() -> "Console":
     return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 10_000)
 
 
-def load_split(data: str, split: str | None) -> "Dataset":
-    """DATA, or one split of it. What a file has of other splits is easily forgotten, so that it is said."""
+def load_split(data: str, split: str | None, answers: bool = False) -> "Dataset":
+    """DATA, or one split of it. What a file has of other splits is easily forgotten, so that it is said.
+
+    `answers` as for `read_dataset`.
+    """
     from compgen.data.catalog import load
 
-    dataset = load(data)
+    dataset = load(data, answers=answers)
     if split is None:
         return dataset
     part = dataset.split(split)

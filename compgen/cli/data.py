@@ -136,7 +136,9 @@ def cogs(
     from compgen.data.formats import write_dataset
 
     format = writable_format(out, format, data)
-    dataset, kept = converted(load_split(data, split), to, "standard input" if data == "-" else data, keep)
+    dataset, kept = converted(
+        load_split(data, split, answers=True), to, "standard input" if data == "-" else data, keep
+    )
     write_dataset(dataset, out, format)
     console().print(f"{len(dataset) - kept:,} targets converted, {kept:,} kept", highlight=False)
 

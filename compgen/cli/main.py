@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -11,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from compgen.cli import augment, data, evaluate, explain, export, lm, sample, select, train, verify
-from compgen.errors import Interrupted, UserError
+from compgen.errors import Interrupted, Remark, UserError
 from compgen.files import STDOUT
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -30,6 +31,8 @@ A first round, on SCAN (which compgen makes itself):
 
 # Typer carries its own copy of Click and exports the errors of parsing only by their subclasses.
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
+# How torch and ONNX Runtime say it, whose errors have no type of their own.
+NO_MEMORY = ("can't allocate memory", "not enough memory", "CUDA out of memory", "Failed to allocate memory")
 
 app = typer.Typer(
     help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
@@ -64,6 +67,17 @@ def _fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
+def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Print a remark of ours as one line; those of libraries as Python does."""
+    if issubclass(category, Remark):
+        print(f"compgen: {message}", file=sys.stderr)
+    else:
+        _show_warning(message, category, *place, **more)
+
+
+_show_warning = warnings.showwarning
+
+
 def _terminated(*_: object) -> NoReturn:
     """SIGTERM unwinds like Ctrl-C, so that nothing half-written and no temporary folder stays."""
     _signals.append(signal.SIGTERM)
@@ -94,6 +108,7 @@ def run() -> NoReturn:
     Exit codes: 0 done, 1 a bug (with its traceback), 2 a user's error, 130 interrupted, 141 the reader went away, 143
     terminated.
     """
+    warnings.showwarning = _warn
     signal.signal(signal.SIGTERM, _terminated)
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `compgen ... | head` ends quietly, like any filter
@@ -110,6 +125,10 @@ def run() -> NoReturn:
     except USAGE_ERROR as error:
         error.show()
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(words in str(error) for words in NO_MEMORY):
+            raise
+        _fail(f"not enough memory: {' '.join(str(error).split())[:200] or 'lower what is done at a time'}", 2)
     if code == INTERRUPTED:  # Typer turns Ctrl-C into this code
         print("compgen: interrupted", file=sys.stderr)
     sys.exit(code or 0)

@@ -37,7 +37,9 @@ AugmentedOption = Annotated[
     str | None, typer.Option("--augmented", metavar="DATA", help="More examples, as `compgen sample` writes them.")
 ]
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: cuda where there is one.")]
-ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads; by default all cores.")]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads; by default all cores.")
+]
 
 
 @app.command()

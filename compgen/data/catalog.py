@@ -168,11 +168,12 @@ def names() -> list[str]:
     return [f"{name}/{split}" for name, known in DATASETS.items() for split in known.splits]
 
 
-def load(spec: str, format: str | None = None) -> Dataset:
+def load(spec: str, format: str | None = None, answers: bool = False) -> Dataset:
     """The dataset that `spec` stands for: a file, `-` for standard input, or NAME/SPLIT such as `scan/jump`.
 
     A file that exists wins over a name. `format` is for files whose name does not tell; those without any suffix
-    (but .gz) are otherwise taken for words of SIGMORPHON or UniMorph, which are published so.
+    (but .gz) are otherwise taken for words of SIGMORPHON or UniMorph, which are published so. `answers` as for
+    `read_dataset`.
 
     Raises:
         DataError: if `spec` is none of these, or the file is not as it should be, or has to be downloaded first.
@@ -181,7 +182,7 @@ def load(spec: str, format: str | None = None) -> Dataset:
     if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():
         return unimorph.read(spec)
     if spec == "-" or Path(spec).exists() or not _may_be_name(spec):
-        return read_dataset(spec, format)
+        return read_dataset(spec, format, answers)
     if name not in DATASETS or split not in DATASETS[name].splits:
         raise DataError(_unknown(spec, name))
     if format is not None:

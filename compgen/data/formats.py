@@ -8,7 +8,9 @@
     parquet  columns source, target and perhaps split; a side is a list of tokens or a string
 
 Any of them may be compressed with gzip. Whoever gives a file that is not as it should be hears which line, what was
-found there and what was expected.
+found there and what was expected. Either all examples of a file have a target, or none has: sentences. No source is
+empty. Tokens are neither special symbols nor hold control characters (see `vocabulary.why_not_data`), and a line has
+LONGEST_LINE bytes at most.
 """
 
 import gzip
@@ -19,16 +21,21 @@ import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import polars as pl
 
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
+from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
 from compgen.files import STDOUT, atomic_path, writing
 
 _SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".txt": "text", ".scan": "scan"}
 TEMPLATE = "template"  # a further column, of strings: what kind of example each is
+LONGEST_LINE = 2**20  # bytes; read in pieces of this size, so that what is no text is refused before it fills memory
+WHOLE = "whole"  # a text that is no lines
+_BINARY = ("parquet", WHOLE)
+PLACE = "place"  # a column for messages: the number of an example's line or row
 _GZIP_MAGIC = b"\x1f\x8b"
 _PARQUET_MAGIC = b"PAR1"
 _MARK = "\ufeff"  # of byte order
@@ -46,30 +53,33 @@ _PLAIN_RECORD = rf'^\{{"source": ?{_STRINGS}, ?"target": ?{_STRINGS}(?:, ?"split
 _RECORD = '{"source": ..., "target": ...}, each a list of tokens or a string, and perhaps a string "split"'
 
 
-def read_dataset(path: str | Path, format: str | None = None) -> Dataset:
+def read_dataset(path: str | Path, format: str | None = None, answers: bool = False) -> Dataset:
     """The dataset in a file, or on standard input if `path` is `-`.
 
     The format is `format`, or else what the suffix says, or else (standard input and other pipes) what the first
     line that is not blank looks like. Gzip is recognised. Where a format has no splits, all examples are in `train`.
-    A further column `template` of JSON lines or Parquet is kept, as strings, if all examples have one.
+    A further column `template` of JSON lines or Parquet is kept, as strings, if all examples have one. With `answers`,
+    targets are a predictor's, which may be empty here and there.
 
     Raises:
-        DataError: if there is no such file, or it is not as the format wants it, or holds no example.
+        DataError: if there is no such file, or it is not as the format wants it, or holds no example, or one that
+            cannot be learned from.
     """
     name = "standard input" if str(path) == "-" else str(path)
     if format is not None:
         _check_format(format)
-        content = _uncompressed(_read_bytes(path), name)
+        content = _read(path, name, format)
     else:
         # Before reading, so that a wrong suffix is reported at once.
         format = None if _is_pipe(path) else format_of(path)
-        content = _uncompressed(_read_bytes(path), name)
+        content = _read(path, name, format)
         if format is None or (format == "text" and _looks_like_scan(content)):
             format = _guess(content)
     frame = _READERS[format](content, name)
     if frame.is_empty():
         raise DataError(f"{name}: no examples: the file is empty")
-    return Dataset(frame)
+    _check_examples(frame, f"{name}, {'row' if format == 'parquet' else 'line'}", answers)
+    return Dataset(frame.drop(PLACE))
 
 
 def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None) -> None:
@@ -101,13 +111,13 @@ def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None)
         temporary.write_bytes(content)
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | Path, lines: bool = True) -> str:
     """The text of a file, or of standard input if `path` is `-`; gzip is recognised.
 
     Raises:
-        DataError: if there is no such file, or it is not text in UTF-8.
+        DataError: if there is no such file, or it is not text in UTF-8, or (`lines`) has a line that is too long.
     """
-    return _decoded(_uncompressed(_read_bytes(path), str(path)), str(path))
+    return _decoded(_read(path, str(path), "text" if lines else WHOLE), str(path))
 
 
 def format_of(path: str | Path) -> str:
@@ -137,26 +147,54 @@ def _is_pipe(path: str | Path) -> bool:
     return str(path) == "-" or Path(path).is_fifo()
 
 
-def _read_bytes(path: str | Path) -> bytes:
+def _read(path: str | Path, name: str, format: str | None) -> bytes:
+    """All of a file or of standard input, uncompressed."""
     if str(path) == "-":
-        return sys.stdin.buffer.read()
+        standard = io.BufferedReader(cast(io.RawIOBase, sys.stdin.buffer))
+        try:
+            return _unpacked(standard, name, format)
+        finally:
+            standard.detach()  # or standard input would be closed with it
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as stream:
+            return _unpacked(stream, name, format)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
 
 
-def _uncompressed(content: bytes, name: str) -> bytes:
-    if not (content.startswith(_GZIP_MAGIC) or (content and name.endswith(".gz"))):
-        return content
+def _unpacked(stream: "io.BufferedReader[Any]", name: str, format: str | None) -> bytes:
+    """All that is left of a stream, uncompressed if it begins as gzip does."""
+    start = stream.peek(len(_GZIP_MAGIC))
+    if not (start.startswith(_GZIP_MAGIC) or (start and name.endswith(".gz"))):
+        return _pieces(cast(BinaryIO, stream), name, format)
     try:
-        return gzip.decompress(content)
+        with gzip.GzipFile(fileobj=stream) as unpacked:
+            return _pieces(cast(BinaryIO, unpacked), name, format)
     except EOFError:
         raise DataError(f"{name}: the compressed file is cut short: found no end of its gzip data") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{name}: found damaged data or none of gzip, expected a gzip file: {error}") from None
+
+
+def _pieces(stream: BinaryIO, name: str, format: str | None) -> bytes:
+    """All that is left of a stream. Where lines are expected, one that is too long is refused before the rest is read.
+
+    Raises:
+        DataError: there is such a line.
+    """
+    content, begun = bytearray(), 0  # where the last line begins
+    while piece := stream.read(LONGEST_LINE):
+        content += piece
+        if format in _BINARY or (format is None and content.startswith(_PARQUET_MAGIC)):
+            continue
+        end = content.find(b"\n", len(content) - len(piece))
+        if (end if end >= 0 else len(content)) - begun > LONGEST_LINE:
+            number = content.count(b"\n", 0, begun) + 1
+            raise _malformed(name, number, f"more than {LONGEST_LINE:,} bytes", "the end of the line before that")
+        begun = content.rfind(b"\n", begun) + 1 or begun
+    return bytes(content)
 
 
 def _guess(content: bytes) -> str:
@@ -212,7 +250,7 @@ def _lines(content: bytes, name: str) -> pl.DataFrame:
     """The lines that are not blank: columns `number`, from 1, and `line`, without line ends."""
     # splitlines() would also cut at form feeds and the like, inside tokens that JSON may hold.
     lines = pl.Series("line", _decoded(content, name).split("\n"), dtype=pl.String).str.strip_chars_end("\r")
-    # A TAB alone is not blank: in tsv it is an example with two empty sides.
+    # A TAB alone is not blank: in tsv it is an example with two empty sides, and refused.
     written = pl.col("line").str.strip_chars(" ") != ""
     return pl.DataFrame({"line": lines}).with_row_index("number", offset=1).filter(written)
 
@@ -233,6 +271,7 @@ def _read_tsv(content: bytes, name: str) -> pl.DataFrame:
         raise _malformed(name, number, f"{found} in {_shown(line)}", _TSV_LINE)
     split = pl.col("fields").list.get(2, null_on_oob=True).str.strip_chars()
     return lines.select(
+        pl.col("number").alias(PLACE),
         source=pl.col("fields").list.get(0).str.extract_all(_TOKEN),
         target=pl.col("fields").list.get(1).str.extract_all(_TOKEN),
         split=pl.when(split == "").then(pl.lit(TRAIN)).otherwise(split.fill_null(TRAIN)),
@@ -248,13 +287,16 @@ def _read_scan(content: bytes, name: str) -> pl.DataFrame:
     if bad:
         number, line = bad
         raise _malformed(name, number, _shown(line), _SCAN_LINE)
-    return lines.select("source", "target", split=pl.lit(TRAIN))
+    return lines.select(pl.col("number").alias(PLACE), "source", "target", split=pl.lit(TRAIN))
 
 
 def _read_text(content: bytes, name: str) -> pl.DataFrame:
     lines = _lines(content, name)
     return lines.select(
-        source=pl.col("line").str.extract_all(SENTENCE_TOKEN), target=pl.lit([], dtype=TOKENS), split=pl.lit(TRAIN)
+        pl.col("number").alias(PLACE),
+        source=pl.col("line").str.extract_all(SENTENCE_TOKEN),
+        target=pl.lit([], dtype=TOKENS),
+        split=pl.lit(TRAIN),
     ).filter(pl.col("source").list.len() > 0)
 
 
@@ -263,15 +305,15 @@ def _read_jsonl(content: bytes, name: str) -> pl.DataFrame:
     if lines["line"].str.contains(_PLAIN_RECORD).all():
         # Four times as fast as the loop below, but Polars takes numbers for strings and knows no line numbers.
         records = lines["line"].str.json_decode(pl.Struct(SCHEMA))
-        return records.struct.unnest().with_columns(pl.col("split").fill_null(TRAIN))
-    columns: dict[str, list[Any]] = {column: [] for column in (*COLUMNS, TEMPLATE)}
+        return records.struct.unnest().with_columns(pl.col("split").fill_null(TRAIN), lines["number"].alias(PLACE))
+    columns: dict[str, list[Any]] = {column: [] for column in (*COLUMNS, TEMPLATE, PLACE)}
     for number, line in lines.iter_rows():
         if not line.strip():
             continue
-        record = _record(name, number, line)
+        record = _record(name, number, line) | {PLACE: number}
         for column, values in columns.items():
             values.append(record[column])
-    return _with_template(pl.DataFrame(columns, schema={**SCHEMA, TEMPLATE: pl.String}))
+    return _with_template(pl.DataFrame(columns, schema={**SCHEMA, TEMPLATE: pl.String, PLACE: pl.Int64}))
 
 
 def _with_template(frame: pl.DataFrame) -> pl.DataFrame:
@@ -310,7 +352,7 @@ def _json_tokens(name: str, number: int, column: str, value: object) -> list[str
 
 def _read_parquet(content: bytes, name: str) -> pl.DataFrame:
     if not content:
-        return pl.DataFrame(schema=SCHEMA)
+        return pl.DataFrame(schema={**SCHEMA, PLACE: pl.Int64})
     try:
         frame = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -322,6 +364,7 @@ def _read_parquet(content: bytes, name: str) -> pl.DataFrame:
     if "split" not in frame.columns:
         frame = frame.with_columns(split=pl.lit(TRAIN))
     columns = [_parquet_column(frame[column], name) for column in COLUMNS]
+    columns.append(pl.Series(PLACE, range(1, frame.height + 1), dtype=pl.Int64))
     if TEMPLATE not in frame.columns:
         return pl.DataFrame(columns)
     return _with_template(pl.DataFrame([*columns, frame[TEMPLATE].cast(pl.String)]))
@@ -344,6 +387,26 @@ def _parquet_column(values: pl.Series, name: str) -> pl.Series:
         row = missing.arg_true()[0] + 1
         raise DataError(f"{name}, row {row}: found a missing value in column {values.name!r}, expected none")
     return values
+
+
+def _check_examples(frame: pl.DataFrame, place: str, answers: bool) -> None:
+    """See that examples with their places have both sides, or are all sentences, and that all tokens can stand in data.
+
+    Raises:
+        DataError: one has not, or holds a token that cannot.
+    """
+    empty = {side: frame[side].list.len() == 0 for side in ("source", "target")}
+    if answers or empty["target"].all():
+        del empty["target"]
+    for side, found in empty.items():
+        if found.any():
+            number = frame[PLACE][found.arg_true()[0]]
+            raise DataError(f"{place} {number}: found an empty {side}, expected tokens on both sides")
+    for side in ("source", "target"):
+        for token in frame[side].explode().drop_nulls().unique(maintain_order=True):
+            if why := why_not_data(token):
+                number = frame.filter(pl.col(side).list.contains(token))[PLACE][0]
+                raise DataError(f"{place} {number}: found the token {_shown(token)}, which {why}")
 
 
 def _check_writable(dataset: Dataset, forbidden: str, why: str) -> None:

@@ -99,7 +99,7 @@ def _part(value: str, where: str, split: Split) -> str:
 
 
 def _entries(path: str | Path) -> list[_Entry]:
-    text = read_text(path)
+    text = read_text(path, lines=False)
     try:
         return TypeAdapter(list[_Entry]).validate_json(text)
     except ValidationError as error:

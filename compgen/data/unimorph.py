@@ -17,6 +17,7 @@ from pathlib import Path
 
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_text
+from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
 
 BLANK = "␣"
@@ -84,7 +85,11 @@ def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
         for letter in characters(text, language):
             if is_tag(letter):
                 raise DataError(f"found {letter!r} in {text!r}, expected letters: capitals and digits stand for tags")
+            if why := why_not_data(letter):
+                raise DataError(f"found {letter!r} in {text!r:.80}, which {why}")
     for tag in tags:
+        if why := why_not_data(tag):
+            raise DataError(f"found the tag {tag!r:.80}, which {why}")
         if not is_tag(tag):
             raise DataError(f"found the tag {tag!r}, expected tags that begin with a capital or a digit")
     return [*characters(lemma, language), *tags], characters(form, language)

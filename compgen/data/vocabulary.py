@@ -5,6 +5,7 @@ without asking the vocabulary.
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compgen.errors import DataError
@@ -15,6 +16,16 @@ PAD_ID, BOS_ID, EOS_ID, SEP_ID, UNK_ID = range(len(SPECIALS))
 NEVER_WRITTEN = (PAD_ID, BOS_ID, UNK_ID)
 NEVER_FIRST = (*NEVER_WRITTEN, EOS_ID, SEP_ID)  # an output begins with neither its end nor its separator
 SPARES = tuple(f"<unk{number}>" for number in range(1, 9))  # what words that are met later go by: see `Vocabulary.lend`
+
+# Of control characters, blanks alone can be meant: a tabulator or a line end may be a token of a program.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def why_not_data(token: str) -> str:
+    """Why a token cannot stand in data, in a few words; empty if it can."""
+    if token in SPECIALS:
+        return "is a special symbol: rename it in the data"
+    return "has a control character, or half of a surrogate pair" if _CONTROL.search(token) else ""
 
 
 class Vocabulary:

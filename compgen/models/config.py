@@ -4,6 +4,12 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+# The limits of all configurations. They are far above what is of use, and keep arithmetic within 64 bits; what the
+# machine's memory allows is looked at when a network is built (`training.memory`).
+WIDEST = 2**16  # units of a layer, size of an embedding, clip of positions, tokens attended to
+LONGEST = 2**20  # tokens of a sequence
+MOST = 2**40  # epochs, updates, examples of a batch, occurrences of a token
+
 
 class TransformerNetwork(BaseModel):
     """Shape and dropout of a Transformer (Samir and Silfverberg 2023, appendix A; sizes of Wu et al. 2021)."""
@@ -11,9 +17,9 @@ class TransformerNetwork(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     layers: int = Field(4, ge=1, le=64, description="of encoder and decoder each")
-    heads: int = Field(4, ge=1)
-    size: int = Field(256, ge=2, description="of embeddings and states")
-    inner: int = Field(1024, ge=1, description="units between two attentions")
+    heads: int = Field(4, ge=1, le=WIDEST)
+    size: int = Field(256, ge=2, le=WIDEST, description="of embeddings and states")
+    inner: int = Field(1024, ge=1, le=WIDEST, description="units between two attentions")
     dropout: float = Field(0.3, ge=0, le=0.99, description="rounded to 1/256")
     attention_dropout: float = Field(0.1, ge=0, le=0.99, description="rounded to 1/256")
     label_smoothing: float = Field(0.2, ge=0, lt=1, description="share of the loss that falls on all tokens alike")
@@ -32,13 +38,13 @@ class NetworkConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     memories: int = Field(2, ge=0, le=8, description="sequences attended to: prototypes, or 1 source, or 0")
-    hidden: int = Field(512, ge=1, description="decoder LSTM units")
-    encoder_hidden: int = Field(512, ge=1, description="encoder LSTM units in each direction")
-    embedding: int = Field(64, ge=1, description="token embedding size")
-    attention: int = Field(128, ge=1, description="query, key and value size")
-    positions: int = Field(16, ge=0, description="clip of relative positions; 0 for none")
+    hidden: int = Field(512, ge=1, le=WIDEST, description="decoder LSTM units")
+    encoder_hidden: int = Field(512, ge=1, le=WIDEST, description="encoder LSTM units in each direction")
+    embedding: int = Field(64, ge=1, le=WIDEST, description="token embedding size")
+    attention: int = Field(128, ge=1, le=WIDEST, description="query, key and value size")
+    positions: int = Field(16, ge=0, le=WIDEST, description="clip of relative positions; 0 for none")
     activation: Literal["tanh", "linear"] = Field("tanh", description="on queries, keys and values")
-    output: int = Field(64, ge=1, description="size of the combined output u, which input feeding returns")
+    output: int = Field(64, ge=1, le=WIDEST, description="size of the combined output u, which input feeding returns")
     feed: bool = Field(True, description="feed u back as input (needs a step-by-step loop in training)")
     tied: bool = Field(True, description="output matrix = embedding matrix (needs output = embedding)")
     copying: bool = Field(True, description="copy from memories, and from what is written if `own`")
@@ -47,7 +53,9 @@ class NetworkConfig(BaseModel):
         description="how copying is weighed against writing: one softmax over both (appendix A.3), a gate (equations "
         "16 and 17), or the probability of a word <copy> (the reference on morphology)",
     )
-    own: int = Field(0, ge=0, description="attend to the last so many tokens written (equations 10 and 12); 0 for none")
+    own: int = Field(
+        0, ge=0, le=WIDEST, description="attend to the last so many tokens written (equations 10 and 12); 0 for none"
+    )
     encoder_shared: bool = Field(True, description="one encoder for all memories (reference) or one each (paper)")
     initial: Literal["zeros", "encoder"] = Field("zeros", description="first decoder state")
     latent: int = Field(0, ge=0, le=1024, description="size Z of the latent edit vector z (appendix F); 0 for none")

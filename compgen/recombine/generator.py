@@ -14,7 +14,7 @@ from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.build import Trainable
-from compgen.models.config import NetworkConfig
+from compgen.models.config import LONGEST, MOST, NetworkConfig
 from compgen.models.network import Network
 from compgen.recombine.compatible import LengthBound, compatible
 from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
@@ -32,6 +32,7 @@ from compgen.training.loop import (
     require_name,
     train,
 )
+from compgen.training.memory import check_memory
 
 ALIKE = 0.75  # of the neighbours that either of two source types has, the least share that both have in the same places
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -102,11 +103,14 @@ class RecombineConfig(Configuration):
     unknown_below: int = Field(
         0,
         ge=0,
+        le=MOST,
         description="tokens that fewer distinct examples hold are embedded as <unk>, and told apart by copying alone; "
         "not in the paper",
     )
     swap: SwapConfig = NO_SWAPS
-    max_tokens: int | None = Field(None, ge=3, description="cut sequences to so many tokens (45 in the reference)")
+    max_tokens: int | None = Field(
+        None, ge=3, le=LONGEST, description="cut sequences to so many tokens (45 in the reference)"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -249,13 +253,14 @@ def train_generator(
 
     Raises:
         DataError: too few examples, or none with prototypes.
-        UserError: no such `device` (auto, cpu, cuda), or `out` cannot be written.
+        UserError: no such `device` (auto, cpu, cuda), `out` cannot be written, or the network needs too much memory.
     """
     require_name(out)
     device = find_device(device)
     if len(dataset) < config.prototypes + 1:
         raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
+    check_memory(config.network, len(vocabulary), device)
     sequences = as_sequences(dataset, vocabulary, config.max_tokens)
     rows = build(sequences, vocabulary, config.prototypes, config.neighborhood, seed)
     pool = compatible(sequences, vocabulary, rows, config.neighborhood.kind, config.sampling.length_bound)

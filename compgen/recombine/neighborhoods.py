@@ -26,6 +26,7 @@ from rapidfuzz.process import cdist
 from compgen.data.unimorph import is_tag
 from compgen.data.vocabulary import SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
+from compgen.models.config import LONGEST, MOST
 from compgen.recombine.tags import TagRule, tag_neighbors
 
 Sequences = list[list[int]]
@@ -42,13 +43,16 @@ class NeighborhoodConfig(BaseModel):
 
     kind: Kind = "long-short"
     delta: float = Field(0.5, ge=0, lt=1, description="least similarity (dist_thresh)")
-    candidates: int = Field(10, ge=1, description="long-long: how many candidates to draw for an example")
-    firsts: int = Field(5, ge=1, description="first prototypes kept for an example (max_cnt_nb)")
-    seconds: int = Field(3, ge=1, description="second prototypes kept for a first one")
+    candidates: int = Field(10, ge=1, le=MOST, description="long-long: how many candidates to draw for an example")
+    firsts: int = Field(5, ge=1, le=MOST, description="first prototypes kept for an example (max_cnt_nb)")
+    seconds: int = Field(3, ge=1, le=MOST, description="second prototypes kept for a first one")
     cover: bool = Field(True, description="long-short: second prototypes hold every token that the first lacks")
     symmetric: bool = Field(False, description="long-long: the one different token counts both ways")
     longest: int | None = Field(
-        None, ge=3, description="leave out rows with a longer sequence in them: training costs what its length costs"
+        None,
+        ge=3,
+        le=LONGEST,
+        description="leave out rows with a longer sequence in them: training costs what its length costs",
     )
     nearest: bool = Field(True, description="long-long: keep the most similar candidates, not the first drawn")
     tags: TagRule = Field(TagRule(), description="tags: how prototypes of a word are chosen")

@@ -12,7 +12,10 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from compgen.errors import ConfigError
-from compgen.models.config import NetworkConfig, TransformerNetwork
+from compgen.models.config import LONGEST, MOST, NetworkConfig, TransformerNetwork
+
+MOST_AUGMENTED = 0.999  # of an epoch, which has each original once: a thousand augmented examples for each
+LARGEST = 2**20  # bytes of a configuration file
 
 
 class OptimisationConfig(BaseModel):
@@ -20,18 +23,18 @@ class OptimisationConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    epochs: int = Field(8, ge=1)
-    steps: int | None = Field(None, ge=1, description="stop after so many updates, whatever `epochs` says")
-    batch: int = Field(32, ge=1)
+    epochs: int = Field(8, ge=1, le=MOST)
+    steps: int | None = Field(None, ge=1, le=MOST, description="stop after so many updates, whatever `epochs` says")
+    batch: int = Field(32, ge=1, le=MOST)
     optimiser: Literal["adam", "adafactor"] = "adam"
     learning_rate: float = Field(0.002, gt=0, allow_inf_nan=False)
-    warmup: int = Field(0, ge=0, description="updates in which the rate rises from 0")
+    warmup: int = Field(0, ge=0, le=MOST, description="updates in which the rate rises from 0")
     schedule: Literal["plateau", "linear", "constant"] = Field(
         "plateau",
         description="plateau: shrink the rate when held-out loss stalls (reference); linear: fall to 5% of it; or "
         "constant",
     )
-    patience: int = Field(4, ge=0, description="plateau: epochs without improvement before the rate shrinks")
+    patience: int = Field(4, ge=0, le=MOST, description="plateau: epochs without improvement before the rate shrinks")
     tolerance: float = Field(0.0025, ge=0, description="plateau: what counts as improvement, in held-out score")
     decay: float = Field(0.5, gt=0, lt=1, description="plateau: factor of the rate")
     clip: float | None = Field(1.0, gt=0, description="largest gradient norm; inf for none")
@@ -53,7 +56,10 @@ class PredictorConfig(Configuration):
     """A predictor of targets from sources."""
 
     p_aug: float | None = Field(
-        None, ge=0, lt=1, description="chance that an example is drawn from the augmented data; unset: their union"
+        None,
+        ge=0,
+        le=MOST_AUGMENTED,
+        description="chance that an example is drawn from the augmented data; unset: union",
     )
     held_out_augmented: float = Field(
         0.0,
@@ -62,18 +68,20 @@ class PredictorConfig(Configuration):
         description="share of augmented pairs held out, too: they ask for what training data lack, as the test will",
     )
     deduplicate: bool = Field(True, description="train on distinct original pairs (reference)")
-    max_length: int | None = Field(None, ge=2, description="most tokens decoded; unset: twice the longest target seen")
+    max_length: int | None = Field(
+        None, ge=2, le=LONGEST, description="most tokens decoded; unset: twice the longest target seen"
+    )
 
 
 class PretrainedConfig(PredictorConfig):
     """A pretrained encoder-decoder, fine-tuned; defaults as for T5 in Qiu et al. (2022)."""
 
     p_aug: float | None = Field(
-        0.5, ge=0, lt=1, description="chance that an example is drawn from augmented data, if there is any"
+        0.5, ge=0, le=MOST_AUGMENTED, description="chance that an example is drawn from augmented data, if there is any"
     )
     deduplicate: bool = Field(False, description="train on distinct original pairs")
-    max_length: int = Field(256, ge=2, description="most pieces of a target, its end included")
-    source_length: int = Field(512, ge=2, description="most pieces of a source, prefix and end included")
+    max_length: int = Field(256, ge=2, le=LONGEST, description="most pieces of a target, its end included")
+    source_length: int = Field(512, ge=2, le=LONGEST, description="most pieces of a source, prefix and end included")
     prefix: str = Field("semanticparse: ", description="stands before each source")
 
 
@@ -136,8 +144,8 @@ def load_config(kind: type[C], name: str, overrides: list[str] | None = None) ->
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        problems = "\n".join(f"  {_problem(found)}" for found in error.errors())
-        raise ConfigError(f"configuration {name}:\n{problems}") from error
+        problems = "; ".join(map(_problem, error.errors()[:5]))
+        raise ConfigError(f"configuration {name}: {problems}") from error
 
 
 def _problem(found: Any) -> str:
@@ -145,7 +153,14 @@ def _problem(found: Any) -> str:
     if not found["loc"]:
         return str(found["msg"])
     place = ".".join(str(part) for part in found["loc"]) or "''"
-    return f"{place}: {found['msg']}, found {found['input']!r}"[:200]
+    return f"{place}: {found['msg']}, found {_shown(found['input'])}"[:200]
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except RecursionError:
+        return "tables too deep in each other"
 
 
 def shipped() -> list[str]:
@@ -157,19 +172,34 @@ def shipped() -> list[str]:
 def _read(name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
     if name in seen:
         raise ConfigError(f"configuration {name}: its base leads back to it: {' -> '.join([*seen, name])}")
-    path = Path(name)
-    if name in shipped():
-        content = (resources.files("compgen") / "configs" / f"{name}.toml").read_bytes()
-    elif path.is_file():
-        content = path.read_bytes()
-    else:
-        raise ConfigError(f"no configuration {name}: expected a TOML file or one of {', '.join(shipped())}")
+    content = (
+        (resources.files("compgen") / "configs" / f"{name}.toml").read_bytes() if name in shipped() else _own(name)
+    )
     try:
         values = tomllib.loads(content.decode("utf-8"))
+    except RecursionError as error:
+        raise ConfigError(
+            f"configuration {name}: not TOML that can be read: brackets too deep in each other"
+        ) from error
     except ValueError as error:
         raise ConfigError(f"configuration {name}: not TOML: {error}") from error
     base = values.pop("base", None)
     return values if base is None else _merge(_read(str(base), (*seen, name)), values)
+
+
+def _own(name: str) -> bytes:
+    """The content of a user's file."""
+    path = Path(name)
+    try:
+        if not path.is_file():
+            raise ConfigError(f"no configuration {name}: expected a TOML file or one of {', '.join(shipped())}")
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"configuration {name}: cannot be read: {getattr(error, 'strerror', error)}") from error
+    if len(content) > LARGEST:
+        raise ConfigError(f"configuration {name}: more than {LARGEST:,} bytes, expected a TOML file of settings")
+    return content
 
 
 def _merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
@@ -183,5 +213,5 @@ def _merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text  # a bare word is a string

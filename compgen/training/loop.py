@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -20,16 +20,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.errors import CheckpointError, Interrupted, UserError
-from compgen.files import atomic_path, writing
+from compgen.files import writing
 from compgen.interrupts import interruptible
 from compgen.models.build import Trainable
 from compgen.progress import Progress
-from compgen.training.checkpoint import read_weights_only
+from compgen.training.checkpoint import read_sealed, write_sealed
 from compgen.training.config import Configuration, OptimisationConfig
 
 LOG_EVERY = 50  # updates
 SAVE_EVERY = 60.0  # seconds
 FLOOR = 0.05  # share of the learning rate at which a linear schedule ends
+STATE = {"identity", "step", "factor", "stalled", "best", "best_weights", "spent", "mean", "network", "optimiser"}
+STATE |= {"random", "random_cuda"}  # what is saved of a training
 
 Rows = NDArray[np.int64]
 
@@ -280,8 +282,7 @@ class _Run:
             "random": torch.random.get_rng_state(),
             "random_cuda": torch.cuda.get_rng_state() if self.device == "cuda" else None,
         }
-        with atomic_path(self.partial) as temporary:
-            torch.save(state, temporary)
+        write_sealed(state, self.partial)
 
     def begin(self) -> None:
         """Make room for a new run's log."""
@@ -292,8 +293,8 @@ class _Run:
     def restore(self) -> None:
         if not self.partial.exists():
             raise CheckpointError(f"{self.partial}: no such file: no training was interrupted; leave out --resume")
-        state: dict[str, Any] = read_weights_only(self.partial)
-        if state.get("identity") != self.identity:
+        state = read_sealed(self.partial, STATE)
+        if state["identity"] != self.identity:
             raise CheckpointError(f"{self.partial}: saved by a training with another configuration, data or seed")
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])

@@ -29,6 +29,7 @@ from compgen.training.loop import (
     require_name,
     train,
 )
+from compgen.training.memory import check_memory
 
 Pairs = list[tuple[list[int], list[int]]]
 
@@ -91,7 +92,7 @@ def train_predictor(
 
     Raises:
         DataError: no examples, or `p_aug` or `held_out_augmented` without augmented data.
-        UserError: no such `device` (auto, cpu, cuda), or `out` cannot be written.
+        UserError: no such `device` (auto, cpu, cuda), `out` cannot be written, or the network needs too much memory.
     """
     require_name(out)
     device = find_device(device)
@@ -101,6 +102,7 @@ def train_predictor(
     vocabulary = Vocabulary.of((tokens for pair in dataset.pairs() + more.pairs() for tokens in pair), spares=copying)
     original = _ids(dataset.unique() if config.deduplicate else dataset, vocabulary)
     added = _ids(more, vocabulary)
+    check_memory(config.network, len(vocabulary), device)
     torch.manual_seed(seed)
     network = build(config.network, len(vocabulary))
     if isinstance(network, Network) and copying:

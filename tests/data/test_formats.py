@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compgen.data import formats
 from compgen.data.examples import Dataset
 from compgen.data.formats import FORMATS, read_dataset, write_dataset
+from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, UserError
 
 PAIRS = [(["jump", "twice"], ["I_JUMP", "I_JUMP"]), (["walk"], ["I_WALK"])]
@@ -22,19 +24,23 @@ SMALL = Dataset.from_pairs(PAIRS)
 SENTENCES = Dataset.from_pairs([(["the", "cat"], []), (["sat"], [])])
 BOTH = SMALL + Dataset.from_pairs([(["run"], [])], split="test")
 
-anything = st.text(st.characters(exclude_categories=["Cs"]))
+anything = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda token: not why_not_data(token))
 # OUT: is the sign of `scan`.
 word = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1).filter(
-    lambda token: token != "OUT:"
+    lambda token: token != "OUT:" and not why_not_data(token)
 )
 split_names = st.sampled_from(["train", "dev", "a split"])
 
 
 def datasets(tokens, splits):
-    example = st.tuples(st.lists(tokens, max_size=4), st.lists(tokens, max_size=4), splits)
-    columns = ("source", "target", "split")
-    return st.lists(example, min_size=1, max_size=5).map(
-        lambda rows: Dataset(pl.DataFrame(rows, schema=SMALL.frame.schema, orient="row").select(columns))
+    """Pairs, or sentences alone."""
+    side = st.lists(tokens, min_size=1, max_size=4)
+
+    def examples(target):
+        return st.lists(st.tuples(side, target, splits), min_size=1, max_size=5)
+
+    return st.one_of(examples(side), examples(st.just([]))).map(
+        lambda rows: Dataset(pl.DataFrame(rows, schema=SMALL.frame.schema, orient="row"))
     )
 
 
@@ -199,6 +205,22 @@ GOOD = '{"source": ["a"], "target": ["b"]}'
         *[(f"x.{suffix}", "", "no examples: the file is empty") for suffix in ("tsv", "jsonl", "scan", "parquet")],
         *[(f"x.{suffix}", "\n\n", "no examples: the file is empty") for suffix in ("tsv", "jsonl", "scan")],
         ("x.parquet", "nope", "expected a Parquet file"),
+        ("x.tsv", "a\tb\n\t\n", "line 2: found an empty source, expected tokens on both sides"),
+        ("x.tsv", "\t\n", "line 1: found an empty source"),
+        ("x.tsv", "a\tb\n\nc\t \n", "line 3: found an empty target, expected tokens on both sides"),
+        ("x.tsv", "a\tb\n\td\n", "line 2: found an empty source"),
+        ("x.scan", "IN: a OUT: b\nIN: c OUT:\n", "line 2: found an empty target"),
+        ("x.jsonl", f'{GOOD}\n\n{{"source": [], "target": ["b"]}}\n', "line 3: found an empty source"),
+        ("x.jsonl", f'{GOOD}\n{{"source": "a", "target": "", "id": 1}}\n', "line 2: found an empty target"),
+        ("x.tsv", "a\tb\na\0\tb\n", r"line 2: found the token 'a\\x00', which has a control character"),
+        ("x.scan", "IN: a OUT: b\nIN: a OUT: \x1b[31m\n", r"line 2: found the token '\\x1b\[31m', which has a control"),
+        ("x.txt", "a b\nc \x7f\n", r"line 2: found the token '\\x7f', which has a control"),
+        ("x.jsonl", f'{GOOD}\n{{"source": ["a"], "target": ["\\u0000"]}}\n', r"line 2: found the token '\\x00'"),
+        ("x.tsv", "a\tb\n<pad>\tb\n", "line 2: found the token '<pad>', which is a special symbol: rename it"),
+        ("x.tsv", "a\t→\n", "line 1: found the token '→', which is a special symbol"),
+        ("x.txt", "a b\n\n<s> a </s>\n", "line 3: found the token '<s>', which is a special symbol"),
+        ("x.jsonl", f'{GOOD}\n{{"source": ["</s>"], "target": ["b"]}}\n', "line 2: found the token '</s>'"),
+        ("x.scan", "IN: <unk> OUT: b\n", "line 1: found the token '<unk>'"),
         ("x.tsv.gz", "a\tb\n", "expected a gzip file"),
     ],
 )
@@ -217,6 +239,42 @@ def test_bytes_that_are_no_utf8_are_named_with_the_line(tmp_path, prefix):
     path.write_bytes(prefix + b"a\tb\nm\xfcde\tc\n")
     with pytest.raises(DataError, match="line 2: found the byte 0xfc, expected text in UTF-8"):
         read_dataset(path)
+
+
+def test_a_parquet_file_with_half_of_a_surrogate_pair_is_reported(tmp_path):
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"source": ["xyzzy"], "target": ["b"]}).write_parquet(
+        path, compression="uncompressed", statistics=False
+    )
+    content = path.read_bytes()
+    assert b"xyzzy" in content
+    path.write_bytes(content.replace(b"xyzzy", b"x\xed\xa0\x80y"))
+    with pytest.raises(DataError, match=r"x\.parquet: found damaged data"):
+        read_dataset(path)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_line_that_is_too_long_is_refused_before_the_rest_is_read(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(formats, "LONGEST_LINE", 1000)
+    path, content = tmp_path / "x.tsv", b"a\tb\n" * 500 + b"x" * 1001 + b"\ty\n" + b"z" * 100_000
+    path.write_bytes(pack(content))
+    with pytest.raises(DataError, match=r"x\.tsv, line 501: found more than 1,000 bytes, expected the end of the line"):
+        read_dataset(path)
+    stream = io.BytesIO(content)
+    with pytest.raises(DataError, match="line 501"):
+        formats._pieces(stream, "x.tsv", "tsv")
+    assert stream.tell() <= 4000
+    path.write_bytes(pack(b"a\tb\n" * 500 + b"x" * 998 + b"\ty\n"))
+    assert len(read_dataset(path)) == 501
+
+
+def test_a_predictors_answers_may_be_empty(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text("a\tb\nc\t\n")
+    assert read_dataset(path, answers=True).pairs() == [(["a"], ["b"]), (["c"], [])]
+    path.write_text("\tb\n")
+    with pytest.raises(DataError, match="line 1: found an empty source"):
+        read_dataset(path, answers=True)
 
 
 @pytest.mark.parametrize("kept", [4, 15, 40])
@@ -252,6 +310,9 @@ def test_a_parquet_file_cut_short_is_reported(tmp_path):
         ({"source": ["a"], "target": ["b"], "split": [1]}, "found column 'split' of type Int64, expected a string"),
         ({"source": ["a", "b"], "target": ["b", None]}, "row 2: found a missing value in column 'target'"),
         ({"source": [["a"], ["b", None]], "target": ["b", "c"]}, "row 2: found a missing value in column 'source'"),
+        ({"source": ["a", "b"], "target": ["b", " "]}, "x.parquet, row 2: found an empty target"),
+        ({"source": [["a"], ["\0"]], "target": ["b", "c"]}, "row 2: found the token .* has a control character"),
+        ({"source": ["a"], "target": ["b <unk>"]}, "row 1: found the token '<unk>', which is a special symbol"),
     ],
 )
 def test_parquet_columns_are_checked(tmp_path, columns, message):

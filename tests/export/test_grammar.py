@@ -15,7 +15,7 @@ from compgen.errors import BundleError, CheckpointError, UserError
 from compgen.grammar.augmenter import Csl
 from compgen.grammar.config import CslConfig
 from compgen.runtime.bundle import Bundle
-from compgen.training.checkpoint import Checkpoint
+from compgen.training.checkpoint import KEYS, Checkpoint, write_sealed
 from compgen.training.config import load_config
 
 VERBS = ("walk", "run", "look", "jump")
@@ -146,7 +146,7 @@ def test_other_checkpoints_are_told_apart(checkpoint):
 def test_checkpoints_that_do_not_fit_together(checkpoint, tmp_path, change):
     content = torch.load(checkpoint, weights_only=True)
     change(content)
-    torch.save(content, tmp_path / "bad.pt")
+    write_sealed({key: content[key] for key in KEYS}, tmp_path / "bad.pt")
     with pytest.raises(CheckpointError, match="does not fit together"):
         grammar_of(Checkpoint.load(tmp_path / "bad.pt"))
 
