@@ -4,17 +4,27 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
 
-.PHONY: demo test check bench lm cpp cpp-sanitize clean
+.PHONY: demo test check bench lm runner oldest cpp cpp-sanitize clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py --out runs/demo
 
-test: $(READY) check lm
-	$(BIN)/python -m pytest
+test: $(READY) check lm runner oldest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # KenLM's programs; where they cannot be built, this says what is missing, and the tests that need them are skipped.
 lm: $(READY)
 	-$(BIN)/python -m compgen lm install
+
+# The C++ runner and its unit tests, where a compiler is; else this says in a line what is missing.
+runner: $(READY)
+	cpp_runner/build.sh build/cpp $(BIN)/python
+
+# The oldest ONNX Runtime that is allowed, beside the environment's, for the tests of what bundles must not reach.
+oldest: $(READY)
+	@test -d build/oldest || { rm -rf build/oldest.new && $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --no-deps --target build/oldest.new onnxruntime==1.22.0 && mv build/oldest.new build/oldest; } || \
+	    echo "onnxruntime 1.22.0 cannot be had: the tests with it are skipped"
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -37,8 +47,8 @@ cpp: $(READY)
 	cpp_runner/fetch_headers.sh
 	cmake -S cpp_runner -B build/cpp -DCMAKE_PREFIX_PATH=$$($(BIN)/python -c 'import torch; print(torch.utils.cmake_prefix_path)')
 	cmake --build build/cpp -j 2
-	ctest --test-dir build/cpp --output-on-failure
-	$(BIN)/python -m pytest tests/runtime/test_native.py
+	cpp_runner/build.sh build/cpp $(BIN)/python
+	$(BIN)/python -m pytest tests/runtime/test_native.py tests/runtime/test_native_output.py tests/runtime/test_acceptance.py
 
 cpp-sanitize: $(READY)
 	cpp_runner/fetch_headers.sh
@@ -46,7 +56,7 @@ cpp-sanitize: $(READY)
 	    cmake -S cpp_runner -B build/cpp-$$kind -DSANITIZE=$$kind -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON && \
 	    cmake --build build/cpp-$$kind -j 2 && \
 	    ctest --test-dir build/cpp-$$kind --output-on-failure && \
-	    $(BIN)/python scripts/mutate.py build/cpp-$$kind/compgen-sample || exit 1; \
+	    $(BIN)/python scripts/mutate.py --runner build/cpp-$$kind/compgen-sample || exit 1; \
 	done
 
 clean:

@@ -5,7 +5,12 @@
 # give it to CMake as -DHEADERS=.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)/third_party
-[ -e "$here/usr/include/onnxruntime/onnxruntime_cxx_api.h" ] && exit 0
+complete() {
+    for header in onnxruntime/onnxruntime_cxx_api.h nlohmann/json.hpp CLI/CLI.hpp doctest/doctest.h; do
+        [ -e "$1/usr/include/$header" ] || return 1
+    done
+}
+complete "$here" && exit 0
 for program in apt-get dpkg-deb; do
     command -v $program >/dev/null || {
         echo "fetch_headers.sh: no $program: see the comment in this script for systems other than Debian" >&2
@@ -24,5 +29,8 @@ apt() {
 }
 apt update
 (cd "$here/packages" && apt download libonnxruntime-dev nlohmann-json3-dev libcli11-dev doctest-dev)
-for package in "$here"/packages/*.deb; do dpkg-deb -x "$package" "$here"; done
-rm -rf "$here/apt" "$here/packages"
+rm -rf "$here/unpacked" "$here/usr"
+for package in "$here"/packages/*.deb; do dpkg-deb -x "$package" "$here/unpacked"; done
+complete "$here/unpacked" || { echo "fetch_headers.sh: the packages do not have the headers that are looked for" >&2 && exit 2; }
+mv "$here/unpacked/usr" "$here/usr"  # at once, so that what is there is whole
+rm -rf "$here/apt" "$here/packages" "$here/unpacked"

@@ -3,6 +3,7 @@
 What others publish is looked for in COMPGEN_DATA, or else beside the project; tests that need it skip where it is not.
 """
 
+import collections
 import os
 from pathlib import Path
 
@@ -10,6 +11,16 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("COMPGEN_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say in a line each why tests were skipped, and how many."""
+    reasons = collections.Counter(
+        report.longrepr[2].removeprefix("Skipped: ").split(": build it")[0]
+        for report in terminalreporter.stats.get("skipped", [])
+    )
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} skipped: {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -14,9 +14,9 @@ Files with logical forms say `logic` in place of `sql`. Pairs are made as the re
    for stays, as `year0` in one pair of Scholar.
 4. Both are split at white space; case is kept.
 
-The data have editions. The authors' counts are of `geography.json` at text2sql-data's commit 0da03bc and of `scholar.json` at
-8bda287; in later ones, such as 5050bad, which the project's own figures are of, some queries are mended: train and dev of the query
-split differ in 18 of 695 pairs and in 2 of 502. `geography-logic.txt` has one edition.
+The data have editions. The authors' counts are of `geography.json` at text2sql-data's commit 0da03bc and of
+`scholar.json` at 8bda287; in later ones, such as 5050bad, which the project's own figures are of, some queries are
+mended: train and dev of the query split differ in 18 of 695 pairs and in 2 of 502. `geography-logic.txt` has one edition.
 
 In one thing we deviate, which changes no pair of the published files: longer names are replaced first, not names in
 the order of the file, so that `city1` does not spoil `city10`.
