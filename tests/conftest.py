@@ -16,7 +16,7 @@ os.environ.setdefault("COMPGEN_DATA", str(Path(__file__).parents[2] / "shared" /
 def pytest_terminal_summary(terminalreporter):
     """Say in a line each why tests were skipped, and how many."""
     reasons = collections.Counter(
-        report.longrepr[2].removeprefix("Skipped: ").split(": build it")[0]
+        report.longrepr[2].removeprefix("Skipped: ").split(", expected")[0].split(": build it")[0]
         for report in terminalreporter.stats.get("skipped", [])
     )
     for reason, count in reasons.most_common():

@@ -16,7 +16,8 @@ Files with logical forms say `logic` in place of `sql`. Pairs are made as the re
 
 The data have editions. The authors' counts are of `geography.json` at text2sql-data's commit 0da03bc and of
 `scholar.json` at 8bda287; in later ones, such as 5050bad, which the project's own figures are of, some queries are
-mended: train and dev of the query split differ in 18 of 695 pairs and in 2 of 502. `geography-logic.txt` has one edition.
+mended: train and dev of the query split differ in 18 of 695 pairs and in 2 of 502. `geography-logic.txt` has one
+edition.
 
 In one thing we deviate, which changes no pair of the published files: longer names are replaced first, not names in
 the order of the file, so that `city1` does not spoil `city10`.
