@@ -82,7 +82,8 @@ def show(
     """
     dataset = load_split(data, split)
     frame = dataset.frame
-    rows = frame.head(count) if seed is None else frame.sample(min(count, frame.height), seed=seed)
+    count = min(count, frame.height)
+    rows = frame.head(count) if seed is None else frame.sample(count, seed=seed)
     for source, target, name in rows.select("source", "target", "split").iter_rows():
         typer.echo("\t".join([" ".join(source), " ".join(target), name]))
     typer.echo()

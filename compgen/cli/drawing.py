@@ -129,7 +129,7 @@ def finished(out: Path, asked: dict[str, Any]) -> bool:
         return False
     try:
         found = dict(json.loads(record.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise UserError(f"{record}: not a record of sampling: leave out --resume to make {out} anew") from error
     differing = [name for name, value in json.loads(json.dumps(asked)).items() if found.get(name) != value]
     if differing:

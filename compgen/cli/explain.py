@@ -124,7 +124,7 @@ def _record(out: Path) -> dict[str, Any]:
         raise UserError(f"{path}: no such file, expected the record that `compgen augment geca` leaves") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: found no JSON: {error}") from None
     kinds = {"memory": int, "data": str, "split": str, "format": str | None, "n": int | None, "seed": int}
     kinds |= get_type_hints(Config) | get_type_hints(Drawing)

@@ -117,7 +117,7 @@ def run() -> NoReturn:
     except UserError as error:
         _fail(str(error), 128 + error.number if isinstance(error, Interrupted) else 2)
     except OSError as error:
-        if error.errno in (errno.ENAMETOOLONG, errno.EACCES) and error.filename:
+        if error.errno in (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP, errno.ENOTDIR) and error.filename:
             _fail(f"{error.filename}: {error.strerror}", 2)  # no name that a file can have, or that may be looked up
         if error.errno not in (errno.ENOSPC, errno.EIO):
             raise

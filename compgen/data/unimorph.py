@@ -31,7 +31,8 @@ def read_words(path: str | Path) -> list[Word]:
     """The words of a file as they are written there: lemma, form and tags; empty lines are passed over.
 
     Raises:
-        DataError: if there is no such file, or a line has not three columns, one of them empty; says which.
+        DataError: if there is no such file, or no word in it, or a line has not three columns, one of them empty; says
+            which.
     """
     words = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
@@ -42,6 +43,8 @@ def read_words(path: str | Path) -> list[Word]:
         if line.count("\t") != 2 or not (lemma.strip() and form.strip() and names):
             raise DataError(f"{path}, line {number}: found {line!r:.80}, expected {_EXPECTED}")
         words.append((lemma.strip(), form.strip(), names))
+    if not words:
+        raise DataError(f"{path}: no words: the file is empty")
     return words
 
 

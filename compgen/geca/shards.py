@@ -96,7 +96,7 @@ class Job:
                     os.link(stream.name, path)
         try:
             found = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise UserError(f"{path}: found no record of a job: delete the folder") from error
         other = [name for name, value in mine.items() if found.get(name) != value]
         if other:

@@ -131,9 +131,12 @@ class Grammar:
         """The grammar in a file.
 
         Raises:
-            DataError: there is no such file, it is not text, or a line is no rule.
+            DataError: there is no such file, it is not text, holds no rule, or a line that is none.
         """
-        return cls.parse(read_lines(path), str(path))
+        read = cls.parse(read_lines(path), str(path))
+        if not read.rules:
+            raise DataError(f"{path}: no rules: the file is empty")
+        return read
 
     def moved(self, alphabet: Alphabet) -> list[Rule]:
         """The rules in the letters of another alphabet that has all tokens of this one."""

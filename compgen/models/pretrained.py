@@ -4,7 +4,9 @@ To the training loop one is a network like ours. Its ids are the tokenizer's, mo
 padding, start and end are ours, whatever numbers they have there.
 """
 
+import hashlib
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,14 +17,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
-from compgen.errors import CheckpointError, UserError
-from compgen.files import atomic_path
+from compgen.errors import CheckpointError, Remark, UserError
+from compgen.files import atomic_path, sha256
 from compgen.models.spelling import Spelling, texts
 from compgen.runtime.predict import as_sources, by_length
 
 FILE = "compgen.json"  # beside the files of transformers
 FORMAT = "compgen-pretrained"
-VERSION = 1
+VERSION = 2
+UNSEALED = 1  # the version before there were digests
 Ids = list[list[int]]
 
 
@@ -173,33 +176,48 @@ class Pretrained(nn.Module):
             self.model.generation_config = self._generation(1)
             self.model.save_pretrained(temporary)
             self.tokenizer.save_pretrained(temporary)
+            meta["files"] = {path.name: sha256(path) for path in sorted(temporary.iterdir()) if path.is_file()}
+            meta["digest"] = _digest(meta)
             (temporary / FILE).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
             for weights in temporary.glob("*.safetensors"):
                 weights.chmod(0o644)  # they are written for their owner alone
 
     @classmethod
     def load(cls, folder: Path) -> "Pretrained":
-        """Read what `save` wrote.
+        """Read what `save` wrote. A folder of before there were digests is read with a `Remark`.
 
         Raises:
             UserError: transformers is not installed.
-            CheckpointError: the folder was not written by `save`, is of another version, or cut short.
+            CheckpointError: the folder was not written by `save`, is of another version, cut short or damaged.
         """
         try:
             meta = json.loads((folder / FILE).read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise CheckpointError(f"{folder}: not trained by compgen: expected a {FILE} in it") from error
-        except ValueError as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise CheckpointError(f"{folder}: {FILE} is not JSON, or cut short") from error
         if not isinstance(meta, dict) or meta.get("format") != FORMAT:
             raise CheckpointError(f"{folder}: {FILE} is not of a model that compgen trained")
-        if meta.get("version") != VERSION:
-            raise CheckpointError(f"{folder}: format version {meta.get('version')}, this compgen reads {VERSION}")
+        version, said = meta.get("version"), meta.pop("digest", None)
+        if version not in (UNSEALED, VERSION):
+            raise CheckpointError(f"{folder}: format version {version}, this compgen reads {UNSEALED} to {VERSION}")
+        if version == UNSEALED and said is None:
+            warnings.warn(f"{folder}: it has no digest of its content, so damage cannot be seen", Remark, stacklevel=2)
+        elif said != _digest(meta):
+            raise CheckpointError(f"{folder}: {FILE} is damaged: its content does not agree with its digest")
         with _reading(str(folder)):
+            for name, expected in meta.get("files", {}).items():
+                if sha256(folder / Path(name).name) != expected:
+                    raise CheckpointError(f"{folder}: {name} is damaged: it does not agree with its digest in {FILE}")
             model, tokenizer = _parts(str(folder))
             network = cls(model, tokenizer, meta["prefix"], int(meta["source_length"]), int(meta["max_length"]))
             network.spelling = Spelling(tokenizer, meta["words"])
         return network.eval()
+
+
+def _digest(meta: dict[str, Any]) -> str:
+    """The SHA-256 of values as JSON, however they are written."""
+    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
 
 
 def need_transformers() -> Any:
@@ -218,18 +236,18 @@ def need_transformers() -> Any:
 
 
 def _parts(name: str) -> tuple[Any, Any]:
-    """An encoder-decoder in float32, and its tokenizer."""
+    """An encoder-decoder in float32, and its tokenizer. No code that comes with them is run."""
     transformers = need_transformers()
-    config = transformers.AutoConfig.from_pretrained(name)
+    config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
     if not config.is_encoder_decoder:
         raise UserError(f"{name}: a model of type {config.model_type}, expected an encoder-decoder such as T5")
     model, read = transformers.AutoModelForSeq2SeqLM.from_pretrained(
-        name, dtype=torch.float32, output_loading_info=True
+        name, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
     )
     wrong = sorted({*read["missing_keys"], *(name for name, *_ in read["mismatched_keys"])})
     if wrong:
         raise UserError(f"{name}: its weights lack {', '.join(wrong[:3])}{', ...' if len(wrong) > 3 else ''}")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise UserError(f"{name}: its tokenizer has more pieces ({len(tokenizer):,}) than the model has embeddings")
     if tokenizer.eos_token_id is None or model.config.decoder_start_token_id is None:

@@ -169,5 +169,5 @@ def _read(journal: Path) -> tuple[dict[str, Any], int, Counts, float]:
     try:
         state = json.loads(journal.read_text("utf-8"))
         return state["options"], int(state["bytes"]), Counts.of(**state["counts"]), float(state["seconds"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{journal}: not a journal of sampling: leave out --resume to start anew") from error

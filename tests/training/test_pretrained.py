@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import compgen
 from compgen.data.examples import Dataset
-from compgen.errors import BundleError, CheckpointError, DataError, Interrupted, UserError
+from compgen.errors import BundleError, CheckpointError, DataError, Interrupted, Remark, UserError
 from compgen.models.pretrained import FILE, Pretrained
 from compgen.models.spelling import Spelling
 from compgen.runtime.predict import as_sources
@@ -292,17 +292,44 @@ def test_without_transformers_it_says_what_to_install(base, trained, tmp_path, m
         (FILE, b"[]", "not of a model that compgen trained"),
         (FILE, b'{"format": "compgen-pretrained", "version": 99}', "version 99"),
         (FILE, b'{"format": "compgen-pretrained", "version": 1}', "prefix"),
+        (FILE, b'{"format": "compgen-pretrained", "version": 2}', f"{FILE} is damaged"),
+        (FILE, b"[" * 100_000, "is not JSON"),
         ("model.safetensors", None, "model.safetensors"),
-        ("model.safetensors", b"cut", "not a model that transformers can read"),
-        ("tokenizer.json", b"{}", "not a model that transformers can read"),
+        ("model.safetensors", b"cut", "model.safetensors is damaged"),
+        ("tokenizer.json", b"{}", "tokenizer.json is damaged"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::compgen.errors.Remark")
 def test_broken_folders_are_refused_in_one_line(trained, tmp_path, file, content, message):
     folder = copied(trained[0], tmp_path / "t5")
     (folder / file).unlink() if content is None else (folder / file).write_bytes(content)
     with pytest.raises(CheckpointError, match=str(folder)) as refused:
         compgen.Predictor.load(folder)
     assert message in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("file", "content"), [("model.safetensors", b"cut"), ("tokenizer.json", b"{}")])
+def test_a_folder_of_before_there_were_digests_is_read_with_a_remark(trained, tmp_path, file, content):
+    folder = copied(trained[0], tmp_path / "t5")
+    meta = json.loads((folder / FILE).read_text())
+    (folder / FILE).write_text(
+        json.dumps({key: meta[key] for key in meta.keys() - {"digest", "files"}} | {"version": 1})
+    )
+    with pytest.warns(Remark, match="no digest"):
+        found = compgen.Predictor.load(folder)
+    sources = [source for source, _ in toy().pairs()]
+    assert found.predict(sources) == compgen.Predictor.load(trained[0]).predict(sources)
+    (folder / file).write_bytes(content)
+    with pytest.warns(Remark), pytest.raises(CheckpointError, match="not a model that transformers can read"):
+        compgen.Predictor.load(folder)
+
+
+def test_a_changed_number_in_what_compgen_says_of_a_model_is_refused(trained, tmp_path):
+    folder = copied(trained[0], tmp_path / "t5")
+    meta = json.loads((folder / FILE).read_text())
+    (folder / FILE).write_text(json.dumps(meta | {"max_length": meta["max_length"] + 1}))
+    with pytest.raises(CheckpointError, match=f"{FILE} is damaged: its content does not agree with its digest"):
+        compgen.Predictor.load(folder)
 
 
 def test_it_is_no_generator_and_has_no_bundle(trained, tmp_path):
