@@ -181,3 +181,14 @@ def test_the_command_prints_the_measured_distance(tmp_path, capsys):
     assert printed.out == f"{tmp_path / 'out'}\n"
     assert "approximate (int8)" in printed.err
     assert "this bundle's own" in printed.err
+
+
+def test_products_with_several_matrices_are_never_of_one_row(int8):
+    """ONNX Runtime adds up a product of one row in another order, so each gets a row more."""
+    graph = onnx.load(int8() / "step.onnx").graph
+    made = {output: node.op_type for node in graph.node for output in node.output}
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    constants |= {n.output[0]: n.attribute[0].t for n in graph.node if n.op_type == "Constant"}
+    matrices = {name for name, tensor in constants.items() if len(tensor.dims) == 3}
+    products = [node for node in graph.node if node.op_type == "MatMul" and node.input[1] in matrices]
+    assert products and all(made[node.input[0]] == "Pad" for node in products)

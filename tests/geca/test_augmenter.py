@@ -57,6 +57,7 @@ def test_a_new_noun_is_put_where_others_stand():
 
 words = st.sampled_from(["a", "b", "c", "d"])
 sides = st.lists(words, min_size=1, max_size=5).map(tuple)
+answers = st.lists(st.sampled_from(["W", "X", "Y"]), min_size=1, max_size=3).map(tuple)
 configs = st.builds(
     Config,
     mode=st.sampled_from(["published", "reference"]),
@@ -73,12 +74,19 @@ configs = st.builds(
     st.one_of(
         st.lists(st.tuples(sides, st.just(())), min_size=1, max_size=7),
         st.lists(st.tuples(sides, sides), min_size=1, max_size=5),
+        st.lists(st.tuples(sides, answers), min_size=2, max_size=6),
     ),
     configs,
     st.sampled_from(["both", "source", "pair"]),
 )
 # The second span is replaced in source and target, where the third still has to be found.
 @example([(("a", "a", "b"), ("a", "a", "c"))], Config(mode="reference", span=2, spans=3, longest=7), "both")
+# Of the two fragments of a template, (a, X) and (b, Y), another has a span of each, (a, Y): it is left out.
+@example(
+    [(("a",), ("X",)), (("b",), ("Y",)), (("c", "a"), ("Y",)), (("c", "b"), ("X",))],
+    Config(span=1, spans=2, window=0),
+    "pair",
+)
 def test_tables_and_examples_are_those_of_the_definitions(examples, config, novelty):
     expected = naive.rows(examples, config)
     made = naive.composed(examples, config, novelty)

@@ -307,3 +307,18 @@ def test_no_more_than_ten_others_count_for_a_new_rule(weight, expected):
     induction = Induction(alphabet, rules[12:24], options)
     induction.add_examples([*rules[:12], *rules[24:]])
     assert induction.step() == expected
+
+
+def test_examples_come_in_parts_of_nearly_equal_numbers_the_larger_and_shorter_first(monkeypatch):
+    pairs = [(["walk", *["again"] * times], ["W"] * (times + 1)) for times in range(7)]
+    seen = []
+    add = Induction.add_examples
+
+    def watched(self, some):
+        seen.append([len(rule.source) for rule in some])
+        return add(self, some)
+
+    monkeypatch.setattr(Induction, "add_examples", watched)
+    grammar, _ = induce(Dataset.from_pairs(pairs), replace(SMALL, partitions=3))
+    assert seen == [[1, 2, 3], [4, 5], [6, 7]]
+    assert coverage(grammar, Dataset.from_pairs(pairs)) == 7

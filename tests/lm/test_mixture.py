@@ -9,7 +9,7 @@ import pytest
 from compgen.errors import DataError, UserError
 from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.measuring import measure
-from compgen.lm.mixture import Mixture, best_of, check_vocabularies, perplexity, tuned
+from compgen.lm.mixture import PSEUDO, Mixture, best_of, check_vocabularies, perplexity, tuned
 from compgen.lm.scoring import Scores, score_all
 from tests.lm.naive import Arpa
 
@@ -151,3 +151,34 @@ def test_scores_of_sentences_and_tokens_are_kept(models, asked, tmp_path):
     assert losses.to_list() == pytest.approx([float(row[2]) for row in rows[1:]], rel=1e-5)
     measure(mixture, asked, sentences=tmp_path / "s.tsv.gz")
     assert gzip.decompress((tmp_path / "s.tsv.gz").read_bytes()) == (tmp_path / "s.tsv").read_bytes()
+
+
+def test_a_history_of_few_tokens_is_smoothed_towards_the_weights_of_all():
+    """Where the weights of all are not alike: of 600 tokens the first model is right, of 200 the second."""
+    right, wrong = np.log10([0.9] * 800), np.log10([0.1] * 800)
+    first = np.arange(800) < 600
+    log10 = np.where(np.stack([first, ~first]), right, wrong)
+    known = np.where(np.arange(800) < 798, 1, 3)
+    scores = scores_of(log10, known.tolist())
+    overall = tuned(["a", "b"], scores).weights[0]
+    assert overall[0] > 0.7
+    mixture = tuned([Path("a"), Path("b")], scores, by_history=True)
+    assert mixture.weights[5] == pytest.approx(overall, abs=1e-4)  # of which there is no token
+    # Two tokens, for both of which the second model is right, are pulled towards the weights of all.
+    weights = overall
+    each = 10.0 ** log10[:, 798:]
+    for _ in range(2000):
+        joint = weights[:, None] * each
+        counts = (joint / joint.sum(axis=0)).sum(axis=1) + PSEUDO * overall
+        weights = counts / counts.sum()
+    assert mixture.weights[3] == pytest.approx(weights, abs=1e-4)
+    assert abs(mixture.weights[3] - 0.5).max() > 0.05
+
+
+def test_histories_are_those_of_the_first_model():
+    log10 = np.log10([[0.9] * 500 + [0.1] * 500, [0.1] * 500 + [0.9] * 500]).astype(np.float32)
+    known = np.array([[1] * 500 + [2] * 500, [4] * 1000], dtype=np.uint8)
+    scores = Scores(np.array([1000], dtype=np.uint32), log10, np.ones_like(known), known)
+    mixture = tuned([Path("a"), Path("b")], scores, by_history=True)
+    assert mixture.weights[1, 0] > 0.95 and mixture.weights[2, 1] > 0.95
+    assert mixture.probabilities(scores) == pytest.approx((mixture.weights[known[0]].T * 10.0**log10).sum(axis=0))

@@ -71,3 +71,14 @@ def test_unknown_names_are_refused():
     for wrong in ({"names": ("fresh",)}, {"novelty": "none"}, {"rarity": 0.0}, {"ngram": 0}):
         with pytest.raises(UserError):
             FilterConfig(**wrong)
+
+
+def test_a_share_that_is_just_reached_is_rare():
+    """Token 7 stands in one of 40 examples: in no more than the share of 1 in 40, and rare means at most that."""
+    assert judge([(7, 5, 3, 8)], names=("rare",), rarity=1 / 40)[0]
+    assert not judge([(7, 5, 3, 8)], names=("rare",), rarity=1 / 40 - 1e-9)[0]
+
+
+def test_counts_say_at_which_draw_the_last_one_was_kept():
+    counts = judge([(5, 3, 8), (6, 3, 9, 9), (5, 3, 8), (6, 6, 3, 9, 8), (5, 3, 8), (5, 3, 8)], names=("novel",))[1]
+    assert (counts.drawn, counts.kept, counts.last) == (6, 2, 4)

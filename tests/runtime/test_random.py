@@ -47,3 +47,11 @@ def test_latents_are_uniform_in_direction_and_norm():
     assert norms.max() < 10 and abs(norms.mean() - 5) < 0.05 and abs(norms.std() - 10 / 12**0.5) < 0.05
     assert np.abs((drawn / norms[:, None]).mean(axis=0)).max() < 0.02
     np.testing.assert_array_equal(random.latents(3, np.array([7, 123]), 5, 10.0), drawn[[7, 123]])
+
+
+def test_ranks_have_53_bits_from_two_words():
+    samples = np.array([0, 5, 2**40])
+    high, low = random.words(9, samples, random.PROTOTYPES, 2).T.tolist()
+    expected = [(first << 32 | second) >> 11 for first, second in zip(high, low, strict=True)]
+    assert random.ranks(9, samples, 2**53).tolist() == expected
+    assert random.ranks(9, samples, 1).tolist() == [0, 0, 0]

@@ -11,7 +11,7 @@ from compgen.models.network import Network
 from compgen.recombine.compatible import compatible
 from compgen.runtime import random
 from compgen.runtime.filters import Filter, FilterConfig, Training
-from compgen.runtime.sampler import draws
+from compgen.runtime.sampler import Memories, draws
 
 VOCABULARY = Vocabulary([*SPECIALS, *"abcdef"])
 SEQUENCES = [[5, 6, 3, 8, 9], [6, 3, 9], [5, 3, 8], [7, 5, 3, 10, 8], [7, 3, 10], [5, 7, 3, 8, 10]]
@@ -143,3 +143,25 @@ def test_each_step_draws_with_its_own_number():
             cdf = np.cumsum(weights)
             assert token == int((cdf <= number * cdf[-1]).sum())
             prefix.append(token)
+
+
+def test_what_could_not_be_encoded_is_encoded_when_it_is_asked_for_again():
+    backend, pool = setting()
+    memories = Memories(backend, pool)
+    encode, failures = backend.encode, [MemoryError("no room")]
+
+    def unsteady(tokens):
+        if failures:
+            raise failures.pop()
+        return encode(tokens)
+
+    backend.encode = unsteady
+    chosen = pool.choose(0, np.arange(2))
+    with pytest.raises(MemoryError):
+        memories.prepare(chosen)
+    memories.prepare(chosen)
+    whole = Memories(TorchBackend(backend.network), pool)
+    whole.prepare(chosen)
+    for name, values in memories.fetch(chosen).items():
+        np.testing.assert_array_equal(values, whole.fetch(chosen)[name])
+        assert values.any()
