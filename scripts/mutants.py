@@ -38,7 +38,7 @@ PACKAGES = {  # what is changed, and the tests that should notice
     "decoding": ("compgen/models/decoding.py", "tests/models"),
     "int8": ("compgen/export/int8.py", "tests/export"),
 }
-SLACK = 60  # seconds for a mutant beside ten times what its tests take: one that goes on is taken for found
+SLACK = 40  # seconds for a mutant beside four times what its tests take: one that goes on is taken for found
 COMPARED = {"Lt": "<=", "LtE": "<", "Gt": ">=", "GtE": ">", "Eq": "!=", "NotEq": "==", "In": "not in", "NotIn": "in"}
 COMPARED |= {"Is": "is not", "IsNot": "is"}
 COMPUTED = {"Add": "-", "Sub": "+", "Mult": "+", "FloorDiv": "*", "Div": "*", "Mod": "*", "Pow": "*"}
@@ -292,7 +292,7 @@ def verdict(tree: Tree, mutant: Mutant, tests: list[str], seconds: dict[str, flo
     tree.put(mutant.file, "".join(lines))
     try:
         ordered = sorted(tests, key=lambda test: seconds.get(test, 0.0))
-        limit = SLACK + 10 * sum(seconds.get(test, 0.0) for test in tests)
+        limit = SLACK + 4 * sum(seconds.get(test, 0.0) for test in tests)
         quiet = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header")
         done = tree.run(*quiet, *map(node_of, ordered), timeout=limit)
         return "survived" if done.returncode in (0, 5) else "killed"

@@ -81,9 +81,9 @@ configs = st.builds(
 )
 # The second span is replaced in source and target, where the third still has to be found.
 @example([(("a", "a", "b"), ("a", "a", "c"))], Config(mode="reference", span=2, spans=3, longest=7), "both")
-# Of the two fragments of a template, (a, X) and (b, Y), another has a span of each, (a, Y): it is left out.
+# Of the two fragments of "_ -> _", (a, X) and (b, Y), another has a span of each: a -> Y is left out.
 @example(
-    [(("a",), ("X",)), (("b",), ("Y",)), (("c", "a"), ("Y",)), (("c", "b"), ("X",))],
+    [(("a",), ("X",)), (("b",), ("Y",)), (("d", "a"), ("X",)), (("d", "a"), ("Y",))],
     Config(span=1, spans=2, window=0),
     "pair",
 )
