@@ -1,7 +1,8 @@
 """Which samples are chosen."""
 
+from compgen.runtime.filters import FilterConfig
 from compgen.runtime.output import Sample
-from compgen.runtime.selection import elect, most_probable, supported
+from compgen.runtime.selection import Choice, elect, most_probable, supported
 
 
 def samples(*found):
@@ -50,3 +51,12 @@ def test_new_neighbours_must_be_shared_by_many_samples():
     assert supported(found, known, 0.1) == found
     # A source may end where none did; one without any new pair has nothing to be supported.
     assert [one.source for one in supported(samples(("run", "X", -1.0), ("walk", "X", -1.0)), known, 1)] == [["walk"]]
+
+
+def test_a_vote_on_new_pairs_looks_at_known_ones_too():
+    """Until the vote is over: only then is it known which pair a source has."""
+    voted = Choice(vote=True).drawing(FilterConfig(("novel", "rare"), "pair"))
+    assert (voted.names, voted.novelty) == (("rare",), "source")
+    voted = Choice(vote=True).drawing(FilterConfig(("novel", "rare"), "both"))
+    assert (voted.names, voted.novelty) == (("novel", "rare"), "source")
+    assert Choice().drawing(FilterConfig(("novel",), "pair")).names == ("novel",)
