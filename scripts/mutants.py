@@ -44,6 +44,7 @@ COMPARED |= {"Is": "is not", "IsNot": "is"}
 COMPUTED = {"Add": "-", "Sub": "+", "Mult": "+", "FloorDiv": "*", "Div": "*", "Mod": "*", "Pow": "*"}
 COMPUTED |= {"BitAnd": "|", "BitOr": "&", "LShift": ">>", "RShift": "<<", "BitXor": "&"}
 SWAPPED = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list", "argmax": "argmin"}
+ASSURED = {"strict", "dtype", "encoding"}  # arguments that assert, or ask for what is the default on this platform
 SWAPPED |= {"minimum": "maximum", "maximum": "minimum", "ones": "zeros", "zeros": "ones", "cumsum": "cumprod"}
 
 
@@ -174,7 +175,7 @@ def _other_calls(node: ast.Call, source: object) -> Iterator[str]:
         callee = source(node.func)
         yield whole.replace(callee, callee[: len(callee) - len(name)] + SWAPPED[name], 1)
     for keyword in node.keywords:
-        if keyword.arg is not None:
+        if keyword.arg is not None and keyword.arg not in ASSURED:
             kept = [source(part) for part in (*node.args, *(k for k in node.keywords if k is not keyword))]
             yield f"{source(node.func)}({', '.join(kept)})"
 
