@@ -331,4 +331,4 @@ def per_token_loss(network: Trainable, examples: NeighborhoodExamples, device: s
         sequences, memories = examples.collate(batch)
         total += float(network.loss(sequences.to(device), memories.to(device)).sum())
         tokens += int((sequences[:, 1:] != 0).sum())
-    return total / max(1, tokens)
+    return total / tokens

@@ -1,6 +1,7 @@
 """What is left of a file of samples when a run does not end well."""
 
 import errno
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,16 @@ OPTIONS = {"start": 5, "seed": 1}
 
 def sample(index):
     return Sample(index, ["walk", f"{index}"], ["WALK"], -1.0, (1, 2))
+
+
+def stopped(out, options=OPTIONS, later=lambda: None):
+    """Write and save a sample, and stop."""
+    with partial_file(out, options) as partial:
+        partial.write(sample(5))
+        partial.counts.drawn = partial.counts.kept = 1
+        later()
+        partial.save()
+        raise KeyboardInterrupt
 
 
 def run(out, error, *, save):
@@ -83,3 +94,75 @@ def test_a_file_that_is_about_to_appear_is_no_other_runs_to_write(tmp_path, monk
     with partial_file(out, OPTIONS) as partial:
         partial.write(sample(5))
     assert len(out.read_text().splitlines()) == 1
+
+
+def interrupted(out, options=OPTIONS, later=lambda: None):
+    with pytest.raises(KeyboardInterrupt):
+        stopped(out, options, later)
+
+
+def test_a_run_goes_on_with_the_same_options_alone(tmp_path):
+    out = tmp_path / "s.tsv"
+    interrupted(out, OPTIONS | {"batch": 4})
+    wanted = r"other options: seed was 1, is 2; batch was 4, is 5; give the same, or leave out --resume"
+    with pytest.raises(UserError, match=wanted), partial_file(out, {"start": 5, "seed": 2, "batch": 5}, resume=True):
+        pass
+    with partial_file(out, OPTIONS | {"batch": 4}, resume=True) as partial:
+        assert partial.counts.drawn == 1
+        partial.write(sample(6))
+    assert out.read_text() == "walk 5\tWALK\nwalk 6\tWALK\n"
+
+
+def test_samples_that_are_cut_short_are_not_gone_on_from(tmp_path):
+    out, partial = tmp_path / "s.tsv", tmp_path / "s.tsv.partial"
+    interrupted(out)
+    whole = partial.read_bytes()
+    with partial_file(out, OPTIONS, resume=True) as going:  # to the last byte is enough
+        assert going.counts.kept == 1
+    interrupted(out)
+    partial.write_bytes(whole[:-1])
+    wanted = rf"s\.tsv\.partial: {len(whole) - 1} bytes, expected {len(whole)} or more: cut short or altered"
+    with pytest.raises(UserError, match=wanted), partial_file(out, OPTIONS, resume=True):
+        pass
+
+
+def test_a_journal_without_samples_is_nothing_to_go_on_from(tmp_path):
+    out = tmp_path / "s.tsv"
+    interrupted(out)
+    (tmp_path / "s.tsv.partial").unlink()
+    with partial_file(out, OPTIONS, resume=True) as partial:
+        assert partial.counts.drawn == 0
+
+
+def test_a_run_counts_its_time_from_its_first_part(tmp_path, monkeypatch):
+    out, now = tmp_path / "s.tsv", [100.0]
+    monkeypatch.setattr("compgen.runtime.partial.time.monotonic", lambda: now[0])
+    interrupted(out, later=lambda: now.__setitem__(0, 107.5))
+    now[0] = 1000.0
+    with partial_file(out, OPTIONS, resume=True) as partial:
+        now[0] = 1001.0
+        assert partial.seconds == 8.5
+
+
+def test_it_is_brought_to_disk_now_and_then(tmp_path, monkeypatch):
+    out, now = tmp_path / "s.tsv", [100.0]
+    monkeypatch.setattr("compgen.runtime.partial.time.monotonic", lambda: now[0])
+    with partial_file(out, OPTIONS) as partial:
+        for moment, there in ((101.9, False), (102.0, True)):
+            now[0] = moment
+            partial.save(every=2.0)
+            assert partial.journal.exists() == there
+        state = json.loads(partial.journal.read_text())
+        partial.write(sample(5))
+        now[0] = 103.9
+        partial.save(every=2.0)
+        assert json.loads(partial.journal.read_text()) == state
+        now[0] = 104.0
+        partial.counts.drawn = 3
+        partial.save(every=2.0)
+        assert json.loads(partial.journal.read_text()) | {"seconds": 0} == state | {
+            "next": 8,
+            "bytes": len("walk 5\tWALK\n"),
+            "counts": {"drawn": 3, "kept": 0, "rejected": {}, "last": 0},
+            "seconds": 0,
+        }
