@@ -16,6 +16,7 @@ from compgen.errors import BundleError
 from compgen.export.approximate import approximate, divergence, verify_approximate
 from compgen.export.assemble import assemble
 from compgen.export.bundle_writer import export
+from compgen.export.int8 import LEVELS, WEIGHTS, rounded
 from compgen.export.verify import task
 from compgen.models.backend import TorchBackend
 from compgen.runtime.bundle import Bundle
@@ -192,3 +193,24 @@ def test_products_with_several_matrices_are_never_of_one_row(int8):
     matrices = {name for name, tensor in constants.items() if len(tensor.dims) == 3}
     products = [node for node in graph.node if node.op_type == "MatMul" and node.input[1] in matrices]
     assert products and all(made[node.input[0]] == "Pad" for node in products)
+
+
+def test_a_matrix_in_integers_is_itself_but_for_half_a_level():
+    """Each feature at its largest is the largest level, and each column's heaviest weight the largest integer."""
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(5, 4)).astype(np.float32)
+    matrix[:, 3] = 0
+    largest = np.array([0.5, 2, 0, 7, 1], dtype=np.float32)
+    found = rounded(matrix, largest)
+    assert {name: value.dtype.name for name, value in found.items()} == {
+        "weights": "int8",
+        "levels": "float32",
+        "scales": "float32",
+    }
+    np.testing.assert_allclose(found["levels"][[0, 1, 3, 4]] * largest[[0, 1, 3, 4]], LEVELS, rtol=1e-6)
+    assert found["levels"][2] == LEVELS  # a feature that is never on
+    assert (np.abs(found["weights"].astype(int)).max(axis=0)[:3] == WEIGHTS).all()
+    assert not found["weights"][:, 3].any() and found["scales"][3] == np.float32(1 / WEIGHTS)
+    back = found["weights"] * found["scales"].astype(np.float64) * found["levels"].astype(np.float64)[:, None]
+    bound = 0.5 * found["scales"].astype(np.float64) * found["levels"].astype(np.float64)[:, None]
+    assert (np.abs(back - matrix) <= 1.0001 * bound).all()

@@ -88,3 +88,15 @@ def test_with_companions_the_grammar_knows_what_right_is(split):
     assert "NT_1 around NT_2 ### NT_2 NT_1 NT_2 NT_1 NT_2 NT_1 NT_2 NT_1" in trained.grammar.text().splitlines()
     found = trained.parser().evaluate(Dataset(parts["test"].frame.sample(300, seed=0)))
     assert found.accuracy == 1
+
+
+def test_a_phrase_is_taken_once_on_each_side():
+    """Of the target's two `a b` one is taken, and the `a` of the other is what the source's second one shares."""
+    pairs = [(["a", "b", "c", "a"], ["a", "b", "y", "a", "b"])]
+    assert exact_matches(Dataset.from_pairs(pairs)).text().splitlines() == ["a ### a", "a b ### a b"]
+
+
+def test_a_token_that_is_taken_is_not_shared_again():
+    assert exact_matches(Dataset.from_pairs([(["a", "a"], ["a"])])).text() == "a ### a\n"
+    one = exact_matches(Dataset.from_pairs([(["a", "b", "b"], ["x", "a", "b", "b"])])).text()
+    assert one == "a b b ### a b b\n"

@@ -78,3 +78,16 @@ def test_what_cannot_be():
     few = Dataset.from_pairs([([*"aba", "N"], [*"aba"])])
     with pytest.raises(ExhaustedError, match="fewer candidates than 16"):
         HarmonicStemCorrupt(StemCorrupt(), 16).fit(few).sample(5)
+
+
+def test_sixteen_candidates_a_sample_unless_one_says_otherwise():
+    assert HarmonicStemCorrupt(StemCorrupt()).candidates == 16
+    assert HarmonicStemCorrupt(StemCorrupt(), 2).candidates == 2
+
+
+def test_there_may_be_no_samples_and_numbers_have_their_range():
+    augmenter = HarmonicStemCorrupt(StemCorrupt(), 4).fit(words())
+    assert len(augmenter.sample(0)) == 0
+    for count, seed in ((-1, 0), (1, -1)):
+        with pytest.raises(UserError):
+            augmenter.sample(count, seed)

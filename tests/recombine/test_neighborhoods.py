@@ -12,7 +12,7 @@ from compgen.data.unimorph import inflection
 from compgen.data.vocabulary import SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.recombine.generator import as_sequences
-from compgen.recombine.neighborhoods import NeighborhoodConfig, build
+from compgen.recombine.neighborhoods import NeighborhoodConfig, _extend, build
 from compgen.recombine.tags import TagRule
 
 VOCABULARY = Vocabulary([*SPECIALS, *"abcd"])
@@ -157,3 +157,17 @@ def test_a_pair_that_had_to_be_made_up_comes_in_either_order():
     alike = [("abc", "V PST"), ("abd", "V PST"), ("xyz", "V PST")]  # no second prototype has other tags
     rows = [build(*words_as_sequences(alike), 2, config, seed) for seed in range(9)]
     assert {tuple(row[0]) for row in rows} == {(0, 1, 2), (0, 2, 1)}
+
+
+def test_more_prototypes_come_from_the_rows_own_group():
+    """Groups of one example and first prototype, whose rows are not together to begin with."""
+    rows = np.array([[1, 5, 20], [0, 5, 30], [1, 4, 40], [1, 5, 21], [0, 5, 31], [1, 5, 22]] * 20, dtype=np.int32)
+    seconds = {(1, 5): {20, 21, 22}, (0, 5): {30, 31}, (1, 4): {40}}
+    found = _extend(rows, 5, np.random.default_rng(0))
+    assert found.shape == (120, 6) and found.dtype == np.int32
+    assert sorted(map(tuple, found[:, :3].tolist())) == sorted(map(tuple, rows.tolist()))
+    drawn = {group: set() for group in seconds}
+    for example, first, _, *others in found.tolist():
+        drawn[example, first] |= set(others)
+    assert drawn == seconds
+    assert (found[:, 3] != found[:, 4]).any()

@@ -8,6 +8,7 @@ import torch
 
 from compgen.errors import UserError
 from compgen.models.backend import TorchBackend
+from compgen.runtime import direct as direct_module
 from compgen.runtime.direct import Direct
 from tests.export.tiny import make
 
@@ -83,3 +84,42 @@ def test_only_generators_with_prototypes_answer():
     checkpoint = make(memories=0, copying=False, feed=False)
     with pytest.raises(UserError, match="one prototype or two: found a generator with 0"):
         Direct(TorchBackend(checkpoint.network), checkpoint.pool, 9)
+
+
+@pytest.mark.parametrize("rows", [2, 512])
+@torch.no_grad()
+def test_what_is_given_is_scored_and_what_is_asked_for_is_written_greedily(monkeypatch, rows):
+    """Whatever shares a batch, of whatever lengths."""
+    monkeypatch.setattr(direct_module, "ROWS", rows)
+    checkpoint, answering = direct()
+    given = [[*source, 3] for source in SOURCES[::4]]
+    pairs = np.array([[place % 5, (place + 1) % 5] for place in range(len(given))])
+    answering.memories.prepare(pairs)
+    written, scores = answering._forced(given, pairs, answer=True)
+    assert len({len(answer) for answer in written}) > 1
+    for prefix, pair, answer, score in zip(given, pairs, written, scores, strict=True):
+        likelihood = checkpoint.network.log_likelihood
+        ended = len(prefix) + len(answer) < checkpoint.max_length
+        tokens = [1, *prefix, *answer, *([2] if ended else [])]
+        each = likelihood(torch.tensor([tokens]), memories(checkpoint, pair))[0].tolist()
+        assert score == pytest.approx(sum(each[: len(prefix)]), abs=1e-9)
+        for place in range(len(prefix), len(tokens) - 1):  # greedily: no other token is more probable
+            others = [
+                float(likelihood(torch.tensor([[*tokens[: place + 1], token]]), memories(checkpoint, pair))[0, place])
+                for token in (2, 3, *range(5, 12))
+            ]
+            assert each[place] == pytest.approx(max(others), abs=1e-9)
+    whole = [[*prefix, *answer, 2] for prefix, answer in zip(given, written, strict=True)]
+    nothing, scores = answering._forced(whole, pairs, answer=False)
+    assert nothing == [[] for _ in given]
+    for tokens, pair, score in zip(whole, pairs, scores, strict=True):
+        each = checkpoint.network.log_likelihood(torch.tensor([[1, *tokens]]), memories(checkpoint, pair))
+        assert score == pytest.approx(float(each.sum()), abs=1e-9)
+
+
+def test_sources_are_answered_in_blocks_and_the_watcher_hears_of_each(monkeypatch):
+    _, answering = direct()
+    expected, heard = answering.answers(SOURCES), []
+    monkeypatch.setattr(direct_module, "BLOCK", 15)
+    assert answering.answers(SOURCES, heard.append) == expected
+    assert heard == [15, 30, len(SOURCES)]
