@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN
 from compgen.models.attention import MASKED, Attention
 from compgen.models.config import NetworkConfig
 from compgen.models.copying import Mixture, OwnAttention
@@ -417,7 +418,8 @@ class Network(nn.Module):
             tokens = self._copied(memory_tokens, targets).unsqueeze(1).expand(-1, targets.shape[1], -1)
             shares = torch.exp(words)
             words = shares[..., : self.vocabulary].scatter_add(2, tokens, shares[..., self.vocabulary :])
-        words[..., PAD] = MASKED
+        words[..., list(NEVER_WRITTEN)] = MASKED
+        words[:, 0, list(NEVER_FIRST)] = MASKED
         right: Tensor = ((words.argmax(dim=2) == targets) | (targets == PAD)).all(dim=1)
         return right
 

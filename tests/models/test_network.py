@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN
 from compgen.models.config import NetworkConfig
 from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
@@ -120,7 +121,7 @@ def test_likelihood_agrees_with_greedy_prediction():
     token, written = sequences[:, 0], [sequences[:, 0]]
     for t in range(5):
         log_probs, hidden, cell, fed = step(token, hidden, cell, fed, torch.full((3,), t), keys, values, tokens)
-        log_probs[:, 0] = -1e9
+        log_probs[:, NEVER_FIRST if t == 0 else NEVER_WRITTEN] = -1e9
         token = log_probs.argmax(dim=1)
         written.append(token)
     greedy = torch.stack(written, dim=1)
