@@ -1,8 +1,8 @@
 import pytest
 
 from compgen.errors import DataError
-from compgen.grammar.rules import Alphabet, Grammar
-from compgen.grammar.targets import TargetGrammar
+from compgen.grammar.rules import MOST, Alphabet, Grammar
+from compgen.grammar.targets import TargetGrammar, TargetRule
 from tests.grammar.data import COGS_TARGETS, GEOQUERY_TARGETS, cogs, geoquery
 
 QUERIES = """\
@@ -176,3 +176,9 @@ def test_cogs(part):
         assert len(target) == 1 or not checker.allows(alphabet.encode(target[:-1]))
     assert checker.allows(alphabet.encode(["agent", "=", "dog"]))
     assert not checker.allows(alphabet.encode(["agent", "=", "dog", ",", "theme", "=", "dog"]))
+
+
+def test_a_rule_has_as_many_nonterminals_as_letters_stand_for():
+    assert len(TargetRule("ROOT", ("##A",) * MOST).kinds) == MOST
+    with pytest.raises(DataError, match=f"found {MOST + 1} nonterminals in a rule for ROOT, expected at most {MOST}"):
+        TargetRule("ROOT", ("##A",) * (MOST + 1))

@@ -56,3 +56,12 @@ def test_no_word_is_its_own_prototype(rule):
         assert word not in found.firsts
         for first, seconds in zip(found.firsts, found.seconds, strict=True):
             assert not {word, first} & set(seconds)
+
+
+def test_likeness_of_lemmas_is_jaccards_of_each_pair_alone():
+    """`abcdefg` has all letters of `ab` in common with it, and `ab` all that there are."""
+    tags = np.ones((4, 1), dtype=bool)
+    (found, *_) = tag_neighbors(tags, ["ab", "abcdefg", "ab", "xb"], 4, 3, 1, TagRule())
+    assert found.firsts == [2, 3, 1]
+    (found, *_) = tag_neighbors(tags, ["aab", "ab", "aabb", "aabc"], 4, 3, 1, TagRule())
+    assert found.firsts == [2, 3, 1]  # 3/4, 3/4, 2/3: letters count as often as they are there

@@ -6,7 +6,7 @@ import torch
 
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import DataError
+from compgen.errors import ConfigError, DataError
 from compgen.recombine import generator
 from compgen.recombine.generator import (
     NeighborhoodExamples,
@@ -114,6 +114,9 @@ def test_sequences_are_cut_but_never_before_their_target(tmp_path):
     with pytest.raises(DataError, match=r"a source has 2 tokens.*set max_tokens to 4 or more"):
         as_sequences(dataset, vocabulary, 3)
     assert as_sequences(Dataset.from_pairs([]), vocabulary, 3) == []
+    assert config("max_tokens=3").max_tokens == 3
+    with pytest.raises(ConfigError, match="max_tokens"):
+        config("max_tokens=2")
     checkpoint, _ = train_generator(dataset, config("max_tokens=4"), tmp_path / "g.pt", quiet=True)
     assert checkpoint.pool.tokens.shape[1] <= 5
     assert checkpoint.max_length == int((checkpoint.pool.tokens != 0).sum(axis=1).max()) + 1

@@ -123,3 +123,13 @@ def test_sources_are_answered_in_blocks_and_the_watcher_hears_of_each(monkeypatc
     monkeypatch.setattr(direct_module, "BLOCK", 15)
     assert answering.answers(SOURCES, heard.append) == expected
     assert heard == [15, 30, len(SOURCES)]
+
+
+def test_a_second_prototype_is_at_most_four_tokens_longer_than_what_is_missing():
+    _, answering = direct(each=6)
+    answering.held = [frozenset([5])] * 6
+    answering.sources = [chr(0x106) * length for length in (4, 5, 6, 7, 8, 9)]
+    pairs = answering.retrieved([[5, 6]])[0]  # 6 is missing: a second has five tokens at most
+    assert {second for _, second in pairs} <= {0, 1}
+    answering.sources = [chr(0x106) * length for length in (5, 6, 7, 8, 9, 9)]
+    assert {second for _, second in answering.retrieved([[5, 6]])[0]} == {0}

@@ -166,3 +166,17 @@ def test_it_is_brought_to_disk_now_and_then(tmp_path, monkeypatch):
             "counts": {"drawn": 3, "kept": 0, "rejected": {}, "last": 0},
             "seconds": 0,
         }
+
+
+def test_what_was_not_saved_is_cut_off_before_anything_is_said_of_it(tmp_path):
+    """A run that dies between two saves leaves bytes that the journal does not speak of."""
+    out = tmp_path / "s.tsv"
+    interrupted(out)
+    size = (tmp_path / "s.tsv.partial").stat().st_size
+    with (tmp_path / "s.tsv.partial").open("ab") as stream:
+        stream.write(b"walk 6\tWA")
+    with partial_file(out, OPTIONS, resume=True) as partial:
+        partial.save()
+        assert json.loads(partial.journal.read_text())["bytes"] == size
+        partial.write(sample(6))
+    assert out.read_text() == "walk 5\tWALK\nwalk 6\tWALK\n"

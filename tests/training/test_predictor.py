@@ -10,6 +10,7 @@ from compgen.errors import DataError
 from compgen.models.backend import TorchBackend
 from compgen.runtime.predict import Recurrent, greedy
 from compgen.training import predictor
+from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Seq2SeqConfig, TransformerConfig, load_config
 from compgen.training.predictor import PairExamples, error_rate, train_predictor
 from tests.export.tiny import make
@@ -77,6 +78,8 @@ def test_repeated_pairs_count_once_or_as_often_as_they_are_there(tmp_path, parts
     assert said["held_out_error_rate"] is None and said["seed"] == 0
     assert said["train_loss_nats_per_token"] == pytest.approx(outcome.train_loss, abs=1e-5)
     assert checkpoint.max_length == 2 * 3 + 1
+    assert Checkpoint.load(tmp_path / "p.pt").trained_on == said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.pt", "p.pt.log.jsonl"]
 
 
 def test_outputs_may_be_as_long_as_one_says(tmp_path):
