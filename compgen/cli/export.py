@@ -27,7 +27,10 @@ def export(
         ),
     ] = None,
     samples: Annotated[
-        int, typer.Option("--samples", min=10, metavar="N", help="How many samples to verify with; at batch 1 a tenth.")
+        int,
+        typer.Option(
+            "--samples", min=10, max=10**6, metavar="N", help="How many samples to verify with; at batch 1 a tenth."
+        ),
     ] = 1000,
     torchscript: Annotated[
         bool | None,

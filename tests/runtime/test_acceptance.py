@@ -260,6 +260,9 @@ REFUSED = {
     "pool with less": arrays("pool.safetensors", lambda p: p.pop("counts")),
     "pool beyond its members": arrays("pool.safetensors", lambda p: p.update(counts=p["counts"] + 99)),
     "pool without an end": arrays("pool.safetensors", lambda p: p["tokens"].__setitem__(p["tokens"] == 2, 3)),
+    "pool with one sequence without an end": arrays(
+        "pool.safetensors", lambda p: np.place(p["tokens"][2], p["tokens"][2] == 2, 3)
+    ),
     "pool after its padding": arrays("pool.safetensors", token_after_padding),
     "arrays that overlap": header("pool.safetensors", lambda h: h["members"].update(data_offsets=[0, 24])),
     "arrays of no type": header("pool.safetensors", lambda h: h["members"].update(dtype="BF16")),
