@@ -4,7 +4,8 @@
     python scripts/mutants.py --retry runs/mutants.jsonl           # only those that survived, after tests were added
 
 The tests of each package run once under coverage, so that a mutant is tried with those tests alone that run its line,
-quick ones first, until one fails. Mutants live in a copy of the tree; the working tree is never touched.
+quick ones first, until one fails; and if none does, with all tests of their files, as what one has made others may look
+at. Mutants live in a copy of the tree; the working tree is never touched.
 """
 
 import argparse
@@ -265,21 +266,25 @@ def _read_coverage(folder: Path, data: Path) -> Covered:
     for file in read.measured_files():
         contexts = read.contexts_by_lineno(file)
         name = str(Path(file).relative_to(folder))
-        found[name] = {line: [test for test in tests if test] for line, tests in contexts.items()}
+        every = sorted({test for tests in contexts.values() for test in tests if test})
+        # What no test runs itself, a fixture or an import does, for whichever test it is.
+        found[name] = {line: every if "" in tests else tests for line, tests in contexts.items()}
     return found
 
 
 def tests_of(lines: dict[int, list[str]], line: int) -> list[str]:
-    """The tests that run a line; of a line that runs at import alone, or has no code of its own, those of its file."""
-    if lines.get(line):
-        return lines[line]
-    return sorted({test for tests in lines.values() for test in tests})
+    """The tests that run a line; of a line that has no code of its own, those of its file."""
+    return lines.get(line) or sorted({test for tests in lines.values() for test in tests})
+
+
+def module_of(test: str) -> str:
+    """tests.geca.test_concat of tests.geca.test_concat.test_x."""
+    return test.rpartition(".")[0]
 
 
 def node_of(test: str) -> str:
     """tests.geca.test_concat.test_x as pytest names it."""
-    module, _, function = test.rpartition(".")
-    return f"{module.replace('.', '/')}.py::{function}"
+    return f"{module_of(test).replace('.', '/')}.py::{test.rpartition('.')[2]}"
 
 
 def verdict(tree: Tree, mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> str:
@@ -292,15 +297,22 @@ def verdict(tree: Tree, mutant: Mutant, tests: list[str], seconds: dict[str, flo
     lines[mutant.line - 1] = (row[: mutant.begin] + mutant.new.encode() + row[mutant.end :]).decode()
     tree.put(mutant.file, "".join(lines))
     try:
-        ordered = sorted(tests, key=lambda test: seconds.get(test, 0.0))
-        limit = SLACK + 4 * sum(seconds.get(test, 0.0) for test in tests)
-        quiet = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header")
-        done = tree.run(*quiet, *map(node_of, ordered), timeout=limit)
-        return "survived" if done.returncode in (0, 5) else "killed"
+        files = {module_of(test) for test in tests}
+        others = [test for test in seconds if module_of(test) in files]
+        failed = any(fails(tree, some, seconds) for some in (tests, others))
+        return "killed" if failed else "survived"
     except subprocess.TimeoutExpired:
         return "killed by time"
     finally:
         tree.put(mutant.file, source)
+
+
+def fails(tree: Tree, tests: list[str], seconds: dict[str, float]) -> bool:
+    """Whether one of some tests fails, quick ones first; raises TimeoutExpired."""
+    ordered = sorted(tests, key=lambda test: seconds.get(test, 0.0))
+    limit = SLACK + 4 * sum(seconds.get(test, 0.0) for test in tests)
+    quiet = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header")
+    return tree.run(*quiet, *map(node_of, ordered), timeout=limit).returncode not in (0, 5)
 
 
 def main() -> None:
