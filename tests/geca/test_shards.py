@@ -173,3 +173,11 @@ def test_a_ray_cluster_makes_what_one_process_makes(tmp_path):
         ray.shutdown()
     assert made.pairs() == expected.pairs()
     assert isinstance(made, Dataset)
+
+
+def test_a_job_whose_folder_is_gone_is_closed(tmp_path):
+    work = job(tmp_path / "x", Config(), shards=2)
+    work.open()
+    for _ in range(2):
+        work.close()
+        assert not (tmp_path / "x").exists()

@@ -181,3 +181,22 @@ def test_tokens_like_names_of_a_target_grammar():
     with pytest.raises(DataError, match="example 2: found the token '##X', expected none that begins with ##"):
         target_grammar(dataset)
     assert len(seed_rules(dataset).rules) == 6
+
+
+@pytest.mark.parametrize(
+    ("around", "operator", "kind"),
+    [
+        (":subject", "?=", "STRING"),
+        (":subject", "?~=", "STRING"),
+        (":location", "?=", "PLACE"),
+        (":location", "?~=", "PLACE"),
+        (":showAs", "?=", "STATUS"),
+        (":showAs", "?~=", None),
+        (":other", "?=", None),
+    ],
+)
+def test_what_a_text_is_depends_on_what_it_is_in(around, operator, kind):
+    target = event(f'{around} ( {operator} # ( Thing " x " ) )')
+    rules = target_grammar(dataset_of(("x", target))).text()
+    found = [line.split(" => ")[0] for line in rules.splitlines() if line.endswith('=> Thing " x "')]
+    assert found == ([] if kind is None else [kind])

@@ -180,3 +180,10 @@ def test_what_was_not_saved_is_cut_off_before_anything_is_said_of_it(tmp_path):
         assert json.loads(partial.journal.read_text())["bytes"] == size
         partial.write(sample(6))
     assert out.read_text() == "walk 5\tWALK\nwalk 6\tWALK\n"
+
+
+def test_folders_are_made(tmp_path):
+    out = tmp_path / "a" / "b" / "s.tsv"
+    with partial_file(out, OPTIONS) as partial:
+        partial.write(sample(5))
+    assert out.read_text() == "walk 5\tWALK\n"
