@@ -101,6 +101,8 @@ def _code(node: ast.AST) -> Iterator[ast.AST]:
         skipped = [*node.decorator_list, *node.bases, *node.keywords]
     elif isinstance(node, ast.AnnAssign):
         skipped = [node.annotation]
+    elif isinstance(node, ast.Call):
+        skipped = [keyword for keyword in node.keywords if keyword.arg in ASSURED]
     yield node
     for child in ast.iter_child_nodes(node):
         if child not in skipped:

@@ -101,6 +101,17 @@ def test_of_ways_to_cut_a_source_the_better_counts(left, target):
     assert ViterbiParser(grammar, log_probs).parse(["a", "and", "b", "and", "c"]) == target.split()
 
 
+@pytest.mark.parametrize(("whole", "target"), [(0.16, "both"), (0.14, "W W")])
+def test_a_derivation_of_few_rules_and_one_of_many_are_weighed_by_probability_alone(whole, target):
+    grammar = Grammar.parse(["NT_1 and NT_2 ### NT_1 NT_2", "walk ### W", "walk and walk ### both"])
+    number = {rule.source: place for place, rule in enumerate(grammar.rules)}
+    encode = grammar.alphabet.encode
+    log_probs = np.log(np.full((3, 3), 0.5))
+    log_probs[0, number["\1" + encode(["and"]) + "\2"]] = np.log(0.6)  # 0.6 * 0.5 * 0.5 = 0.15
+    log_probs[0, number[encode(["walk", "and", "walk"])]] = np.log(whole)
+    assert ViterbiParser(grammar, log_probs).parse(["walk", "and", "walk"]) == target.split()
+
+
 def test_what_is_derived_alike_is_one_place():
     """In both commands there is one place for what comes after the verb, and one for the whole of the shorter."""
     grammar = Grammar.parse(["NT_1 twice ### NT_1 NT_1", "walk ### W", "left NT_1 ### L NT_1"])

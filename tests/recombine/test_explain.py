@@ -40,7 +40,10 @@ def test_a_generator_that_looks_at_nothing_is_refused():
         attention(make(memories=0, copying=False, feed=False), 0)
 
 
-@pytest.mark.parametrize("changes", [{}, {"own": 9, "mixing": "gate"}, {"memories": 1}], ids=str)
+ALONE = {"memories": 0, "feed": False, "own": 4, "mixing": "gate"}  # looks at what it writes, and at nothing else
+
+
+@pytest.mark.parametrize("changes", [{}, {"own": 9, "mixing": "gate"}, {"memories": 1}, ALONE], ids=str)
 def test_weights_and_shares_are_those_of_the_distribution_the_token_was_drawn_from(changes):
     """Of each written token: what the network says of it, as a word and by copies, in the sampler's own terms."""
     checkpoint = make(**changes)
@@ -54,8 +57,9 @@ def test_weights_and_shares_are_those_of_the_distribution_the_token_was_drawn_fr
         ids = [*drawn.tokens, *([2] if drawn.finished else [])]
         assert found.written == checkpoint.vocabulary.decode(ids)
         own = [[token for token in pool.tokens[row].tolist() if token] for row in drawn.prototypes]
-        longest = max(map(len, own))
-        memory = torch.tensor([[row + [0] * (longest - len(row)) for row in own]])
+        longest = max(map(len, own), default=0)
+        padded = [row + [0] * (longest - len(row)) for row in own]
+        memory = torch.tensor(padded, dtype=torch.int64).reshape(1, len(own), longest)
         with torch.no_grad():
             hidden, u, scores = checkpoint.network.attended(torch.tensor([[1, *ids[:-1]]]), memory, None)
             slots = checkpoint.network.slots(hidden, u, scores)[0].exp().double().numpy()
