@@ -133,3 +133,19 @@ def test_a_second_prototype_is_at_most_four_tokens_longer_than_what_is_missing()
     assert {second for _, second in pairs} <= {0, 1}
     answering.sources = [chr(0x106) * length for length in (5, 6, 7, 8, 9, 9)]
     assert {second for _, second in answering.retrieved([[5, 6]])[0]} == {0}
+
+
+@pytest.mark.parametrize(
+    ("similarity", "allowed", "count", "expected"),
+    [
+        ([0.9, 0.8, 0.7, 0.95], [1, 1, 1, 1], 2, [3, 0]),
+        ([0.9, 0.8, 0.7, 0.95], [1, 1, 1, 0], 3, [0, 1, 2]),
+        ([0.9, 0.5, 0.7, 0.51], [1, 1, 1, 1], 4, [0, 2, 3]),  # half alike is not near
+        ([0.3, 0.4, 0.2, 0.1], [1, 0, 1, 1], 3, [0]),  # nothing is near: the nearest allowed
+        ([0.3, 0.4, 0.9, 0.9], [0, 0, 0, 0], 3, [2, 3]),  # nothing is allowed: as if all were
+        ([0.8, 0.8, 0.8, 0.8], [1, 1, 1, 1], 2, [0, 1]),
+    ],
+)
+def test_the_nearest_that_are_allowed_and_near(similarity, allowed, count, expected):
+    found = direct_module._best(np.array(similarity, np.float32), np.array(allowed, bool), count)
+    assert found == expected
