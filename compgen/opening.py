@@ -18,6 +18,10 @@ if TYPE_CHECKING:  # polars alone takes a tenth of a second
     from compgen.runtime.bundle import Bundle
 
 RUNTIMES = ("onnx", "torchscript", "torch")
+_MAKERS = {  # how to come to what was expected
+    "generator": "`compgen train recombine` and `compgen train csl` make generators",
+    "predictor": "`compgen train seq2seq` makes one, and `compgen evaluate --direct` lets a generator answer by itself",
+}
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,8 @@ def _open(
         raise UserError(f"{path}: --provider is for bundles in ONNX Runtime; torch finds its device by itself")
     if path.suffix == ".pt":
         return _open_checkpoint(path, kind, runtime, threads)
+    if not path.exists():
+        _require_no_data(path)
     from compgen.runtime.bundle import Bundle
 
     bundle = Bundle.load(path)
@@ -160,6 +166,13 @@ def _open_checkpoint(
     return TorchBackend(checkpoint.network, device, str(path)), meta
 
 
+def _require_no_data(path: Path) -> None:
+    from compgen.data.catalog import names
+
+    if str(path) in names():
+        raise UserError(f"{path}: a data set, expected a model: a bundle's folder or a checkpoint (.pt)")
+
+
 def _require(path: Path, found: str, wanted: str) -> None:
     if found != wanted:
-        raise UserError(f"{path}: holds a {found}, expected a {wanted}")
+        raise UserError(f"{path}: holds a {found}, expected a {wanted}; {_MAKERS[wanted]}")

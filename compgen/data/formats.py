@@ -132,6 +132,8 @@ def format_of(path: str | Path) -> str:
     suffix = suffixes[-1] if suffixes else ""
     if suffix not in _SUFFIXES:
         known = ", ".join(f"{end} ({format})" for end, format in _SUFFIXES.items())
+        if suffix == ".pt":
+            raise DataError(f"{path}: a checkpoint, expected data; models are named before data")
         found = f"the suffix {suffix!r}" if suffix else "no suffix"
         raise DataError(f"{path}: found {found}, expected one that tells the format: {known}; each may end in .gz")
     return _SUFFIXES[suffix]

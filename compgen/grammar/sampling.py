@@ -205,9 +205,9 @@ class Sampler:
     def _exhausted(self, sample: int) -> "_ExhaustedAtError":
         return _ExhaustedAtError(
             sample,
-            f"sample {sample}: in {_ATTEMPTS:,} attempts found no derivation at least {self.depth.least} and about "
-            f"{self.depth.most} deep, of at most {self.longest:,} tokens a side; expected rules that fit where one "
-            "must go on, and where it must end",
+            f"sample {sample}: none of {_ATTEMPTS:,} attempts gave a derivation with {self.depth.least} to about "
+            f"{self.depth.most} levels and at most {self.longest:,} tokens a side; raise drawing.longest "
+            "or drawing.depth.most, or lower drawing.depth.least",
         )
 
     def _derive(self, seed: int, samples: Ints, attempts: Ints) -> tuple[list[Level], Floats, NDArray[np.bool_]]:
@@ -274,14 +274,16 @@ class Sampler:
             ends[whole] = True
         if not ends[0]:
             raise ExhaustedError(
-                f"no derivation at least {self.depth.least} and about {self.depth.most} deep comes to an end: found "
-                f"{int((self._arities == 0).sum())} rules without nonterminals of {len(self._arities)}, expected some "
-                f"that fit where a derivation must end, and others that fit at its first {self.depth.least} levels"
+                f"the grammar has no derivation with {self.depth.least} to about {self.depth.most} levels: "
+                f"{int((self._arities == 0).sum())} of its {len(self._arities)} rules have no nonterminals, and can "
+                "end a derivation; "
+                + ("lower drawing.depth.least, or " if self.depth.least else "")
+                + "give more examples, or other seed rules and targets"
             )
 
 
 class _ExhaustedAtError(ExhaustedError):
-    """Of which sample no attempt came to an end."""
+    """Raised when every attempt at a sample leaves the limits of depth and length."""
 
     def __init__(self, sample: int, message: str) -> None:
         super().__init__(message)

@@ -60,8 +60,8 @@ def tags(dataset: Dataset) -> pl.Series:
         letters, named = split_tags(source)
         if not named:
             raise DataError(
-                f"found the source {' '.join(letters)!r} without a tag, expected examples of inflection; for others "
-                "say which column is the template"
+                f"found the source {' '.join(letters)!r} without a tag, expected words of inflection; for other data "
+                "name the column that holds each example's template (--template)"
             )
         found.append(" ".join(named))
     return pl.Series("template", found, dtype=pl.String)

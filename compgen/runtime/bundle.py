@@ -101,7 +101,7 @@ def resolve(path: Path) -> Path:
     if path.is_dir():
         return path
     if path.exists():
-        raise BundleError(f"{path}: a file, expected a bundle's folder")
+        raise BundleError(f"{path}: a file, expected a bundle's folder or a checkpoint (.pt)")
     homes = (PACKAGE / "exported", PACKAGE.parent / "exported")
     for home in homes:
         named = path.name and path.parent in (Path(), Path("exported"))

@@ -4,10 +4,12 @@ A file may name another as its `base` and change some of its values. `--set a.b=
 checked: an unknown or impossible one is an error that names it.
 """
 
+import difflib
 import tomllib
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -144,15 +146,28 @@ def load_config(kind: type[C], name: str, overrides: list[str] | None = None) ->
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(map(_problem, error.errors()[:5]))
+        known = [*_settings(kind)]
+        problems = "; ".join(_problem(found, known) for found in error.errors()[:5])
         raise ConfigError(f"configuration {name}: {problems}") from error
 
 
-def _problem(found: Any) -> str:
+def _settings(kind: type[BaseModel], table: str = "") -> Iterator[str]:
+    """The names of all settings, those of tables with dots, and of the tables themselves."""
+    for name, field in kind.model_fields.items():
+        yield table + name
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                yield from _settings(part, f"{table}{name}.")
+
+
+def _problem(found: Any, known: Sequence[str]) -> str:
     """One line on what pydantic found: at a place, with the value there, or between settings."""
     if not found["loc"]:
         return str(found["msg"])
     place = ".".join(str(part) for part in found["loc"]) or "''"
+    if found["type"] == "extra_forbidden":
+        near = [name for name in known if name.endswith("." + place)] or difflib.get_close_matches(place, known, 1)
+        return f"{place:.100}: no such setting" + (f"; did you mean {' or '.join(near)}?" if near else "")
     return f"{place}: {found['msg']}, found {_shown(found['input'])}"[:200]
 
 

@@ -103,7 +103,10 @@ def test_a_transformer_goes_all_the_way(generator, tmp_path):
         scored = compgen("evaluate", name, data, "--predictions", tmp_path / target)
         assert scored.returncode == 0, scored.stderr
     assert (tmp_path / "own.tsv").read_text() == (tmp_path / "exported.tsv").read_text()
-    refused(compgen("train", "transformer", data, "-o", model, "--config", "seq2seq_small"), "network.hidden: Extra")
+    refused(
+        compgen("train", "transformer", data, "-o", model, "--config", "seq2seq_small"),
+        "network.hidden: no such setting",
+    )
     refused(compgen("sample", bundle, "-n", "1"), "holds a predictor, expected a generator")
 
 
@@ -315,7 +318,9 @@ def test_a_malformed_line_is_named(tmp_path):
 
 
 def test_a_generator_is_no_predictor(generator):
-    refused(compgen("evaluate", generator, "scan/jump"), "holds a generator, expected a predictor")
+    refused(compgen("evaluate", generator, "scan/jump"), "holds a generator, expected a predictor", "--direct")
+    refused(compgen("evaluate", "scan/jump", generator), "a checkpoint, expected data; models are named before data")
+    refused(compgen("sample", "scan/jump", "-n", "1"), "scan/jump: a data set, expected a model")
 
 
 def test_a_closed_pipe_is_quiet(generator):

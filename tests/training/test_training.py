@@ -395,7 +395,10 @@ def test_every_shipped_configuration_loads():
     ("name", "overrides", "message"),
     [
         ("nowhere", [], "no configuration nowhere"),
-        ("seq2seq_small", ["optimisation.bach=3"], r"optimisation\.bach"),
+        ("seq2seq_small", ["optimisation.bach=3"], r"optimisation\.bach: no such .* did you mean optimisation\.batch"),
+        ("seq2seq_small", ["steps=10"], r"steps: no such setting; did you mean optimisation\.steps\?"),
+        ("seq2seq_small", ["optimization.steps=10"], r"optimization: no such setting; did you mean optimisation\?"),
+        ("seq2seq_small", ["zzz=10"], r"zzz: no such setting$"),
         ("seq2seq_small", ["optimisation.batch=zero"], "zero"),
         ("seq2seq_small", ["batch"], "expected KEY=VALUE"),
         ("seq2seq_small", ["held_out.x=1"], "held_out is a value"),
