@@ -117,7 +117,7 @@ def with_memories(values: dict[str, Any], memories: int) -> dict[str, Any]:
         ValueError: another number is given.
     """
     network = values.get("network")
-    if isinstance(network, dict) and network.get("memories", memories) != memories:
+    if isinstance(network, dict) and "memories" in network and network["memories"] != memories:
         raise ValueError(f"network.memories is {memories} here, found {network['memories']!r}: leave it out")
     return values | {"network": network | {"memories": memories}} if isinstance(network, dict) else values
 

@@ -410,6 +410,11 @@ def test_wrong_configurations_are_named(name, overrides, message):
         load_config(Seq2SeqConfig, name, overrides)
 
 
+def test_a_number_of_prototypes_that_is_no_number_is_refused():
+    with pytest.raises(ConfigError, match="prototypes: Input should be a finite number, found nan"):
+        generator_config("prototypes=nan")
+
+
 def test_a_configuration_file_may_have_a_base(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('base = "seq2seq_small"\n[optimisation]\nbatch = 7\n')
