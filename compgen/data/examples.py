@@ -1,4 +1,4 @@
-"""Examples and datasets: the one form in which data travels between the rooms of the program.
+"""Examples and datasets: the one form in which data travels between the packages.
 
 An example is a source sequence and a target sequence of tokens. A dataset is a Polars frame of them, so that
 methods can group, join and filter a corpus instead of looping over it.
