@@ -15,11 +15,17 @@ SPECIALS = (PAD, BOS, EOS, SEP, UNK)
 PAD_ID, BOS_ID, EOS_ID, SEP_ID, UNK_ID = range(len(SPECIALS))
 NEVER_WRITTEN = (PAD_ID, BOS_ID, UNK_ID)
 NEVER_FIRST = (*NEVER_WRITTEN, EOS_ID, SEP_ID)  # an output begins with neither its end nor its separator
+
 SPARES = tuple(f"<unk{number}>" for number in range(1, 9))  # what words that are met later go by: see `Vocabulary.lend`
 
 # Of ASCII's control characters blanks alone can be meant: a tabulator or a line end may be a token of a program. Those
 # beyond ASCII do occur in published texts.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+def forbidden(position: int) -> tuple[int, ...]:
+    """The ids that may not be written at a position of an output, counted from 0."""
+    return NEVER_WRITTEN if position else NEVER_FIRST
 
 
 def why_not_data(token: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.data.vocabulary import EOS_ID, NEVER_FIRST, NEVER_WRITTEN, SPECIALS
+from compgen.data.vocabulary import EOS_ID, SPECIALS, forbidden
 from compgen.grammar_backend import GrammarBackend
 from compgen.runtime import random
 from compgen.runtime.backend import Backend, Decoder, Ints, State
@@ -156,7 +156,7 @@ def _margin(
 ) -> NDArray[np.float64]:
     """The margin of one step: log-probabilities (B, V), chosen tokens, uniform numbers and temperatures (B)."""
     allowed = log_probs.astype(np.float64)
-    allowed[:, NEVER_FIRST if at == 0 else NEVER_WRITTEN] = -np.inf
+    allowed[:, forbidden(at)] = -np.inf
     rows = np.arange(len(token))
     ordered = np.sort(np.exp(allowed), axis=1)
     greedy_margin = ordered[:, -1] - ordered[:, -2]

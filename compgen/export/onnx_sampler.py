@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, compose, helper, numpy_helper
 
-from compgen.models.decoding import BOS, EOS, PAD
+from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from compgen.models.network import Network
 from compgen.runtime.manifest import ENCODER, START, STEP
 
@@ -74,7 +74,7 @@ def sampler(models: dict[str, Any], network: Network, half: int) -> Any:
             hidden, cell = _start(outer, models[START], final)
     outer.op("Identity", "temperature", name="step/temperature")
     opening = {
-        "step/token": (_filled(outer, np.array([BOS]), rows), INT, []),
+        "step/token": (_filled(outer, np.array([BOS_ID]), rows), INT, []),
         "step/hidden": (hidden, kind, [network.hidden]),
         "step/cell": (cell, kind, [network.hidden]),
         "step/fed": (fed, kind, [network.carried]),
@@ -140,8 +140,8 @@ def _body(
     gained = body.op("Squeeze", body.op("GatherElements", "step/log_probs", index, axis=1), column)
     gained = body.op("Where", "done", outer.constant(np.zeros(1, dtype)), gained)
     body.op("Add", "score", gained, name="next_score")
-    body.op("Where", "done", outer.constant([PAD]), "step/next_token", name="written")
-    body.op("Or", "done", body.op("Equal", "step/next_token", outer.constant([EOS])), name="next_done")
+    body.op("Where", "done", outer.constant([PAD_ID]), "step/next_token", name="written")
+    body.op("Or", "done", body.op("Equal", "step/next_token", outer.constant([EOS_ID])), name="next_done")
     all_done = body.op("ReduceMin", body.op("Cast", "next_done", to=TensorProto.INT32), keepdims=0)
     body.op("Not", body.op("Cast", all_done, to=BOOL), name="going_on")
     following = [name.replace("step/", "step/next_") if "/" in name else f"next_{name}" for name in carried]
@@ -159,4 +159,4 @@ def _pad(outer: _Builder, limit: str) -> None:
     steps = outer.op("Shape", "sampler/written", start=0, end=1)
     left = outer.op("Sub", limit, steps)
     pads = outer.op("Concat", outer.constant([0, 0]), left, outer.constant([0]), axis=0)
-    outer.op("Pad", "sampler/written", pads, outer.constant(PAD), name="tokens")
+    outer.op("Pad", "sampler/written", pads, outer.constant(PAD_ID), name="tokens")

@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from compgen.models.decoding import BOS, EOS, DecodingStep
+from compgen.data.vocabulary import BOS_ID, EOS_ID
+from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
 
 
@@ -24,7 +25,7 @@ class Sampler(nn.Module):
         self.decoding = DecodingStep(network)
         self.hidden, self.carried, self.memories = network.hidden, network.carried, network.memories
         self.output, self.latent = network.output, network.latent
-        self.begin, self.end, self.first_half = BOS, EOS, half
+        self.begin, self.end, self.first_half = BOS_ID, EOS_ID, half
 
     @torch.jit.export
     def encode(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -17,10 +17,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from compgen.data.vocabulary import EOS_ID, PAD_ID, UNK_ID, forbidden
 from compgen.errors import BundleError
 from compgen.export.assemble import HALVES, assemble
 from compgen.models.backend import TorchBackend
-from compgen.models.decoding import BANNED, BOS, EOS, PAD, SEP, UNK
+from compgen.models.decoding import BANNED
 from compgen.progress import Progress
 from compgen.runtime import native as native_runner
 from compgen.runtime import random
@@ -69,7 +70,7 @@ class Task:
     def stepwise(self, backend: Backend, count: int, batch: int) -> list[Written]:
         """The first `count` samples by the step: with continuous batching, or greedily for a predictor."""
         if self.pool is None:
-            sources = [[t for t in row if t not in (PAD, EOS)] for row in self.memory_tokens[:count, 0].tolist()]
+            sources = [[t for t in row if t not in (PAD_ID, EOS_ID)] for row in self.memory_tokens[:count, 0].tolist()]
             found = [tuple(tokens) for tokens, _ in greedy(Recurrent(backend), sources, self.max_length, batch)]
         else:
             found = [draw.tokens for draw in self._draws(backend, self.pool, count, batch)]
@@ -102,13 +103,13 @@ class Task:
 
     def _trimmed(self, row: list[int]) -> Written:
         """A row of a loop without the padding at its end; padding or an end anywhere else stays and is a difference."""
-        while row and row[-1] == PAD:
+        while row and row[-1] == PAD_ID:
             row.pop()
         return tuple(row)
 
     def ended(self, tokens: Written) -> Written:
         """Tokens with the end symbol, unless the length limit came first."""
-        return (*tokens, EOS) if len(tokens) < self.max_length else tokens
+        return (*tokens, EOS_ID) if len(tokens) < self.max_length else tokens
 
 
 def task(checkpoint: Checkpoint, samples: int) -> Task:
@@ -129,7 +130,7 @@ def made_up_sources(count: int, vocabulary: int) -> list[list[int]]:
     """Sources of random tokens, to compare answers by."""
     rng = np.random.default_rng(SEED)
     lengths = rng.integers(1, LONGEST_SOURCE + 1, count)
-    return [rng.integers(UNK + 1, vocabulary, length).tolist() for length in lengths]
+    return [rng.integers(UNK_ID + 1, vocabulary, length).tolist() for length in lengths]
 
 
 def at_batches(samples: int = SAMPLES) -> dict[int, int]:
@@ -231,7 +232,7 @@ def _native(work: Task, bundle: Bundle) -> dict[str, Runner]:
             options: dict[str, object] = {"--step": step, "--batch": batch}
             if half:
                 rows = work.memory_tokens[:count, 0].tolist()
-                sources = [[t for t in row if t not in (PAD, EOS)] for row in rows]
+                sources = [[t for t in row if t not in (PAD_ID, EOS_ID)] for row in rows]
                 drawn = native_runner.raw_answers(bundle, sources, options)
             else:
                 drawn = native_runner.raw(bundle, SEED, 0, count, work.temperature, options)
@@ -268,10 +269,10 @@ def distance(work: Task, truth: Backend, row: int, expected: Written, found: Wri
     """
     shared = min(len(expected), len(found))
     at = next((place for place in range(shared) if expected[place] != found[place]), shared)
-    if at == shared or found[at] in (PAD, BOS, UNK) or (at == 0 and found[at] in (EOS, SEP)):
+    if at == shared or found[at] in forbidden(at):
         return float("inf")
     log_probs, half = _replay(work, truth, row, at)
-    never = [PAD, BOS, UNK, EOS, SEP] if at == 0 else [PAD, BOS, UNK]
+    never = list(forbidden(at))
     log_probs[never] = BANNED
     warmth, wrong, right = work.temperature[half], found[at], expected[at]
     if warmth == 0:

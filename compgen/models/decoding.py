@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN, PAD_ID, SEP_ID
 from compgen.models.network import Network
 
-PAD, BOS, EOS, SEP, UNK = range(5)  # the order of the vocabulary's special symbols
 BANNED = -1e9
 
 
@@ -33,16 +33,12 @@ class DecodingStep(nn.Module):
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.network = network
-        self.pad, self.separator, self.low = (
-            PAD,
-            SEP,
-            BANNED,
-        )  # attributes, because TorchScript does not read a module's globals
-        never = torch.zeros(network.vocabulary, dtype=torch.bool)
-        never[[PAD, BOS, UNK]] = True
-        first = never.clone()
-        first[[EOS, SEP]] = True
-        self.register_buffer("banned", torch.stack([never, first]), persistent=False)
+        # Attributes, because TorchScript does not read a module's globals.
+        self.pad, self.separator, self.low = PAD_ID, SEP_ID, BANNED
+        banned = torch.zeros(2, network.vocabulary, dtype=torch.bool)
+        banned[0, list(NEVER_WRITTEN)] = True
+        banned[1, list(NEVER_FIRST)] = True
+        self.register_buffer("banned", banned, persistent=False)
         with torch.no_grad():
             embedded = network.embedding(network.shown)  # (V, E)
             token_gates, gate_bias, state_gates, token_queries, query_bias, state_queries = network.by_operand()

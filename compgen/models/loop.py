@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compgen.models.decoding import BOS, EOS, DecodingStep
+from compgen.data.vocabulary import BOS_ID, EOS_ID
+from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
 from compgen.runtime.backend import Floats, Ints, Latent
 
@@ -78,7 +79,7 @@ class TorchLoop:
             keys, values, final = network.recall(memory_tokens)
             hidden, cell = network.start(final)
         return {
-            "token": torch.full((rows,), BOS, **whole),
+            "token": torch.full((rows,), BOS_ID, **whole),
             "hidden": hidden,
             "cell": cell,
             "fed": fed,
@@ -103,7 +104,7 @@ class TorchLoop:
         )  # fmt: skip
         s["log_prob"] += log_probs.gather(1, token.unsqueeze(1))[:, 0].masked_fill(s["done"], 0.0)
         s["written"].index_copy_(0, at, token.masked_fill(s["done"], 0).unsqueeze(0))
-        s["done"] |= token == EOS
+        s["done"] |= token == EOS_ID
         s["position"] += 1
         following = {"token": token, "half": half, "hidden": hidden, "cell": cell, "fed": fed}
         for name, value in following.items():

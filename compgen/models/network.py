@@ -13,15 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN
+from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN, PAD_ID, SPECIALS, UNK_ID
 from compgen.models.attention import MASKED, Attention
 from compgen.models.config import NetworkConfig
 from compgen.models.copying import Mixture, OwnAttention
 from compgen.models.encoder import Encoder
 from compgen.models.init import init_lstm
 from compgen.models.latent import Posterior
-
-PAD, UNK, SPECIALS = 0, 4, 5  # ids of the vocabulary's special symbols, which come first
 
 
 class Network(nn.Module):
@@ -34,7 +32,7 @@ class Network(nn.Module):
         c = config
         self.memories, self.feed, self.copying, self.window = c.memories, c.feed, c.copying, c.own
         self.hidden, self.output, self.vocabulary = c.hidden, c.output, vocabulary
-        self.pad = PAD  # an attribute, because TorchScript does not read a module's globals
+        self.pad = PAD_ID  # an attribute, because TorchScript does not read a module's globals
         self.write_dropout, self.token_dropout = c.write_dropout, c.token_dropout
         self.register_buffer("shown", torch.arange(vocabulary))
         self.embedding = nn.Embedding(vocabulary, c.embedding)
@@ -73,7 +71,7 @@ class Network(nn.Module):
 
         Copying still tells them apart. With `token_dropout` training shows what to do with such a token.
         """
-        self.shown[tokens] = UNK
+        self.shown[tokens] = UNK_ID
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Embeddings (..., E) of tokens (...), under dropout."""
@@ -308,8 +306,8 @@ class Network(nn.Module):
             keys, values, final = self.recall(memory_tokens)
             hidden, cell = self.start(final)
         if self.posterior is not None and latent is None:
-            latent = self.posterior(read[:, 1:], (inputs[:, 1:] != PAD).sum(dim=1).clamp(min=1), final)
-        inside = memory_tokens != PAD
+            latent = self.posterior(read[:, 1:], (inputs[:, 1:] != PAD_ID).sum(dim=1).clamp(min=1), final)
+        inside = memory_tokens != PAD_ID
         step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)
         back = step.t() - step  # (L, L): how many steps ago
         noted = ((back > 0) & (back <= self.window)).unsqueeze(0)
@@ -385,10 +383,10 @@ class Network(nn.Module):
         known = torch.ones((len(targets), self.vocabulary), dtype=torch.bool, device=targets.device)
         if self.training and self.token_dropout > 0:
             known = torch.rand(known.shape, device=targets.device) >= self.token_dropout
-            known[:, :SPECIALS] = True
+            known[:, : len(SPECIALS)] = True
         slots = self(_hide(sequences[:, :-1], known), _hide(memory_tokens, known), latent)
         written: Tensor = slots.gather(2, targets.unsqueeze(2)).squeeze(2)  # (B, L - 1)
-        real = targets != PAD
+        real = targets != PAD_ID
         if not self.copying:
             return written * real
         copies = slots[:, :, self.vocabulary :]
@@ -420,14 +418,14 @@ class Network(nn.Module):
             words = shares[..., : self.vocabulary].scatter_add(2, tokens, shares[..., self.vocabulary :])
         words[..., list(NEVER_WRITTEN)] = MASKED
         words[:, 0, list(NEVER_FIRST)] = MASKED
-        right: Tensor = ((words.argmax(dim=2) == targets) | (targets == PAD)).all(dim=1)
+        right: Tensor = ((words.argmax(dim=2) == targets) | (targets == PAD_ID)).all(dim=1)
         return right
 
 
 def _hide(tokens: Tensor, known: Tensor) -> Tensor:
     """Tokens (B, ...) with those that are not known (B, V) in their row replaced by the unknown token."""
     flat = tokens.reshape(tokens.shape[0], -1)
-    return torch.where(known.gather(1, flat), flat, UNK).reshape(tokens.shape)
+    return torch.where(known.gather(1, flat), flat, UNK_ID).reshape(tokens.shape)
 
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN
-from compgen.data.vocabulary import PAD_ID as PAD
+from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN, PAD_ID
 from compgen.models.config import TransformerNetwork
 
 HIDDEN = -1e9  # score of what must not be attended to
@@ -45,7 +44,7 @@ class Transformer(nn.Module):
 
     def recall(self, source: Tensor) -> Cache:
         """Source ids (B, S), padded with 0, to the keys and values (B, N, h, S, d / h) that the decoder attends to."""
-        letters = (source != PAD).long()
+        letters = (source != PAD_ID).long()
         if self.kinds is not None:
             letters = letters * ~self.tags[source]
         # Tags stand at place 0, wherever they are; letters at 1, 2, ...
@@ -117,7 +116,7 @@ class Transformer(nn.Module):
         smoothing = self.config.label_smoothing if self.training else 0.0
         if smoothing:
             found = (1 - smoothing) * found - smoothing * log_probs.mean(dim=2)
-        loss: Tensor = found * (targets != PAD)
+        loss: Tensor = found * (targets != PAD_ID)
         return loss
 
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
@@ -125,7 +124,7 @@ class Transformer(nn.Module):
         log_probs, targets = self._log_probs(sequences, memory_tokens), sequences[:, 1:]
         log_probs[:, :, list(NEVER_WRITTEN)] = HIDDEN
         log_probs[:, 0, list(NEVER_FIRST)] = HIDDEN
-        right: Tensor = ((log_probs.argmax(dim=2) == targets) | (targets == PAD)).all(dim=1)
+        right: Tensor = ((log_probs.argmax(dim=2) == targets) | (targets == PAD_ID)).all(dim=1)
         return right
 
 
@@ -167,7 +166,7 @@ class TransformerMemory(nn.Module):
 
 def _of_source(source: Tensor, dtype: torch.dtype) -> Tensor:
     """What is added to scores of attention to a source (B, S): (B, 1, 1, S)."""
-    return (source == PAD).to(dtype)[:, None, None] * HIDDEN
+    return (source == PAD_ID).to(dtype)[:, None, None] * HIDDEN
 
 
 class _Dropout(nn.Module):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.data.vocabulary import EOS_ID, NEVER_FIRST, NEVER_WRITTEN
+from compgen.data.vocabulary import EOS_ID, forbidden
 from compgen.errors import UserError
 from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State
 from compgen.runtime.predict import Recurrent, Scored, as_sources, by_length, keep, opening
@@ -69,7 +69,7 @@ def _search(decoder: Decoder, state: State, width: int, max_length: int, alpha: 
     for step in range(max_length):
         state, log_probs = decoder.advance(state)
         allowed = log_probs.astype(np.float64)
-        allowed[:, NEVER_FIRST if step == 0 else NEVER_WRITTEN] = -np.inf
+        allowed[:, forbidden(step)] = -np.inf
         parents, first = [], 0
         for one in running:
             rows = len(one.tokens)

@@ -36,12 +36,13 @@ import torch
 import torch.nn.functional as F
 from onnx import TensorProto, helper
 
+from compgen.data.vocabulary import EOS_ID, SEP_ID
 from compgen.errors import UserError
 from compgen.export.approximate import approximate
 from compgen.export.assemble import assemble, seal
 from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
-from compgen.models.decoding import EOS, SEP, DecodingStep
+from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network, lstm_cell
 from compgen.runtime import native, random
 from compgen.runtime.backend import Backend
@@ -227,14 +228,14 @@ def plain_loop(checkpoint: Checkpoint, pool: PrototypePool, batch: int, count: i
             cdf = torch.softmax(log_probs / torch.where(heat > 0, heat, 1).unsqueeze(1), dim=1).cumsum(dim=1)
             drawn = (cdf <= numbers[:, step, None] * cdf[:, -1:]).sum(dim=1).clamp(max=network.vocabulary - 1)
             token = torch.where(heat > 0, drawn, log_probs.argmax(dim=1))
-            half = half | (token == SEP)
+            half = half | (token == SEP_ID)
             written.append(token)
-            done |= token == EOS
+            done |= token == EOS_ID
             if done.all():
                 break
         for row, line in enumerate(torch.stack(written, dim=1).tolist()):
-            end = line.index(EOS) if EOS in line else len(line)
-            yield Draw(int(samples[row]), tuple(line[:end]), EOS in line, 0.0, tuple(chosen[row].tolist()))
+            end = line.index(EOS_ID) if EOS_ID in line else len(line)
+            yield Draw(int(samples[row]), tuple(line[:end]), EOS_ID in line, 0.0, tuple(chosen[row].tolist()))
 
 
 def timed(work: Callable[[], object]) -> float:

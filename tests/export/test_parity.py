@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from compgen.data.vocabulary import EOS_ID
 from compgen.errors import BundleError
 from compgen.export.assemble import assemble
 from compgen.export.verify import distance, judge, parity, task, verify
 from compgen.models.backend import TorchBackend
-from compgen.models.decoding import EOS
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxLoop
 from compgen.runtime.sampler import draws
@@ -73,7 +73,7 @@ def test_a_loop_takes_any_width_and_length_and_scores_like_the_sampler(loop):
     assert [work.ended(draw.tokens) for draw in expected] == work.looped(run, "float32", 30, 30)
     np.testing.assert_allclose(log_prob, [draw.log_prob for draw in expected], rtol=1e-4)
     for column in tokens.T.tolist():
-        ends = column.index(EOS) if EOS in column else len(column)
+        ends = column.index(EOS_ID) if EOS_ID in column else len(column)
         assert 0 not in column[:ends]
         assert not any(column[ends + 1 :])
     wider = np.pad(work.memory_tokens, [(0, 0), (0, 0), (0, 4)])
@@ -160,7 +160,7 @@ class Stepwise:
             inputs = {"uniform": uniform, "temperature": temperature}
             token, _, half, hidden, cell, fed = self.backend.step(state | inputs)
             tokens[step] = np.where(done, 0, token)
-            done |= token == EOS
+            done |= token == EOS_ID
             state |= {"token": token, "half": half, "hidden": hidden, "cell": cell, "fed": fed}
             state["position"] = state["position"] + 1
         return tokens, np.zeros(uniforms.shape[1])
@@ -172,5 +172,5 @@ def test_distance_is_infinite_for_what_no_rounding_can_do():
     (written,) = work.stepwise(truth, 1, 1)
     assert distance(work, truth, 0, written, (*written, 0)) == float("inf")
     assert distance(work, truth, 0, written, written[:-1]) == float("inf")
-    assert distance(work, truth, 0, written, (EOS,)) == float("inf")
+    assert distance(work, truth, 0, written, (EOS_ID,)) == float("inf")
     assert distance(work, truth, 0, written, (1, *written[1:])) == float("inf")

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, UNK_ID
 from compgen.models.config import NetworkConfig
-from compgen.models.decoding import BANNED, BOS, EOS, PAD, SEP, UNK, DecodingStep
+from compgen.models.decoding import BANNED, DecodingStep
 from compgen.models.network import Network
 
 WORDS = 11
@@ -60,15 +61,15 @@ def only(decoding, *tokens):
 @pytest.mark.parametrize(
     ("wanted", "position", "chosen"),
     [
-        ((PAD, 9), 2, 9),
-        ((BOS, 9), 2, 9),
-        ((UNK, 9), 2, 9),
-        ((EOS, 9), 2, EOS),
-        ((SEP, 9), 2, SEP),
-        ((EOS, 9), 0, 9),
-        ((SEP, 9), 0, 9),
-        ((PAD, 9), 0, 9),
-        ((UNK, 9), 0, 9),
+        ((PAD_ID, 9), 2, 9),
+        ((BOS_ID, 9), 2, 9),
+        ((UNK_ID, 9), 2, 9),
+        ((EOS_ID, 9), 2, EOS_ID),
+        ((SEP_ID, 9), 2, SEP_ID),
+        ((EOS_ID, 9), 0, 9),
+        ((SEP_ID, 9), 0, 9),
+        ((PAD_ID, 9), 0, 9),
+        ((UNK_ID, 9), 0, 9),
         ((5, 9), 0, 5),
     ],
 )
@@ -91,7 +92,7 @@ def test_a_uniform_number_becomes_the_token_in_whose_share_it_lies(temperature):
     warmth = torch.full((2,), temperature, dtype=torch.float64)
     token, log_probs, *_ = run(decoding, rows, uniform=uniform, temperature=warmth)
     weights = (log_probs[0].exp() ** (1 / temperature)).numpy()
-    weights[[PAD, BOS, UNK]] = 0
+    weights[[PAD_ID, BOS_ID, UNK_ID]] = 0
     edges = np.cumsum(weights / weights.sum())
     assert token.tolist() == [int(np.searchsorted(edges, number, side="right")) for number in uniform.numpy()]
 
@@ -109,12 +110,14 @@ def test_each_half_has_its_temperature():
     mixed = torch.tensor([1.0, 0.0], dtype=torch.float64)
     token, log_probs, half, *_ = run(decoding, 2, half=torch.tensor([0, 1]), uniform=uniform, temperature=mixed)
     allowed = log_probs[1].clone()
-    allowed[[PAD, BOS, UNK]] = BANNED
+    allowed[[PAD_ID, BOS_ID, UNK_ID]] = BANNED
     assert token[1] == allowed.argmax() and token[0] != token[1]
     assert half.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(("token", "before", "after"), [(SEP, 0, 1), (SEP, 1, 1), (9, 0, 0), (9, 1, 1), (EOS, 0, 0)])
+@pytest.mark.parametrize(
+    ("token", "before", "after"), [(SEP_ID, 0, 1), (SEP_ID, 1, 1), (9, 0, 0), (9, 1, 1), (EOS_ID, 0, 0)]
+)
 def test_the_second_half_begins_with_the_separator(token, before, after):
     decoding = step()
     only(decoding, token)
@@ -129,7 +132,7 @@ def test_what_is_padding_in_a_prototype_is_not_looked_at(changes):
     longer = {
         "keys": torch.cat([given["keys"], torch.full_like(given["keys"][:, :, :2], 9.0)], dim=2),
         "values": torch.cat([given["values"], torch.full_like(given["values"][:, :, :2], 9.0)], dim=2),
-        "memory_tokens": torch.nn.functional.pad(given["memory_tokens"], (0, 2), value=PAD),
+        "memory_tokens": torch.nn.functional.pad(given["memory_tokens"], (0, 2), value=PAD_ID),
     }
     for one, other in zip(run(decoding, 1), run(decoding, 1, **longer), strict=True):
         torch.testing.assert_close(one, other)
@@ -149,7 +152,7 @@ def test_what_was_written_is_remembered_in_a_ring():
     network = decoding.network
     ids = slice(network.output + network.latent, network.output + network.latent + network.window)
     state = inputs(decoding, 1)
-    for position, (token, expected) in enumerate([(BOS, [0, 0, BOS]), (6, [6, 0, BOS]), (7, [6, 7, BOS])]):
+    for position, (token, expected) in enumerate([(BOS_ID, [0, 0, BOS_ID]), (6, [6, 0, BOS_ID]), (7, [6, 7, BOS_ID])]):
         state |= {"token": torch.tensor([token]), "position": torch.tensor([position])}
         _, _, _, state["hidden"], state["cell"], state["fed"] = run(decoding, 1, **state)
         assert state["fed"][0, ids].tolist() == expected
