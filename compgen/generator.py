@@ -121,9 +121,9 @@ class Generator:
         A grammar draws derivations, by default 4,096 together, in one thread; it has one temperature, and no beam.
 
         Raises:
-            UserError: both `beam` and `temperature` are given, or a temperature that is none (see `warm`); or what a
-                grammar has not.
-            ExhaustedError: a grammar's derivations come to no end (see `grammar.sampling`).
+            UserError: both `beam` and `temperature` are given; a temperature is out of range (see `warm`); or an
+                option does not apply to grammars.
+            ExhaustedError: a grammar has no derivation within its limits (see `grammar.sampling`).
         """
         _check(seed=seed, start=start, stop=stop, beam=beam, batch=batch, workers=workers)
         temperature = _checked(temperature)

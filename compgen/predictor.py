@@ -113,7 +113,7 @@ class StepwisePredictor(Predictor):
     ) -> NDArray[np.float64]:
         """See `Predictor`.
 
-        Tokens that the vocabulary has not are what they are for `predict`, or `<unk>` where the source has them not.
+        Out-of-vocabulary tokens are copied as in `predict`; those absent from the source count as `<unk>`.
         """
         from compgen.runtime.predict import losses
 

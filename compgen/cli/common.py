@@ -181,7 +181,7 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
 
 
 def named(data: str | None) -> str | None:
-    """DATA or another file as a record names it: so that it is found from any folder; a pipe is `-`, it is gone."""
+    """The path written to the record: absolute, or `-` for a pipe; names of known data sets stay as they are."""
     if not data or not Path(data).exists():
         return data
     return "-" if Path(data).is_fifo() else str(Path(data).resolve())

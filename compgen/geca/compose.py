@@ -91,10 +91,12 @@ class _Own:
         return key
 
     def differs(self, template: Hashes, fragment: Hashes) -> NDArray[np.bool_]:
-        """Which candidates do not hold a span of each fragment that their template has.
+        """Which candidates are kept: False if a candidate shares a span with every fragment of its template.
 
-        The others are left out in both modes: the program does so, the paper's box does not. They keep half of what a
-        template had; on GeoQuery's logical forms all that they would make is made by other templates as well.
+        Both modes leave these out, as the authors' program does; the paper's boxed rule keeps them. They would repeat
+        half of what the template already had; on GeoQuery's logical forms other templates yield all of them as well.
+
+            differs(template, fragment) = not all(set(fragment) & set(own) for own in fragments_of[template])
         """
         owner = np.searchsorted(self.template[self.first], template)
         spans = self.packing.unpack(fragment)

@@ -44,12 +44,12 @@ class Config:
     """What GECA may cut and where it may put it.
 
     Attributes:
-        mode: `published`, the boxed rule of section 3: a template takes the fragments of the environments that one of
-            its own fragments occurs in. Or `reference`, what Algorithm 1 and the authors' program do: a template takes
-            the fragments of the templates that share a fragment with its environment (the same where the environment
-            is the whole template); gaps have all the numberings that the program's search meets; and candidates are
-            drawn before it is known which are new, so that there are fewer examples. In both, as in that program but
-            not in the box, a candidate is left out that holds a span of each fragment that its template has.
+        mode: `published` is the boxed rule of section 3: a template takes every fragment that shares an environment
+            with one of its own fragments. `reference` is Algorithm 1 as the authors' program runs it: a template takes
+            the fragments of templates that share a fragment with its environment (the same rule where the environment
+            is the whole template), gaps are numbered in each order that the program's search meets, and candidates are
+            drawn before known examples are removed, which yields fewer. Both modes leave out a candidate that shares a
+            span with every fragment of its template, as the program does and the box does not.
         span: most tokens of a span.
         spans: most spans of a fragment.
         limit: most occurrences of an eligible span; None for no limit.

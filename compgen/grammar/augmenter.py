@@ -150,11 +150,13 @@ class Csl:
 
 
 def _check_targets(dataset: Dataset, targets: TargetGrammar) -> None:
-    """Raise DataError unless a target grammar derives all targets of a dataset."""
+    """Raise DataError unless all targets of a dataset are derivable from a target grammar."""
     alphabet, rules = examples(dataset)
     checker = targets.checker(alphabet)
     distinct = dict.fromkeys(rule.target for rule in rules)
     wrong = [target for target in distinct if (ROOT,) not in checker.signatures(target)]
     if wrong:
         some = "; ".join(" ".join(alphabet.decode(target)) for target in wrong[:3]) + ("; ..." if wrong[3:] else "")
-        raise DataError(f"the target grammar derives {len(wrong):,} of {len(distinct):,} targets not: {some}")
+        raise DataError(
+            f"{len(wrong):,} of {len(distinct):,} targets are not derivable from the target grammar: {some}"
+        )

@@ -75,9 +75,9 @@ def _descend(
 
 
 def rule_log_probs(slots: Tensor, rules: Tensor) -> Tensor:
-    """Tables A (slots, S) and B (S, rules) to log p(rule | slot), (slots, rules); p is never below the least float."""
+    """log p(rule | slot), (slots, rules), from scores A (slots, S) and B (S, rules); p is clamped to be positive."""
     probable = torch.softmax(slots, dim=1) @ torch.softmax(rules, dim=1)
-    # Of a probability that has come to 0, the logarithm's gradient would be no number, though no example needs it.
+    # The gradient of log(0) is NaN, even for rules that no example uses.
     return torch.log(probable.clamp_min(torch.finfo(probable.dtype).tiny))
 
 

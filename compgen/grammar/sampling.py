@@ -115,15 +115,15 @@ class Sampler:
         targets: TargetGrammar | None = None,
         longest: int = LONGEST,
     ) -> None:
-        """With derivations so deep, and, if there are `targets`, with well-formed targets.
+        """Draw derivations within `depth`; restrict targets to `targets` if given.
 
         Args:
-            grammar: its rules, of which those are left out that have no part in a well-formed target.
-            depth: how deep derivations are.
-            weights: of each rule in each slot. Those of rules that cannot be used somewhere are shared out among the
-                others, and a rule's among the ways to name its nonterminals. All alike if None.
-            targets: a grammar of targets.
-            longest: tokens on a side, see `Drawing`.
+            grammar: its rules; those that no well-formed target can contain are ignored.
+            depth: the least and the most levels of a derivation.
+            weights: of each rule in each slot; uniform if None. Where a rule cannot be used, its weight goes to the
+                other rules in proportion. A rule's weight is divided among the ways to name its nonterminals.
+            targets: a grammar of well-formed targets.
+            longest: the most tokens on a side, see `Drawing`.
 
         Raises:
             DataError: the grammar has no rules.

@@ -105,7 +105,7 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterato
 
 
 def _with_neural(block: Scores, neural: dict[int, NeuralModel], sentences: list[list[str]]) -> Scores:
-    """A block of scores with those of recurrent models in their places; all their history is known, none is counted."""
+    """A block of scores with those of recurrent models inserted; `matched` is 1 for known tokens, `known` is 0."""
     found = {place: model.score(sentences) for place, model in neural.items()}
     rows = iter(zip(block.log10, block.matched, block.known, strict=True))
     nothing = np.zeros(int(block.lengths.sum()), dtype=np.uint8)

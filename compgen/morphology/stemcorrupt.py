@@ -29,7 +29,7 @@ from compgen.morphology.pieces import Numbers, Pieces, Random, numbers, rectangl
 STEMLESS = ("drop", "keep")
 EXTRA = {"gold": pl.Int64, "edits": pl.Int64}
 BLOCK = 4096  # candidates drawn at once: their arrays stay in a processor's cache
-RARE, MANY = 1000, 1 << 24  # draws for a new example, and draws that are still to make, with which not to go on
+RARE, MANY = 1000, 1 << 24  # give up when fewer than 1 in RARE draws is new and more than MANY draws remain
 PATIENCE = 32  # blocks without a new example after which to give up
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
@@ -39,7 +39,7 @@ class StemCorrupt:
 
     Attributes, after `fit`:
         examples: how many distinct training examples take part.
-        dropped: how many do not, for want of a stem.
+        dropped: how many were left out because they have no stem.
     """
 
     def __init__(self, theta: float = 0.5, shortest: int = SHORTEST, stemless: str = "drop") -> None:

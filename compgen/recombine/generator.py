@@ -53,18 +53,18 @@ class SamplingConfig(BaseModel):
 
 
 class SwapConfig(BaseModel):
-    """Token types that change places in training rows, so that names are learned from prototypes; not in the paper.
+    """Random permutations of token types in training rows, so that the network copies names; not in the paper.
 
-    Where the phrase that is held out with *right* comes with *left* in all of training, both prototypes of a row say
-    *left*, and so does the answer: nothing tells which of them to follow, or whether to follow any. So tokens trade
-    names at random, in two ways:
+    On a split such as *around right*, every training row that shows the held-out construction shows it with *left*:
+    in both prototypes and in the answer. Nothing tells the network which prototype to copy the direction from. With
+    swaps, some rows have their token types permuted:
 
-    - Types of the example and its first prototype alike (in no row whose first prototype lacks a target type of the
-      example): all target types, and source types with those that are `interchangeable` with them. What is written is
-      then not known by heart, nor what it stands beside, and the second prototype's names are wrong.
-    - Types of the second and further prototypes, all alike, except those that the first lacks and the example has:
-      they are all that can be had from there. So the first prototype is learned to say what the example speaks of,
-      and the others only how what it lacks is done.
+    - `rows`: in the example and its first prototype, by the same permutation: all target types, and those source
+      types that are `interchangeable`. The network can then neither recite the answer nor copy names from the second
+      prototype, whose names differ. Rows whose first prototype lacks a target type of the example are left alone.
+    - `seconds`: in the second and further prototypes, except the types that the example has and the first prototype
+      lacks, which can only be copied from there. The network learns to take names from the first prototype, and from
+      the others only what the first lacks.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
