@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import ConfigError, DataError
+from compgen.errors import ConfigError, DataError, UserError
 from compgen.recombine import generator
 from compgen.recombine.generator import (
     NeighborhoodExamples,
     RecombineConfig,
+    SamplingConfig,
+    SwapConfig,
     as_sequences,
     per_token_loss,
     train_generator,
@@ -150,3 +153,16 @@ def test_the_loss_that_watches_is_the_mean_of_tokens():
     examples.collate = lambda batch: seen.append(len(batch)) or collate(batch)
     per_token_loss(checkpoint.network, examples, "cpu", rows=3)
     assert seen == [2], "at most so many rows, in whole batches"
+
+
+def test_a_network_that_memory_cannot_hold_is_refused_before_it_is_made(tmp_path):
+    with pytest.raises(UserError, match="memory"):
+        train_generator(commands(), config("network.hidden=1000000"), tmp_path / "g.pt", quiet=True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", [SamplingConfig, SwapConfig])
+def test_configurations_do_not_change(kind):
+    made = kind()
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(made, next(iter(kind.model_fields)), None)

@@ -1,5 +1,7 @@
 """Which samples are chosen."""
 
+import pytest
+
 from compgen.runtime.filters import FilterConfig
 from compgen.runtime.output import Sample
 from compgen.runtime.selection import Choice, elect, most_probable, supported
@@ -60,3 +62,17 @@ def test_a_vote_on_new_pairs_looks_at_known_ones_too():
     voted = Choice(vote=True).drawing(FilterConfig(("novel", "rare"), "both"))
     assert (voted.names, voted.novelty) == (("novel", "rare"), "source")
     assert Choice().drawing(FilterConfig(("novel",), "pair")).names == ("novel",)
+
+
+@pytest.mark.parametrize(
+    ("choice", "made"),
+    [
+        (Choice(), False),
+        (Choice(best=0), True),
+        (Choice(best=3), True),
+        (Choice(vote=True), True),
+        (Choice(support=0.1), True),
+    ],
+)
+def test_samples_are_collected_only_if_there_is_something_to_choose(choice, made):
+    assert choice.made == made
