@@ -157,7 +157,7 @@ def test_the_loss_that_watches_is_the_mean_of_tokens():
 
 def test_a_network_that_memory_cannot_hold_is_refused_before_it_is_made(tmp_path):
     with pytest.raises(UserError, match="memory"):
-        train_generator(commands(), config("network.hidden=1000000"), tmp_path / "g.pt", quiet=True)
+        train_generator(commands(), config("network.hidden=65536"), tmp_path / "g.pt", quiet=True)
     assert not list(tmp_path.iterdir())
 
 
