@@ -1,5 +1,6 @@
 """The augmenter: what must come before what, and what can be asked for."""
 
+import numpy as np
 import pytest
 
 from compgen.data.examples import Dataset
@@ -63,3 +64,11 @@ def test_a_target_that_the_target_grammar_does_not_derive_is_named(tmp_path):
     (tmp_path / "targets.cfg").write_text("ROOT => W\nROOT => W W\n")
     with pytest.raises(DataError, match="R"):
         csl(targets=str(tmp_path / "targets.cfg")).induce(COMMANDS)
+
+
+def test_learning_begins_from_seed_0_unless_one_says_otherwise():
+    augmenter = csl()
+    augmenter.induce(COMMANDS)
+    found = [augmenter.learn(COMMANDS, *seed).scores.rules for seed in ((), (0,), (1,))]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any()

@@ -1,6 +1,7 @@
 """Probabilities of rules, against all derivations of small grammars written out, and on published data."""
 
 import itertools
+import warnings
 from collections import defaultdict
 
 import numpy as np
@@ -199,6 +200,29 @@ def test_geoquery_is_parsed_as_published():
     found = ViterbiParser(grammar, scores.log_probs(), 1, targets).evaluate(test)
     assert 100 * found.coverage == pytest.approx(29.0, abs=2)
     assert 100 * found.accuracy == pytest.approx(26.6, abs=2)
+
+
+def test_one_unit_rule_at_a_time_unless_one_says_otherwise():
+    grammar = Grammar.parse(["NT_1 ### x NT_1", "NT_1 ### y NT_1", "a ### A"])
+    encode = grammar.alphabet.encode
+    once, twice = Rule(encode("a"), encode(["x", "A"])), Rule(encode("a"), encode(["x", "y", "A"]))
+    assert [root >= 0 for root in forests(grammar, [once, twice]).roots] == [True, False]
+    assert [root >= 0 for root in forests(grammar, [once, twice], 2).roots] == [True, True]
+
+
+def test_of_equal_derivations_the_first_rules_counts():
+    for lines in (["a ### A", "a ### B"], ["a ### B", "a ### A"]):
+        grammar = Grammar.parse(lines)
+        first = grammar.alphabet.decode(grammar.rules[0].target)
+        assert ViterbiParser(grammar, np.log(np.full((1, 2), 0.5))).parse(["a"]) == list(first)
+
+
+def test_copies_that_have_no_probability_are_none_without_a_warning():
+    grammar = Grammar.parse(["a ### A", "b ### b"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parser = ViterbiParser(grammar, np.array([[0.0, -np.inf]]), copying=True)
+    assert parser.log_probs[0][-1] == -np.inf
 
 
 def test_derivations_may_be_deep():

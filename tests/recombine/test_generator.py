@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compgen.errors import UserError
-from compgen.recombine.generator import NO_SWAPS, NeighborhoodExamples, RecombineConfig, SwapConfig
+from compgen.recombine.generator import NO_SWAPS, NeighborhoodExamples, RecombineConfig, SwapConfig, _swapped
 from compgen.training.config import load_config
 
 # Two sides, 5 to 8 and 9 to 11; 12 is on both. The first prototype of the last row lacks no target of its example.
@@ -91,3 +91,15 @@ def test_swaps_are_a_function_of_the_rows_so_that_training_can_resume():
         assert (one == other).all()
     other_seed = NeighborhoodExamples(SEQUENCES, ROWS, 8, 4, swap).collate(rows)
     assert not all((a == b).all() for a, b in zip(first.collate(rows), other_seed, strict=True))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_types_that_are_not_drawn_stay_where_they_are(share):
+    """Of many types at once, and in each row others."""
+    rng = np.random.default_rng(0)
+    types = np.arange(200, 500)
+    drawn = rng.random((20, 300)) < share
+    swapped = _swapped(types, drawn, rng)
+    assert (np.sort(swapped, axis=1) == types).all()
+    assert (swapped == types)[~drawn].all()
+    assert (swapped != types)[drawn].mean() > 0.9 if share else not drawn.any()

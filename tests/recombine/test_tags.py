@@ -65,3 +65,12 @@ def test_likeness_of_lemmas_is_jaccards_of_each_pair_alone():
     assert found.firsts == [2, 3, 1]
     (found, *_) = tag_neighbors(tags, ["aab", "ab", "aabb", "aabc"], 4, 3, 1, TagRule())
     assert found.firsts == [2, 3, 1]  # 3/4, 3/4, 2/3: letters count as often as they are there
+
+
+def test_a_second_that_covers_has_other_tags_than_the_word():
+    """Of the word A B and the first A, B covers what is missing; so does another word A B, which may not be taken."""
+    held = np.array([[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], dtype=bool)
+    found = list(tag_neighbors(held, ["k", "a", "b", "c", "d"], 5, 4, 1, REFERENCE))[1]
+    seconds = dict(zip(found.firsts, found.seconds, strict=True))
+    assert seconds[2] == [4] or seconds[2] == [0]
+    assert held[seconds[2][0]].tolist() != held[1].tolist()

@@ -6,14 +6,18 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 from compgen.errors import BundleError
+from compgen.export.bundle_writer import export
 from compgen.runtime import bundle as room
+from compgen.runtime.backend import warm
 from compgen.runtime.bundle import Bundle
+from compgen.runtime.manifest import plain
 from tests.export.tiny import exported, make
 
 
@@ -155,3 +159,46 @@ def test_loading_imports_neither_torch_nor_onnxruntime():
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", program, str(exported())], check=True, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        ("a" * 100, True),
+        ("a" * 101, False),
+        ("", False),
+        (".a", False),
+        ("a/b", False),
+        ("\u00e4", False),
+        ("A-9_.b", True),
+    ],
+)
+def test_a_name_that_can_only_be_that_of_a_file(name, fits):
+    assert plain(name) == fits
+
+
+@pytest.mark.parametrize(
+    ("temperature", "fits"), [(0, True), (1e-3, True), (9e-4, False), (1000, True), (1001, False), (-1, False)]
+)
+def test_temperatures_have_their_range(temperature, fits):
+    if fits:
+        assert warm(temperature) == temperature
+    else:
+        with pytest.raises(ValueError, match="expected 0"):
+            warm(temperature)
+
+
+def test_a_matrix_in_integers_has_so_many_rows_that_no_sum_leaves_32_bits(tmp_path, monkeypatch):
+    make(hidden=64).save(tmp_path / "model.pt")
+    export(tmp_path / "model.pt", tmp_path / "mine", batches={7: 20}, int8=True, quiet=True)
+    monkeypatch.setattr(room, "MOST_BYTES", 8 + 64)  # what the step before wrote, and the hidden state
+    Bundle.load(tmp_path / "mine")
+    monkeypatch.setattr(room, "MOST_BYTES", 8 + 64 - 1)
+    with pytest.raises(BundleError, match="state_gates is too large for integers"):
+        Bundle.load(tmp_path / "mine")
+
+
+def test_the_runner_takes_matrices_of_as_many_rows():
+    header = (Path(__file__).parents[2] / "cpp_runner" / "src" / "integers.h").read_text()
+    assert f"MOST_BYTES = 1 << {room.MOST_BYTES.bit_length() - 1};" in header
+    assert room.MOST_BYTES * 255 * 127 < 2**31

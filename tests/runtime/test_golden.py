@@ -30,6 +30,8 @@ def sign(folder, name, data):
         ),
         (lambda golden: golden["streams"][0].update(seed=-1), "streams.0.seed"),
         (lambda golden: golden["streams"][0].update(seed=2**64), "streams.0.seed"),
+        (lambda golden: golden["streams"][0].update(temperature=[0.4]), "streams.0.temperature"),
+        (lambda golden: golden["streams"][0].update(temperature=[0.4, 0, 0]), "streams.0.temperature"),
         (lambda golden: golden["streams"][0]["samples"].clear(), "samples"),
         (lambda golden: golden["streams"][0]["samples"][0]["tokens"].append(99), "outside the vocabulary"),
         (lambda golden: golden["streams"][0]["samples"][0]["tokens"].extend([5] * 20), "more than 9 tokens"),
