@@ -1,0 +1,24 @@
+"""TorchScript, on the user's word alone."""
+
+import warnings
+
+import pytest
+
+from compgen import Generator
+from compgen.errors import UserError
+from tests.export.tiny import exported
+
+
+def test_it_draws_what_others_draw_and_says_nothing_of_its_age():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        generator = Generator.load(exported(), runtime="torchscript", trust_code=True)
+    expected = Generator.load(exported()).sample(draws=60, seed=2).pairs()
+    assert generator.sample(draws=60, seed=2).pairs() == expected and len(expected) > 20
+
+
+def test_it_is_not_opened_without_that_word():
+    with pytest.raises(UserError, match=r"TorchScript is code, which loading runs.*--trust-code"):
+        Generator.load(exported(), runtime="torchscript")
+    with pytest.raises(UserError, match="for the runtime torchscript alone"):
+        Generator.load(exported(), trust_code=True)
