@@ -74,3 +74,9 @@ def test_a_second_that_covers_has_other_tags_than_the_word():
     seconds = dict(zip(found.firsts, found.seconds, strict=True))
     assert seconds[2] == [4] or seconds[2] == [0]
     assert held[seconds[2][0]].tolist() != held[1].tolist()
+
+
+def test_a_second_of_the_words_own_tags_comes_before_one_that_is_nearer_to_the_first():
+    held = np.array([[1, 1], [1, 1], [1, 0], [1, 0]], dtype=bool)
+    found = next(tag_neighbors(held, ["k", "a", "b", "c"], 4, 3, 1, TagRule()))
+    assert dict(zip(found.firsts, found.seconds, strict=True)) == {1: [2], 2: [1], 3: [1]}
