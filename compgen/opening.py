@@ -105,11 +105,13 @@ def _open(
         raise UserError(f"{path}: --provider is for bundles in ONNX Runtime; torch finds its device by itself")
     if path.suffix == ".pt":
         return _open_checkpoint(path, kind, runtime, threads)
-    if not path.exists():
-        _require_no_data(path)
     from compgen.runtime.bundle import Bundle
 
-    bundle = Bundle.load(path)
+    try:
+        bundle = Bundle.load(path)
+    except BundleError:
+        _require_no_data(path)  # not before: it imports polars, which bundles do without
+        raise
     _require(path, bundle.manifest.kind, kind)
     vocabulary, manifest = Vocabulary(bundle.vocabulary), bundle.manifest
     meta = Opened(vocabulary, manifest.max_length, bundle.pool, manifest.sampling, bundle.identity)

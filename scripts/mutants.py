@@ -45,8 +45,8 @@ COMPARED |= {"Is": "is not", "IsNot": "is"}
 COMPUTED = {"Add": "-", "Sub": "+", "Mult": "+", "FloorDiv": "*", "Div": "*", "Mod": "*", "Pow": "*"}
 COMPUTED |= {"BitAnd": "|", "BitOr": "&", "LShift": ">>", "RShift": "<<", "BitXor": "&"}
 SWAPPED = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list", "argmax": "argmin"}
-ASSURED = {"strict", "dtype", "encoding"}  # arguments that assert, or ask for what is the default on this platform
 SWAPPED |= {"minimum": "maximum", "maximum": "minimum", "ones": "zeros", "zeros": "ones", "cumsum": "cumprod"}
+ASSURED = {"strict", "dtype", "encoding"}  # arguments left alone: they assert, or mostly ask for the platform's default
 
 
 @dataclass(frozen=True)
