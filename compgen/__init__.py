@@ -22,14 +22,14 @@ __version__ = "0.1.0"
 _HOMES = {
     "Dataset": "compgen.data.examples",
     "load_dataset": "compgen.api",
-    "Generator": "compgen.generator",
-    "Predictor": "compgen.predictor",
+    "Generator": "compgen.trained.generator",
+    "Predictor": "compgen.trained.predictor",
     "Recombination": "compgen.api",
     "train_generator": "compgen.api",
     "train_predictor": "compgen.api",
     "train_pretrained": "compgen.api",
     "export_bundle": "compgen.api",
-    "verify_bundle": "compgen.verification",
+    "verify_bundle": "compgen.trained.verification",
     "UserError": "compgen.errors",
 }
 

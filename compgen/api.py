@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compgen.errors import UserError
-from compgen.generator import Generator
-from compgen.predictor import Predictor
-from compgen.runtime.output import Sample
+from compgen.sampling.output import Sample
+from compgen.trained.generator import Generator
+from compgen.trained.predictor import Predictor
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -64,10 +64,10 @@ def train_generator(
 ) -> dict[str, Any]:
     """Train a generator by a named configuration; returns what it was trained on and how it went.
 
-    Options (seed, resume, device, quiet, name) as in `compgen.recombine.generator.train_generator`.
+    Options (seed, resume, device, quiet, name) as in `compgen.recombine.training.train_generator`.
     """
-    from compgen.recombine.generator import RecombineConfig, train_generator
-    from compgen.training.config import load_config
+    from compgen.configuration import load_config
+    from compgen.recombine.training import RecombineConfig, train_generator
 
     checkpoint, _ = train_generator(
         dataset, load_config(RecombineConfig, config, list(overrides)), Path(out), **options
@@ -88,8 +88,9 @@ def train_predictor(
 
     With `transformer`, the configuration is a Transformer's, else a recurrent network's.
     """
-    from compgen.training.config import Seq2SeqConfig, TransformerConfig, load_config
-    from compgen.training.predictor import train_predictor
+    from compgen.configuration import load_config
+    from compgen.training.config import Seq2SeqConfig, TransformerConfig
+    from compgen.training.predictors import train_predictor
 
     kind: type[Seq2SeqConfig | TransformerConfig] = TransformerConfig if transformer else Seq2SeqConfig
     checkpoint, _ = train_predictor(dataset, load_config(kind, config, list(overrides)), Path(out), **options)
@@ -104,7 +105,8 @@ def train_pretrained(
     `model` is a folder or a name on the Hugging Face hub. Options (augmented, seed, resume, device, quiet, name) as in
     `compgen.training.pretrained.train_pretrained`.
     """
-    from compgen.training.config import PretrainedConfig, load_config
+    from compgen.configuration import load_config
+    from compgen.training.config import PretrainedConfig
     from compgen.training.pretrained import train_pretrained
 
     return train_pretrained(

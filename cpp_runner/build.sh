@@ -19,5 +19,5 @@ cmake --build "$folder" -j 2 --target compgen-sample unit_tests >"$folder/build.
     cat "$folder/build.log"
     exit 1
 }
-library=$("$python" -c 'from compgen.runtime.native import environment; print(environment()["COMPGEN_ONNXRUNTIME"])')
+library=$("$python" -c 'from compgen.sampling.native import environment; print(environment()["COMPGEN_ONNXRUNTIME"])')
 COMPGEN_ONNXRUNTIME=$library ctest --test-dir "$folder" --output-on-failure

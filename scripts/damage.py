@@ -19,17 +19,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from compgen.csl import checkpoint_of
+from compgen.configuration import load_config
+from compgen.csl.augmenter import Csl
+from compgen.csl.checkpoint import checkpoint_of
+from compgen.csl.config import CslConfig
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import CheckpointError
-from compgen.grammar.augmenter import Csl
-from compgen.grammar.config import CslConfig
 from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
 from compgen.recombine.compatible import compatible
 from compgen.training.checkpoint import Checkpoint
-from compgen.training.config import load_config
 
 WAYS = ("flip", "cut", "swap", "zero", "repeat", "append")
 

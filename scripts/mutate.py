@@ -332,7 +332,7 @@ class Python:
 
 def by_runner(runner: Path, bundle: Path, predicts: bool, step: str) -> tuple[str, str]:
     """The C++ runner's verdict, and what was sampled or said."""
-    from compgen.runtime import native
+    from compgen.sampling import native
 
     command = [str(runner), str(bundle), "--workers", "1", "--step", step]
     command += ["--input", "-"] if predicts else ["--raw", "--draws", str(DRAWS)]
@@ -367,7 +367,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant, to share the work")
     parser.add_argument("--keep", type=Path, help="where to keep mutants that fail; by default they are not kept")
     options = parser.parse_args()
-    from compgen.runtime import native
+    from compgen.sampling import native
 
     runner, python = (options.runner or native.runner()).absolute(), Python()
     outcomes: collections.Counter[str] = collections.Counter()

@@ -8,7 +8,7 @@ import pytest
 
 import compgen
 from compgen.errors import ExhaustedError
-from compgen.runtime.filters import Counts
+from compgen.sampling.resampling import Counts
 
 TINY = [
     "network.hidden=16",

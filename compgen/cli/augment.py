@@ -22,19 +22,17 @@ from compgen.cli.common import (
     UniformOption,
     console,
     load_split,
-    named,
     need_torch,
-    record_of,
     writable_format,
-    write_record,
 )
 from compgen.cli.geca import geca
 from compgen.cli.sample import FiltersOption, NgramOption, filter_names
+from compgen.record import named, record_of, write_record
 
 if TYPE_CHECKING:
+    from compgen.csl.config import CslConfig
+    from compgen.csl.trained import TrainedGrammar
     from compgen.data.examples import Dataset
-    from compgen.grammar.config import CslConfig
-    from compgen.grammar.trained import TrainedGrammar
 
 app = typer.Typer(
     no_args_is_help=True, help="Make more examples from those in DATA, by one of the families of methods."
@@ -102,8 +100,8 @@ def concat(
 
     Example: compgen augment concat pairs.tsv -n 500 -o more.tsv
     """
+    from compgen.augmenters.concat import Concat
     from compgen.data.formats import write_dataset
-    from compgen.geca.concat import Concat
 
     format = writable_format(out, format, data)
     samples = Concat(separator or None).fit(load_split(data, split)).sample(count, seed)
@@ -245,7 +243,7 @@ def trained_grammar(
     config: "CslConfig", dataset: "Dataset", seed: int, unlabelled: "Dataset | None" = None
 ) -> "TrainedGrammar":
     """A grammar of a dataset, and perhaps of more sources; says how far it is."""
-    from compgen.grammar.augmenter import Csl
+    from compgen.csl.augmenter import Csl
     from compgen.progress import Progress
 
     augmenter, began, steps = Csl(config), time.monotonic(), itertools.count(1)
@@ -270,9 +268,9 @@ def csl_config(
     name: str, changes: list[str] | None, seed_rules: str | None, targets: str | None, uniform: bool
 ) -> "CslConfig":
     """The configuration that the options of CSL describe."""
+    from compgen.configuration import load_config
+    from compgen.csl.config import CslConfig
     from compgen.errors import UserError
-    from compgen.grammar.config import CslConfig
-    from compgen.training.config import load_config
 
     if uniform and any(change.startswith("training.") for change in changes or []):
         raise UserError("--uniform learns no probabilities: leave out --set training")

@@ -5,10 +5,9 @@ Nothing heavy is imported here: `compgen --help` must answer at once.
 
 import functools
 import importlib
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from compgen.data.examples import Dataset
-    from compgen.predictor import Predictor
+    from compgen.trained.predictor import Predictor
 
 DataArgument = Annotated[
     str,
@@ -164,6 +163,7 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
     from compgen.data.formats import FORMATS, format_of
     from compgen.errors import UserError
     from compgen.files import check_apart, check_writable, is_stream
+    from compgen.record import record_of
 
     if str(out) != "-":
         check_apart(out, *read)
@@ -178,28 +178,6 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
     if format not in FORMATS:
         raise UserError(f"no format {format!r}: expected one of {', '.join(FORMATS)}")
     return format
-
-
-def named(data: str | None) -> str | None:
-    """The path written to the record: absolute, or `-` for a pipe; names of known data sets stay as they are."""
-    if not data or not Path(data).exists():
-        return data
-    return "-" if Path(data).is_fifo() else str(Path(data).resolve())
-
-
-def record_of(out: Path) -> Path:
-    """The record beside a file, of what it was made with."""
-    return Path(f"{out}.run.json")
-
-
-def write_record(out: Path, options: dict[str, Any]) -> None:
-    """Write beside OUT what it was made with, for `compgen explain` and for those who come later."""
-    from compgen import __version__
-    from compgen.files import atomic_path, is_stream
-
-    if str(out) != "-" and not is_stream(out):
-        with atomic_path(record_of(out)) as temporary:
-            temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")
 
 
 def say_remarks(model: str, predictor: "Predictor", sources: list[list[str]]) -> None:

@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compgen.cli.common import (
-    DataArgument,
-    OutOption,
-    SeedOption,
-    SplitOption,
-    console,
-    load_split,
-    named,
-    writable_format,
-)
+from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console, load_split, writable_format
+from compgen.record import named
 
 if TYPE_CHECKING:
     from compgen.data.compounds import Divergences, Inventory

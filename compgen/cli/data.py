@@ -17,11 +17,11 @@ from compgen.cli.common import (
     SplitOption,
     console,
     load_split,
-    named,
     output,
     usual_split,
     writable_format,
 )
+from compgen.record import named
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compgen.cli.common import console, need_torch, output, record_of
+from compgen.cli.common import console, need_torch, output
+from compgen.record import record_of
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from compgen.geca.explain import Marked
+    from compgen.geca.licence import Marked
 
 app = typer.Typer(no_args_is_help=True, help="Why a synthesised example exists.")
 
@@ -37,7 +38,7 @@ def geca(
     from compgen.errors import UserError
     from compgen.geca.augmenter import Geca
     from compgen.geca.compose import Composer, Drawing
-    from compgen.geca.explain import explain
+    from compgen.geca.licence import explain
     from compgen.geca.tables import Config
 
     record = _record(out)
@@ -88,8 +89,8 @@ def attention(
     from compgen.evaluation.plots import check_picture, heat_maps
 
     need_torch("a generator's attention")
-    from compgen.recombine.explain import as_text
-    from compgen.recombine.explain import attention as look
+    from compgen.recombine.origins import as_text
+    from compgen.recombine.origins import attention as look
     from compgen.training.checkpoint import Checkpoint
 
     if out is not None:

@@ -15,10 +15,9 @@ from compgen.cli.common import (
     SeedOption,
     console,
     load_split,
-    named,
     writable_format,
-    write_record,
 )
+from compgen.record import named, write_record
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compgen.cli.common import console, named, output, write_record
+from compgen.cli.common import console, output
+from compgen.record import named, write_record
 
 if TYPE_CHECKING:
     from compgen.lm.experiment import Report

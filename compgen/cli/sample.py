@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from compgen.cli.common import TrustOption, console, write_record
+from compgen.cli.common import TrustOption, console
+from compgen.record import write_record
 
 FiltersOption = Annotated[
     list[str] | None,
@@ -155,12 +156,12 @@ def sample(
 
     from compgen import __version__
     from compgen.api import Generator
-    from compgen.cli.drawing import Run, finished
+    from compgen.csl.backend import GrammarBackend
     from compgen.errors import ExhaustedError, Interrupted, UserError
     from compgen.files import check_apart, is_stream
-    from compgen.grammar_backend import GrammarBackend
-    from compgen.runtime.filters import FilterConfig
-    from compgen.runtime.selection import Choice
+    from compgen.sampling.choice import Choice
+    from compgen.sampling.resampling import FilterConfig
+    from compgen.trained.run import Run, finished
 
     names = filter_names(filters or [], novel=(novelty,), rare=(rarity, ngram, rare_tokens))
     if rare_tokens and not (rarity is None and ngram is None):
@@ -178,7 +179,7 @@ def sample(
             "not for standard output or .gz, nor with --vote, --support or --best"
         )
     if runtime == "native":
-        from compgen.runtime import native
+        from compgen.sampling import native
 
         if trust_code:
             raise UserError("--trust-code is for --runtime torchscript: leave it out")
@@ -254,7 +255,7 @@ def filter_names(given: list[str], novel: tuple[object, ...] = (), rare: tuple[o
         UserError: no such filter, or an option that no filter reads.
     """
     from compgen.errors import UserError
-    from compgen.runtime.filters import FilterConfig
+    from compgen.sampling.resampling import FilterConfig
 
     names = FilterConfig(tuple(name for words in given for name in words.split(",") if name)).names
     for name, options, words in (

@@ -12,11 +12,10 @@ from compgen.cli.common import (
     SeedOption,
     console,
     load_split,
-    named,
     say_remarks,
     writable_format,
-    write_record,
 )
+from compgen.record import named, write_record
 
 
 def select(
@@ -56,9 +55,9 @@ def select(
 
     Example: compgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """
+    from compgen.augmenters import selection
     from compgen.data.formats import TEMPLATE, write_dataset
     from compgen.errors import UserError
-    from compgen.morphology import selection
 
     if strategy not in selection.STRATEGIES:
         raise UserError(f"--by {strategy}: expected one of {', '.join(selection.STRATEGIES)}")

@@ -182,7 +182,7 @@ def csl(
     Example: compgen train csl scan/jump --config csl_scan -o jump.pt
     """
     from compgen.cli.augment import csl_config, trained_grammar
-    from compgen.csl import checkpoint_of
+    from compgen.csl.checkpoint import checkpoint_of
     from compgen.data.catalog import load
     from compgen.errors import ExhaustedError, UserError
     from compgen.files import check_writable

@@ -9,7 +9,7 @@ from compgen.cli.common import TrustOption, console, output
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from compgen.verification import Verified
+    from compgen.trained.verification import Verified
 
 
 def verify(
@@ -32,7 +32,7 @@ def verify(
     from json import dumps
 
     from compgen.errors import BundleError
-    from compgen.verification import verify_bundle
+    from compgen.trained.verification import verify_bundle
 
     rows, notes = verify_bundle(model, provider, trust_code=trust_code)
     if json:

@@ -100,3 +100,21 @@ class Dataset:
     def __eq__(self, other: object) -> bool:
         """The same rows in the same order: what `==` on frames, which compares cell by cell, cannot say."""
         return isinstance(other, Dataset) and self.frame.equals(other.frame)
+
+
+def check_sides(frame: pl.DataFrame, method: str) -> None:
+    """See that all examples are pairs, or all are sentences.
+
+    Raises:
+        DataError: some are pairs and others are not, or one has no source.
+    """
+    sources, targets = (frame[side].list.len() > 0 for side in ("source", "target"))
+    paired = sources & targets
+    if paired.any() and not paired.all():
+        example = frame.row(int((~paired).arg_true()[0]), named=True)
+        raise DataError(
+            f"{method}: found the example {' '.join(example['source'])!r} -> {' '.join(example['target'])!r}, "
+            "expected a source and a target in all examples, or sentences with an empty target in all"
+        )
+    if not paired.any() and not sources.all():
+        raise DataError(f"{method}: found an example with an empty source, expected a sentence in each")

@@ -27,7 +27,7 @@ from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import SAMPLER, SCRIPT, STEP, STEP_WEIGHTS, Approximation, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.predict import opening
-from compgen.runtime.sampler import draws
+from compgen.sampling.batching import draws
 from compgen.training.checkpoint import Checkpoint
 
 CALIBRATION, CALIBRATION_SEED = 256, 8  # samples that the ranges of activations are taken from, and not measured on

@@ -13,7 +13,7 @@ from compgen.export.onnx_graphs import write_graphs
 from compgen.export.step_weights import own_step, step_weights
 from compgen.export.torchscript import write_script
 from compgen.files import sha256
-from compgen.models.loop import latent_of
+from compgen.models.cuda_graph import latent_of
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import MANIFEST, POOL, SCRIPT, STEP_WEIGHTS, VOCABULARY, FileEntry, Manifest, State
 from compgen.training.checkpoint import Checkpoint

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from compgen.csl.backend import GrammarBackend
 from compgen.errors import BundleError
 from compgen.export import grammar, transformer
 from compgen.export.approximate import approximate, verify_approximate
@@ -12,14 +13,13 @@ from compgen.export.card import card
 from compgen.export.golden_draws import answers_of, draws_of, draws_of_grammar, write_golden
 from compgen.export.verify import at_batches, verify
 from compgen.files import atomic_path
-from compgen.grammar_backend import GrammarBackend
 from compgen.models.rules import RuleTables
 from compgen.models.transformer import Transformer
-from compgen.opening import bundled_grammar, is_pretrained
 from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, SCRIPT, Manifest
 from compgen.runtime.onnx_backend import OnnxBackend
 from compgen.runtime.onnx_transformer import OnnxTransformer
 from compgen.runtime.predict import Recurrent
+from compgen.trained.opening import bundled_grammar, is_pretrained
 from compgen.training.checkpoint import Checkpoint
 
 

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.csl.backend import GrammarBackend
+from compgen.data import random
 from compgen.data.vocabulary import EOS_ID, SPECIALS, forbidden
-from compgen.grammar_backend import GrammarBackend
-from compgen.runtime import random
 from compgen.runtime.backend import Backend, Decoder, Ints, State
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import Golden, GoldenAnswer, GoldenDraw, GoldenStream
 from compgen.runtime.manifest import GOLDEN
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import as_sources, greedy, opening
-from compgen.runtime.sampler import Draw, draws
+from compgen.sampling.batching import Draw, draws
 
 # Seed, first address and how many draws; addresses beyond 32 bits have to be right, too.
 STREAMS = ((0, 0, 100), (2**64 - 1, 2**40 + 7, 60), (2**33 + 1, 2**33, 60))

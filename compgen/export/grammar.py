@@ -8,14 +8,14 @@ from typing import Any
 from safetensors.numpy import save
 
 from compgen import __version__
-from compgen.csl import grammar_of
+from compgen.csl.backend import GrammarBackend
+from compgen.csl.checkpoint import grammar_of
+from compgen.csl.trained import TrainedGrammar
 from compgen.export.assemble import seal
 from compgen.export.verify import counts, require
-from compgen.grammar.trained import TrainedGrammar
-from compgen.grammar_backend import GrammarBackend
-from compgen.opening import bundled_grammar
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import POOL, RULES, SCORES, TARGET_RULES, VOCABULARY, Manifest, Parity
+from compgen.trained.opening import bundled_grammar
 from compgen.training.checkpoint import Checkpoint
 
 

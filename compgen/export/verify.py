@@ -17,22 +17,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from compgen.data import random
 from compgen.data.vocabulary import EOS_ID, PAD_ID, UNK_ID, forbidden
 from compgen.errors import BundleError
 from compgen.export.assemble import HALVES, assemble
 from compgen.models.backend import TorchBackend
 from compgen.models.decoding import BANNED
 from compgen.progress import Progress
-from compgen.runtime import native as native_runner
-from compgen.runtime import random
 from compgen.runtime.backend import Backend, Ints, Loop
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import Recurrent, as_sources, greedy, opening
-from compgen.runtime.sampler import draws
 from compgen.runtime.torchscript_backend import TorchScriptBackend
+from compgen.sampling import native as native_runner
+from compgen.sampling.batching import draws
 from compgen.training.checkpoint import Checkpoint
 
 SAMPLES = 1000

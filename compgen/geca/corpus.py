@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from compgen.data.examples import Dataset
+from compgen.data.examples import Dataset, check_sides
 from compgen.data.ragged import Ints, ranges
 from compgen.errors import DataError
 from compgen.geca.arrays import Tokens
@@ -86,21 +86,3 @@ class Corpus:
     def skipped(self) -> int:
         """How many distinct examples are too long to be recombined."""
         return len(self) - len(self.short)
-
-
-def check_sides(frame: pl.DataFrame, method: str) -> None:
-    """See that all examples are pairs, or all are sentences.
-
-    Raises:
-        DataError: some are pairs and others are not, or one has no source.
-    """
-    sources, targets = (frame[side].list.len() > 0 for side in ("source", "target"))
-    paired = sources & targets
-    if paired.any() and not paired.all():
-        example = frame.row(int((~paired).arg_true()[0]), named=True)
-        raise DataError(
-            f"{method}: found the example {' '.join(example['source'])!r} -> {' '.join(example['target'])!r}, "
-            "expected a source and a target in all examples, or sentences with an empty target in all"
-        )
-    if not paired.any() and not sources.all():
-        raise DataError(f"{method}: found an example with an empty source, expected a sentence in each")

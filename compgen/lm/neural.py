@@ -26,7 +26,7 @@ class NeuralModel:
         Raises:
             UserError: it cannot be used, has prototypes, or was trained on pairs.
         """
-        from compgen.opening import open_generator
+        from compgen.trained.opening import open_generator
 
         backend, meta = open_generator(path, None, "auto", threads)
         self.ids = {token: number for number, token in enumerate(meta.vocabulary) if number >= len(SPECIALS)}

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from compgen.models.cuda_graph import TorchLoop, latent_of
 from compgen.models.decoding import DecodingStep
-from compgen.models.loop import TorchLoop, latent_of
 from compgen.models.network import Network
 from compgen.models.transformer import Transformer, TransformerStep
 from compgen.runtime.backend import STEP_INPUTS, Floats, Ints, Shape, State

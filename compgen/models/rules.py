@@ -5,7 +5,7 @@ from torch import nn
 
 
 class RuleTables(nn.Module):
-    """Scores A (slots, states) and B (states, rules), in float64; what they mean says `grammar.weights`."""
+    """Scores A (slots, states) and B (states, rules), in float64; what they mean says `csl.weights`."""
 
     def __init__(self, slots: int, states: int, rules: int) -> None:
         super().__init__()

@@ -19,8 +19,8 @@ import torch
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID
 from compgen.errors import DataError, UserError
-from compgen.recombine.generator import as_sequences
 from compgen.recombine.neighborhoods import NeighborhoodConfig, build
+from compgen.recombine.training import as_sequences
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.loop import pad
 

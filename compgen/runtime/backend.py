@@ -6,8 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data import random
 from compgen.errors import BundleError
-from compgen.runtime import random
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.runtime import random
+from compgen.data import random
 
 LARGEST = 2**53  # tuples that 53 random bits can tell apart
 

@@ -16,7 +16,7 @@ from compgen.models.pretrained import FILE, Ids, Pretrained
 from compgen.models.spelling import Spelling
 from compgen.training.config import PretrainedConfig
 from compgen.training.loop import discard_state, find_device, fingerprint
-from compgen.training.predictor import Pairs, check_mixture, fit, report
+from compgen.training.predictors import Pairs, check_mixture, fit, report
 
 
 def train_pretrained(

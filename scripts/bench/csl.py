@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import compgen
+from compgen.configuration import load_config
+from compgen.csl.config import CslConfig
+from compgen.csl.induction import induce
+from compgen.csl.seeds import inflections
+from compgen.csl.targets import TargetGrammar
 from compgen.data.catalog import load
 from compgen.data.examples import Dataset
-from compgen.grammar.config import CslConfig
-from compgen.grammar.induction import induce
-from compgen.grammar.seeds import inflections
-from compgen.grammar.targets import TargetGrammar
-from compgen.training.config import load_config
 
 
 def main() -> None:

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from compgen.configuration import load_config
+from compgen.csl.augmenter import Csl
+from compgen.csl.config import CslConfig
+from compgen.csl.trained import TrainedGrammar
 from compgen.data import scan
 from compgen.data.formats import read_dataset
 from compgen.errors import DataError
-from compgen.grammar.augmenter import Csl
-from compgen.grammar.config import CslConfig
-from compgen.grammar.trained import TrainedGrammar
-from compgen.training.config import load_config
 
 REFERENCE = {
     "SCAN jump, uniform": "1.8",

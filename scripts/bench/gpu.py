@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from throughput import FRESH, SEED, bundle_of, flops_a_token, resized
 
+from compgen.data import random
 from compgen.errors import UserError
 from compgen.models.config import NetworkConfig
-from compgen.models.loop import TorchLoop
-from compgen.runtime import random
+from compgen.models.cuda_graph import TorchLoop
 from compgen.runtime.backend import Loop
 from compgen.runtime.onnx_backend import OnnxLoop
 from compgen.training.checkpoint import Checkpoint

@@ -8,11 +8,11 @@ The product's own SCAN, distinct training examples, with the configurations that
 import resource
 import time
 
+from compgen.configuration import load_config
 from compgen.data.catalog import load
 from compgen.data.vocabulary import Vocabulary
-from compgen.recombine.generator import RecombineConfig, as_sequences
 from compgen.recombine.neighborhoods import build
-from compgen.training.config import load_config
+from compgen.recombine.training import RecombineConfig, as_sequences
 
 CASES = (
     ("scan/jump", "recombine_small"),

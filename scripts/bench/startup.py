@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 from compgen.errors import UserError
-from compgen.runtime import native
 from compgen.runtime.bundle import resolve
+from compgen.sampling import native
 
 REPEATS = 7
 

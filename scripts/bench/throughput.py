@@ -36,6 +36,7 @@ import torch
 import torch.nn.functional as F
 from onnx import TensorProto, helper
 
+from compgen.data import random
 from compgen.data.vocabulary import EOS_ID, SEP_ID
 from compgen.errors import UserError
 from compgen.export.approximate import approximate
@@ -44,15 +45,15 @@ from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
 from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network, lstm_cell
-from compgen.runtime import native, random
 from compgen.runtime.backend import Backend
 from compgen.runtime.bundle import Bundle
-from compgen.runtime.filters import Filter, FilterConfig, Training
 from compgen.runtime.onnx_backend import OnnxBackend
-from compgen.runtime.output import Sample, sample_writer
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.sampler import Addresses, Draw, Memories, run_slots
 from compgen.runtime.torchscript_backend import TorchScriptBackend
+from compgen.sampling import native
+from compgen.sampling.batching import Addresses, Draw, Memories, run_slots
+from compgen.sampling.output import Sample, sample_writer
+from compgen.sampling.resampling import Filter, FilterConfig, Training
 from compgen.training.checkpoint import Checkpoint
 
 SEED, REPEATS, SECONDS = 11, 3, 1.0

@@ -21,14 +21,14 @@ from pathlib import Path
 
 import polars as pl
 
+from compgen.configuration import load_config
+from compgen.csl.augmenter import Csl
+from compgen.csl.config import CslConfig
+from compgen.csl.parsing import Accuracy, ViterbiParser
 from compgen.data import scan
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import UserError
-from compgen.grammar.augmenter import Csl
-from compgen.grammar.config import CslConfig
-from compgen.grammar.parsing import Accuracy, ViterbiParser
-from compgen.training.config import load_config
 
 PUBLISHED = ("jump", "turn_left", "length", "mcd1", "mcd2", "mcd3")
 SCAN = (*PUBLISHED, "around_right", "opposite_right", "right", "jump_around_right")

@@ -195,7 +195,7 @@ def test_beams_are_addressed_too(generator):
 
 
 def test_every_configuration_that_is_spoken_of_exists():
-    from compgen.training.config import shipped
+    from compgen.configuration import shipped
 
     spoken = compgen("train", "recombine", "--help").stdout + compgen("train", "seq2seq", "--help").stdout
     spoken += (Path(__file__).parents[2] / "README.md").read_text() + compgen("--help").stdout

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from compgen.api import Generator, export_bundle, train_predictor
-from compgen.csl import checkpoint_of, grammar_of
+from compgen.configuration import load_config
+from compgen.csl.augmenter import Csl
+from compgen.csl.checkpoint import checkpoint_of, grammar_of
+from compgen.csl.config import CslConfig
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import BundleError, CheckpointError, UserError
-from compgen.grammar.augmenter import Csl
-from compgen.grammar.config import CslConfig
 from compgen.runtime.bundle import Bundle
 from compgen.training.checkpoint import KEYS, Checkpoint, write_sealed
-from compgen.training.config import load_config
 
 VERBS = ("walk", "run", "look", "jump")
 PAIRS = [

@@ -15,8 +15,8 @@ from compgen.export.verify import distance, judge, parity, task, verify
 from compgen.models.backend import TorchBackend
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxLoop
-from compgen.runtime.sampler import draws
 from compgen.runtime.torchscript_backend import TorchScriptBackend
+from compgen.sampling.batching import draws
 from tests.export.tiny import exported, make
 
 BATCHES = {1: 6, 7: 60, 60: 60}

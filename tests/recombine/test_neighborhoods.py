@@ -11,9 +11,9 @@ from compgen.data.examples import Dataset
 from compgen.data.unimorph import inflection
 from compgen.data.vocabulary import SPECIALS, Vocabulary
 from compgen.errors import DataError
-from compgen.recombine.generator import as_sequences
 from compgen.recombine.neighborhoods import NeighborhoodConfig, _extend, build
 from compgen.recombine.tags import TagRule
+from compgen.recombine.training import as_sequences
 
 VOCABULARY = Vocabulary([*SPECIALS, *"abcd"])
 token_lists = st.lists(

@@ -5,11 +5,13 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from compgen.configuration import load_config
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ConfigError, DataError, UserError
-from compgen.recombine import generator
-from compgen.recombine.generator import (
+from compgen.recombine import training as generator
+from compgen.recombine.neighborhoods import build
+from compgen.recombine.training import (
     NeighborhoodExamples,
     RecombineConfig,
     SamplingConfig,
@@ -18,8 +20,6 @@ from compgen.recombine.generator import (
     per_token_loss,
     train_generator,
 )
-from compgen.recombine.neighborhoods import build
-from compgen.training.config import load_config
 from tests.export.tiny import SEQUENCES, make
 
 TINY = [f"network.{name}=6" for name in ("hidden", "encoder_hidden", "embedding", "output", "attention")]

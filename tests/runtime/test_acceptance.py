@@ -15,8 +15,8 @@ from safetensors.numpy import load_file, save_file
 
 from compgen.api import Generator, Predictor
 from compgen.errors import BundleError, UserError
-from compgen.runtime import native
 from compgen.runtime.manifest import schemas, strict_json
+from compgen.sampling import native
 from tests.export.tiny import exported
 from tests.runtime.attacks import SECRET, attacked
 

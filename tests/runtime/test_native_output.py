@@ -10,7 +10,7 @@ import time
 import pytest
 
 from compgen.errors import UserError
-from compgen.runtime import native
+from compgen.sampling import native
 from tests.export.tiny import exported
 
 
@@ -98,7 +98,7 @@ def test_the_runner_is_refused_where_python_writes(tmp_path, runner):
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from compgen.runtime.partial import partial_file\n"
+        "from compgen.sampling.partial import partial_file\n"
         "with partial_file(Path(sys.argv[1]), {'start': 0}):\n"
         "    print('ready', flush=True)\n"
         "    time.sleep(60)\n"

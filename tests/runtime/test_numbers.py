@@ -10,9 +10,9 @@ from compgen.models.backend import TorchBackend, TorchTransformer
 from compgen.models.config import TransformerNetwork
 from compgen.models.transformer import Transformer
 from compgen.runtime.beam import beam, beam_over
-from compgen.runtime.direct import Direct
 from compgen.runtime.predict import Recurrent, greedy, losses
-from compgen.runtime.sampler import draws
+from compgen.sampling.batching import draws
+from compgen.sampling.direct import Direct
 from tests.export.tiny import VOCABULARY, make
 
 SOURCES = [[5, 6], [7]]

@@ -17,7 +17,7 @@ from compgen.models.backend import TorchBackend
 from compgen.runtime import device
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxBackend
-from compgen.runtime.sampler import draws
+from compgen.sampling.batching import draws
 from tests.export.tiny import exported, make
 
 WITHOUT_TORCH = """
@@ -31,7 +31,7 @@ class Blocker:
 sys.meta_path.insert(0, Blocker())
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxBackend
-from compgen.runtime.sampler import draws
+from compgen.sampling.batching import draws
 
 bundle = Bundle.load(sys.argv[1])
 found = draws(OnnxBackend(bundle), bundle.pool, seed=5, start=10, stop=60, max_length=9, temperature=(1.0, 0.5))

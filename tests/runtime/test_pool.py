@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compgen.runtime import random
+from compgen.data import random
 from compgen.runtime.pool import PrototypePool
 
 

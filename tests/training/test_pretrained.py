@@ -13,13 +13,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import compgen
+from compgen.configuration import load_config
 from compgen.data.examples import Dataset
 from compgen.errors import BundleError, CheckpointError, DataError, Interrupted, Remark, UserError
 from compgen.models.pretrained import FILE, Pretrained
 from compgen.models.spelling import Spelling
 from compgen.runtime.predict import as_sources
 from compgen.training import loop
-from compgen.training.config import PretrainedConfig, load_config
+from compgen.training.config import PretrainedConfig
 
 transformers = pytest.importorskip("transformers", reason="needs transformers, the extra [pretrained]")
 

@@ -16,15 +16,17 @@ import pytest
 import torch
 
 import compgen
+from compgen.configuration import load_config, shipped
+from compgen.csl.config import CslConfig
 from compgen.data.examples import Dataset
 from compgen.errors import CheckpointError, ConfigError, DataError, Interrupted, Remark, UserError
-from compgen.grammar.config import CslConfig
-from compgen.recombine import generator
-from compgen.recombine.generator import RecombineConfig, train_generator
-from compgen.training import loop, predictor
+from compgen.recombine import training as generator
+from compgen.recombine.training import RecombineConfig, train_generator
+from compgen.training import loop
+from compgen.training import predictors as predictor
 from compgen.training.checkpoint import Checkpoint, digest, write_sealed
-from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig, load_config, shipped
-from compgen.training.predictor import PairExamples, train_predictor
+from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig
+from compgen.training.predictors import PairExamples, train_predictor
 
 TINY = [
     "network.hidden=8",

@@ -1,0 +1,1 @@
+"""What makes examples: the contract, the registry, and methods that are controls."""

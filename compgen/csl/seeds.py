@@ -1,0 +1,121 @@
+"""Seed rules found in the data: what source and target have in common, inflected forms, and words that go together."""
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from compgen.csl.rules import Grammar, Rule, examples
+from compgen.data.examples import Dataset
+from compgen.data.ragged import Ints
+
+_LEFT_OUT = (".", "'")
+_ROUNDS = 10  # of expectation maximisation; the best translations settle in the first few
+# Two forms of a word have more of their letters in common: thought and think a third. Other translations have fewer.
+_ALIKE = 0.3
+
+
+def exact_matches(dataset: Dataset) -> Grammar:
+    """Seed rules x -> x for the phrases that source and target share, as published for GeoQuery and SMCalFlow.
+
+    In each example, phrases are taken from the longest to the shortest and from left to right, if they overlap none
+    taken before on either side. Those that begin or end with a full stop or an apostrophe are left out.
+
+    Raises:
+        DataError: an example has an empty side, or a token that no rule can have.
+    """
+    alphabet, rules = examples(dataset)
+    unwanted = set(alphabet.encode(_LEFT_OUT))
+    return Grammar.of(alphabet, (Rule(one, one) for rule in set(rules) for one in _shared(*rule, unwanted)))
+
+
+def _shared(source: str, target: str, unwanted: set[str]) -> Iterator[str]:
+    for length in range(min(len(source), len(target)), 0, -1):
+        start = 0
+        while start + length <= len(source):
+            phrase = source[start : start + length]
+            # A token that is taken becomes a nonterminal's letter, another one on each side, so that it is not shared.
+            if phrase in target and unwanted.isdisjoint((phrase[0], phrase[-1])):
+                yield phrase
+                source = source[:start] + "\1" * length + source[start + length :]
+                target = target.replace(phrase, "\2" * length, 1)
+            start += 1
+
+
+def companions(dataset: Dataset) -> Grammar:
+    """Seed rules x -> y for words that go together: x is in an example's source if, and only if, y is in its target.
+
+    If several words of a side are in the same examples, they are left out. This is not of the paper. Where *left* has
+    no rule of its own, all that is said with it must be learned again with *right*.
+
+    Raises:
+        DataError: an example has an empty side, or a token that no rule can have.
+    """
+    alphabet, rules = examples(dataset)
+    where: tuple[dict[str, list[int]], ...] = ({}, {})
+    for number, rule in enumerate(rules):
+        for found, side in zip(where, rule, strict=True):
+            for letter in set(side):
+                found.setdefault(letter, []).append(number)
+    alike: dict[tuple[int, ...], tuple[list[str], list[str]]] = {}
+    for place, found in enumerate(where):
+        for letter, numbers in found.items():
+            alike.setdefault(tuple(numbers), ([], []))[place].append(letter)
+    pairs = [(sources, targets) for sources, targets in alike.values() if len(sources) == len(targets) == 1]
+    return Grammar.of(alphabet, (Rule(source, target) for (source,), (target,) in pairs))
+
+
+def inflections(dataset: Dataset) -> Grammar:
+    """Seed rules x' -> x, one token each, where x' is another form of the word x (`ate`, `eat`), as published for COGS.
+
+    x is the most probable translation of x' by IBM Model 1 (Brown et al. 1993), and like it in letters. The paper says
+    the first, and that x' is x or an inflected form of x, not how that was told. Its list has no rules x -> x, nor has
+    this one, and both have 140 rules.
+
+    Raises:
+        DataError: an example has an empty side, or a token that no rule can have.
+    """
+    alphabet, rules = examples(dataset)
+    return Grammar.of(alphabet, (rule for rule in _translations(rules) if _alike(*alphabet.key(rule))))
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two tokens differ in more than case, and have many letters in common, in order."""
+    letters = one[0].lower(), other[0].lower()
+    return letters[0] != letters[1] and SequenceMatcher(None, *letters, autojunk=False).ratio() > _ALIKE
+
+
+def _translations(pairs: Sequence[Rule]) -> list[Rule]:
+    """Each token of the sources, with the token of the targets that it most probably becomes, by IBM Model 1.
+
+    There is no empty source token, which the model has for what comes from none: every token of a target has its origin
+    in some token of the source.
+    """
+    if not pairs:
+        return []
+    source, target, origin = _links(pairs)
+    kinds, kind = np.unique(source << 32 | target, return_inverse=True)
+    sources, own = np.unique(kinds >> 32, return_inverse=True)
+    probable = np.ones(len(kinds))  # p(target token | source token), but for a factor at first
+    for _ in range(_ROUNDS):
+        weights = probable[kind]
+        expected = np.bincount(kind, weights / np.bincount(origin, weights)[origin])
+        probable = expected / np.bincount(own, expected)[own]
+    order = np.lexsort((probable, own))
+    best = order[np.searchsorted(own[order], np.arange(len(sources)), "right") - 1]
+    return [Rule(chr(one >> 32), chr(one & 0xFFFFFFFF)) for one in kinds[best].tolist()]
+
+
+def _links(pairs: Sequence[Rule]) -> tuple[Ints, Ints, Ints]:
+    """All pairs of a token of a source and one of its target: their letters, and which target token it is, (links)."""
+    sources, targets = (_codes("".join(side)) for side in zip(*pairs, strict=True))
+    lengths = np.array([[len(side) for side in pair] for pair in pairs])
+    starts = np.cumsum(lengths[:, 0]) - lengths[:, 0]
+    width, start = (np.repeat(some, lengths[:, 1]) for some in (lengths[:, 0], starts))  # of each target token
+    origin = np.repeat(np.arange(len(targets)), width)
+    within = np.arange(len(origin)) - np.repeat(np.cumsum(width) - width, width)
+    return sources[start[origin] + within], targets[origin], origin
+
+
+def _codes(letters: str) -> Ints:
+    return np.frombuffer(letters.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)

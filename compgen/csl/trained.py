@@ -1,0 +1,111 @@
+"""A grammar with the scores of its rules: what draws pairs and parses sources, and needs no torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from compgen.csl.config import MOST_UNITS
+from compgen.csl.parsing import ViterbiParser
+from compgen.csl.rules import Grammar
+from compgen.csl.sampling import Depth, Drawing, Sampler
+from compgen.csl.targets import TargetGrammar
+from compgen.csl.weights import Scores
+from compgen.errors import DataError, UserError
+
+
+class _Settings(BaseModel):
+    """What `TrainedGrammar.settings` says: it may come from a stranger."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    temperature: list[float] = Field(min_length=2, max_length=2)
+    least: int
+    most: int
+    longest: int
+    bias: float
+    biased: int
+    unit_limit: int = Field(ge=0, le=MOST_UNITS)
+    copying: bool
+
+    @model_validator(mode="after")
+    def _one_temperature(self) -> Self:
+        if self.temperature[0] != self.temperature[1]:
+            raise ValueError("two temperatures, expected twice the same")
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedGrammar:
+    """Rules, their scores, perhaps a grammar of well-formed targets, and how derivations are drawn.
+
+    `unit_limit` is how many unit rules parsing puts on top of each other; `copying` lets it copy unknown tokens.
+    """
+
+    grammar: Grammar
+    scores: Scores
+    targets: TargetGrammar | None
+    drawing: Drawing
+    unit_limit: int
+    copying: bool = False
+
+    @classmethod
+    def of(cls, rules: str, targets: str, scores: Mapping[str, Any], settings: Mapping[str, Any]) -> "TrainedGrammar":
+        """From rules and target rules as text (no target rules are no target grammar), tables of scores, and settings.
+
+        Raises:
+            DataError: they are no such things, or do not fit together.
+        """
+        grammar = Grammar.parse(rules.splitlines())
+        try:
+            found = _Settings.model_validate(settings)
+            tables = Scores(**scores)
+            tables.weights().check(grammar)
+            drawing = Drawing(
+                Depth(found.least, found.most), found.longest, found.temperature[0], found.bias, found.biased
+            )
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            place = ".".join(map(str, wrong["loc"]))
+            raise DataError(f"settings of a grammar: {place}: {wrong['msg']}, found {wrong['input']!r:.80}") from None
+        except (TypeError, ValueError, IndexError, UserError) as error:
+            raise DataError(f"scores or settings that are not this grammar's: {error}") from error
+        known = TargetGrammar.parse(targets.splitlines()) if targets else None
+        return cls(grammar, tables, known, drawing, found.unit_limit, found.copying)
+
+    @property
+    def target_rules(self) -> str:
+        """The target grammar as text, empty if there is none."""
+        return "" if self.targets is None else self.targets.text()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How pairs are drawn and sources parsed, for JSON; with two temperatures, as all generators, here the same."""
+        drawing = self.drawing
+        return {
+            "temperature": [drawing.temperature, drawing.temperature],
+            "least": drawing.depth.least,
+            "most": drawing.depth.most,
+            "longest": drawing.longest,
+            "bias": drawing.bias,
+            "biased": drawing.biased,
+            "unit_limit": self.unit_limit,
+            "copying": self.copying,
+        }
+
+    def sampler(self, temperature: float | None = None) -> Sampler:
+        """What draws pairs, at another temperature perhaps.
+
+        Raises:
+            ExhaustedError: no derivation ends in time.
+            UserError: a temperature that is not above 0.
+        """
+        drawing = self.drawing if temperature is None else replace(self.drawing, temperature=temperature)
+        arities = [rule.arity for rule in self.grammar.rules]
+        weights = self.scores.weights(drawing.temperature, drawing.bias, drawing.biased, arities)
+        return Sampler(self.grammar, drawing.depth, weights, self.targets, drawing.longest)
+
+    def parser(self) -> ViterbiParser:
+        """What finds the target of a source's best derivation."""
+        return ViterbiParser(self.grammar, self.scores.log_probs(), self.unit_limit, self.targets, self.copying)

@@ -1,0 +1,27 @@
+"""The record beside a file that compgen writes: which data, options and seed it was made with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from compgen import __version__
+from compgen.files import atomic_path, is_stream
+
+
+def named(data: str | None) -> str | None:
+    """The path written to the record: absolute, or `-` for a pipe; names of known data sets stay as they are."""
+    if not data or not Path(data).exists():
+        return data
+    return "-" if Path(data).is_fifo() else str(Path(data).resolve())
+
+
+def record_of(out: Path) -> Path:
+    """The record beside a file, of what it was made with."""
+    return Path(f"{out}.run.json")
+
+
+def write_record(out: Path, options: dict[str, Any]) -> None:
+    """Write beside OUT what it was made with, for `compgen explain` and for those who come later."""
+    if str(out) != "-" and not is_stream(out):
+        with atomic_path(record_of(out)) as temporary:
+            temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")

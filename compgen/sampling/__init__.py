@@ -1,0 +1,1 @@
+"""Drawing millions of samples: batches, filters, votes, and files that can be resumed."""

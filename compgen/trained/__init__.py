@@ -1,0 +1,1 @@
+"""Trained models: opening, sampling and predicting, whatever they were trained as."""

@@ -1,0 +1,137 @@
+"""A run of `compgen sample`, from the first draw to what it has come to."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compgen import __version__
+from compgen.errors import ExhaustedError, Interrupted, UserError
+from compgen.interrupts import interruptible
+from compgen.progress import Progress
+from compgen.record import record_of
+from compgen.sampling.choice import Choice
+from compgen.sampling.output import Sample, sample_writer
+from compgen.sampling.partial import SAVE_EVERY, partial_file, partial_path
+from compgen.sampling.resampling import Counts, FilterConfig
+from compgen.trained.generator import Generator
+
+
+@dataclass(frozen=True)
+class End:
+    """What a run has come to.
+
+    Attributes:
+        counts: of all its draws; like the seconds with those before it was interrupted.
+        written: how many samples.
+        seconds: what it took.
+        stopped: what ended it early, if there are samples all the same.
+        signals: what came to interrupt it.
+    """
+
+    counts: Counts
+    written: int
+    seconds: float
+    stopped: BaseException | None
+    signals: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Draws until `count` samples are kept, or to the end of the stream if it is None.
+
+    Attributes:
+        drawing: options of `Generator.stream` that say which samples there are.
+        running: those that do not.
+    """
+
+    generator: Generator
+    count: int | None
+    drawing: dict[str, Any]
+    running: dict[str, Any]
+
+    def to_file(self, out: Path, resume: bool) -> End:
+        """Write samples to a file as they come, so that what has been done is never lost."""
+        identity = {"compgen": __version__, "model": self.generator.identity, "-n": self.count}
+        stopped = None
+        with partial_file(out, identity | self.drawing, resume=resume) as partial, interruptible() as signals:
+            counts = partial.counts
+            with self._progress(counts) as progress:
+
+                def watch(counts: Counts) -> None:
+                    self._show(progress, counts, partial.seconds)
+                    partial.save(0 if signals else SAVE_EVERY)
+                    if signals:
+                        found = f"{counts.kept:,} samples are in {partial.path}, --resume goes on"
+                        raise Interrupted(f"interrupted; {found}", *signals)
+
+                stream = self.generator.stream(
+                    self.count, **self.drawing, **self.running, counts=counts, watch=watch, earlier=partial.pairs()
+                )
+                try:
+                    for one in stream:
+                        partial.write(one)
+                except ExhaustedError as error:
+                    if not counts.kept:
+                        raise
+                    stopped = error
+        return End(counts, counts.kept, partial.seconds, stopped, signals)
+
+    def to_stream(self, out: str, choice: Choice, config: FilterConfig) -> End:
+        """Write samples as they come to what cannot be gone on with, or when all are drawn what is chosen of them."""
+        counts, began = Counts(), time.monotonic()
+        stopped: BaseException | None = None
+        kept: list[Sample] = []
+        with sample_writer(out) as write, interruptible() as signals, self._progress(counts) as progress:
+
+            def watch(counts: Counts) -> None:
+                self._show(progress, counts, time.monotonic() - began)
+                if signals and not counts.kept:
+                    raise Interrupted("interrupted; none kept", *signals)
+                if signals:
+                    raise KeyboardInterrupt  # what was kept is written all the same
+
+            stream = self.generator.stream(self.count, **self.drawing, **self.running, counts=counts, watch=watch)
+            try:
+                for one in stream:
+                    kept.append(one) if choice.made else write(one)
+            except (ExhaustedError, KeyboardInterrupt) as error:
+                if not counts.kept:
+                    raise
+                stopped = error
+            # Without a choice all that is kept has been written, and `kept` is empty.
+            chosen = choice.of(kept, config, self.generator.training, self.generator.vocabulary) if choice.made else []
+            for one in chosen:
+                write(one)
+        written = len(chosen) if choice.made else counts.kept
+        return End(counts, written, time.monotonic() - began, stopped, signals)
+
+    def _progress(self, counts: Counts) -> Progress:
+        return Progress("sample", self.count or self.drawing["draws"] or 0, self._done(counts))
+
+    def _show(self, progress: Progress, counts: Counts, seconds: float) -> None:
+        progress.update(self._done(counts), f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept:,} kept")
+
+    def _done(self, counts: Counts) -> int:
+        return counts.kept if self.count else counts.drawn
+
+
+def finished(out: Path, asked: dict[str, Any]) -> bool:
+    """Whether OUT is there as it was asked for, of the same model, by the record beside it.
+
+    Raises:
+        UserError: it is there, asked for otherwise, or the record is none.
+    """
+    record = record_of(out)
+    if not (out.exists() and record.exists()) or partial_path(out).exists():
+        return False
+    try:
+        found = dict(json.loads(record.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise UserError(f"{record}: not a record of sampling: leave out --resume to make {out} anew") from error
+    differing = [name for name, value in json.loads(json.dumps(asked)).items() if found.get(name) != value]
+    if differing:
+        raise UserError(f"{out}: it is there with another {', '.join(differing)}: leave out --resume to make it anew")
+    return True

@@ -1,0 +1,45 @@
+import pytest
+
+from compgen.augmenters.concat import Concat
+from compgen.data.examples import Dataset
+from compgen.errors import DataError, ExhaustedError, UserError
+
+DATA = Dataset.from_pairs([(["a"], ["A"]), (["b", "c"], ["B"]), (["a"], ["A"])])
+
+
+def test_all_pairs_come_once():
+    made = Concat().fit(DATA).sample(4).pairs()
+    assert sorted(made) == [
+        (["a", "|", "a"], ["A", "|", "A"]),
+        (["a", "|", "b", "c"], ["A", "|", "B"]),
+        (["b", "c", "|", "a"], ["B", "|", "A"]),
+        (["b", "c", "|", "b", "c"], ["B", "|", "B"]),
+    ]
+
+
+def test_the_order_of_the_data_does_not_matter_and_the_seed_does():
+    reverse = Dataset(DATA.frame.reverse())
+    assert Concat().fit(DATA).sample(2, seed=3) == Concat().fit(reverse).sample(2, seed=3)
+    assert len({str(Concat().fit(DATA).sample(1, seed).pairs()) for seed in range(20)}) > 1
+
+
+def test_sentences_and_no_separator():
+    sentences = Dataset.from_pairs([(["a"], [])])
+    assert Concat().fit(sentences).sample(1).pairs() == [(["a", "|", "a"], [])]
+    assert Concat(None).fit(sentences).sample(1).pairs() == [(["a", "a"], [])]
+
+
+def test_what_cannot_be_is_said():
+    with pytest.raises(UserError, match="separator </s>"):
+        Concat("</s>")
+    with pytest.raises(UserError, match="fit"):
+        Concat().sample(1)
+    with pytest.raises(DataError, match="expected a source and a target in all"):
+        Concat().fit(Dataset.from_pairs([(["a"], ["A"]), (["b"], [])]))
+    with pytest.raises(DataError, match="no example"):
+        Concat().fit(Dataset.from_pairs([]))
+    for count, seed in ((-1, 0), (1, -1), (1, 2**64)):
+        with pytest.raises(UserError, match=f"concat: count {count}, seed {seed}: expected"):
+            Concat().fit(DATA).sample(count, seed)
+    with pytest.raises(ExhaustedError, match="4 pairs, fewer than 5"):
+        Concat().fit(DATA).sample(5)

@@ -1,0 +1,74 @@
+"""The augmenter: what must come before what, and what can be asked for."""
+
+import numpy as np
+import pytest
+from tests.grammar.data import published
+from tests.grammar.test_induction import SMALL
+
+from compgen.csl.augmenter import Csl
+from compgen.data.examples import Dataset
+from compgen.errors import DataError, UserError
+
+PAIRS = [("walk", "W"), ("run", "R"), ("walk twice", "W W"), ("run twice", "R R"), ("look", "L"), ("look twice", "L L")]
+COMMANDS = Dataset.from_pairs((source.split(), target.split()) for source, target in PAIRS)
+
+
+def csl(**changes):
+    return Csl(published("scan").model_copy(update={"induction": SMALL, **changes}))
+
+
+def test_without_training_any_rule_is_as_probable_as_another():
+    fitted = csl(training=None).fit(COMMANDS)
+    assert fitted.trained is not None and not fitted.trained.scores.rules.any()
+    assert {" ".join(source) for source, _ in fitted.sample(60, seed=1).pairs()} >= {"walk twice", "run twice"}
+
+
+def test_what_has_an_order():
+    augmenter = csl()
+    with pytest.raises(UserError, match="induce a grammar before"):
+        augmenter.learn(COMMANDS)
+    with pytest.raises(UserError, match="fit the augmenter"):
+        augmenter.sample(1)
+    augmenter.induce(COMMANDS)
+    with pytest.raises(UserError, match="fit the augmenter"):
+        augmenter.sample(1)
+    with pytest.raises(UserError, match="learn probabilities before"):
+        csl(training=None).fit(COMMANDS, unlabelled=COMMANDS)
+
+
+@pytest.mark.parametrize(("count", "seed"), [(-1, 0), (1, -1), (1, 2**64)])
+def test_numbers_that_cannot_be(count, seed):
+    augmenter = csl(training=None).fit(COMMANDS)
+    with pytest.raises(UserError, match=rf"CSL: count {count}, seed {seed}: expected 0 or more"):
+        augmenter.sample(count, seed)
+
+
+def test_sample_i_of_a_seed_does_not_depend_on_how_many_are_asked_for():
+    augmenter = csl(training=None).fit(COMMANDS)
+    assert len(augmenter.sample(0)) == 0
+    assert augmenter.sample(40, 3).pairs()[:7] == augmenter.sample(7, 3).pairs() != augmenter.sample(7, 4).pairs()
+    assert len(augmenter.sample(1, 2**64 - 1)) == 1
+
+
+def test_unlabelled_sources_that_have_no_parse_are_left_out():
+    augmenter = csl()
+    augmenter.induce(COMMANDS)
+    augmenter.learn(COMMANDS, 1)
+    steps = []
+    more = Dataset.from_pairs([(["run", "twice"], []), (["fly"], []), (["walk"], [])])
+    assert augmenter.relearn(COMMANDS, more, 1, lambda step, _: steps.append(step)) == 2
+    assert steps
+
+
+def test_a_target_that_the_target_grammar_does_not_derive_is_named(tmp_path):
+    (tmp_path / "targets.cfg").write_text("ROOT => W\nROOT => W W\n")
+    with pytest.raises(DataError, match="R"):
+        csl(targets=str(tmp_path / "targets.cfg")).induce(COMMANDS)
+
+
+def test_learning_begins_from_seed_0_unless_one_says_otherwise():
+    augmenter = csl()
+    augmenter.induce(COMMANDS)
+    found = [augmenter.learn(COMMANDS, *seed).scores.rules for seed in ((), (0,), (1,))]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any()

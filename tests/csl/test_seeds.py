@@ -1,0 +1,102 @@
+"""Seed rules: phrases that both sides share, and inflected forms by word alignment."""
+
+from itertools import product
+
+import pytest
+from tests.grammar.data import cogs, geoquery
+
+from compgen.configuration import load_config
+from compgen.csl.augmenter import Csl
+from compgen.csl.config import CslConfig
+from compgen.csl.seeds import companions, exact_matches, inflections
+from compgen.data import scan
+from compgen.data.examples import Dataset
+from compgen.errors import DataError
+
+
+def test_exact_matches_of_geoquery():
+    expected = (
+        "capital city highest largest longer longest lowest m0 m1 major most mountain river shortest size smallest"
+    )
+    expected += " state"
+    found = exact_matches(geoquery("standard", "train")).text().splitlines()
+    assert found == [f"{word} ### {word}" for word in expected.split()]
+
+
+def test_exact_matches_longest_first():
+    pairs = [(["a", "b", "c", ".", "a"], ["b", "c", "a", ".", "a", "b", "c", "."]), (["'", "x", "'"], ["'", "x", "'"])]
+    found = exact_matches(Dataset.from_pairs(pairs)).text().splitlines()
+    assert found == ["a ### a", "a b c ### a b c", "x ### x"]
+
+
+def sentences():
+    """Nouns that see, and are seen by, others; each verb in two forms, and a noun that differs in case alone."""
+    verbs = {"ate": "eat", "touched": "touch", "thought": "think"}, {"eaten": "eat", "touching": "touch"}
+    nouns = {"dog": "dog", "cat": "cat", "TV": "tv", "tench": "tench"}
+    for one, other, verb in product(nouns, nouns, verbs[0]):
+        target = f"{verbs[0][verb]} ( agent = {nouns[one]} , theme = {nouns[other]} )"
+        yield f"a {one} {verb} a {other} .".split(), target.split()
+    for one, other, verb in product(nouns, nouns, verbs[1]):
+        target = f"{verbs[1][verb]} ( theme = {nouns[one]} , agent = {nouns[other]} )"
+        yield f"a {one} was {verb} by a {other} .".split(), target.split()
+
+
+def test_inflections_are_aligned_and_alike():
+    """Not so `TV` and `tv`, which differ in case alone; `was`, whose best is no like word; `tench`, which is itself."""
+    found = inflections(Dataset.from_pairs(sentences())).text().splitlines()
+    assert found == ["ate ### eat", "eaten ### eat", "thought ### think", "touched ### touch", "touching ### touch"]
+
+
+def test_inflections_are_not_what_is_alike_but_not_aligned():
+    pairs = [(["cat", "cats"], ["x", "cat"]), (["cats"], ["x"]), (["cat"], ["cat"])]
+    assert inflections(Dataset.from_pairs(pairs)).rules == ()
+
+
+def test_without_examples_there_are_no_seed_rules():
+    assert all(found(Dataset.from_pairs([])).rules == () for found in (exact_matches, companions, inflections))
+
+
+def test_what_cannot_be_a_rule_is_refused():
+    with pytest.raises(DataError, match="example 2: found an empty target"):
+        inflections(Dataset.from_pairs([(["a"], ["b"]), (["a"], [])]))
+
+
+def test_inflections_of_cogs():
+    """As many as published: no identities, names or marks among them."""
+    found = [tuple(rule.split(" ### ")) for rule in inflections(cogs("train")).text().splitlines()]
+    assert len(found) == 140
+    known = {"ate": "eat", "gave": "give", "given": "give", "lended": "lend", "thought": "think", "touched": "touch"}
+    assert known.items() <= dict(found).items()
+    assert all(form != lemma and form.islower() and lemma.isalpha() for form, lemma in found)
+
+
+def test_companions_are_in_the_same_examples():
+    pairs = ["walk left", "run left", "walk right", "run right twice", "turn left and turn right", "turn left"]
+    targets = ["L W", "L R", "J W", "J R J R", "L J", "L"]
+    made = Dataset.from_pairs((source.split(), target.split()) for source, target in zip(pairs, targets, strict=True))
+    assert companions(made).text().splitlines() == ["left ### L", "right ### J", "run ### R", "walk ### W"]
+    both = Dataset.from_pairs([(["a", "b"], ["A"]), (["c"], ["C"])])  # a and b are in the same examples
+    assert companions(both).text() == "c ### C\n"
+
+
+@pytest.mark.parametrize("split", ["around_right", "jump"])
+def test_with_companions_the_grammar_knows_what_right_is(split):
+    """Nothing that is done around right is in the training data of that split."""
+    parts = {part: scan.SPLITS[split][0]().split(part) for part in ("train", "test")}
+    config = load_config(CslConfig, "csl_scan_companions", ["training.steps=1000"])  # as there are few examples
+    trained = Csl(config).fit(Dataset(parts["train"].frame.sample(2000, seed=0))).trained
+    assert "NT_1 around NT_2 ### NT_2 NT_1 NT_2 NT_1 NT_2 NT_1 NT_2 NT_1" in trained.grammar.text().splitlines()
+    found = trained.parser().evaluate(Dataset(parts["test"].frame.sample(300, seed=0)))
+    assert found.accuracy == 1
+
+
+def test_a_phrase_is_taken_once_on_each_side():
+    """Of the target's two `a b` one is taken, and the `a` of the other is what the source's second one shares."""
+    pairs = [(["a", "b", "c", "a"], ["a", "b", "y", "a", "b"])]
+    assert exact_matches(Dataset.from_pairs(pairs)).text().splitlines() == ["a ### a", "a b ### a b"]
+
+
+def test_a_token_that_is_taken_is_not_shared_again():
+    assert exact_matches(Dataset.from_pairs([(["a", "a"], ["a"])])).text() == "a ### a\n"
+    one = exact_matches(Dataset.from_pairs([(["a", "b", "b"], ["x", "a", "b", "b"])])).text()
+    assert one == "a b b ### a b b\n"

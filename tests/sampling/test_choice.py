@@ -1,0 +1,78 @@
+"""Which samples are chosen."""
+
+import pytest
+
+from compgen.sampling.choice import Choice, elect, most_probable, supported
+from compgen.sampling.output import Sample
+from compgen.sampling.resampling import FilterConfig
+
+
+def samples(*found):
+    return [
+        Sample(i, source.split(), target.split(), log_prob, ()) for i, (source, target, log_prob) in enumerate(found)
+    ]
+
+
+FOUND = samples(
+    ("a", "X", -1.0), ("b", "Y", -2.0), ("b", "Y", -3.0), ("a", "Z", -4.0), ("a", "Z", -5.0), ("c", "W", -0.5)
+)
+
+
+def test_the_most_probable_come_first():
+    assert [one.index for one in most_probable(FOUND)][:3] == [5, 0, 1]
+    assert len(most_probable(FOUND)) == 6
+
+
+def test_a_source_keeps_the_target_of_most_draws_and_clear_decisions_come_first():
+    chosen = elect([*FOUND, *samples(("a", "X", -6.0))])  # b 2 to 0; c 1 to 0; a 2 to 2, where X is more probable
+    assert [(one.source, one.target) for one in chosen] == [(["b"], ["Y"]), (["c"], ["W"]), (["a"], ["X"])]
+    assert [one.log_prob for one in chosen] == [-2.0, -0.5, -1.0]
+    assert elect(FOUND)[1].target == ["Z"]  # 2 to 1, as clear as c and with more votes, though less probable than X
+
+
+def test_of_equal_votes_the_more_probable_target_wins():
+    assert elect(samples(("a", "X", -2.0), ("a", "Y", -1.0)))[0].target == ["Y"]
+
+
+def test_a_margin_leaves_out_what_is_not_won_by_so_many_draws():
+    votes = samples(*[("a", "X", -1.0)] * 4, ("a", "Y", -1.0), *[("b", "X", -1.0)] * 2, ("c", "Z", -1.0))  # by 3, 2, 1
+    assert [[one.source[0] for one in elect(votes, margin)] for margin in (1, 2, 3, 4)] == [
+        ["a", "b", "c"],
+        ["a", "b"],
+        ["a"],
+        [],
+    ]
+
+
+def test_new_neighbours_must_be_shared_by_many_samples():
+    known = [["walk", "left"], ["run", "right"], ["walk"]]
+    found = samples(*[("walk right", "X", -1.0)] * 6, *[("run left", "X", -1.0)] * 3, ("walk left walk", "X", -1.0))
+    kept = [" ".join(one.source) for one in supported(found, known, 0.3)]
+    assert kept == ["walk right"] * 6 + ["run left"] * 3
+    assert len(supported(found, known, 0.31)) == 6
+    assert supported(found, known, 0.1) == found
+    # A source may end where none did; one without any new pair has nothing to be supported.
+    assert [one.source for one in supported(samples(("run", "X", -1.0), ("walk", "X", -1.0)), known, 1)] == [["walk"]]
+
+
+def test_a_vote_on_new_pairs_looks_at_known_ones_too():
+    """Until the vote is over: only then is it known which pair a source has."""
+    voted = Choice(vote=True).drawing(FilterConfig(("novel", "rare"), "pair"))
+    assert (voted.names, voted.novelty) == (("rare",), "source")
+    voted = Choice(vote=True).drawing(FilterConfig(("novel", "rare"), "both"))
+    assert (voted.names, voted.novelty) == (("novel", "rare"), "source")
+    assert Choice().drawing(FilterConfig(("novel",), "pair")).names == ("novel",)
+
+
+@pytest.mark.parametrize(
+    ("choice", "made"),
+    [
+        (Choice(), False),
+        (Choice(best=0), True),
+        (Choice(best=3), True),
+        (Choice(vote=True), True),
+        (Choice(support=0.1), True),
+    ],
+)
+def test_samples_are_collected_only_if_there_is_something_to_choose(choice, made):
+    assert choice.made == made

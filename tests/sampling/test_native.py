@@ -1,0 +1,299 @@
+"""The C++ runner gives what Python gives, and refuses what Python refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from compgen.api import Predictor
+from compgen.errors import BundleError, UserError
+from compgen.export import assemble
+from compgen.export.bundle_writer import export
+from compgen.export.verify import parity
+from compgen.sampling import native
+from tests.export.tiny import exported, make
+
+EXPORTED = Path(__file__).parents[2] / "exported"
+
+
+def compgen(*words, **environment):
+    command = [sys.executable, "-m", "compgen", *map(str, words)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env=os.environ | {"COLUMNS": "200"} | environment
+    )
+
+
+@pytest.fixture
+def built():
+    try:
+        return native.runner()
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--draws", 600),
+        (
+            "-n",
+            30,
+            "--filter",
+            "novel,unique,rare",
+            "--novelty",
+            "source",
+            "--start",
+            2**40,
+            "--temperature",
+            "0.7,0.3",
+        ),
+        ("--draws", 3000, "--filter", "novel", "--vote", "--margin", 1, "--support", 0.01, "--best", 9, "--batch", 7),
+        ("--draws", 900, "--filter", "rare", "--rare-token", "jump", "--rare-token", "I_TURN_LEFT"),
+        ("--draws", 500, "--filter", "rare", "--ngram", 2, "--rarity", 0.02, "--seed", 2**64 - 1, "--best", 40),
+    ],
+)
+def test_samples_and_records_are_those_of_python(tmp_path, words):
+    for runtime in ("onnx", "native"):
+        done = compgen(
+            "sample", EXPORTED / "recomb2", "-o", tmp_path / f"{runtime}.jsonl", "--runtime", runtime, *words
+        )
+        assert done.returncode == 0, done.stderr
+    ours, theirs = (
+        [json.loads(line) for line in (tmp_path / f"{runtime}.jsonl").read_text().splitlines()]
+        for runtime in ("native", "onnx")
+    )
+    assert ours
+    probabilities = [sample.pop("log_prob") for sample in theirs]
+    assert [sample.pop("log_prob") for sample in ours] == pytest.approx(probabilities, abs=2e-4)  # of 4 digits
+    assert ours == theirs
+    ours, theirs = (json.loads((tmp_path / f"{name}.jsonl.run.json").read_text()) for name in ("native", "onnx"))
+    for differing in ("seconds", "compgen", "model", "identity"):  # the runner names no identity
+        ours.pop(differing, None), theirs.pop(differing)
+    assert ours == theirs
+
+
+@pytest.mark.usefixtures("built")
+def test_an_int8_bundle_gives_what_it_gives_in_python(tmp_path):
+    make(hidden=64).save(tmp_path / "model.pt")
+    export(tmp_path / "model.pt", tmp_path / "bundle", batches={7: 20}, int8=True, quiet=True)
+    for runtime, batch in (("onnx", 64), ("native", 1)):
+        out = tmp_path / f"{runtime}.jsonl"
+        done = compgen(
+            "sample", tmp_path / "bundle", "-o", out, "--runtime", runtime, "--draws", 2000, "--batch", batch
+        )
+        assert done.returncode == 0, done.stderr
+    found, expected = (
+        [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
+        for name in ("native", "onnx")
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.pop("log_prob") == pytest.approx(theirs.pop("log_prob"), abs=2e-4)
+    assert found == expected and found
+
+
+@pytest.mark.usefixtures("built")
+def test_lines_for_tsv_and_for_standard_output(tmp_path):
+    compgen("sample", "recomb2", "-n", 20, "-o", tmp_path / "native.tsv", "--runtime", "native")
+    compgen("sample", "recomb2", "-n", 20, "-o", tmp_path / "onnx.tsv")
+    assert (tmp_path / "native.tsv").read_text() == (tmp_path / "onnx.tsv").read_text()
+    out = [compgen("sample", "recomb2", "-n", 20, "--runtime", runtime).stdout for runtime in ("native", "onnx")]
+    first, second = ([json.loads(line)["target"] for line in text.splitlines()] for text in out)
+    assert first == second and len(first) == 20
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("generator", {}),
+        ("generator", {"memories": 1, "feed": False, "tied": False, "output": 6, "initial": "encoder"}),
+        ("generator", {"copying": False, "encoder_shared": False, "positions": 0, "initial": "encoder"}),
+        ("generator", {"memories": 0, "copying": False, "feed": False}),
+        ("predictor", {"initial": "encoder"}),
+        ("predictor", {"feed": False, "copying": False, "activation": "linear"}),
+        ("generator", {"own": 30, "mixing": "gate", "initial": "encoder"}),
+        ("predictor", {"own": 4, "mixing": "word"}),
+        ("generator", {"latent": 5, "own": 9, "mixing": "gate"}),
+        ("generator", {"memories": 0, "copying": False, "feed": False, "latent": 32}),
+    ],
+    ids=str,
+)
+def test_own_step_and_graph_give_the_sequences_of_pytorch_in_every_configuration(kind, changes):
+    rows = [
+        row for row in parity(make(kind, **changes), {1: 6, 25: 60}, native=True, quiet=True) if "native" in row.runtime
+    ]
+    assert {(row.runtime, row.dtype, row.batch) for row in rows} == {
+        (runtime, dtype, batch)
+        for runtime in ("native", "native graph")
+        for dtype in ("float64", "float32")
+        for batch in (1, 25)
+    }
+    assert all(row.tokens > 2 * row.samples for row in rows)
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("shift", [-150.0, 150.0])
+def test_gates_far_outside_the_range_of_exponentials_are_closed_or_open(shift):
+    checkpoint = make(hidden=32)
+    checkpoint.network.lstm.bias_ih_l0.data[::3] += shift
+    rows = parity(checkpoint, {25: 60}, native=True, quiet=True)
+    assert {row.runtime for row in rows} >= {"native", "native graph"}
+
+
+@pytest.mark.usefixtures("built")
+def test_weights_that_are_no_numbers_are_refused(tmp_path):
+    checkpoint = make()
+    bundle = assemble.assemble(checkpoint, tmp_path)
+    weights = load_file(tmp_path / "step.safetensors")
+    weights["combine_bias"][0] = float("nan")
+    save_file(weights, tmp_path / "step.safetensors")
+    assemble.seal(tmp_path, bundle.manifest)
+    with pytest.raises(UserError, match="combine_bias has numbers that are not finite"):
+        native.raw(bundle, 0, 0, 10, (1.0, 1.0), {})
+
+
+@pytest.mark.usefixtures("built")
+def test_a_transformer_is_refused_by_its_name(tmp_path):
+    bundle = assemble.assemble(make(), tmp_path)
+    assemble.seal(tmp_path, bundle.manifest.model_copy(update={"architecture": "transformer"}))
+    with pytest.raises(UserError, match="a transformer, which this program does not run: compgen does"):
+        native.raw(bundle, 0, 0, 10, (1.0, 1.0), {})
+
+
+@pytest.mark.usefixtures("built")
+def test_a_signal_ends_a_predictor_that_waits_for_its_sources():
+    command = [native.runner(), exported("predictor"), "--input", "-"]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=native.environment(),
+        # As a shell starts it in the foreground: what is started in the background ignores this signal, and so did we.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == -signal.SIGINT
+
+
+@pytest.mark.usefixtures("built")
+def test_a_wrong_weight_is_a_difference(monkeypatch):
+    right = assemble.step_weights
+    monkeypatch.setattr(
+        assemble,
+        "step_weights",
+        lambda network: {**right(network), "combine_bias": -9 * right(network)["combine_bias"]},
+    )
+    with pytest.raises(BundleError, match="native"):
+        parity(make(), {25: 60}, native=True, quiet=True)
+
+
+@pytest.mark.usefixtures("built")
+def test_a_predictor_answers_lines(tmp_path):
+    bundle = exported("predictor")
+    (tmp_path / "in.tsv").write_text("a b c\tignored\nb\ng g a b\n")
+    command = [native.runner(), bundle, "--input", tmp_path / "in.tsv", "-o", tmp_path / "out.tsv"]
+    done = subprocess.run(command, capture_output=True, text=True, env=native.environment())
+    assert done.returncode == 0, done.stderr
+    sources = [["a", "b", "c"], ["b"], ["g", "g", "a", "b"]]
+    expected = Predictor.load(bundle).predict(sources)
+    found = [[part.split() for part in line.split("\t")] for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    assert found == [list(pair) for pair in zip(sources, expected, strict=True)]
+
+
+@pytest.mark.usefixtures("built")
+def test_links_and_pipes_are_written_through(tmp_path):
+    command = [native.runner(), exported("generator"), "--draws", "50", "-o"]
+
+    def run(name):
+        done = subprocess.run([*command, name], capture_output=True, text=True, cwd=tmp_path, env=native.environment())
+        assert done.returncode == 0, done.stderr
+
+    run("plain.tsv")
+    made = (tmp_path / "plain.tsv").read_text()
+    (tmp_path / "old.tsv").write_text("old")
+    (tmp_path / "old.tsv").chmod(0o600)
+    (tmp_path / "link.tsv").symlink_to("old.tsv")
+    run("link.tsv")
+    assert (tmp_path / "link.tsv").is_symlink() and (tmp_path / "old.tsv").read_text() == made
+    assert (tmp_path / "old.tsv").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "far").mkdir()
+    (tmp_path / "ahead.tsv").symlink_to("far/new.tsv")
+    run("ahead.tsv")
+    assert (tmp_path / "ahead.tsv").is_symlink() and (tmp_path / "far" / "new.tsv").read_text() == made
+    os.mkfifo(tmp_path / "pipe.tsv")
+    with subprocess.Popen(["cat", "pipe.tsv"], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as reader:
+        run("pipe.tsv")
+        assert reader.communicate(timeout=60)[0] == made
+    assert (tmp_path / "pipe.tsv").is_fifo()
+    files = {"plain.tsv", "old.tsv", "link.tsv", "ahead.tsv", "far", "pipe.tsv"}
+    records = {"plain.tsv.run.json", "link.tsv.run.json", "ahead.tsv.run.json"}
+    assert {path.name for path in tmp_path.iterdir()} == files | records
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize(
+    ("kind", "words", "message"),
+    [
+        ("predictor", (), "--input"),
+        ("predictor", ("--input", "in.txt", "--seed", "3"), "no use for --seed"),
+        ("predictor", ("--input", "in.txt"), "line 2: token 'zebra'"),
+        ("predictor", ("--input", "nowhere.txt"), "nowhere.txt: cannot be read"),
+        ("generator", ("--input", "in.txt", "-n", "5"), "no use for --input"),
+        ("generator", ("--raw", "-n", "5"), "--raw"),
+        ("generator", ("-n", "5", "--batch", "0"), "--batch"),
+        ("generator", ("-n", str(2**62)), "-n"),
+    ],
+)
+def test_options_that_do_not_fit_the_bundle_are_errors(tmp_path, kind, words, message):
+    (tmp_path / "in.txt").write_text("a b\nzebra\n")
+    command = [native.runner(), exported(kind), *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=native.environment())
+    assert done.returncode == 2 and message in done.stderr, done.stderr
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("recomb2", "-n", 5, "--beam", 2), "--beam"),
+        (("recomb2", "-n", 5, "--provider", "cuda"), "--provider"),
+        (("recomb2", "-n", 5, "-o", "out.csv"), ".jsonl"),
+        (("recomb2", "-n", 5, "--temperature", "1e-9"), "temperature"),
+        (("recomb2", "-n", 5, "--temperature", "1e12"), "temperature"),
+        (("nowhere", "-n", 5), "nowhere"),
+        (("recomb2",), "-n"),
+    ],
+)
+def test_what_cannot_be_done_is_one_message_and_exit_code_2(words, message):
+    done = compgen("sample", *words, "--runtime", "native")
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.usefixtures("built")
+def test_an_impossible_filter_stops_with_counts():
+    # No source of the pool is longer than these n-grams, so nothing is rare.
+    done = compgen("sample", "recomb2", "-n", 5, "--filter", "rare", "--ngram", 1000, "--runtime", "native")
+    assert done.returncode == 2 and "20,000 drawn, 0 kept" in done.stderr
+
+
+@pytest.mark.usefixtures("built")
+def test_a_full_disk_is_told():
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with Path("/dev/full").open("w") as full:
+        words = [sys.executable, "-m", "compgen", "sample", "recomb2", "-n", "2000", "--runtime", "native"]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+    assert done.returncode == 2 and "standard output: cannot be written" in done.stderr
+
+
+def test_a_missing_runner_is_told():
+    done = compgen("sample", "recomb2", "-n", 1, "--runtime", "native", COMPGEN_RUNNER="/nowhere/runner")
+    assert done.returncode == 2 and "make cpp" in done.stderr

@@ -1,0 +1,84 @@
+"""What is kept, and the counts of what is not."""
+
+import numpy as np
+import pytest
+
+from compgen.errors import UserError
+from compgen.sampling.batching import Draw
+from compgen.sampling.resampling import Filter, FilterConfig, Training
+
+
+def training():
+    # 40 examples: token 5 is common, 7 (with target 9) stands in one.
+    rows = [[5, 3, 8, 2, 0], [5, 6, 3, 8, 2], [7, 3, 9, 2, 0]]
+    rows += [[5] * n + [3] + [8] * n + [2] for n in range(2, 39)]
+    table = np.zeros((40, 80), dtype=np.int32)
+    for i, row in enumerate(rows):
+        table[i, : len(row)] = row
+    return Training(table)
+
+
+def judge(samples, **config):
+    judged = Filter(FilterConfig(**config), training())
+    draws = [Draw(i, tuple(t), True, -1.0, ()) for i, t in enumerate(samples)]
+    kept = [(source, target) for _, source, target in judged.keep(draws)]
+    return kept, judged.counts
+
+
+def test_malformed_samples_are_never_kept():
+    kept, counts = judge([(5, 8), (5, 3), (3, 8), (5, 3, 8, 3, 8), (), (6, 3, 8)])
+    assert kept == [((6,), (8,))]
+    assert (counts.drawn, counts.kept, dict(counts.rejected)) == (6, 1, {"malformed": 5})
+    unfinished = Filter(FilterConfig(), training())
+    assert not list(unfinished.keep([Draw(0, (6, 3, 8), False, -1.0, ())]))
+    assert unfinished.counts.rejected == {"unfinished": 1}
+
+
+@pytest.mark.parametrize(
+    ("novelty", "kept"),
+    [("both", [(6, 3, 9, 9)]), ("source", [(6, 3, 9, 9), (6, 3, 8)]), ("pair", [(6, 3, 9, 9), (6, 3, 8), (5, 3, 9)])],
+)
+def test_novelty(novelty, kept):
+    got, counts = judge([(6, 3, 9, 9), (6, 3, 8), (5, 3, 9), (5, 3, 8)], names=("novel",), novelty=novelty)
+    assert [(*source, 3, *target) for source, target in got] == kept
+    assert counts.rejected == {"not novel": 4 - len(kept)}
+
+
+def test_unique_keeps_the_first_of_each():
+    kept, counts = judge([(6, 3, 8), (6, 3, 8), (6, 3, 9)], names=("unique",))
+    assert len(kept) == 2 and counts.rejected == {"not unique": 1}
+
+
+def test_rare_is_by_share_of_distinct_examples():
+    samples = [(5, 3, 8), (7, 5, 3, 8), (5, 3, 9)]
+    assert [s for s, _ in judge(samples, names=("rare",), rarity=0.05)[0]] == [(7, 5), (5,)]
+    assert not judge(samples, names=("rare",), rarity=0.01)[0]  # one example of 40 is more than 1%
+    # Of bigrams, those that training never has are rare too.
+    assert [s for s, _ in judge([(5, 5, 3, 8, 8), (6, 5, 3, 8)], names=("rare",), ngram=2)[0]] == [(6, 5)]
+
+
+def test_rare_tokens_can_be_named():
+    samples = [(5, 3, 8), (7, 5, 3, 8), (5, 3, 9)]
+    assert [s for s, _ in judge(samples, names=("rare",), rare_tokens=(7,))[0]] == [(7, 5)]
+    assert len(judge(samples, names=("rare",), rare_tokens=(7, 9))[0]) == 2
+    with pytest.raises(UserError, match="add the filter rare"):
+        FilterConfig(("novel",), rare_tokens=(7,))
+    with pytest.raises(UserError, match="n-grams of 2 have no part"):
+        FilterConfig(("rare",), ngram=2, rare_tokens=(7,))
+
+
+def test_unknown_names_are_refused():
+    for wrong in ({"names": ("fresh",)}, {"novelty": "none"}, {"rarity": 0.0}, {"ngram": 0}):
+        with pytest.raises(UserError):
+            FilterConfig(**wrong)
+
+
+def test_a_share_that_is_just_reached_is_rare():
+    """Token 7 stands in one of 40 examples: in no more than the share of 1 in 40, and rare means at most that."""
+    assert judge([(7, 5, 3, 8)], names=("rare",), rarity=1 / 40)[0]
+    assert not judge([(7, 5, 3, 8)], names=("rare",), rarity=1 / 40 - 1e-9)[0]
+
+
+def test_counts_say_at_which_draw_the_last_one_was_kept():
+    counts = judge([(5, 3, 8), (6, 3, 9, 9), (5, 3, 8), (6, 6, 3, 9, 8), (5, 3, 8), (5, 3, 8)], names=("novel",))[1]
+    assert (counts.drawn, counts.kept, counts.last) == (6, 2, 4)

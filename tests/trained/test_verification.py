@@ -1,0 +1,179 @@
+"""A bundle gives what it gave where it was made, in every runtime, or `verify` says where it does not."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from compgen.data import random
+from compgen.errors import BundleError, UserError
+from compgen.export.bundle_writer import export
+from compgen.export.golden_draws import ANSWERS, SAFE, STREAMS, margins
+from compgen.models.backend import TorchBackend
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.golden import golden_of
+from compgen.sampling.batching import draws
+from compgen.trained.verification import TOLERANCE, verify_bundle
+from tests.export.tiny import exported, make
+
+SHIPPED = Path(__file__).parents[1] / "exported" / "recomb2"
+
+
+def sign(folder, name, data):
+    """Write a file, and make the manifest agree with it."""
+    (folder / name).write_bytes(data)
+    content = json.loads((folder / "manifest.json").read_text("utf-8"))
+    content["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    (folder / "manifest.json").write_text(json.dumps(content), "utf-8")
+
+
+def with_other_weight(folder, name, by=0.1):
+    """Add to one weight of a graph's largest matrix."""
+    model = onnx.load(folder / name)
+    tensor = max(model.graph.initializer, key=lambda one: np.prod(one.dims) * (one.data_type == 1))
+    array = numpy_helper.to_array(tensor).copy()
+    array.flat[array.size // 2] += by
+    tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    sign(folder, name, model.SerializeToString())
+
+
+def rows_of(folder, **options):
+    rows, notes = verify_bundle(folder, "cpu", **options)
+    return {row.runtime: row for row in rows}, notes
+
+
+def test_the_shipped_bundle_gives_its_golden_draws_without_torch():
+    program = (
+        "import sys; from compgen.cli.main import app; app(['verify', 'recomb2', '--json'], standalone_mode=False); "
+        "assert 'torch' not in sys.modules, 'torch'"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["runtime"] for row in rows[:2]] == ["onnx step, cpu", "onnx loop, cpu"]
+    for row in rows:
+        assert row["passed"] and row["samples"] == row["equal"] == 220 and row["first"] == "" and row["rate"] > 0
+        assert row["largest"] <= TOLERANCE
+    assert "TorchScript: it is code; --trust-code runs it" in done.stderr
+
+
+def test_the_shipped_golden_draws_reach_beyond_32_bits_and_vary_in_temperature():
+    streams = golden_of(Bundle.load(SHIPPED)).streams
+    assert sum(len(stream.samples) for stream in streams) >= 200
+    assert [stream.seed for stream in streams] == [0, 2**64 - 1, 2**33 + 1]
+    assert [stream.samples[0].index >= 2**32 for stream in streams] == [False, True, True]
+    assert [stream.temperature for stream in streams] == [[0.4, 0.0], [0.4, 0.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("name", ["step.onnx", "encoder.onnx", "sampler.onnx"])
+def test_one_other_weight_is_found(tmp_path, name):
+    folder = shutil.copytree(SHIPPED, tmp_path / "mine")
+    with_other_weight(folder, name)
+    rows, _ = rows_of(folder)
+    wrong = {"sampler.onnx": {"onnx loop, cpu"}}.get(name, {"onnx step, cpu"})
+    assert {name for name, row in rows.items() if not row.passed and "onnx" in name} == wrong
+    done = subprocess.run(
+        [sys.executable, "-m", "compgen", "verify", folder], capture_output=True, text=True, env=os.environ
+    )
+    assert done.returncode == 2 and "not what was exported" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_where_the_first_difference_is(tmp_path):
+    folder = shutil.copytree(exported(), tmp_path / "mine")
+    golden = json.loads((folder / "golden.json").read_text())
+    samples = golden["streams"][0]["samples"]
+    samples[4]["tokens"][1] = 5 if samples[4]["tokens"][1] != 5 else 6
+    samples[7]["prototypes"][0] += 1 if samples[7]["prototypes"][0] == 0 else -1
+    samples[9]["log_prob"] -= 2 * TOLERANCE
+    sign(folder, "golden.json", json.dumps(golden).encode())
+    row = rows_of(folder)[0]["onnx step, cpu"]
+    assert (row.equal, row.first, row.passed) == (row.samples - 2, f"{samples[4]['index']}, token 1", False)
+    assert row.largest == pytest.approx(2 * TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [("generator", {}), ("generator", {"memories": 0, "copying": False, "feed": False}), ("predictor", {})],
+    ids=str,
+)
+def test_every_export_has_golden_draws_that_all_runtimes_give(kind, changes):
+    bundle = Bundle.load(exported(kind, **changes))
+    golden = golden_of(bundle)
+    held = len(golden.answers) + sum(len(stream.samples) for stream in golden.streams)
+    assert held == (ANSWERS if kind == "predictor" else sum(wanted for _, _, wanted in STREAMS)) >= 200
+    rows, _ = rows_of(bundle.path, trust_code=True)
+    assert {"onnx step, cpu", "onnx loop, cpu", "torchscript"} <= set(rows)
+    assert all(row.passed for row in rows.values()), rows
+
+
+def test_an_int8_bundle_is_verified_too(tmp_path):
+    make(hidden=64).save(tmp_path / "model.pt")
+    export(tmp_path / "model.pt", tmp_path / "bundle", batches={7: 20}, int8=True, quiet=True)
+    rows, _ = rows_of(tmp_path / "bundle")
+    assert all(row.passed for row in rows.values()), rows
+
+
+def test_golden_draws_stay_away_from_boundaries():
+    """A uniform number that is moved by less than the margin gives the same draw, and by a little more another one."""
+    backend, pool = TorchBackend(make().network), make().pool
+    samples = np.arange(40, dtype=np.int64)
+    far = margins(backend, pool, 3, samples, (1.0, 1.0), 9)
+    kept = {"seed": 3, "start": 0, "stop": 40, "max_length": 9, "temperature": (1.0, 1.0)}
+    expected = [draw.tokens for draw in draws(backend, pool, **kept)]
+    true = random.uniforms
+    moved = dict.fromkeys((-1.0, 1.0))
+    for way in moved:
+        for scale in (0.9, 1.1):
+
+            def uniforms(seed, addresses, count, way=way, scale=scale):
+                return np.clip(true(seed, addresses, count) + way * scale * far[addresses][:, None], 0, 1 - 1e-7)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(random, "uniforms", uniforms)
+                found = [draw.tokens for draw in draws(backend, pool, **kept)]
+            same = [one == other for one, other in zip(found, expected, strict=True)]
+            if scale < 1:
+                assert all(same)
+            else:
+                moved[way] = same
+    assert sum(not (up and down) for up, down in zip(*moved.values(), strict=True)) > 30
+    assert far.min() < SAFE * 10 and (far >= 0).all()
+
+
+def test_a_bundle_without_golden_draws(tmp_path):
+    folder = shutil.copytree(exported(), tmp_path / "mine")
+    content = json.loads((folder / "manifest.json").read_text())
+    del content["files"]["golden.json"]
+    (folder / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(BundleError, match="holds no golden draws: export it again"):
+        verify_bundle(folder)
+
+
+def test_code_is_run_on_the_users_word_alone():
+    from compgen.api import Generator
+
+    with pytest.raises(UserError, match=r"sampler\.ts: TorchScript is code.*--trust-code"):
+        Generator.load(exported(), "torchscript")
+    with pytest.raises(UserError, match="for the runtime torchscript alone"):
+        Generator.load(exported(), trust_code=True)
+    assert len(list(Generator.load(exported(), "torchscript", trust_code=True).draw(0, 0, 3))) == 3
+
+
+def test_code_that_the_manifest_does_not_list_is_never_run(tmp_path):
+    from compgen.api import Generator
+
+    folder = shutil.copytree(exported(), tmp_path / "mine")
+    content = json.loads((folder / "manifest.json").read_text())
+    del content["files"]["sampler.ts"]
+    (folder / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(BundleError, match="was exported without TorchScript"):
+        Generator.load(folder, "torchscript", trust_code=True)
