@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {  # what is changed, and the tests that should notice
     "runtime": ("compgen/runtime", "tests/runtime"),
     "geca": ("compgen/geca", "tests/geca"),
-    "grammar": ("compgen/grammar", "tests/grammar"),
+    "grammar": ("compgen/grammar", "tests/csl"),
     "recombine": ("compgen/recombine", "tests/recombine"),
     "morphology": ("compgen/morphology", "tests/morphology"),
     "lm": ("compgen/lm/mixture.py", "tests/lm"),

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.grammar.data import published
-from tests.grammar.test_induction import SMALL
 
 from compgen.csl.augmenter import Csl
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
+from tests.csl.data import published
+from tests.csl.test_induction import SMALL
 
 PAIRS = [("walk", "W"), ("run", "R"), ("walk twice", "W W"), ("run twice", "R R"), ("look", "L"), ("look twice", "L L")]
 COMMANDS = Dataset.from_pairs((source.split(), target.split()) for source, target in PAIRS)

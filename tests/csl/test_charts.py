@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from compgen.csl.charts import Occurrences, Parser, bits, occurs
 from compgen.csl.rules import Grammar, Rule, is_nonterminal, normal
 from compgen.data import scan
-from tests.grammar import naive
+from tests.csl import naive
 
 # Letters: nonterminals are the low code points, terminals the high ones.
 NUMBERS = st.integers(1, 3)

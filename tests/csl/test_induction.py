@@ -9,16 +9,6 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.grammar.data import (
-    COGS_TARGETS,
-    GEOQUERY_TARGETS,
-    SPLITS,
-    cogs,
-    coverage,
-    geoquery,
-    published,
-    published_scan,
-)
 
 from compgen.csl.induction import Induction, Options, Step, induce
 from compgen.csl.objective import Objective
@@ -28,7 +18,17 @@ from compgen.csl.targets import TargetGrammar
 from compgen.data import scan
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError, DataError
-from tests.grammar import naive
+from tests.csl import naive
+from tests.csl.data import (
+    COGS_TARGETS,
+    GEOQUERY_TARGETS,
+    SPLITS,
+    cogs,
+    coverage,
+    geoquery,
+    published,
+    published_scan,
+)
 
 SMALL = Options(repeated_targets=True, bare_targets=True, terminal_size=4, source_given_target=1, target_given_source=9)
 VARIANTS = st.builds(

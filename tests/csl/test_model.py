@@ -7,7 +7,6 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import torch
-from tests.grammar.data import GEOQUERY_TARGETS, geoquery, published, published_scan
 
 from compgen.csl.augmenter import Csl
 from compgen.csl.config import Training
@@ -21,6 +20,7 @@ from compgen.csl.seeds import exact_matches
 from compgen.csl.targets import TargetGrammar
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError, DataError, UserError
+from tests.csl.data import GEOQUERY_TARGETS, geoquery, published, published_scan
 
 AMBIGUOUS = """\
 NT_1 and NT_2 ### NT_1 NT_2

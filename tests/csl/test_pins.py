@@ -3,11 +3,10 @@
 Whoever changes these literals changes what users get for a seed, and must say so where a version's changes are told.
 """
 
-from tests.grammar.data import published
-from tests.grammar.test_induction import SMALL
-
 from compgen.csl.augmenter import Csl
 from compgen.data.examples import Dataset
+from tests.csl.data import published
+from tests.csl.test_induction import SMALL
 
 PAIRS = ["walk ### W", "run ### R", "walk twice ### W W", "run twice ### R R", "walk and run ### W R", "look ### L"]
 PAIRS += ["look and look ### L L", "jump ### J"]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.grammar.data import GEOQUERY_TARGETS, coverage, geoquery, published
 
 from compgen.csl.induction import induce
 from compgen.csl.rules import Alphabet, Grammar
@@ -14,6 +13,7 @@ from compgen.csl.targets import TargetGrammar
 from compgen.csl.weights import Scores, Weights, slots
 from compgen.data.scan import interpret
 from compgen.errors import ConfigError, DataError, ExhaustedError, UserError
+from tests.csl.data import GEOQUERY_TARGETS, coverage, geoquery, published
 
 TINY = Grammar.parse(["NT_1 and NT_2 ### NT_2 NT_1 NT_2", "a ### A", "b ### B"])  # its rules in this order
 

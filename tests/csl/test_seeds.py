@@ -3,7 +3,6 @@
 from itertools import product
 
 import pytest
-from tests.grammar.data import cogs, geoquery
 
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
@@ -12,6 +11,7 @@ from compgen.csl.seeds import companions, exact_matches, inflections
 from compgen.data import scan
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
+from tests.csl.data import cogs, geoquery
 
 
 def test_exact_matches_of_geoquery():

@@ -1,7 +1,6 @@
 """SMCalFlow for CSL: seed rules, the target grammar, and from pairs to samples."""
 
 import pytest
-from tests.grammar.data import published
 
 from compgen.csl.augmenter import Csl
 from compgen.csl.rules import Alphabet
@@ -10,6 +9,7 @@ from compgen.csl.targets import TargetGrammar
 from compgen.data import smcalflow as data
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
+from tests.csl.data import published
 from tests.smcalflow import CROSS, ME, SINGLE, UNKNOWABLE, asked, event, manager, on, subject, write
 
 

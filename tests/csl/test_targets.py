@@ -1,9 +1,9 @@
 import pytest
-from tests.grammar.data import COGS_TARGETS, GEOQUERY_TARGETS, cogs, geoquery
 
 from compgen.csl.rules import MOST, Alphabet, Grammar
 from compgen.csl.targets import TargetGrammar, TargetRule
 from compgen.errors import DataError
+from tests.csl.data import COGS_TARGETS, GEOQUERY_TARGETS, cogs, geoquery
 
 QUERIES = """\
 # questions

@@ -1,12 +1,12 @@
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.grammar.test_charts import rules
 
 from compgen.csl.charts import occurs
 from compgen.csl.rules import Rule, normal
 from compgen.csl.unify import Partners, Unification
-from tests.grammar import naive
+from tests.csl import naive
+from tests.csl.test_charts import rules
 
 NO_REPEATS = Unification(repeated_targets=False)
 NO_BARE = Unification(bare_targets=False)
