@@ -41,9 +41,13 @@ def load_config(kind: type[C], name: str, overrides: list[str] | None = None) ->
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        known = [*_settings(kind)]
-        problems = "; ".join(_problem(found, known) for found in error.errors()[:5])
-        raise ConfigError(f"configuration {name}: {problems}") from error
+        raise ConfigError(f"configuration {name}: {explained(kind, error)}") from error
+
+
+def explained(kind: type[BaseModel], error: ValidationError) -> str:
+    """What is wrong with the values given for a model, in one line, with settings of similar names."""
+    known = [*_settings(kind)]
+    return "; ".join(_problem(found, known) for found in error.errors()[:5])
 
 
 def _settings(kind: type[BaseModel], table: str = "") -> Iterator[str]:
@@ -63,7 +67,10 @@ def _problem(found: Any, known: Sequence[str]) -> str:
     if found["type"] == "extra_forbidden":
         near = [name for name in known if name.endswith("." + place)] or difflib.get_close_matches(place, known, 1)
         return f"{place:.100}: no such setting" + (f"; did you mean {' or '.join(near)}?" if near else "")
-    return f"{place}: {found['msg']}, found {_shown(found['input'])}"[:200]
+    expected = found["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    if expected.startswith(("greater", "less")):
+        expected = f"a number {expected}"
+    return f"{place}: found {_shown(found['input'])[:100]}, expected {expected}"[:300]
 
 
 def _shown(value: Any) -> str:

@@ -30,7 +30,7 @@ from compgen.cli.sample import FiltersOption, NgramOption, filter_names
 from compgen.record import named, record_of, write_record
 
 if TYPE_CHECKING:
-    from compgen.csl.config import CslConfig
+    from compgen.csl.options import CslOptions
     from compgen.csl.trained import TrainedGrammar
     from compgen.data.examples import Dataset
 
@@ -240,7 +240,7 @@ def csl(
 
 
 def trained_grammar(
-    config: "CslConfig", dataset: "Dataset", seed: int, unlabelled: "Dataset | None" = None
+    config: "CslOptions", dataset: "Dataset", seed: int, unlabelled: "Dataset | None" = None
 ) -> "TrainedGrammar":
     """A grammar of a dataset, and perhaps of more sources; says how far it is."""
     from compgen.csl.augmenter import Csl
@@ -266,17 +266,17 @@ def trained_grammar(
 
 def csl_config(
     name: str, changes: list[str] | None, seed_rules: str | None, targets: str | None, uniform: bool
-) -> "CslConfig":
+) -> "CslOptions":
     """The configuration that the options of CSL describe."""
     from compgen.configuration import load_config
-    from compgen.csl.config import CslConfig
+    from compgen.csl.options import CslOptions
     from compgen.errors import UserError
 
     if uniform and any(change.startswith("training.") for change in changes or []):
         raise UserError("--uniform learns no probabilities: leave out --set training")
     if not uniform:
         need_torch("learning probabilities")
-    config = load_config(CslConfig, name, changes or [])
+    config = load_config(CslOptions, name, changes or [])
     given = {"seed_rules": seed_rules, "targets": targets}
     update: dict[str, Any] = {
         key: "" if value == "none" else value for key, value in given.items() if value is not None

@@ -284,7 +284,7 @@ def augment(
         raise UserError(f"no scheme {scheme!r}: expected {', '.join(SCHEMES)}")
     chosen = SCHEMES[scheme] if count is None else replace(SCHEMES[scheme], count=count)
     if window is not None:
-        kinds = (replace(kind, config=replace(kind.config, window=window)) for kind in chosen.kinds)
+        kinds = (replace(kind, options=kind.options.model_copy(update={"window": window})) for kind in chosen.kinds)
         chosen = replace(chosen, kinds=tuple(kinds))
     numbers = seeds.replace(",", " ").split()
     if not numbers or not all(seed.isdecimal() for seed in numbers) or len({*map(int, numbers)}) < len(numbers):

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compgen.csl.config import Training
 from compgen.csl.forests import Forests, Level, forests, levels
+from compgen.csl.options import Training
 from compgen.csl.rules import Grammar, Rule
 from compgen.csl.weights import Scores
 from compgen.errors import DataError

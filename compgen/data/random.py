@@ -7,7 +7,7 @@ No state, so any batch, thread or machine draws the same numbers for the same sa
 import numpy as np
 from numpy.typing import NDArray
 
-TOKENS, PROTOTYPES, LATENTS, NODES = 0, 1, 2, 3  # purposes; each has a counter space of its own
+TOKENS, PROTOTYPES, LATENTS, NODES, EXAMPLES = 0, 1, 2, 3, 4  # purposes; each has a counter space of its own
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -43,9 +43,9 @@ def uniforms(seed: int, samples: NDArray[np.int64], steps: int) -> NDArray[np.fl
     return bits.astype(np.float32) * np.float32(2**-24)
 
 
-def ranks(seed: int, samples: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+def ranks(seed: int, samples: NDArray[np.int64], total: int, purpose: int = PROTOTYPES) -> NDArray[np.int64]:
     """One number in 0 .. total - 1 for each sample, (B), which chooses its prototypes: 53 random bits, scaled."""
-    high, low = words(seed, samples, PROTOTYPES, 2).T
+    high, low = words(seed, samples, purpose, 2).T
     fraction = ((high << _HALF | low) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     rank: NDArray[np.int64] = np.minimum((fraction * total).astype(np.int64), total - 1)
     return rank
