@@ -92,7 +92,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         kind, default = kind | None, None  # typer shows an empty list as a default
     if isinstance(default, tuple):
         default = list(default)
-    annotation = Annotated[kind, found]
+    annotation = Annotated[kind, found]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
