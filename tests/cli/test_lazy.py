@@ -14,7 +14,9 @@ def group(loaded):
         return lambda: print("called")
 
     commands = {"one": (one, "The first."), "table": ("tabnanny:none", "Not there.")}
-    return typer.Typer(cls=lazy_group(commands), no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+    app = typer.Typer(cls=lazy_group(commands), no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+    app.callback()(lambda: None)
+    return app
 
 
 def test_help_loads_no_command():
