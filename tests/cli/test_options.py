@@ -1,13 +1,13 @@
 """Options that are declared as the fields of a model."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 import typer
 from pydantic import BaseModel, Field, model_validator
 from typer.testing import CliRunner
 
-from compgen.cli.options import option, with_options
+from compgen.cli.options import argument, option, with_options
 from compgen.errors import UserError
 
 
@@ -114,3 +114,36 @@ def test_a_field_without_a_default_is_required():
 
 def test_given_values_can_be_told_from_defaults():
     assert run("d", "--beam", 1, annotation=dict)[1] == {"beam": 1}
+
+
+def test_parameters_can_be_fields_themselves():
+    got = []
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+    @app.command()
+    @with_options
+    def call(
+        models: Annotated[list[str], argument("MODEL...", "Some models.")],
+        shared: Annotated[int, typer.Option("--other", min=1)] = 2,
+        side: Literal["source", "target"] = option("source", "Whose."),
+        sizes: tuple[int, ...] = option((0, 128), "How many.", "--size", ge=0),
+        names: tuple[str, ...] = option((), "Which."),
+    ) -> None:
+        got.append((models, shared, side, tuple(sizes), names))
+
+    def run(*words):
+        return CliRunner().invoke(app, words)
+
+    assert run("a", "b").exit_code == run("a", "--other", "5", "--side", "target", "--size", "7").exit_code == 0
+    assert got == [(["a", "b"], 2, "source", (0, 128), ()), (["a"], 5, "target", (7,), ())]
+    assert run("a", "--size", "-1").exit_code == run("a", "--other", "0").exit_code == run().exit_code == 2
+    assert str(run("a", "--side", "left").exception) == "--side left: expected source or target"
+    assert "MODEL..." in run("--help").output
+
+
+def test_a_model_can_use_typer_s_own_options():
+    class Mixed(BaseModel):
+        seed: Annotated[int, typer.Option("--seed", min=0, help="Fixes draws.")] = 3
+
+    assert run("d", kind=Mixed)[1].seed == 3 and run("d", "--seed", 4, kind=Mixed)[1].seed == 4
+    assert run("d", "--seed", -1, kind=Mixed)[0].exit_code == 2
