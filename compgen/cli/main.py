@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from compgen.cli import augment, data, evaluate, explain, export, lm, sample, select, train, verify
+from compgen.cli.lazy import lazy_group
 from compgen.errors import Interrupted, Remark, UserError
 from compgen.files import STDOUT
 
@@ -34,19 +34,27 @@ USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 # How torch and ONNX Runtime say it, whose errors have no type of their own.
 NO_MEMORY = ("can't allocate memory", "not enough memory", "CUDA out of memory", "Failed to allocate memory")
 
+COMMANDS = {
+    "data": ("compgen.cli.data:app", "List, show, compare, convert and split data sets."),
+    "train": ("compgen.cli.train:app", "Train a generator or a predictor."),
+    "export": ("compgen.cli.export:export", "Export a checkpoint to a bundle, which runs without torch."),
+    "verify": ("compgen.cli.verify:verify", "Check that a bundle gives here what it gave where it was exported."),
+    "sample": ("compgen.cli.sample:sample", "Draw new examples from a generator, and filter them."),
+    "augment": ("compgen.cli.augment:app", "Make more examples from those in DATA."),
+    "select": ("compgen.cli.select:select", "Select some of many synthetic examples to train on."),
+    "evaluate": ("compgen.cli.evaluate:evaluate", "Predict the targets of DATA and score them."),
+    "explain": ("compgen.cli.explain:app", "Show why a synthetic example exists."),
+    "lm": ("compgen.cli.lm:app", "Estimate, measure and mix n-gram language models."),
+}
+
 app = typer.Typer(
-    help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
+    cls=lazy_group(COMMANDS),
+    help=HELP,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
 )
-app.add_typer(data.app, name="data")
-app.add_typer(train.app, name="train")
-app.command("export")(export.export)
-app.command("verify")(verify.verify)
-app.command("sample")(sample.sample)
-app.add_typer(augment.app, name="augment")
-app.command("select")(select.select)
-app.command("evaluate")(evaluate.evaluate)
-app.add_typer(explain.app, name="explain")
-app.add_typer(lm.app, name="lm")
 
 
 @app.callback(invoke_without_command=True)

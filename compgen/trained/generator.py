@@ -12,12 +12,13 @@ from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, UserError
 from compgen.runtime.backend import Backend, warm
 from compgen.runtime.pool import PrototypePool
-from compgen.sampling.batching import WORKERS, Draw, Tokens, draws
+from compgen.sampling.batching import Draw, Tokens, draws
 from compgen.sampling.choice import Choice
 from compgen.sampling.output import Sample
 from compgen.sampling.resampling import Counts, Filter, FilterConfig, Kept, Training
 from compgen.sampling.whole_loop import ROWS as ROWS_ON_GPU
 from compgen.sampling.whole_loop import loop_draws
+from compgen.trained.limits import check_limits
 from compgen.trained.opening import open_generator
 
 if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draws need not wait for
@@ -25,16 +26,6 @@ if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draw
 
 ROWS = 256  # decoded together by a worker
 ROWS_OF_GRAMMAR = 4096  # derived together
-LIMITS = {  # least and most, as on the command line
-    "count": (0, 2**61),
-    "draws": (0, 2**61),
-    "seed": (0, 2**64 - 1),
-    "start": (0, 2**62),
-    "stop": (0, 2**62),
-    "beam": (1, 1024),
-    "batch": (1, 2**61),
-    "workers": (1, WORKERS),
-}
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
 
 
@@ -125,7 +116,7 @@ class Generator:
                 option does not apply to grammars.
             ExhaustedError: a grammar has no derivation within its limits (see `csl.sampling`).
         """
-        _check(seed=seed, start=start, stop=stop, beam=beam, batch=batch, workers=workers)
+        check_limits(seed=seed, start=start, stop=stop, beam=beam, batch=batch, workers=workers)
         temperature = _checked(temperature)
         if isinstance(self.backend, GrammarBackend):
             heat, other = temperature or self.temperature
@@ -210,7 +201,7 @@ class Generator:
         """
         if count is None and draws is None:
             raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
-        _check(count=count, draws=draws, seed=seed, start=start, beam=beam, batch=batch, workers=workers)
+        check_limits(count=count, draws=draws, seed=seed, start=start, beam=beam, batch=batch, workers=workers)
         named = tuple(self.vocabulary.encode(rare_tokens))
         judge = Filter(FilterConfig(tuple(filters), novelty, rarity, ngram, named), self.training)
         judge.counts = counts = Counts() if counts is None else counts
@@ -332,14 +323,6 @@ class Generator:
         if choice.made:
             samples = choice.of(samples, config, self.training, self.vocabulary)
         return Dataset.from_pairs((sample.source, sample.target) for sample in samples)
-
-
-def _check(**numbers: int | None) -> None:
-    """Raise UserError for a number out of its LIMITS."""
-    for name, number in numbers.items():
-        least, most = LIMITS[name]
-        if number is not None and not least <= number <= most:
-            raise UserError(f"{name} {number}: expected a number from {least:,} to {most:,}")
 
 
 def _checked(temperature: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -1,0 +1,60 @@
+"""Groups whose commands are imported when they are called, so that the help of a group is printed at once."""
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+Loader = Callable[[], typer.Typer | Callable[..., Any]]
+
+
+def lazy_group(commands: Mapping[str, tuple[str | Loader, str]]) -> type[TyperGroup]:
+    """Return a class for `typer.Typer(cls=...)` whose commands are not imported before they are called.
+
+    Args:
+        commands: for each name, where its command is and one line of help. The place is "module:attribute" or a
+            function without arguments; there is a `typer.Typer` or the function of a single command.
+    """
+
+    class Lazy(TyperGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**attributes)
+            self.commands = _Commands(commands)  # type: ignore[assignment]
+
+        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+            return list(commands)
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, help) for name, (_, help) in commands.items()])
+
+    return Lazy
+
+
+class _Commands(Mapping[str, Any]):
+    """Commands by name, imported when one is looked up."""
+
+    def __init__(self, commands: Mapping[str, tuple[str | Loader, str]]) -> None:
+        self.places = {name: place for name, (place, _) in commands.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        place = self.places[name]
+        if isinstance(place, str):
+            module, _, attribute = place.partition(":")
+            found = getattr(import_module(module), attribute)
+        else:
+            found = place()
+        parent = typer.Typer(rich_markup_mode=None, add_completion=False)
+        if isinstance(found, typer.Typer):
+            parent.add_typer(found, name=name)
+        else:
+            parent.command(name)(found)
+        return typer.main.get_group(parent).commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)

@@ -1,0 +1,209 @@
+"""Options of commands, declared once: as fields of a pydantic model, or as parameters whose default is such a field.
+
+    class Options(BaseModel):
+        beam: int = option(1, "Width of beam search; 1 is greedy.", ge=1, le=1024)
+        rare: tuple[str, ...] = option((), "A rare token; may be repeated.", "--rare-token", metavar="TOKEN")
+
+    @app.command()
+    @with_options
+    def sample(data: DataArgument, options: Options, limit: int = option(9, "The most.", ge=0)) -> None: ...
+
+A field `rare_tokens` is the option `--rare-tokens`. Its type, bounds, default and description become those of the
+option. Extra keys of a field (`json_schema_extra`) change that: `flags`, a list of names to use; `metavar`; `hidden`;
+`argument`, true for a positional argument. Plain `pydantic.Field` will do; `option` only writes these keys shorter.
+A type annotated with `typer.Option` or `typer.Argument` is taken as it is, in models too.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+from pydantic import BaseModel, Field, ValidationError
+from pydantic.fields import FieldInfo
+from typer.models import ParameterInfo
+
+from compgen.errors import UserError
+
+CONTEXT = "_context"
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def option(default: Any, help: str, *flags: str, metavar: str | None = None, **checks: Any) -> Any:
+    """Return a field with a description, and with flags and a metavar of its own if they are given.
+
+    A default of `...` makes the option required. `checks` are bounds and the like, as for `pydantic.Field`.
+    """
+    extra: dict[str, Any] = {"flags": list(flags), "metavar": metavar}
+    return Field(default, description=help, json_schema_extra=extra, **checks)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """Return a field that is a required positional argument."""
+    return Field(description=help, json_schema_extra={"argument": True, "metavar": metavar})
+
+
+def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callable[..., None]:
+    """Replace each parameter that is a pydantic model by an option per field; `call` gets the model, checked.
+
+    The result is for `app.command()`. `models` gives the types of parameters whose annotation does not say it. If the
+    annotation is `dict`, `call` gets the values that were given on the command line, without defaults and unchecked.
+    """
+    signature = inspect.signature(call, eval_str=True)
+    kinds: dict[str, type[BaseModel]] = {}
+    fields: dict[str, FieldInfo] = {}
+    parameters = [inspect.Parameter(CONTEXT, KEYWORD, annotation=typer.Context)]
+    for parameter in signature.parameters.values():
+        kind = models.get(parameter.name, parameter.annotation)
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            kinds[parameter.name] = kind
+            parameters += option_parameters(kind)
+        elif field := _field_of(parameter):
+            fields[parameter.name] = field
+            parameters.append(_parameter(parameter.name, field))
+        else:
+            parameters.append(parameter.replace(kind=KEYWORD))
+
+    @functools.wraps(call)
+    def command(**values: Any) -> None:
+        context: typer.Context = values.pop(CONTEXT)
+        for name, field in fields.items():
+            values[name] = _chosen(name, field, values[name])
+        for name, kind in kinds.items():
+            found = {field: values.pop(field) for field in kind.model_fields if field in values}
+            given = {field: value for field, value in found.items() if _given(context, field)}
+            values[name] = given if signature.parameters[name].annotation is dict else _checked(kind, given)
+        call(**values)
+
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def option_parameters(kind: type[BaseModel]) -> list[inspect.Parameter]:
+    """Build a keyword parameter, annotated for typer, of each field but those that are models themselves."""
+    return [_parameter(name, field) for name, field in kind.model_fields.items() if not _is_model(field.annotation)]
+
+
+def alternatives(choices: Sequence[str]) -> str:
+    """Join words as in "a, b or c"."""
+    *others, last = choices
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _field_of(parameter: inspect.Parameter) -> FieldInfo | None:
+    """Return the field that a parameter has as its default or in its annotation."""
+    if isinstance(parameter.default, FieldInfo):
+        return FieldInfo.from_annotated_attribute(parameter.annotation, parameter.default)
+    if any(isinstance(part, FieldInfo) for part in getattr(parameter.annotation, "__metadata__", ())):
+        return FieldInfo.from_annotation(parameter.annotation)
+    return None
+
+
+def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+    kind, choices = _typer_type(field.annotation)
+    default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
+    extra = _extra(field)
+    found: Any = next((part for part in field.metadata if isinstance(part, ParameterInfo)), None)
+    if found is None and extra.get("argument"):
+        found = typer.Argument(metavar=extra.get("metavar"), help=field.description)
+    elif found is None:
+        flags = list(extra.get("flags") or [_flag(name)])
+        if kind in (bool, bool | None) and default is not False and not any("/" in flag for flag in flags):
+            flags[0] += f"/--no-{flags[0].removeprefix('--')}"
+        found = typer.Option(
+            *flags,
+            metavar=extra.get("metavar") or (f"[{'|'.join(choices)}]" if choices else None),
+            help=field.description,
+            hidden=bool(extra.get("hidden")),
+            **_bounds(field, whole=kind in (int, int | None, list[int])),
+        )
+    if default == () or default == []:
+        kind, default = kind | None, None  # typer would show an empty list as a default
+    if isinstance(default, tuple):
+        default = list(default)
+    annotation = Annotated[kind, found]  # type: ignore[valid-type]
+    return inspect.Parameter(name, KEYWORD, annotation=annotation, default=default)
+
+
+def _typer_type(annotation: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return the type of an option for typer, and the choices of a Literal.
+
+    A Literal is text, a tuple of any length is a list; `X | None` stays as it is.
+    """
+    if get_origin(annotation) in (Union, UnionType):
+        (inner,) = (part for part in get_args(annotation) if part is not NoneType)
+        kind, choices = _typer_type(inner)
+        return kind | None, choices
+    if get_origin(annotation) is Literal:
+        return str, get_args(annotation)
+    if get_origin(annotation) in (list, tuple):
+        kind, choices = _typer_type(get_args(annotation)[0])
+        return list[kind], choices  # type: ignore[valid-type]
+    return annotation, ()
+
+
+def _bounds(field: FieldInfo, whole: bool) -> dict[str, Any]:
+    """Return the least and the most that an option can be; open bounds only of whole numbers."""
+    found = {}
+    for bound in field.metadata:
+        for name, side, step in (("ge", "min", 0), ("gt", "min", 1), ("le", "max", 0), ("lt", "max", -1)):
+            if hasattr(bound, name) and (whole or not step):
+                found[side] = getattr(bound, name) + step
+    return found
+
+
+def _is_model(annotation: Any) -> bool:
+    return any(isinstance(part, type) and issubclass(part, BaseModel) for part in (annotation, *get_args(annotation)))
+
+
+def _extra(field: FieldInfo) -> dict[str, Any]:
+    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _spelled(name: str, field: FieldInfo) -> str:
+    """Return an option as it is written: its first long flag."""
+    flags: list[str] = _extra(field).get("flags") or [_flag(name)]
+    return next((flag for flag in flags if flag.startswith("--")), flags[0]).partition("/")[0]
+
+
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _chosen(name: str, field: FieldInfo, value: Any) -> Any:
+    """Return a value, or the default for None.
+
+    Raises:
+        UserError: it is none of the choices.
+    """
+    _, choices = _typer_type(field.annotation)
+    for one in value if isinstance(value, list) else [value]:
+        if choices and one is not None and one not in choices:
+            raise UserError(f"{_spelled(name, field)} {one}: expected {alternatives(choices)}")
+    return field.get_default() if value is None and not field.is_required() else value
+
+
+def _checked(kind: type[BaseModel], given: dict[str, Any]) -> BaseModel:
+    """Build a model of what was given.
+
+    Raises:
+        UserError: a value is none of the choices, or the model refuses it.
+    """
+    values = {name: _chosen(name, kind.model_fields[name], value) for name, value in given.items()}
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        message = problem["msg"].removeprefix("Value error, ")
+        if not problem["loc"]:
+            raise UserError(message) from None
+        name = str(problem["loc"][0])
+        raise UserError(f"{_spelled(name, kind.model_fields[name])} {problem['input']}: {message}") from None
