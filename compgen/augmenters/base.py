@@ -87,6 +87,9 @@ class Augmenter(ABC, Generic[O_co]):
         usual: how many samples it makes unless asked; None for all that there are.
         copies: whether samples can be training examples.
         configuration: the shipped configuration that its options come from unless another is given.
+        configurations: the shipped configurations, for the help.
+        clashes: options that leave a table of the configuration without effect, each with that table.
+        example: commands, for the help.
 
     `report` describes the last call of `sample`.
     """
@@ -98,8 +101,9 @@ class Augmenter(ABC, Generic[O_co]):
     usual: ClassVar[int | None] = None
     copies: ClassVar[bool] = False
     configuration: ClassVar[str | None] = None
-    configurations: ClassVar[str] = ""  # the shipped configurations, for the help
-    example: ClassVar[str] = ""  # a command for the help
+    configurations: ClassVar[str] = ""
+    clashes: ClassVar[dict[str, str]] = {}
+    example: ClassVar[str] = ""
 
     def __init__(self, options: O_co | None = None, *, beside: Path | None = None, **values: Any) -> None:
         """A method that has seen no data.
@@ -211,10 +215,15 @@ class Augmenter(ABC, Generic[O_co]):
         Raises:
             UserError: the method says no such thing of its samples.
         """
-        if HOST not in self.columns or self.dataset is None:
+        if HOST not in self.columns:
             raise UserError(f"{self.name} does not say what its samples are made from")
-        row = self.dataset.frame.row(sample[HOST], named=True)
-        return [_shown("made", sample), _shown("from", row)]
+        return [self.shown("from", sample[HOST])]
+
+    def shown(self, label: str, row: int) -> Shown:
+        """A training example, by its row, as a part of an explanation."""
+        assert self.dataset is not None, "explanations come after fit"
+        found = self.dataset.frame.row(row, named=True)
+        return Shown(label, *([(token, -1) for token in found[side]] for side in ("source", "target")))
 
     @classmethod
     def explains(cls) -> bool:
@@ -232,7 +241,3 @@ class Augmenter(ABC, Generic[O_co]):
     def writes(self) -> Sequence[Path]:
         """Files, besides the samples, that the options name to be written."""
         return ()
-
-
-def _shown(label: str, row: dict[str, Any]) -> Shown:
-    return Shown(label, *([(token, -1) for token in row[side]] for side in ("source", "target")))

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options
+from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options, Shown
 from compgen.data.examples import TOKENS, Dataset
 from compgen.data.vocabulary import SPECIALS
 from compgen.errors import ExhaustedError, UserError
@@ -42,6 +42,10 @@ class Concat(Augmenter[ConcatOptions]):
             )
         rows = dataset.frame.select("source", "target").with_row_index("row")
         self.examples = rows.unique(["source", "target"], keep="first", maintain_order=True).sort("source", "target")
+
+    def explain(self, sample: dict[str, Any]) -> list[Shown]:
+        """The two examples that a sample is put together from."""
+        return [self.shown("first", sample["first"]), self.shown("second", sample["second"])]
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
         """The concatenations of `count` distinct pairs of examples; the two of a pair may be the same.

@@ -15,19 +15,20 @@ from compgen.augmenters.base import Augmenter
 from compgen.errors import UserError
 
 GROUP = "compgen.augmenters"
-BUILT_IN = {
-    "recombine": "compgen.recombine.augmenter:Recombine",
-    "geca": "compgen.geca.augmenter:Geca",
-    "csl": "compgen.csl.augmenter:Csl",
-    "stemcorrupt": "compgen.morphology.stemcorrupt:StemCorrupt",
-    "concat": "compgen.augmenters.concat:Concat",
-    "resample": "compgen.augmenters.resample:Resample",
+BUILT_IN = {  # where a method is, and what it does
+    "recombine": ("compgen.recombine.augmenter:Recombine", "Train a recombination network and sample it (R&R)."),
+    "geca": ("compgen.geca.augmenter:Geca", "Exchange fragments that share an environment."),
+    "csl": ("compgen.csl.augmenter:Csl", "Induce a synchronous grammar and draw from it."),
+    "stemcorrupt": ("compgen.morphology.stemcorrupt:StemCorrupt", "Replace characters of the stem of inflected words."),
+    "concat": ("compgen.augmenters.concat:Concat", "Write one example behind another."),
+    "resample": ("compgen.augmenters.resample:Resample", "Draw training examples again: the control."),
 }
 
 
-def names() -> list[str]:
-    """The names of all methods, ours first."""
-    return [*BUILT_IN, *(point.name for point in _offered())]
+def summaries() -> dict[str, str]:
+    """The names of all methods, ours first, each with what it does."""
+    ours = {name: summary for name, (_, summary) in BUILT_IN.items()}
+    return ours | {point.name: f"From the package {point.dist.name if point.dist else '?'}." for point in _offered()}
 
 
 def find(name: str) -> type[Augmenter[Any]]:
@@ -37,13 +38,13 @@ def find(name: str) -> type[Augmenter[Any]]:
         UserError: there is no method of that name, or what another package offers by it is none.
     """
     if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
+        module, _, attribute = BUILT_IN[name][0].partition(":")
         found: type[Augmenter[Any]] = getattr(import_module(module), attribute)
         return found
     for point in _offered():
         if point.name == name:
             return _loaded(point)
-    raise UserError(f"no augmenter {name!r}: expected one of {', '.join(names())}")
+    raise UserError(f"no augmenter {name!r}: expected one of {', '.join(summaries())}")
 
 
 def make(name: str, **options: Any) -> Augmenter[Any]:

@@ -1,21 +1,17 @@
 """`compgen train`: from data to a checkpoint."""
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from compgen.cli import grammar
 from compgen.cli.common import (
-    CslOption,
     DataArgument,
     LearnOption,
     ResumeOption,
     SeedOption,
-    SeedRulesOption,
     SetOption,
-    TargetsOption,
-    UniformOption,
     console,
     load_split,
     need_torch,
@@ -154,58 +150,7 @@ def pretrained(
     _finished(out, train_pretrained(dataset, model, config, out, set_ or [], **options))
 
 
-@app.command()
-def csl(
-    data: DataArgument,
-    out: OutOption,
-    config: CslOption = "csl",
-    set_: SetOption = None,
-    seed_rules: SeedRulesOption = None,
-    targets: TargetsOption = None,
-    uniform: UniformOption = False,
-    unlabelled: Annotated[
-        str | None,
-        typer.Option(
-            "--unlabelled",
-            metavar="DATA",
-            help="More sources, whose targets are not looked at: learn probabilities again with what they parse to "
-            "(hard EM), so that samples are more like them.",
-        ),
-    ] = None,
-    split: LearnOption = "train",
-    seed: SeedOption = 0,
-) -> None:
-    """Train a generator that is a grammar: induced from DATA, with learned probabilities (CSL, Qiu et al. 2022).
-
-    Export it, and draw pairs by `compgen sample`, or let it parse by `compgen evaluate --direct`.
-
-    Example: compgen train csl scan/jump --config csl_scan -o jump.pt
-    """
-    from compgen.cli.augment import csl_config, trained_grammar
-    from compgen.csl.checkpoint import checkpoint_of
-    from compgen.data.catalog import load
-    from compgen.errors import ExhaustedError, UserError
-    from compgen.files import check_writable
-    from compgen.training.loop import require_name
-
-    _threads(None)
-    require_name(out)
-    check_writable(out)
-    if uniform and unlabelled is not None:
-        raise UserError("--unlabelled is for learning probabilities: leave out --uniform")
-    described = csl_config(config, set_, seed_rules, targets, uniform)
-    dataset, began = load_split(data, split), time.monotonic()
-    more = None if unlabelled is None else load(unlabelled)
-    trained = trained_grammar(described, dataset, seed, more)
-    seconds = round(time.monotonic() - began, 1)
-    done = {"data": data, "examples": len(dataset), "seed": seed, "rules": len(trained.grammar.rules)}
-    checkpoint = checkpoint_of(trained, dataset, done | {"seconds": seconds})
-    checkpoint.save(out)
-    try:
-        trained.sampler()
-    except ExhaustedError as error:
-        console().print(f"it parses, but cannot be sampled: {error}", highlight=False, markup=False)
-    _finished(out, checkpoint.trained_on)
+app.command("csl")(grammar.command)
 
 
 def _predictor(

@@ -75,6 +75,7 @@ class Csl(Augmenter[CslOptions]):
     usual = 10_000
     copies = True
     configuration = "csl"
+    clashes: ClassVar[dict[str, str]] = {"uniform": "training"}
     configurations = (
         "csl_scan, csl_cogs, csl_geoquery or csl_smcalflow: as published; csl: for other pairs; csl_scan_companions: "
         "beyond the paper"
