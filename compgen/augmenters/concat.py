@@ -3,9 +3,8 @@
 What GECA's table 2 calls "+ concat".
 """
 
-import numpy as np
-
 from compgen.data.examples import Dataset, check_sides
+from compgen.data.random import Purpose, stream
 from compgen.data.vocabulary import SPECIALS
 from compgen.errors import DataError, ExhaustedError, UserError, check_draws
 
@@ -51,7 +50,7 @@ class Concat:
         check_draws("concat", count, seed)
         if count > size**2:
             raise ExhaustedError(f"concat: {size:,} distinct examples give {size**2:,} pairs, fewer than {count:,}")
-        pairs = np.random.Generator(np.random.Philox(seed)).choice(size**2, count, replace=False)
+        pairs = stream(Purpose.CONCATENATION, seed).choice(size**2, count, replace=False)
         return Dataset.from_pairs(self._joined(*divmod(pair, size)) for pair in pairs.tolist())
 
     def _joined(self, first: int, second: int) -> tuple[list[str], list[str]]:
