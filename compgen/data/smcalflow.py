@@ -22,8 +22,8 @@ from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
+from compgen.data.content import read_text
 from compgen.data.examples import TRAIN, Dataset
-from compgen.data.formats import read_text
 from compgen.errors import DataError
 
 PARTS = {TRAIN: "train", "dev": "valid", "test": "test"}  # of a dataset, and what files call them

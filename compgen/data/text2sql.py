@@ -30,8 +30,8 @@ from typing import Literal
 import polars as pl
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
+from compgen.data.content import read_text
 from compgen.data.examples import TRAIN, Dataset
-from compgen.data.formats import read_text
 from compgen.errors import DataError
 
 Split = Literal["query", "question"]

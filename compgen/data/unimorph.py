@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from compgen.data.content import read_text
 from compgen.data.examples import TRAIN, Dataset
-from compgen.data.formats import read_text
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
 
