@@ -11,6 +11,7 @@ from pydantic import Field
 
 from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options, Shown
 from compgen.data.examples import TOKENS, Dataset
+from compgen.data.random import Purpose, stream
 from compgen.data.vocabulary import SPECIALS
 from compgen.errors import ExhaustedError, UserError
 from compgen.progress import Watch
@@ -57,7 +58,7 @@ class Concat(Augmenter[ConcatOptions]):
         count = size**2 if count is None else count
         if count > size**2:
             raise ExhaustedError(f"concat: {size:,} distinct examples give {size**2:,} pairs, fewer than {count:,}")
-        pairs = np.random.Generator(np.random.Philox(seed)).choice(size**2, count, replace=False)
+        pairs = stream(Purpose.CONCATENATION, seed).choice(size**2, count, replace=False)
         one, two = (self.examples[part] for part in np.divmod(pairs, size))
         between = pl.lit([self.options.separator] if self.options.separator else [], dtype=TOKENS)
         sides = {}

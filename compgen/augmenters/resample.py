@@ -41,4 +41,4 @@ class Resample(Augmenter[ResampleOptions]):
         if count is None:
             raise ExhaustedError("resample: there is no end of samples: say how many")
         addresses = np.arange(count, dtype=np.int64)
-        return self.examples[random.ranks(seed, addresses, len(self.examples), random.EXAMPLES)]
+        return self.examples[random.ranks(seed, addresses, len(self.examples), random.SamplePurpose.EXAMPLES)]

@@ -56,7 +56,7 @@ def select(
     Example: compgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """
     from compgen.augmenters import selection
-    from compgen.data.formats import TEMPLATE, write_dataset
+    from compgen.data.formats import write_dataset
     from compgen.errors import UserError
 
     if strategy not in selection.STRATEGIES:
@@ -64,16 +64,17 @@ def select(
     how = selection.STRATEGIES[strategy]
     if bool(how.sign) != (model is not None):
         raise UserError(f"--by {strategy} " + ("looks at no losses: leave out --model" if model else "needs a --model"))
-    if template not in ("tags", TEMPLATE):
+    if template not in ("tags", "template"):
         raise UserError(f"--template {template}: expected tags or template")
     if template != "tags" and how.alpha is None:
         raise UserError(f"--by {strategy} looks at no templates: leave out --template")
     format = writable_format(out, format, candidates, model)
     began = time.monotonic()
     dataset = load_split(candidates, split)
-    if template == TEMPLATE and TEMPLATE not in dataset.frame.columns:
+    given = dataset.frame.get_column("template", default=None) if template == "template" else None
+    if template == "template" and (given is None or given.has_nulls() or given.dtype.is_nested()):
         raise UserError(f"{candidates}: expected a `template` with every example, as JSON lines and Parquet can have")
-    given = dataset.frame[TEMPLATE] if template == TEMPLATE else None
+    given = None if given is None else given.cast(str)
     # An error now, not after computing losses.
     templates = selection.templates_of(dataset, count, strategy, given)
     losses = None

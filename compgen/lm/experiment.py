@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from compgen.data.examples import Dataset
+from compgen.data.random import Purpose, stream
 from compgen.errors import DataError, UserError
 from compgen.evaluation.significance import Paired, need_scipy, paired
 from compgen.files import check_apart
@@ -276,7 +277,7 @@ class _Setting:
 
     def trial(self, seed: int) -> Trial:
         """One seed."""
-        random = np.random.Generator(np.random.Philox(seed))
+        random = stream(Purpose.RESAMPLING, seed)
 
         def resampled(count: int) -> list[list[str]]:
             return [self.sentences[index] for index in random.integers(0, len(self.sentences), count).tolist()]

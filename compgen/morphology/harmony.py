@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints
+from compgen.data.random import Purpose, stream
 from compgen.data.unimorph import BLANK, split_tags
 from compgen.morphology.alignment import clusters
 
@@ -98,7 +99,7 @@ class Tier:
         pairs = zip(pool["source"].to_list(), pool["target"].to_list(), strict=True)
         agreement = self.agreement([word for pair in pairs for word in _lemma_and_form(*pair)])
         # The largest sums of log-weight and Gumbel noise are a draw without replacement.
-        noise = np.random.Generator(np.random.Philox(key=np.array([seed, 1], np.uint64))).gumbel(size=len(pool))
+        noise = stream(Purpose.HARMONY, seed).gumbel(size=len(pool))
         ranked = pool.with_columns(score=pl.Series(agreement[::2] + agreement[1::2] + noise)).with_row_index()
         rank = pl.col("score").rank("ordinal", descending=True).over("host", "edits")
         of_group = pl.len().over("host", "edits")

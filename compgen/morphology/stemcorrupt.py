@@ -24,6 +24,7 @@ from pydantic import Field
 
 from compgen.augmenters.base import HOST, WORDS, Augmenter, Options
 from compgen.data.examples import TOKENS, Dataset
+from compgen.data.random import Purpose, stream
 from compgen.data.unimorph import BLANK
 from compgen.errors import DataError, ExhaustedError
 from compgen.morphology.alignment import SHORTEST, Aligned, Word, words
@@ -242,11 +243,11 @@ class _Tables:
 
     def draw(self, seed: int, block: int, theta: float) -> _Samples:
         """The candidates of a block of addresses, which has a stream of random numbers to itself."""
-        stream = np.random.Philox(key=np.array([seed, 0], np.uint64), counter=np.array([0, block, 0, 0], np.uint64))
-        example = ((stream.random_raw(BLOCK) >> _HALF) * np.uint64(len(self.row)) >> _HALF).astype(np.int64)
+        bits = stream(Purpose.CORRUPTION, seed, block).bit_generator
+        example = ((bits.random_raw(BLOCK) >> _HALF) * np.uint64(len(self.row)) >> _HALF).astype(np.int64)
         length = self.length[example]
         ends = np.cumsum(length)
-        random = stream.random_raw(ends[-1])  # for the characters of all their stems, one after another
+        random = bits.random_raw(ends[-1])  # for the characters of all their stems, one after another
         replaced = np.flatnonzero((random & _LOW) < np.uint64(np.ceil(theta * 2**32)))
         # Of which sample each of these is, and which of `stem`.
         sample = np.repeat(np.arange(BLOCK), length)[replaced]

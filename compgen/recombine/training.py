@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.data.examples import Dataset
+from compgen.data.random import Purpose, Stream, stream
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.build import Trainable
@@ -29,6 +30,7 @@ from compgen.training.loop import (
     train,
 )
 from compgen.training.memory import check_memory
+from compgen.training.seeding import seed_torch
 
 ALIKE = 0.75  # of the neighbours that either of two source types has, the least share that both have in the same places
 
@@ -56,7 +58,7 @@ class NeighborhoodExamples:
 
     def plan(self, epoch: int) -> list[Rows]:
         """Batches of rows whose examples are of like length, drawn anew for each epoch."""
-        rng = np.random.default_rng([self.seed, epoch])
+        rng = stream(Purpose.BATCHES, self.seed, epoch)
         return bucketed(self.lengths[self.rows[:, 0]], self.batch, rng)
 
     def collate(self, rows: Rows) -> tuple[Tensor, Tensor]:
@@ -78,7 +80,7 @@ class NeighborhoodExamples:
 
         A function of the rows alone, so that training resumes.
         """
-        rng = np.random.default_rng([self.seed, *rows.tolist()])
+        rng = stream(Purpose.SWAPS, self.seed, *rows.tolist())
         places = np.tile(np.arange(held.shape[1]), (len(rows), 1))
         others = places.copy()
         lacking = held[self.rows[rows, 0]] & ~held[self.rows[rows, 1]]
@@ -121,7 +123,7 @@ def interchangeable(
     return [np.array(group) for group in groups if len(group) > 1]
 
 
-def _swapped(types: NDArray[np.int64], drawn: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
+def _swapped(types: NDArray[np.int64], drawn: NDArray[np.bool_], rng: Stream) -> NDArray[np.int64]:
     """What each of some types becomes in each row, (B, T), when those drawn (B, T) change places at random."""
     # Both orders put the types drawn first, in their own order and at random; the others stay where they are.
     own = np.argsort(~drawn, axis=1, kind="stable")
@@ -178,7 +180,7 @@ def train_generator(
     training, held_out = _hold_out(rows, config, seed)
     if not len(training):
         raise DataError(f"held_out = {config.held_out} leaves none of {len(rows):,} neighborhood rows to train on")
-    torch.manual_seed(seed)
+    seed_torch(seed)
     network = Network(config.network, len(vocabulary))
     held_by = incidence(sequences, len(vocabulary)).sum(axis=0)
     network.treat_as_unknown(
@@ -224,7 +226,7 @@ def train_generator(
 def _hold_out(
     rows: NDArray[np.int32], config: RecombineConfig, seed: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    rng = np.random.default_rng([seed, 0xDE])
+    rng = stream(Purpose.HELD_OUT, seed)
     if config.held_out_by == "row":
         chosen = rng.random(len(rows)) < config.held_out
     else:
