@@ -124,4 +124,4 @@ def _split(part: str, source: Sequence[str], target: Sequence[str]) -> str:
 def _can_be_known(source: str, target: str) -> bool:
     """Whether a source has the names and the years of its target, perhaps as parts of words, as in the reference."""
     names = [" ".join(words(name)).lower() for name in _NAMES.findall(target)]
-    return all(one in source for one in (*names, *_YEARS.findall(target)))
+    return all(known in source for known in (*names, *_YEARS.findall(target)))

@@ -35,13 +35,12 @@ def read_words(path: str | Path) -> list[Word]:
     """
     words = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
-        if not line.strip():
-            continue
-        lemma, form, tags = [*line.split("\t"), "", ""][:3]
-        names = tuple(tag for tag in tags.strip().split(";") if tag)
-        if line.count("\t") != 2 or not (lemma.strip() and form.strip() and names):
-            raise DataError(f"{path}, line {number}: found {line!r:.80}, expected {_EXPECTED}")
-        words.append((lemma.strip(), form.strip(), names))
+        if line.strip():
+            lemma, form, tags = (*map(str.strip, line.split("\t")), "", "")[:3]
+            names = tuple(tag for tag in tags.split(";") if tag)
+            if line.count("\t") != 2 or not (lemma and form and names):
+                raise DataError(f"{path}, line {number}: found {line!r:.80}, expected {_EXPECTED}")
+            words.append((lemma, form, names))
     if not words:
         raise DataError(f"{path}: no words: the file is empty")
     return words
