@@ -35,8 +35,8 @@ class Dataset:
         for column, wanted in SCHEMA.items():
             found = self.frame.schema.get(column)
             if found != wanted:
-                found = found or "no such column"
-                raise DataError(f"a dataset needs a column {column!r} of type {wanted}: found {found}")
+                kind = found or "no such column"
+                raise DataError(f"a dataset needs a column {column!r} of type {wanted}: found {kind}")
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[Sequence[str], Sequence[str]]], split: str = TRAIN) -> "Dataset":
