@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from compgen.data.ragged import lists_of
 from compgen.errors import DataError
 
 TOKENS = pl.List(pl.String)
@@ -49,10 +50,10 @@ class Dataset:
         for source, target in pairs:
             if isinstance(source, str) or isinstance(target, str):
                 raise TypeError(f"each side of a pair is a list of tokens, found ({source!r}, {target!r})")
-            sources.append(list(source))
-            targets.append(list(target))
-        columns = {"source": sources, "target": targets, "split": [split] * len(sources)}
-        return cls(pl.DataFrame(columns, schema=SCHEMA))
+            sources.append(source)
+            targets.append(target)
+        sides = {"source": lists_of(sources, pl.String()), "target": lists_of(targets, pl.String())}
+        return cls(pl.DataFrame(sides).with_columns(split=pl.lit(split)))
 
     @property
     def splits(self) -> dict[str, int]:
