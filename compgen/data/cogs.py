@@ -27,11 +27,7 @@ _FOREIGN: dict[Form, str] = {"lf": "=", "variable-free": "_"}
 
 
 def read(files: Mapping[str, str | Path], form: Form) -> Dataset:
-    """Return the pairs of some files, each in the split that `files` maps to it, in this order.
-
-    Raises:
-        DataError: a file is missing, a line has no TAB, or a target is of the other form.
-    """
+    """Return the pairs of some files, each in the split that `files` maps to it, in this order."""
     return Dataset(pl.concat([_part(path, part, form) for part, path in files.items()]))
 
 

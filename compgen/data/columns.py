@@ -56,11 +56,7 @@ def _text(value: object) -> str | None:
 
 
 def for_json(column: pl.Series, name: str) -> pl.Series:
-    """Return a column as JSON can hold it, for the file `name`.
-
-    Raises:
-        DataError: it cannot.
-    """
+    """Return a column as JSON can hold it, for the file `name`; objects, nested lists and bytes are a DataError."""
     leaves = column.explode() if isinstance(column.dtype, pl.List) else column
     kind = leaves.dtype
     if kind in (pl.Boolean, pl.String, pl.Null) or (kind.is_numeric() and _exact(leaves)):

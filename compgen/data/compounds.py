@@ -106,9 +106,6 @@ def divergence(train: Dataset, test: Dataset, compounds: Callable[[Dataset], Ite
     p and q are the relative frequencies in train and test of what `compounds` finds in a dataset, e.g.
     `Trees().compounds` or `Ngrams().atoms`. Keysers et al. (2020), section 2.2, have an alpha of 0.5 for atoms and of
     0.1 for compounds. 0: the same frequencies; 1: nothing in common.
-
-    Raises:
-        DataError: alpha is not between 0 and 1, or a part has nothing to compare.
     """
     if not 0 < alpha < 1:
         raise DataError(f"found alpha {alpha:g}, expected a number between 0 and 1")
@@ -128,11 +125,7 @@ class Divergences:
 
 
 def measure(train: Dataset, test: Dataset, inventory: Inventory) -> Divergences:
-    """Return both divergences of a split, and what of the test part training does not have.
-
-    Raises:
-        DataError: a part has no compounds to compare, or brackets do not match.
-    """
+    """Return both divergences of a split, and what of the test part training does not have."""
     atoms = _compare(inventory.atoms(train), inventory.atoms(test), ATOM_ALPHA)
     compounds = _compare(inventory.compounds(train), inventory.compounds(test), COMPOUND_ALPHA)
     return Divergences(atoms[0], compounds[0], *atoms[1:], *compounds[1:])

@@ -62,11 +62,7 @@ class Dataset:
         return dict(counts.iter_rows())
 
     def split(self, name: str) -> "Dataset":
-        """Return the examples of one split.
-
-        Raises:
-            DataError: the dataset has no example in that split; the message names the splits it has.
-        """
+        """Return the examples of one split."""
         part = self.frame.filter(pl.col("split") == name)
         if part.is_empty():
             available = ", ".join(f"{split} ({count:,})" for split, count in self.splits.items()) or "none"

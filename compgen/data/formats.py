@@ -112,11 +112,7 @@ def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None)
 
 
 def format_of(path: str | Path) -> str:
-    """Return the format that a file's suffix stands for, with or without `.gz`.
-
-    Raises:
-        DataError: the suffix stands for none; the message lists those that do.
-    """
+    """Return the format that a file's suffix stands for, with or without `.gz`."""
     suffix = Path(str(path).removesuffix(".gz")).suffix
     formats = {kind.suffix: format for format, kind in FORMATS.items()}
     if suffix in formats:

@@ -41,11 +41,7 @@ class Vocabulary:
     __slots__ = ("_ids", "_spares", "tokens")
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        """Make the vocabulary whose full list of tokens, special symbols included, is `tokens`.
-
-        Raises:
-            DataError: the list does not begin with the special symbols, or holds a token twice.
-        """
+        """Make the vocabulary whose full list of tokens, special symbols included, is `tokens`."""
         self.tokens = tuple(tokens)
         if self.tokens[: len(SPECIALS)] != SPECIALS:
             found = " ".join(map(repr, self.tokens[: len(SPECIALS)])) or "nothing"
@@ -59,11 +55,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, token_lists: Iterable[Iterable[str]], spares: bool = False) -> "Vocabulary":
-        """Return the vocabulary of all tokens in `token_lists`: special symbols, SPARES if asked for, tokens sorted.
-
-        Raises:
-            DataError: a token of the data equals a special symbol or a spare asked for.
-        """
+        """Return the vocabulary of all tokens in `token_lists`: special symbols, SPARES if asked for, tokens sorted."""
         tokens = {token for tokens in token_lists for token in tokens}
         first = SPECIALS + SPARES if spares else SPECIALS
         for special in first:
@@ -72,11 +64,7 @@ class Vocabulary:
         return cls([*first, *sorted(tokens)])
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the ids of data tokens. Special symbols are not data: put their ids in by `BOS_ID` and its like.
-
-        Raises:
-            DataError: a token is special, or is not in the vocabulary; the message names similar ones.
-        """
+        """Return the ids of data tokens. Special symbols are not data: put their ids in by `BOS_ID` and its like."""
         ids = []
         for token in tokens:
             number = self._ids.get(token, -1)
@@ -109,11 +97,7 @@ class Vocabulary:
         return [spares.get(token, self._ids.get(token, UNK_ID)) for token in self._data(tokens)]
 
     def decode(self, ids: Iterable[int], lent: Mapping[int, str] | None = None) -> list[str]:
-        """Return the tokens of `ids`, special symbols included; for ids in `lent`, the words there (see `lend`).
-
-        Raises:
-            DataError: an id is outside the vocabulary.
-        """
+        """Return the tokens of `ids`, special symbols included; for ids in `lent`, the words there (see `lend`)."""
         words, tokens = lent or {}, []
         for number in ids:
             if not 0 <= number < len(self.tokens):
