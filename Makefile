@@ -31,6 +31,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/complexity.py
 
 bench: $(READY)
 	$(BIN)/python scripts/bench/throughput.py runs/demo/recomb2.pt
