@@ -1,4 +1,4 @@
-"""How good predictions are: exact match, token F1 and execution, with a signature that says how they were computed."""
+"""Scores of predictions: exact match, token F1 and execution, with a signature that says how they were computed."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,8 +16,7 @@ SIGNATURES = {
     "analysis": "exact:whole-sequence|f1:micro,membership,lemma-and-tags",
     "analysis-words": "exact:whole-sequence|f1:micro,membership,words-of-lemma-and-tags",
 }
-
-# What executes a target: it returns the source that the target stands for, or raises DataError.
+# Interpreters of targets: each returns the source that a target stands for, or raises DataError.
 INTERPRETERS: dict[str, Callable[[Tokens], list[str]]] = {"scan": scan.interpret}
 
 
@@ -26,11 +25,11 @@ class Scores:
     """Scores of predictions on a set of examples.
 
     Attributes:
-        examples: how many were predicted.
-        exact_match: share of predictions equal to their reference, token by token.
-        f1: micro-averaged F1 over what `f1_counts` says.
-        executes: share of predictions whose execution gives their source; None if nothing was executed.
-        signature: how all this was computed.
+        examples: the number of predictions.
+        exact_match: the share of predictions equal to their reference.
+        f1: micro-averaged F1, see `f1_counts`.
+        executes: the share of predictions whose execution gives their source; None if nothing was executed.
+        signature: how the scores were computed.
     """
 
     examples: int
@@ -53,27 +52,24 @@ def score(
     execute: str | None = None,
     unit: str = "token",
 ) -> Scores:
-    """Score predictions against references of the same number.
+    """Score predictions against references.
 
     Args:
-        predictions, references: target tokens.
-        sources: what was predicted from; only execution looks at it.
+        sources: what was predicted from; only execution needs it.
         execute: one of INTERPRETERS, to score by execution too.
         unit: what F1 counts, see `f1_counts`.
 
     Raises:
         ValueError: the numbers differ, or there is nothing to score.
-        UserError: there is no such interpreter or unit.
+        UserError: no such interpreter or unit.
     """
     if unit not in SIGNATURES:
         raise UserError(f"no unit {unit!r}: expected one of {', '.join(SIGNATURES)}")
     if len(predictions) != len(references) or not references:
         raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
-    exact = right = wrong = missed = 0
-    for prediction, reference in zip(predictions, references, strict=True):
-        exact += list(prediction) == list(reference)
-        counts = f1_counts(prediction, reference, unit)
-        right, wrong, missed = right + counts[0], wrong + counts[1], missed + counts[2]
+    pairs = list(zip(predictions, references, strict=True))
+    exact = sum(list(prediction) == list(reference) for prediction, reference in pairs)
+    right, wrong, missed = (sum(counts) for counts in zip(*(f1_counts(*pair, unit) for pair in pairs), strict=True))
     precision, recall = right / max(1, right + wrong), right / max(1, right + missed)
     f1 = 2 * precision * recall / (precision + recall) if right else 0.0
     scores = Scores(len(references), exact / len(references), f1, precision, recall, signature=SIGNATURES[unit])
@@ -84,13 +80,13 @@ def score(
 
 
 def f1_counts(prediction: Tokens, reference: Tokens, unit: str = "token") -> tuple[int, int, int]:
-    """What is right and what is wrong in a prediction, and what it misses.
+    """Count the right, the wrong and the missed items of a prediction.
 
     By unit:
 
-    - `token`: a repeated token counts as often as it stands in both.
-    - `analysis`: the target is letters and tags (morphological analysis). The lemma is one item and each tag is one; an
-      item is right that is somewhere in the reference, as often as it is predicted (R&R's code).
+    - `token`: a repeated token counts as often as it is in both.
+    - `analysis`: the target is letters and tags (morphological analysis). The lemma is one item and so is each tag. An
+      item that is anywhere in the reference is right, as often as it is predicted (R&R's code).
     - `analysis-words`: the same, but each word of a lemma with blanks is an item (R&R's tables).
     """
     if unit == "token":
@@ -102,7 +98,7 @@ def f1_counts(prediction: Tokens, reference: Tokens, unit: str = "token") -> tup
 
 
 def item_f1(prediction: Tokens, reference: Tokens, unit: str = "token") -> float:
-    """F1 of one item, for paired tests; an empty prediction of an empty reference is right."""
+    """F1 of one prediction, for paired tests; 1 if prediction and reference are empty."""
     right, wrong, missed = f1_counts(prediction, reference, unit)
     return 2 * right / (2 * right + wrong + missed) if right + wrong + missed else 1.0
 
@@ -111,19 +107,18 @@ def _items(tokens: Tokens, words: bool) -> list[str]:
     """Lemma and tags of an analysis."""
     lemma, tags = split_tags(tokens)
     text = "".join(lemma)
-    lemmas = [word for word in text.split(BLANK) if word] if words else [text]
-    return [item for item in lemmas if item] + tags
+    return [item for item in (text.split(BLANK) if words else [text]) if item] + tags
 
 
 def executes(targets: Sequence[Tokens], sources: Sequence[Tokens], execute: str) -> list[bool]:
-    """Whether each target, executed, gives its source; one that cannot be executed does not.
+    """Execute each target and compare the result with its source; False if the target cannot be executed.
 
-    NACS, from actions to commands (Bastings et al. 2018), is scored so, by `scan`: several commands stand for the same
-    actions, and only one of them is the reference.
+    NACS, from actions to commands (Bastings et al. 2018), is scored this way, by `scan`: several commands stand for the
+    same actions, and only one of them is the reference.
 
     Raises:
         ValueError: the numbers differ.
-        UserError: there is no such interpreter.
+        UserError: no such interpreter.
     """
     if execute not in INTERPRETERS:
         raise UserError(f"no interpreter {execute!r}: expected one of {', '.join(INTERPRETERS)}")
@@ -132,12 +127,18 @@ def executes(targets: Sequence[Tokens], sources: Sequence[Tokens], execute: str)
     return [_gives(target, source, INTERPRETERS[execute]) for target, source in zip(targets, sources, strict=True)]
 
 
+def _gives(target: Tokens, source: Tokens, interpret: Callable[[Tokens], list[str]]) -> bool:
+    try:
+        return interpret(target) == list(source)
+    except DataError:
+        return False
+
+
 def check_executes(references: Sequence[Tokens], sources: Sequence[Tokens], execute: str) -> None:
-    """Raise unless every reference, executed, gives its source: else no score by execution would mean anything.
+    """Check that every reference executes to its source, without which scores by execution are meaningless.
 
     Raises:
         DataError: one does not, e.g. because the data go from commands to actions; the message shows the first.
-        UserError, ValueError: as `executes`.
     """
     for reference, source, right in zip(references, sources, executes(references, sources, execute), strict=True):
         if not right:
@@ -145,10 +146,3 @@ def check_executes(references: Sequence[Tokens], sources: Sequence[Tokens], exec
                 f"execution by {execute} needs targets that execute to their sources: found the source "
                 f"{' '.join(source)!r} with the target {' '.join(reference)!r}"
             )
-
-
-def _gives(target: Tokens, source: Tokens, interpret: Callable[[Tokens], list[str]]) -> bool:
-    try:
-        return interpret(target) == list(source)
-    except DataError:
-        return False

@@ -1,4 +1,4 @@
-"""Pictures: matplotlib behind a door, since only who draws needs it."""
+"""Plots, by matplotlib, which is imported only when something is drawn."""
 
 import re
 import warnings
@@ -17,11 +17,7 @@ CELL = 0.26  # inches a token
 
 
 def check_picture(out: Path) -> None:
-    """See, before any work, that a picture can be drawn to a file.
-
-    Raises:
-        UserError: another suffix than those of FORMATS, or matplotlib is not installed.
-    """
+    """Raise a UserError, before any work, if the suffix is not in FORMATS or matplotlib is not installed."""
     if out.suffix not in FORMATS:
         raise UserError(f"{out}: expected the name of a picture, ending in {', '.join(FORMATS)}")
     try:
@@ -33,15 +29,15 @@ def check_picture(out: Path) -> None:
 def heat_maps(
     rows: Sequence[str], panels: Sequence[tuple[str, Sequence[str], NDArray[np.floating[Any]]]], out: Path
 ) -> str:
-    """Draw tables of numbers between 0 and 1 side by side, dark where they are large.
+    """Draw tables of numbers from 0 (white) to 1 (black) side by side.
 
     Args:
-        rows: labels of the rows that all panels share.
-        panels: of each its title, its columns' labels, and its numbers (rows, columns).
-        out: the picture; its suffix says in which format. In .svg labels are text, for the viewer's fonts.
+        rows: labels of the rows, for all panels.
+        panels: the title, the labels of the columns, and the numbers (rows, columns) of each.
+        out: the file, in the format of its suffix. In .svg labels are text, in the viewer's fonts.
 
     Returns:
-        the characters that the fonts here do not have: boxes stand for them in other formats.
+        The characters missing from the fonts here, drawn as boxes.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -67,5 +63,5 @@ def heat_maps(
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:
-    """Tokens as they can be drawn: what is no character to see, like a control character, would spoil the file."""
+    """Tokens with unprintable characters, which would corrupt the file, replaced."""
     return ["".join(letter if letter.isprintable() else "\ufffd" for letter in token) for token in tokens]

@@ -1,4 +1,4 @@
-"""Whether one system is better than another on the same items: paired tests, of two systems or of all pairs."""
+"""Paired tests of whether one system is better than another on the same items."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from compgen.data.random import Purpose, stream
 from compgen.errors import UserError
 
 Floats = NDArray[np.float64]
-AT_ONCE = 1 << 22  # random numbers
-_SAME = 1e-12  # differences that differ by no more are equal
+AT_ONCE = 1 << 22  # random numbers in memory
+_SAME = 1e-12  # differences closer than this are equal
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,12 @@ class Comparison:
     """Two of several systems compared over the same seeds.
 
     Attributes:
-        first, second: their names.
-        mean: the first's score less the second's, an item.
-        items_p: two-sided p of Student's paired t over the items of all seeds together, as in R&R's tables 9 to 11.
-        corrected_p: the same by Bonferroni, for as many comparisons as were made.
-        seeds_p: two-sided p of Student's paired t over the means of the seeds; None with one seed, or if all differ
-            alike, which says nothing of how seeds vary. Items that one training run decides together are not
-            independent: `items_p` is too sure of what another seed may undo.
+        mean: the first's score minus the second's, per item.
+        items_p: two-sided p of Student's paired t over the items of all seeds, as in R&R's tables 9 to 11.
+        corrected_p: `items_p` by Bonferroni, for the number of comparisons made.
+        seeds_p: two-sided p of Student's paired t over the means of the seeds; None with one seed, or if all seeds
+            have the same difference, which tells nothing about their spread. Items of one training run are not
+            independent, so `items_p` overrates differences that another seed may undo.
     """
 
     first: str
@@ -39,20 +38,20 @@ class Comparison:
 
 
 def compare(scores: Mapping[str, Sequence[Floats]]) -> list[Comparison]:
-    """All pairs of systems, in the order given.
+    """Compare all pairs of systems, in the order given.
 
     Args:
-        scores: by system, the scores of the test items of each seed; seed by seed on the same items for all.
+        scores: by system and seed, the scores of the test items, which are the same for all.
 
     Raises:
-        UserError: systems have not as many seeds or items, there are fewer than two items, or SciPy is not installed.
+        UserError: systems differ in seeds or items, there are fewer than two items, or SciPy is not installed.
     """
     pairs = list(combinations(scores, 2))
     found = []
     for first, second in pairs:
         mine, other = scores[first], scores[second]
         if [len(seed) for seed in mine] != [len(seed) for seed in other]:
-            raise UserError(f"{first} and {second} cannot be compared: they have not the same seeds and test items")
+            raise UserError(f"{first} and {second} cannot be compared: their seeds or test items differ")
         difference = np.concatenate(mine) - np.concatenate(other)
         seeds = np.array([a.mean() - b.mean() for a, b in zip(mine, other, strict=True)])
         p = _t_test(difference)[1]
@@ -63,13 +62,13 @@ def compare(scores: Mapping[str, Sequence[Floats]]) -> list[Comparison]:
 
 @dataclass(frozen=True)
 class Paired:
-    """The difference of the losses of two systems, first less second, so that what is below zero favours the first.
+    """The difference of the losses of two systems, first minus second: below zero the first is better.
 
     Attributes:
-        mean: difference an item.
-        t, t_p: Student's paired t, None if all items differ alike, and its two-sided p.
-        sign_p: two-sided p of the sign test; ties are left out.
-        bootstrap_p: twice the share of resamples of the items in which the difference has not the sign that it has.
+        mean: the difference per item.
+        t, t_p: Student's paired t, None if all items have the same difference, and its two-sided p.
+        sign_p: two-sided p of the sign test, without ties.
+        bootstrap_p: twice the share of resamples of the items in which the difference changes its sign.
         low, high: the 95% interval of the mean by the bootstrap.
     """
 
@@ -86,7 +85,7 @@ def paired(first: Floats, second: Floats, resamples: int = 10_000, seed: int = 0
     """Compare two systems by their losses on the same items.
 
     Raises:
-        UserError: there are fewer than two items, not as many of the one as of the other, or SciPy is not installed.
+        UserError: fewer than two items, different numbers of items, or SciPy is not installed.
     """
     if first.shape != second.shape or len(first) < 2:
         raise UserError(f"a paired test needs two items or more of both systems: found {len(first)} and {len(second)}")
@@ -94,42 +93,30 @@ def paired(first: Floats, second: Floats, resamples: int = 10_000, seed: int = 0
     t, t_p = _t_test(difference)
     if not difference.any():
         return Paired(0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0)
-    unequal = int((difference != 0).sum())
-    sign = _stats().binomtest(int((difference < 0).sum()), unequal)
+    mean = float(difference.mean())
+    sign = _stats().binomtest(int((difference < 0).sum()), int((difference != 0).sum()))
     means = _resampled(difference, resamples, seed)
-    opposite = float((means * np.sign(difference.mean()) <= 0).mean())
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Paired(
-        float(difference.mean()),
-        t,
-        t_p,
-        float(sign.pvalue),
-        min(1.0, 2 * max(opposite, 1 / resamples)),
-        float(low),
-        float(high),
-    )
+    opposite = float((means * np.sign(mean) <= 0).mean())
+    low, high = np.quantile(means, [0.025, 0.975]).tolist()
+    return Paired(mean, t, t_p, float(sign.pvalue), min(1.0, 2 * max(opposite, 1 / resamples)), low, high)
 
 
 def need_scipy() -> None:
-    """Say at once, and say how to mend it, if SciPy is not installed.
-
-    Raises:
-        UserError: it is not.
-    """
+    """Raise a UserError, before any work, if SciPy is not installed."""
     _stats()
 
 
 def _t_test(difference: Floats) -> tuple[float | None, float]:
-    """Student's t of paired differences and its two-sided p; differences that are all zero are no evidence.
+    """Student's t of paired differences and its two-sided p.
 
-    Those that are all alike have no t, which would be infinite.
+    Differences that are all zero are no evidence (t = 0). Those that are all alike have an infinite t, given as None.
     """
     if len(difference) < 2:
         raise UserError(f"a paired test needs two items or more of both systems: found {len(difference)}")
     stats = _stats()
     if not difference.any():
         return 0.0, 1.0
-    if np.ptp(difference) <= _SAME:  # no spread at all
+    if np.ptp(difference) <= _SAME:
         return None, 0.0
     found = stats.ttest_1samp(difference, 0.0)
     return float(found.statistic), float(found.pvalue)
@@ -144,9 +131,10 @@ def _stats() -> Any:
 
 
 def _resampled(values: Floats, resamples: int, seed: int) -> Floats:
-    """Means of samples with replacement."""
+    """Means (resamples) of samples with replacement."""
     random = stream(Purpose.BOOTSTRAP, seed)
     size = max(1, AT_ONCE // len(values))
-    parts = [values[random.integers(0, len(values), (min(size, resamples - done), len(values)))].mean(axis=1)
-             for done in range(0, resamples, size)]  # fmt: skip
-    return np.concatenate(parts)
+    rows = [min(size, resamples - done) for done in range(0, resamples, size)]
+    return np.concatenate(
+        [values[random.integers(0, len(values), (count, len(values)))].mean(axis=1) for count in rows]
+    )

@@ -7,10 +7,10 @@ from pathlib import Path
 from compgen.csl.backend import GrammarBackend
 from compgen.errors import BundleError
 from compgen.export import grammar, transformer
-from compgen.export.approximate import approximate, verify_approximate
 from compgen.export.assemble import assemble, seal
 from compgen.export.card import card
 from compgen.export.golden_draws import answers_of, draws_of, draws_of_grammar, write_golden
+from compgen.export.int8 import approximate, verify_approximate
 from compgen.export.verify import at_batches, verify
 from compgen.files import atomic_path
 from compgen.models.rules import RuleTables

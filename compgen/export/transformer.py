@@ -1,85 +1,54 @@
-"""Export of a Transformer: encoder and step as ONNX graphs, and the check that they answer as the checkpoint does.
-
-The truth is PyTorch in float64. In float64 the graphs must answer every source alike; in float32 an answer may differ
-where two tokens are so nearly as probable that rounding decides.
-"""
+"""Export of a Transformer: encoder and step as ONNX graphs, and the check that they answer as the checkpoint does."""
 
 import copy
-import json
 import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 
-from compgen import __version__
-from compgen.data.vocabulary import BOS_ID, EOS_ID
-from compgen.export.assemble import seal
-from compgen.export.graphs import Part, Sizes
-from compgen.export.onnx_graphs import save_graphs, trace
-from compgen.export.verify import Written, counts, made_up_sources, one_thread, require
+from compgen.export.assemble import write_manifest
+from compgen.export.onnx_graphs import Part, Sizes, save_graphs, trace
+from compgen.export.verify import (
+    BATCH,
+    Task,
+    Written,
+    compare,
+    first_difference,
+    one_thread,
+    replay,
+    require,
+    task,
+)
 from compgen.models.backend import TorchTransformer
 from compgen.models.transformer import Transformer, TransformerMemory, TransformerStep
 from compgen.progress import Progress
 from compgen.runtime.backend import Decoder
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.cached import MEMORY, STEP_INPUTS, STEP_OUTPUTS
-from compgen.runtime.manifest import ENCODER, STEP, VOCABULARY, Manifest, Parity
+from compgen.runtime.manifest import ENCODER, STEP, Parity
 from compgen.runtime.onnx_transformer import OnnxTransformer
-from compgen.runtime.predict import as_sources, greedy
 from compgen.training.checkpoint import Checkpoint
 
 
 def assemble(checkpoint: Checkpoint, network: Transformer, folder: Path) -> Bundle:
-    """Write graphs and vocabulary of a checkpoint to `folder`, in the dtype of `network`, its weights.
-
-    Returns:
-        The bundle as it will be, with a manifest that says nothing of parity yet.
-    """
-    models = {part.file: trace(part, folder / part.file) for part in _parts(network.eval())}
-    graphs = save_graphs(models, folder)
-    vocabulary = list(checkpoint.vocabulary.tokens)
-    (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
-    manifest = Manifest.model_validate(
-        {
-            "compgen": __version__,
-            "kind": checkpoint.kind,
-            "architecture": "transformer",
-            "trained_on": checkpoint.trained_on,
-            "config": checkpoint.config,
-            "prototypes": 1,
-            "max_length": checkpoint.max_length,
-            "sampling": {"temperature": [0.0, 0.0]},
-            "graphs": graphs,
-            "files": {},
-            "parity": [],
-        }
-    )
-    seal(folder, manifest)
-    return Bundle.load(folder)
+    """Write graphs and vocabulary of a checkpoint to `folder`, in the dtype of `network`, its weights."""
+    graphs = save_graphs({part.file: trace(part, folder / part.file) for part in _parts(network.eval())}, folder)
+    return write_manifest(checkpoint, folder, architecture="transformer", prototypes=1, graphs=graphs)
 
 
 def _parts(network: Transformer) -> list[Part]:
-    config, dtype = network.config, network.embedding.weight.dtype
+    config = network.config
     kept: Sizes = ["B", config.layers, config.heads, "S", config.size // config.heads]
     past, longer = ([*kept[:3], size, kept[4]] for size in ("P", "L"))
     inputs: dict[str, Sizes] = {"token": ["B"], "position": ["B"], "source": ["B", "S"]}
     inputs |= dict.fromkeys(MEMORY, kept) | {"keys": past, "values": past}
     outputs: dict[str, Sizes] = {"log_probs": ["B", network.vocabulary], "next_keys": longer, "next_values": longer}
     assert tuple(inputs) == STEP_INPUTS and tuple(outputs) == STEP_OUTPUTS
-    sizes = {"B": 2, "S": 3, "P": 2}
-
-    def example(name: str) -> Any:
-        shape = [sizes[size] if isinstance(size, str) else size for size in inputs[name]]
-        return torch.full(shape, 2) if name in ("token", "position", "source") else torch.zeros(shape, dtype=dtype)
-
-    source = {"source": torch.tensor([[5, 3, 2], [5, 2, 0]])}
     return [
-        Part(ENCODER, TransformerMemory(network), source, {"source": ["B", "S"]}, dict.fromkeys(MEMORY, kept)),
-        Part(STEP, TransformerStep(network), {name: example(name) for name in inputs}, inputs, outputs),
+        Part(ENCODER, TransformerMemory(network), {"source": ["B", "S"]}, dict.fromkeys(MEMORY, kept)),
+        Part(STEP, TransformerStep(network), inputs, outputs),
     ]
 
 
@@ -88,54 +57,40 @@ def verify(checkpoint: Checkpoint, bundle: Bundle, batches: Mapping[int, int], *
 
     Args:
         checkpoint: what was exported.
-        bundle: what it became.
-        batches: rows decoded at once, and how many made-up sources to answer so.
+        bundle: its export.
+        batches: sizes of batches, and how many made-up sources to answer in each.
         quiet: without progress.
 
     Raises:
         BundleError: an answer differs in float64, or in float32 without rounding as the reason, or too many differ.
     """
     assert isinstance(checkpoint.network, Transformer)
-    sources = made_up_sources(max(batches.values()), len(checkpoint.vocabulary))
-    double = copy.deepcopy(checkpoint.network).double()
-    rows: list[Parity] = []
-    with one_thread(), tempfile.TemporaryDirectory() as name:
-        truth = TorchTransformer(double)
-        runners: list[tuple[str, str, Decoder]] = [
-            ("onnx", "float64", OnnxTransformer(assemble(checkpoint, double, Path(name)))),
+    samples = max(batches.values())
+    work, double = task(checkpoint, samples), copy.deepcopy(checkpoint.network).double()
+    truth = TorchTransformer(double)
+    with (
+        one_thread(),
+        tempfile.TemporaryDirectory() as folder,
+        Progress("verify", 3 * len(batches), quiet=quiet) as progress,
+    ):
+        decoders: list[tuple[str, str, Decoder]] = [
+            ("onnx", "float64", OnnxTransformer(assemble(checkpoint, double, Path(folder)))),
             ("torch", "float32", TorchTransformer(checkpoint.network)),
             ("onnx", "float32", OnnxTransformer(bundle)),
         ]
-        limit = checkpoint.max_length
-        expected = _answers(truth, sources, limit, 256)
-        with Progress("verify", len(runners) * len(batches), quiet=quiet) as progress:
-            for runtime, dtype, decoder in runners:
-                for batch, count in batches.items():
-                    found = _answers(decoder, sources[:count], limit, batch)
-                    judged = counts(expected[:count], found, partial(_distance, truth, sources, expected, found))
-                    rows.append(Parity.model_validate({"runtime": runtime, "dtype": dtype, "batch": batch} | judged))
-                    progress.update(len(rows), runtime)
+        expected, rows = work.answers(truth, samples, BATCH), list[Parity]()
+        for name, dtype, decoder in decoders:
+            runner = {name: partial(work.answers, decoder)}
+            rows += compare(expected, dtype, runner, batches, partial(_distance, work, truth), progress, len(rows))
     require(rows, "the export does not compute what its checkpoint does")
     return rows
 
 
-def _answers(decoder: Decoder, sources: list[list[int]], limit: int, batch: int) -> list[Written]:
-    found = [tuple(tokens) for tokens, _ in greedy(decoder, sources, limit, batch)]
-    return [(*tokens, EOS_ID) if len(tokens) < limit else tokens for tokens in found]
-
-
-def _distance(
-    truth: Decoder, sources: list[list[int]], answers: list[Written], others: list[Written], row: int
-) -> float:
-    """By how much the first token of a row that differs is less probable than the one that was to be written."""
-    source, expected, found = sources[row], answers[row], others[row]
-    shared = min(len(expected), len(found))
-    at = next((place for place in range(shared) if expected[place] != found[place]), shared)
-    if at == shared:
+def _distance(work: Task, truth: Decoder, row: int, expected: Written, found: Written) -> float:
+    """By how much the first token found that differs is less probable than the one expected."""
+    at = first_difference(expected, found)
+    if at is None:
         return float("inf")
-    state = truth.open(as_sources([source]))
-    for token in (BOS_ID, *expected[:at]):
-        state["token"][:] = token
-        state, log_probs = truth.advance(state)
-    right, wrong = log_probs[0].astype(np.float64)[[expected[at], found[at]]]
-    return float(np.exp(right) - np.exp(wrong))
+    state = truth.open(work.memory_tokens[row : row + 1, 0])
+    right, wrong = np.exp(replay(truth.advance, state, expected[:at])[[expected[at], found[at]]])
+    return float(right - wrong)

@@ -1,15 +1,16 @@
 """The check that an export computes what its checkpoint does: the same samples, address by address, in every runtime.
 
 The truth is PyTorch in float64. In float64 every runtime must give exactly its sequences. In float32 rounding moves a
-draw that lies next to a boundary between two tokens; each sequence that differs is replayed in float64 up to its
-first difference, and must turn out to be such a draw.
+draw that lies next to a boundary between two tokens: each sequence that differs is replayed in float64 up to its first
+difference, and must turn out to be such a draw.
 """
 
 import copy
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,43 +19,46 @@ import torch
 from numpy.typing import NDArray
 
 from compgen.data import random
-from compgen.data.vocabulary import EOS_ID, PAD_ID, UNK_ID, forbidden
+from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, UNK_ID, forbidden
 from compgen.errors import BundleError
 from compgen.export.assemble import HALVES, assemble
 from compgen.models.backend import TorchBackend
 from compgen.models.decoding import BANNED
 from compgen.progress import Progress
-from compgen.runtime.backend import Backend, Ints, Loop
+from compgen.runtime.backend import Backend, Decoder, Ints, Loop, State
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.predict import Recurrent, as_sources, greedy, opening
+from compgen.runtime.predict import Recurrent, advance, as_sources, greedy, opening
 from compgen.runtime.torchscript_backend import TorchScriptBackend
 from compgen.sampling import native as native_runner
 from compgen.sampling.batching import draws
 from compgen.training.checkpoint import Checkpoint
 
 SAMPLES = 1000
+BATCH = 256  # of the truth
 ROUNDED = 1000  # of so many sequences in float32 (or a part of them), rounding may change one
 NEAR = 1e-5  # how far from a boundary, in probability, rounding may move a draw
 SEED = 20_220  # any number does
 LONGEST_SOURCE = 12
 
 Written = tuple[int, ...]  # tokens, with the end symbol where the length limit did not come first
-Runner = Callable[[int, int], list[Written]]  # how many samples, in batches of how many, to their sequences
+Runner = Callable[[int, int], list[Written]]  # the number of samples and the size of a batch to their sequences
+Distance = Callable[[int, Written, Written], float]  # of a row, the sequence expected and the one found
 
 
 @dataclass(frozen=True)
 class Task:
-    """What all runtimes are asked to do.
+    """The samples that all runtimes draw, or the sources that all answer.
 
     Attributes:
         memory_tokens: (N, n, T), the prototypes of each sample, or its source.
         uniforms: (N, L).
         temperature: of the source half and the target half.
         half: the half that decoding begins in.
-        pool: for generators, where the prototypes come from.
+        pool: of a generator, where the prototypes come from.
+        seed: of the samples' addresses.
     """
 
     memory_tokens: Ints
@@ -62,105 +66,97 @@ class Task:
     temperature: tuple[float, float]
     half: int
     pool: PrototypePool | None
+    seed: int
 
     @property
     def max_length(self) -> int:
         return int(self.uniforms.shape[1])
 
+    def sources(self, count: int) -> list[list[int]]:
+        """The first `count` sources, without end symbols."""
+        return [[t for t in row if t not in (PAD_ID, EOS_ID)] for row in self.memory_tokens[:count, 0].tolist()]
+
     def stepwise(self, backend: Backend, count: int, batch: int) -> list[Written]:
         """The first `count` samples by the step: with continuous batching, or greedily for a predictor."""
         if self.pool is None:
-            sources = [[t for t in row if t not in (PAD_ID, EOS_ID)] for row in self.memory_tokens[:count, 0].tolist()]
-            found = [tuple(tokens) for tokens, _ in greedy(Recurrent(backend), sources, self.max_length, batch)]
-        else:
-            found = [draw.tokens for draw in self._draws(backend, self.pool, count, batch)]
-        return [self.ended(tokens) for tokens in found]
-
-    def _draws(self, backend: Backend, pool: PrototypePool, count: int, batch: int) -> Any:
-        return draws(
+            return self.answers(Recurrent(backend), count, batch)
+        found = draws(
             backend,
-            pool,
-            seed=SEED,
+            self.pool,
+            seed=self.seed,
             start=0,
             stop=count,
             max_length=self.max_length,
             temperature=self.temperature,
             slots=batch,
         )
+        return [self.ended(draw.tokens) for draw in found]
+
+    def answers(self, decoder: Decoder, count: int, batch: int) -> list[Written]:
+        """The greedy answers to the first `count` sources."""
+        found = greedy(decoder, self.sources(count), self.max_length, batch)
+        return [self.ended(tuple(tokens)) for tokens, _ in found]
 
     def looped(self, loop: Loop, dtype: str, count: int, batch: int) -> list[Written]:
-        """The first `count` samples by a whole loop."""
+        """The first `count` samples by a whole loop; padding or an end before the last token is a difference."""
         found: list[Written] = []
         for first in range(0, count, batch):
             rows = slice(first, min(first + batch, count))
-            uniforms = np.ascontiguousarray(self.uniforms[rows].T.astype(dtype))
+            uniforms = np.ascontiguousarray(self.uniforms[rows].T.astype(dtype))  # (L, B)
             addresses = np.arange(rows.start, rows.stop, dtype=np.int64)
-            latent = None if loop.latent is None else loop.latent.draw(SEED, addresses).astype(dtype)
-            warmth = np.array(self.temperature, dtype=dtype)
-            tokens, _ = loop.sample(self.memory_tokens[rows], uniforms, warmth, latent)
-            found.extend(self._trimmed(row) for row in tokens.T.tolist())
+            latent = None if loop.latent is None else loop.latent.draw(self.seed, addresses).astype(dtype)
+            tokens, _ = loop.sample(self.memory_tokens[rows], uniforms, np.array(self.temperature, dtype), latent)
+            found += [tuple(np.trim_zeros(row, "b").tolist()) for row in tokens.T]
         return found
-
-    def _trimmed(self, row: list[int]) -> Written:
-        """A row of a loop without the padding at its end; padding or an end anywhere else stays and is a difference."""
-        while row and row[-1] == PAD_ID:
-            row.pop()
-        return tuple(row)
 
     def ended(self, tokens: Written) -> Written:
         """Tokens with the end symbol, unless the length limit came first."""
         return (*tokens, EOS_ID) if len(tokens) < self.max_length else tokens
 
 
-def task(checkpoint: Checkpoint, samples: int) -> Task:
+def task(checkpoint: Checkpoint, samples: int, seed: int = SEED) -> Task:
     """Samples of a generator at its own temperature, or answers of a predictor to made-up sources."""
-    half = HALVES[checkpoint.kind]
-    addresses = np.arange(samples, dtype=np.int64)
-    pool = checkpoint.pool
+    half, pool = HALVES[checkpoint.kind], checkpoint.pool
     if pool is None:
-        memories = as_sources(made_up_sources(samples, len(checkpoint.vocabulary)))[:, None]
-        return Task(memories, np.zeros((samples, checkpoint.max_length), np.float32), (0.0, 0.0), half, None)
+        memories = as_sources(made_up_sources(samples, len(checkpoint.vocabulary)))[:, None]  # (N, 1, T)
+        return Task(memories, np.zeros((samples, checkpoint.max_length), np.float32), (0.0, 0.0), half, None, seed)
+    addresses = np.arange(samples, dtype=np.int64)
     first, second = checkpoint.sampling["temperature"]
-    memories = pool.tokens[pool.choose(SEED, addresses), : pool.longest].astype(np.int64)
-    uniforms = random.uniforms(SEED, addresses, checkpoint.max_length)
-    return Task(memories, uniforms, (float(first), float(second)), half, pool)
+    memories = pool.tokens[pool.choose(seed, addresses), : pool.longest].astype(np.int64)
+    uniforms = random.uniforms(seed, addresses, checkpoint.max_length)
+    return Task(memories, uniforms, (float(first), float(second)), half, pool, seed)
 
 
 def made_up_sources(count: int, vocabulary: int) -> list[list[int]]:
-    """Sources of random tokens, to compare answers by."""
+    """Sources of random tokens."""
     rng = random.stream(random.Purpose.PROBES, SEED)
     lengths = rng.integers(1, LONGEST_SOURCE + 1, count)
     return [rng.integers(UNK_ID + 1, vocabulary, length).tolist() for length in lengths]
 
 
 def at_batches(samples: int = SAMPLES) -> dict[int, int]:
-    """How many samples to verify with at which batch: fewer where they come one at a time, which takes long."""
+    """The number of samples to verify with by size of batch: fewer one at a time, which takes long."""
     return {1: max(1, samples // 10), 64: samples, 1000: samples}
 
 
 def parity(
     checkpoint: Checkpoint | Path, batches: Mapping[int, int], *, native: bool = False, quiet: bool = False
 ) -> list[Parity]:
-    """Export a checkpoint to a folder that is thrown away, and compare all runtimes as `verify` does."""
+    """Export a checkpoint to a temporary folder, and compare all runtimes as `verify` does."""
     loaded = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint.load(checkpoint)
     with tempfile.TemporaryDirectory() as folder:
         return verify(loaded, assemble(loaded, Path(folder)), batches, native=native, quiet=quiet)
 
 
 def verify(
-    checkpoint: Checkpoint,
-    bundle: Bundle,
-    batches: Mapping[int, int],
-    *,
-    native: bool = False,
-    quiet: bool = False,
+    checkpoint: Checkpoint, bundle: Bundle, batches: Mapping[int, int], *, native: bool = False, quiet: bool = False
 ) -> list[Parity]:
     """Compare the runtimes of a bundle, and of the same in float64, with PyTorch in float64.
 
     Args:
         checkpoint: what was exported, in float32.
-        bundle: what it became.
-        batches: rows decoded at once, and how many samples to draw so.
+        bundle: its export.
+        batches: sizes of batches, and how many samples to draw in each.
         native: compare the C++ runner too.
         quiet: without progress.
 
@@ -172,28 +168,24 @@ def verify(
     work = task(checkpoint, samples)
     double = replace(checkpoint, network=copy.deepcopy(checkpoint.network).double())
     rows: list[Parity] = []
-    with ExitStack() as stack:
-        stack.enter_context(one_thread())
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    with (
+        one_thread(),
+        tempfile.TemporaryDirectory() as folder,
+        Progress("verify", 2 * (5 + 2 * native) * len(batches), quiet=quiet) as progress,
+    ):
         truth = TorchBackend(double.recurrent)
-        progress = stack.enter_context(Progress("verify", 2 * (5 + 2 * native) * len(batches), quiet=quiet))
-        expected = work.stepwise(truth, samples, 256)
-        for own, exported in ((double, assemble(double, folder)), (checkpoint, bundle)):
-            runners = _runners(work, own, exported) | (_native(work, exported) if native else {})
-            for name, runner in runners.items():
-                for batch, count in batches.items():
-                    found = runner(count, batch)
-                    judged = judge(work, truth, expected[:count], found)
-                    about = {"runtime": name, "dtype": exported.manifest.decoder.dtype, "batch": batch}
-                    rows.append(Parity.model_validate(about | judged))
-                    progress.update(len(rows), name)
+        expected = work.stepwise(truth, samples, BATCH)
+        for own, exported in ((double, assemble(double, Path(folder))), (checkpoint, bundle)):
+            runners = _runners(work, own, exported, native)
+            dtype = exported.manifest.decoder.dtype
+            rows += compare(expected, dtype, runners, batches, partial(distance, work, truth), progress, len(rows))
     require(rows, "the export does not compute what its checkpoint does")
     return rows
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one thread: the work comes in small pieces, for which threads wait for one another more than they do."""
+    """Run torch on one thread: the work is in small pieces, for which threads mostly wait for one another."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -202,54 +194,60 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _runners(work: Task, checkpoint: Checkpoint, bundle: Bundle) -> dict[str, Runner]:
-    """The ways to run an export; a loop is the whole sampler behind one call."""
-    dtype = bundle.manifest.decoder.dtype
-    script = TorchScriptBackend(bundle, trust_code=True)
-    stepped: dict[str, Backend] = {
-        "torch": TorchBackend(checkpoint.recurrent),
-        "torchscript": script,
-        "onnx": OnnxBackend(bundle, provider="cpu"),
+def _runners(work: Task, checkpoint: Checkpoint, bundle: Bundle, native: bool) -> dict[str, Runner]:
+    """The ways to run an export: by steps, and by a loop that is the whole sampler behind one call."""
+    dtype, script = bundle.manifest.decoder.dtype, TorchScriptBackend(bundle, trust_code=True)
+    found: dict[str, Runner] = {
+        "torch": partial(work.stepwise, TorchBackend(checkpoint.recurrent)),
+        "torchscript": partial(work.stepwise, script),
+        "onnx": partial(work.stepwise, OnnxBackend(bundle, provider="cpu")),
+        "torchscript loop": partial(work.looped, script, dtype),
+        "onnx loop": partial(work.looped, OnnxLoop(bundle, provider="cpu"), dtype),
     }
-    looped: dict[str, Loop] = {"torchscript loop": script, "onnx loop": OnnxLoop(bundle, provider="cpu")}
-
-    def by_step(backend: Backend) -> Runner:
-        return lambda count, batch: work.stepwise(backend, count, batch)
-
-    def by_loop(loop: Loop) -> Runner:
-        return lambda count, batch: work.looped(loop, dtype, count, batch)
-
-    steps = {name: by_step(backend) for name, backend in stepped.items()}
-    return steps | {name: by_loop(loop) for name, loop in looped.items()}
+    if native:
+        found |= {
+            "native": partial(_native, work, bundle, "own"),
+            "native graph": partial(_native, work, bundle, "graph"),
+        }
+    return found
 
 
-def _native(work: Task, bundle: Bundle) -> dict[str, Runner]:
-    """The C++ runner, with its own decoding step and with the step's graph."""
-    half = work.half
-
-    def by(step: str) -> Runner:
-        def run(count: int, batch: int) -> list[Written]:
-            options: dict[str, object] = {"--step": step, "--batch": batch}
-            if half:
-                rows = work.memory_tokens[:count, 0].tolist()
-                sources = [[t for t in row if t not in (PAD_ID, EOS_ID)] for row in rows]
-                drawn = native_runner.raw_answers(bundle, sources, options)
-            else:
-                drawn = native_runner.raw(bundle, SEED, 0, count, work.temperature, options)
-            return [work.ended(draw.tokens) for draw in drawn]
-
-        return run
-
-    return {"native": by("own"), "native graph": by("graph")}
+def _native(work: Task, bundle: Bundle, step: str, count: int, batch: int) -> list[Written]:
+    """Samples of the C++ runner, with its own decoding step or with the step's graph."""
+    options: dict[str, object] = {"--step": step, "--batch": batch}
+    if work.pool is None:
+        drawn = native_runner.raw_answers(bundle, work.sources(count), options)
+    else:
+        drawn = native_runner.raw(bundle, work.seed, 0, count, work.temperature, options)
+    return [work.ended(draw.tokens) for draw in drawn]
 
 
-def judge(work: Task, truth: Backend, expected: list[Written], found: list[Written]) -> dict[str, Any]:
+def compare(
+    expected: list[Written],
+    dtype: str,
+    runners: Mapping[str, Runner],
+    batches: Mapping[int, int],
+    distance: Distance,
+    progress: Progress,
+    done: int = 0,
+) -> list[Parity]:
+    """Compare the sequences of some runners, in batches of some sizes, with those expected of the truth."""
+    rows: list[Parity] = []
+    for name, run in runners.items():
+        for batch, count in batches.items():
+            judged = judge(expected[:count], run(count, batch), distance)
+            rows.append(Parity.model_validate({"runtime": name, "dtype": dtype, "batch": batch} | judged))
+            progress.update(done + len(rows), name)
+    return rows
+
+
+def judge(expected: list[Written], found: list[Written], distance: Distance) -> dict[str, Any]:
     """Counts of what was compared and of what differs, with the distances of the differing draws."""
-    return counts(expected, found, lambda row: distance(work, truth, row, expected[row], found[row]))
+    return counts(expected, found, lambda row: distance(row, expected[row], found[row]))
 
 
 def counts(expected: list[Written], found: list[Written], distance: Callable[[int], float]) -> dict[str, Any]:
-    """What `Parity` counts of sequences, given how far a differing one (by its row) is from what was expected."""
+    """The counts in `Parity`, given how far a row that differs is from what was expected."""
     differing = [row for row, pair in enumerate(zip(expected, found, strict=True)) if pair[0] != pair[1]]
     distances = [distance(row) for row in differing]
     return {
@@ -264,16 +262,17 @@ def counts(expected: list[Written], found: list[Written], distance: Callable[[in
 def distance(work: Task, truth: Backend, row: int, expected: Written, found: Written) -> float:
     """By how much probability the first differing draw of a sample would have to move to become what was found.
 
-    For a greedy choice, by how much the chosen token is more probable than the found one. A sequence that goes on
+    For a greedy choice, by how much the expected token is more probable than the found one. A sequence that goes on
     after its end, or stops without one, is infinitely far.
     """
-    shared = min(len(expected), len(found))
-    at = next((place for place in range(shared) if expected[place] != found[place]), shared)
-    if at == shared or found[at] in forbidden(at):
+    at = first_difference(expected, found)
+    if at is None or found[at] in forbidden(at):
         return float("inf")
-    log_probs, half = _replay(work, truth, row, at)
-    never = list(forbidden(at))
-    log_probs[never] = BANNED
+    fed = truth.shape.fed(work.seed, np.array([row], dtype=np.int64))
+    state = opening(truth, work.memory_tokens[row : row + 1], work.half, fed)
+    log_probs = replay(partial(advance, truth), state, expected[:at])
+    log_probs[list(forbidden(at))] = BANNED
+    half = max(work.half, int(SEP_ID in expected[:at]))
     warmth, wrong, right = work.temperature[half], found[at], expected[at]
     if warmth == 0:
         return float(np.exp(log_probs[right]) - np.exp(log_probs[wrong]))
@@ -284,25 +283,26 @@ def distance(work: Task, truth: Backend, row: int, expected: Written, found: Wri
     return float(cdf[wrong - 1] - draw if wrong > right else draw - cdf[wrong])
 
 
-def _replay(work: Task, truth: Backend, row: int, at: int) -> tuple[NDArray[np.float64], int]:
-    """Log-probabilities (V) of step `at` of a sample, and the half that it is in."""
-    fed = truth.shape.fed(SEED, np.array([row], dtype=np.int64))
-    state = opening(truth, work.memory_tokens[row : row + 1], work.half, fed)
-    dtype = truth.shape.dtype
-    warmth = np.array(work.temperature, dtype=dtype)
-    half, log_probs = state["half"], np.empty((1, 0))
-    for step in range(at + 1):
-        half = state["half"]
-        inputs = {"uniform": work.uniforms[row : row + 1, step].astype(dtype), "temperature": warmth}
-        token, now, following, hidden, cell, fed = truth.step(state | inputs)
-        state |= {"token": token, "half": following, "hidden": hidden, "cell": cell, "fed": fed}
-        state["position"] = state["position"] + 1
-        log_probs = now.astype(np.float64)
-    return log_probs[0], int(half[0])
+def first_difference(expected: Written, found: Written) -> int | None:
+    """The first place where two sequences hold different tokens; None if one only goes on after the other."""
+    pairs = enumerate(zip(expected, found, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), None)
+
+
+def replay(
+    advance: Callable[[State], tuple[State, NDArray[np.floating[Any]]]], state: State, written: Written
+) -> NDArray[np.float64]:
+    """Log-probabilities (V) of the next token after those written, from the first state of one row."""
+    log_probs: NDArray[np.floating[Any]] = np.empty((1, 0))
+    for token in (BOS_ID, *written):
+        state["token"] = np.full_like(state["token"], token)
+        state, log_probs = advance(state)
+    result: NDArray[np.float64] = log_probs[0].astype(np.float64)
+    return result
 
 
 def require(rows: list[Parity], otherwise: str) -> None:
-    """Every difference must be one that rounding explains, and few may differ: none in float64.
+    """Require that rounding explains every difference, and that few sequences differ: none in float64.
 
     Raises:
         BundleError: it is not so; the message begins with `otherwise`.
@@ -312,7 +312,6 @@ def require(rows: list[Parity], otherwise: str) -> None:
     if wrong:
         worst = max(wrong, key=lambda row: row.differing / row.samples)
         raise BundleError(
-            f"{otherwise}: {worst.runtime}, {worst.dtype}, batch "
-            f"{worst.batch}: {worst.differing} of {worst.samples} sequences differ, {worst.explained} of them by "
-            f"rounding; {len(wrong)} of {len(rows)} comparisons fail"
+            f"{otherwise}: {worst.runtime}, {worst.dtype}, batch {worst.batch}: {worst.differing} of {worst.samples} "
+            f"sequences differ, {worst.explained} of them by rounding; {len(wrong)} of {len(rows)} comparisons fail"
         )

@@ -1,16 +1,16 @@
-"""Omega, the prototypes that may be put together when sampling, in terms of the training neighborhoods (R&R, app. B).
+"""Omega, the tuples of prototypes that may be put together when sampling (R&R, appendix B).
 
-Prototypes are to look like those seen in training: the k-th is no longer than the mean length of k-th prototypes in
-the neighborhoods (`mean`, the reference), than that plus one standard deviation (`mean+std`, the paper), or than the
-longest of them (`max`, ours: the other two keep out the prototypes that show how the longest answers are made). In
-long-long recombination the first holds exactly one token (type) that the second lacks, as the reference codes it. Words
-go together by their tags if these differ, in one or two (the reference; the paper's Omega for words asks for tags that
-cover those of an example which is not there yet). All pairs of long-short recombination are compatible (the paper's
-Omega = D x D); like the paper, and unlike the reference, a sequence may then meet itself, which happens once in
-|firsts| draws.
+Prototypes have to look like those seen in training. The k-th is no longer than a statistic of the k-th prototypes in
+the neighborhoods: their mean length (`mean`, the reference), mean plus one standard deviation (`mean+std`, the paper),
+or the maximum (`max`, ours: the others exclude the prototypes that show how to make the longest answers). By kind:
+
+- long-long: the first prototype holds exactly one token type that the second lacks, as in the reference.
+- tags: the tags of two words differ in one or two, as in the reference; the paper's Omega for words asks for tags that
+  cover those of an example which does not exist yet.
+- long-short: all pairs (the paper's Omega = D x D). As in the paper, and unlike the reference, a sequence may be paired
+  with itself, which happens once in |firsts| draws.
 """
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -20,16 +20,13 @@ from compgen.data.vocabulary import EOS_ID, Vocabulary
 from compgen.errors import DataError
 from compgen.recombine.neighborhoods import Kind, Sequences, incidence, tagged
 from compgen.runtime.pool import PrototypePool
+from compgen.training.loop import pad
 
 LengthBound = Literal["mean", "mean+std", "max"]
 
 
 def compatible(
-    sequences: Sequences,
-    vocabulary: Vocabulary,
-    rows: NDArray[np.int32],
-    kind: Kind,
-    bound: LengthBound,
+    sequences: Sequences, vocabulary: Vocabulary, rows: NDArray[np.int32], kind: Kind, bound: LengthBound
 ) -> PrototypePool:
     """The pool of all `sequences` with Omega for neighborhoods `rows` (M, 1 + n).
 
@@ -43,10 +40,10 @@ def compatible(
         seen = lengths[rows[:, slot]]
         limit = {"mean": seen.mean(), "mean+std": seen.mean() + seen.std(), "max": seen.max()}[bound]
         groups.append(np.flatnonzero(lengths <= limit))
-    if n >= 2 and kind == "long-long":
-        members, starts, counts = _blocks(groups, incidence(sequences, len(vocabulary)), _lacks_one)
-    elif n >= 2 and kind == "tags":
-        members, starts, counts = _blocks(groups, tagged(sequences, vocabulary)[1].astype(np.float32), _near)
+    if n >= 2 and kind != "long-short":
+        tokens = incidence(sequences, len(vocabulary)) if kind == "long-long" else tagged(sequences, vocabulary)[1]
+        sets, which = np.unique(tokens.astype(np.float32), axis=0, return_inverse=True)  # (S, V), (N)
+        members, starts, counts = _blocks(groups, which.reshape(-1), _fitting(sets, kind))
     else:
         members = np.concatenate([np.empty(0, dtype=np.int64), *groups])
         counts = np.array([[len(group) for group in groups]], dtype=np.int64).reshape(1, n)
@@ -54,11 +51,8 @@ def compatible(
     filled = counts.prod(axis=1) > 0
     if n and not filled.any():
         raise DataError(f"no compatible prototypes: no {n} of {len(sequences)} training sequences go together ({kind})")
-    tokens = np.zeros((len(sequences), int(lengths.max()) + 1), dtype=np.int32)
-    for row, sequence in enumerate(sequences):
-        tokens[row, : len(sequence) + 1] = [*sequence, EOS_ID]
     pool = PrototypePool(
-        tokens,
+        pad([[*sequence, EOS_ID] for sequence in sequences]).astype(np.int32),
         members.astype(np.int32),
         starts[filled].astype(np.int64),
         counts[filled].astype(np.int64),
@@ -68,39 +62,38 @@ def compatible(
     return pool
 
 
-def _lacks_one(sets: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Of which two sets (S, V), 0 or 1, the first holds one token that the second lacks: (S, S)."""
-    lacking: NDArray[np.bool_] = sets.sum(axis=1)[:, None] - sets @ sets.T == 1
-    return lacking
-
-
-def _near(sets: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which two sets (S, V), 0 or 1, differ in one or two tokens: (S, S)."""
-    sizes = sets.sum(axis=1)
-    apart = sizes[:, None] + sizes[None, :] - 2 * (sets @ sets.T)
-    near: NDArray[np.bool_] = (apart == 1) | (apart == 2)
-    return near
+def _fitting(sets: NDArray[np.float32], kind: Kind) -> NDArray[np.bool_]:
+    """Whether two sets (S, V), 0 or 1, may be those of first and second prototypes: (S, S)."""
+    sizes, common = sets.sum(axis=1), sets @ sets.T
+    lacking = sizes[:, None] - common  # tokens of the first that the second lacks
+    if kind == "long-long":
+        return np.asarray(lacking == 1)
+    apart = lacking + sizes[None, :] - common
+    return np.asarray((apart == 1) | (apart == 2))
 
 
 def _blocks(
-    groups: list[NDArray[np.int64]],
-    table: NDArray[np.float32],
-    fits: Callable[[NDArray[np.float32]], NDArray[np.bool_]],
+    groups: list[NDArray[np.int64]], which: NDArray[np.int64], fitting: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Blocks of token sets of which the first fits each other, as (members, starts, counts)."""
-    sets, which = np.unique(table, axis=0, return_inverse=True)
-    which = which.reshape(-1)
+    """Omega as blocks, one for each two sets of tokens that fit: (members, starts, counts), see `PrototypePool`.
+
+    Args:
+        groups: the sequences allowed in each slot.
+        which: the set of each sequence (N).
+        fitting: see `_fitting`.
+    """
     members, starts, counts, end = [], [], [], 0
-    for group in groups:  # the members of each slot, sorted by token set
+    for group in groups:  # the members of each slot, sorted by set
         order = group[np.argsort(which[group], kind="stable")]
-        count = np.bincount(which[order], minlength=len(sets))
+        count = np.bincount(which[order], minlength=len(fitting))
         members.append(order)
         counts.append(count)
         starts.append(end + np.cumsum(count) - count)
         end += len(order)
-    first, others = np.nonzero(fits(sets))
-    # With n > 2 the further prototypes share the second one's token set, so that a block stays a product.
+    first, others = np.nonzero(fitting)
+    # With n > 2 further prototypes have the second one's set, so that a block remains a product.
     index = [first] + [others] * (len(groups) - 1)
-    block_counts = np.stack([count[i] for count, i in zip(counts, index, strict=True)], axis=1)
-    block_starts = np.stack([start[i] for start, i in zip(starts, index, strict=True)], axis=1)
+    block_starts, block_counts = (
+        np.stack([part[i] for part, i in zip(parts, index, strict=True)], axis=1) for parts in (starts, counts)
+    )
     return np.concatenate(members), block_starts, block_counts

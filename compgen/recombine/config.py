@@ -30,30 +30,27 @@ class SamplingConfig(BaseModel):
 class SwapConfig(BaseModel):
     """Random permutations of token types in training rows, so that the network copies names; not in the paper.
 
-    On a split such as *around right*, every training row that shows the held-out construction shows it with *left*:
-    in both prototypes and in the answer. Nothing tells the network which prototype to copy the direction from. With
-    swaps, some rows have their token types permuted:
+    On a split such as *around right*, all training rows that show the held-out construction show it with *left*, in
+    both prototypes and in the answer. Nothing tells the network which prototype to copy the direction from. Swaps
+    permute the token types of some rows:
 
-    - `rows`: in the example and its first prototype, by the same permutation: all target types, and those source
-      types that are `interchangeable`. The network can then neither recite the answer nor copy names from the second
-      prototype, whose names differ. Rows whose first prototype lacks a target type of the example are left alone.
+    - `rows`: in the example and its first prototype, by one permutation: all target types, and the source types that
+      are `interchangeable`. The network can then neither recite the answer nor copy names from the second prototype,
+      whose names differ. Rows whose first prototype lacks a target type of the example stay as they are.
     - `seconds`: in the second and further prototypes, except the types that the example has and the first prototype
-      lacks, which can only be copied from there. The network learns to take names from the first prototype, and from
-      the others only what the first lacks.
+      lacks, which can only be copied from there. The network learns to copy all other names from the first prototype.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rows: Share = Field(
-        0.0, description="probability that in a row's example and first prototype types change places, all that may"
-    )
+    rows: Share = Field(0.0, description="probability that types are permuted in a row's example and first prototype")
     seconds: tuple[Share, Share] = Field(
-        (0.0, 0.0), description="probability that a source type, a target type changes places in further prototypes"
+        (0.0, 0.0), description="probability that a source type, a target type is permuted in further prototypes"
     )
 
     @property
     def used(self) -> bool:
-        """Whether anything changes places."""
+        """Whether any type is permuted."""
         return bool(self.rows or any(self.seconds))
 
 
@@ -70,21 +67,19 @@ class RecombineConfig(Configuration):
     held_out_by: Literal["example", "row"] = Field(
         "example",
         description="what is held out to watch training: whole examples, or neighborhood rows (reference), whose "
-        "examples training then sees in other rows",
+        "examples are in other training rows",
     )
-    deduplicate: bool = Field(
-        True, description="train on distinct examples (reference), else on each as often as the data have it"
-    )
+    deduplicate: bool = Field(True, description="train on distinct examples (reference), else repeat as in the data")
     unknown_below: int = Field(
         0,
         ge=0,
         le=MOST,
-        description="tokens that fewer distinct examples hold are embedded as <unk>, and told apart by copying alone; "
+        description="tokens in fewer distinct examples are embedded as <unk>, so that only copying tells them apart; "
         "not in the paper",
     )
     swap: SwapConfig = NO_SWAPS
     max_tokens: int | None = Field(
-        None, ge=3, le=LONGEST, description="cut sequences to so many tokens (45 in the reference)"
+        None, ge=3, le=LONGEST, description="length that sequences are cut to (45 in the reference)"
     )
 
     @model_validator(mode="before")

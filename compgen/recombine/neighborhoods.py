@@ -1,19 +1,13 @@
-"""Which prototypes a training example is learned from: the neighborhoods N(d) of R&R, equations 19 to 21.
+"""The prototypes that a training example d is learned from: its neighborhood N(d) (R&R, equations 19 to 21).
 
-Everything works on the distinct training sequences `source → target` as token ids. Edit distances come from RapidFuzz
-(tokens mapped to characters) and set differences from products of 0/1 token incidence matrices, in blocks of rows,
-so that no pair is ever visited in Python. Similarity is 1 - lev(a, b) / max(|a|, |b|), and delta the least allowed.
-
-Three kinds, each with the choices in which paper and reference differ as options:
-
-- long-short (eq. 20): d1 similar to d, d2 similar to what d1 lacks. The paper lets d2 cover all that is missing
-  (`cover`); the reference does not ask for it, and takes the missing tokens once each, in order.
-- long-long (eq. 21): d1 and d2 both similar to d, and together they hold all its tokens. d1 differs from d by one
-  token: in the paper both ways (`symmetric`), in the reference counting only what d1 lacks.
-- tags: for words with their analyses, by tags and lemmas (see `compgen.recombine.tags`).
+Examples are the distinct training sequences `source → target` as token ids. Edit distances come from RapidFuzz (a
+token is a character) and set differences from products of 0/1 token incidence matrices, in blocks of rows: no pair of
+sequences is visited in Python. Similarity is 1 - lev(a, b) / max(|a|, |b|), and delta is its lower bound.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Literal
 
@@ -31,14 +25,14 @@ from compgen.models.config import LONGEST, MOST
 from compgen.recombine.tags import TagRule, tag_neighbors
 
 Sequences = list[list[int]]
+Row = tuple[int, int, int]  # the indices of d, d1 and d2
 BLOCK = 256  # rows compared at a time: 256 x 20,000 float32 similarities are 20 MB
-
 
 Kind = Literal["long-short", "long-long", "tags"]
 
 
 class NeighborhoodConfig(BaseModel):
-    """How prototypes are found for a training example."""
+    """How to find the prototypes of a training example."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,11 +54,47 @@ class NeighborhoodConfig(BaseModel):
 
 
 def incidence(sequences: Sequences, vocabulary: int) -> NDArray[np.float32]:
-    """Which tokens a sequence holds: (N, V), 0 or 1."""
+    """The tokens that each sequence holds: (N, V), 0 or 1."""
     table = np.zeros((len(sequences), vocabulary), dtype=np.float32)
     for row, sequence in enumerate(sequences):
         table[row, sequence] = 1
     return table
+
+
+@dataclass(frozen=True)
+class _Search:
+    """A search for neighborhoods: examples from index `first`, prototypes among the first `pool` sequences."""
+
+    sequences: Sequences
+    vocabulary: Vocabulary
+    config: NeighborhoodConfig
+    rng: Stream
+    pool: int
+    first: int
+
+    @cached_property
+    def texts(self) -> list[str]:
+        return [_as_text(sequence) for sequence in self.sequences]
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Blocks of examples: the index of the first, and similarities (R, pool) to all prototypes."""
+        for start in range(self.first, len(self.texts), BLOCK):
+            yield start, self.similar(self.texts[start : start + BLOCK])
+
+    def similar(self, texts: list[str]) -> NDArray[np.float32]:
+        """Similarities (R, pool) of texts to all prototypes; those of delta or less are 0."""
+        prototypes = self.texts[: self.pool]
+        table = cdist(texts, prototypes, scorer=Levenshtein.normalized_similarity, dtype=np.float32, workers=-1)
+        table[table <= self.config.delta] = 0
+        return table
+
+    def pick(self, allowed: NDArray[np.bool_], count: int) -> list[NDArray[np.int64]]:
+        """For every row of (R, C), up to `count` random columns among those allowed."""
+        keys = np.where(allowed, self.rng.random(allowed.shape, dtype=np.float32), np.float32(2))  # (R, C)
+        count = min(count, allowed.shape[1])
+        best = np.argpartition(keys, count - 1, axis=1)[:, :count]  # (R, count)
+        found = zip(best, np.take_along_axis(keys, best, axis=1), strict=True)
+        return [columns[np.argsort(values)][: int((values < 2).sum())] for columns, values in found]
 
 
 def build(
@@ -75,25 +105,26 @@ def build(
     seed: int,
     pool: int | None = None,
 ) -> NDArray[np.int32]:
-    """Training rows (M, 1 + n): the index of an example, then those of its n prototypes.
-
-    With `pool` the first so many sequences are prototypes alone, and the others examples alone.
+    """Build training rows (M, 1 + n): the index of an example, then those of its n prototypes.
 
     With n = 0 a row is the example alone. With n = 1 the first prototypes of the n = 2 neighborhood are used, as in
     the paper's appendix B. With n > 2 further prototypes are drawn from the second prototypes of the same first one.
+
+    Args:
+        pool: if given, the first `pool` sequences are prototypes only, and the others examples only.
 
     Raises:
         DataError: no example has any prototype, or one has no tags to go by.
     """
     short = np.array([config.longest is None or len(sequence) <= config.longest for sequence in sequences])
+    first = pool or 0
     if prototypes == 0:
         alone = np.flatnonzero(short)
-        return alone[alone >= (pool or 0), None].astype(np.int32)
+        return alone[alone >= first, None].astype(np.int32)
     rng = stream(Purpose.NEIGHBORHOODS, seed)
-    first = 0 if pool is None else pool  # of the examples
-    pool = len(sequences) if pool is None else pool
+    search = _Search(sequences, vocabulary, config, rng, len(sequences) if pool is None else pool, first)
     find = {"long-short": _long_short, "long-long": _long_long, "tags": _by_tags}[config.kind]
-    rows = np.array(list(find(sequences, vocabulary, config, rng, pool, first)), dtype=np.int32).reshape(-1, 3)
+    rows = np.array(list(find(search)), dtype=np.int32).reshape(-1, 3)
     rows = rows[short[rows].all(axis=1)]
     if not len(rows):
         alike = "" if config.kind == "tags" else f" with similarity above {config.delta}"
@@ -107,84 +138,67 @@ def build(
     return rows if prototypes == 2 else _extend(rows, prototypes, rng)
 
 
-def _similar(rows: list[str], columns: list[str], delta: float) -> NDArray[np.float32]:
-    """Similarities (R, C); what is not above delta is 0."""
-    table = cdist(rows, columns, scorer=Levenshtein.normalized_similarity, dtype=np.float32, workers=-1)
-    table[table <= delta] = 0
-    return table
-
-
 def _as_text(sequence: list[int]) -> str:
     # RapidFuzz compares strings of single characters fastest. The offset keeps clear of control characters.
     return "".join(chr(token + 0x100) for token in sequence)
 
 
-def _pick(allowed: NDArray[np.bool_], count: int, rng: Stream) -> list[NDArray[np.int64]]:
-    """For every row, up to `count` random columns among those allowed."""
-    keys = np.where(allowed, rng.random(allowed.shape, dtype=np.float32), np.float32(2))
-    count = min(count, allowed.shape[1])
-    best = np.argpartition(keys, count - 1, axis=1)[:, :count]
-    order = np.take_along_axis(keys, best, axis=1)
-    return [columns[np.argsort(values)][: int((values < 2).sum())] for columns, values in zip(best, order, strict=True)]
+def _long_short(search: _Search) -> Iterator[Row]:
+    """Equation 20: d1 is similar to d, and d2 to the tokens of d that d1 lacks.
 
+        for d, for d1 with delta < similarity(d, d1) < 1:
+            missing = the tokens of d that d1 lacks, once each, in order
+            for d2 with similarity(d2, missing) > delta [and all of missing]: row d, d1, d2
 
-def _long_short(
-    sequences: Sequences,
-    vocabulary: Vocabulary,
-    config: NeighborhoodConfig,
-    rng: Stream,
-    pool: int,
-    first_example: int,
-) -> Iterator[tuple[int, int, int]]:
-    texts = [_as_text(sequence) for sequence in sequences]
-    held = [frozenset(sequence) for sequence in sequences]
-    pairs: list[tuple[int, int, str]] = []
-    for start in range(first_example, len(texts), BLOCK):
-        similarity = _similar(texts[start : start + BLOCK], texts[:pool], config.delta)
-        chosen = _pick((similarity > 0) & (similarity < 1), config.firsts, rng)
+    That d2 holds all that is missing is the paper's condition (`cover`), and not the reference's.
+    """
+    held = [frozenset(sequence) for sequence in search.sequences]
+    pairs: list[tuple[int, int, str]] = []  # d, d1, missing
+    for start, similarity in search.blocks():
+        chosen = search.pick((similarity > 0) & (similarity < 1), search.config.firsts)
         for row, firsts in enumerate(chosen, start):
             for first in firsts.tolist():
-                missing = [token for token in sequences[row] if token not in held[first]]
+                missing = dict.fromkeys(token for token in search.sequences[row] if token not in held[first])
                 if missing:
-                    pairs.append((row, first, _as_text(list(dict.fromkeys(missing)))))
-    # Few distinct differences stand behind many pairs: compare each with the pool once.
-    differences = sorted({difference for _, _, difference in pairs})
-    table = incidence(sequences[:pool], len(vocabulary))
-    matches: dict[str, NDArray[np.int64]] = {}
-    for start in range(0, len(differences), BLOCK):
-        block = differences[start : start + BLOCK]
-        allowed = _similar(block, texts[:pool], config.delta) > 0
-        if config.cover:
-            wanted = incidence([[ord(c) - 0x100 for c in text] for text in block], len(vocabulary))
-            allowed &= wanted @ table.T == wanted.sum(axis=1, keepdims=True)
-        matches |= {text: np.flatnonzero(row) for text, row in zip(block, allowed, strict=True)}
-    for example, first, difference in pairs:
-        seconds = matches[difference]
+                    pairs.append((row, first, _as_text(list(missing))))
+    matches = _holding(search, sorted({missing for _, _, missing in pairs}))
+    for example, first, missing_text in pairs:
+        seconds = matches[missing_text]
         seconds = seconds[(seconds != example) & (seconds != first)]
-        for second in rng.permutation(seconds)[: config.seconds].tolist():
+        for second in search.rng.permutation(seconds)[: search.config.seconds].tolist():
             yield example, first, second
 
 
-def _long_long(
-    sequences: Sequences,
-    vocabulary: Vocabulary,
-    config: NeighborhoodConfig,
-    rng: Stream,
-    pool: int,
-    first_example: int,
-) -> Iterator[tuple[int, int, int]]:
-    texts = [_as_text(sequence) for sequence in sequences]
-    table = incidence(sequences, len(vocabulary))
+def _holding(search: _Search, differences: list[str]) -> dict[str, NDArray[np.int64]]:
+    """The prototypes similar to each difference, which are few behind many pairs; with `cover`, only those with all."""
+    table = incidence(search.sequences[: search.pool], len(search.vocabulary))  # (pool, V)
+    matches: dict[str, NDArray[np.int64]] = {}
+    for start in range(0, len(differences), BLOCK):
+        block = differences[start : start + BLOCK]
+        allowed = search.similar(block) > 0  # (R, pool)
+        if search.config.cover:
+            wanted = incidence([[ord(c) - 0x100 for c in text] for text in block], len(search.vocabulary))  # (R, V)
+            allowed &= wanted @ table.T == wanted.sum(axis=1, keepdims=True)
+        matches |= {text: np.flatnonzero(row) for text, row in zip(block, allowed, strict=True)}
+    return matches
+
+
+def _long_long(search: _Search) -> Iterator[Row]:
+    """Equation 21: d1 and d2 are similar to d, each but for one token, and together they hold all its tokens.
+
+    The one token differs both ways in the paper (`symmetric`); the reference counts only what d1 or d2 lacks.
+    """
+    config, pool = search.config, search.pool
+    table = incidence(search.sequences, len(search.vocabulary))  # (N, V)
     sizes = table.sum(axis=1)
-    for start in range(first_example, len(texts), BLOCK):
-        similarity = _similar(texts[start : start + BLOCK], texts[:pool], config.delta)
+    for start, similarity in search.blocks():
         block = slice(start, start + len(similarity))
-        common = table[block] @ table[:pool].T
+        common = table[block] @ table[:pool].T  # (R, pool)
         lacking = sizes[block, None] - common  # tokens of the example that the candidate lacks
         if config.symmetric:
             lacking = lacking + sizes[None, :pool] - common
         allowed = (lacking == 1) & (similarity > 0) & (similarity < 1)
-        for row, drawn in enumerate(_pick(allowed, config.candidates, rng), start):
+        for row, drawn in enumerate(search.pick(allowed, config.candidates), start):
             if config.nearest:
                 drawn = drawn[np.argsort(-similarity[row - start, drawn], kind="stable")]
             held = table[drawn].astype(bool)
@@ -195,25 +209,20 @@ def _long_long(
                     yield row, int(drawn[first]), int(drawn[second])
 
 
-def _by_tags(
-    sequences: Sequences,
-    vocabulary: Vocabulary,
-    config: NeighborhoodConfig,
-    rng: Stream,
-    pool: int,
-    first_example: int,
-) -> Iterator[tuple[int, int, int]]:
-    lemmas, tags = tagged(sequences, vocabulary)
-    neighbors = tag_neighbors(tags, lemmas, pool, config.firsts, config.seconds, config.tags)
-    for word, found in islice(enumerate(neighbors), first_example, None):
+def _by_tags(search: _Search) -> Iterator[Row]:
+    """Words with their analyses, by tags and lemmas (equations 29 and 30, see `compgen.recombine.tags`)."""
+    config = search.config
+    lemmas, tags = tagged(search.sequences, search.vocabulary)
+    neighbors = tag_neighbors(tags, lemmas, search.pool, config.firsts, config.seconds, config.tags)
+    for word, found in islice(enumerate(neighbors), search.first, None):
         for first, seconds, fallen in zip(found.firsts, found.seconds, found.fallen, strict=True):
             for second in seconds:
-                pair = (first, second) if not fallen or rng.random() < 0.5 else (second, first)
+                pair = (first, second) if not fallen or search.rng.random() < 0.5 else (second, first)
                 yield word, *pair
 
 
 def tagged(sequences: Sequences, vocabulary: Vocabulary) -> tuple[Sequences, NDArray[np.bool_]]:
-    """The lemma of each word of inflection, `lemma tags SEP form`, and which tokens are its tags (N, V).
+    """Return the lemma of each sequence `lemma tags SEP form`, and the tokens that are its tags (N, V).
 
     Raises:
         DataError: a source without a tag.
@@ -236,7 +245,7 @@ def tagged(sequences: Sequences, vocabulary: Vocabulary) -> tuple[Sequences, NDA
 
 
 def _extend(rows: NDArray[np.int32], prototypes: int, rng: Stream) -> NDArray[np.int32]:
-    """Rows (M, 1 + n), n > 2: each row of two prototypes with others of its group (same example, same first) behind."""
+    """Extend rows (M, 3) to (M, 1 + n), n > 2, by second prototypes of other rows with the same example and first."""
     order = np.lexsort((rows[:, 1], rows[:, 0]))
     rows = rows[order]
     _, group, size = np.unique(rows[:, :2], axis=0, return_index=True, return_counts=True)

@@ -1,6 +1,5 @@
-"""Where a sample comes from: attention over its prototypes, and what wrote each token (R&R, figure 3)."""
+"""The origin of each token of a sample: attention to its prototypes and the source of each copy (R&R, figure 3)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,23 +13,24 @@ from compgen.models.backend import TorchBackend
 from compgen.models.cuda_graph import latent_of
 from compgen.sampling.batching import Draw, draws
 from compgen.training.checkpoint import Checkpoint
+from compgen.training.loop import pad
 
 
 @dataclass(frozen=True)
 class Source:
-    """One thing that a generator looks at while it writes: a prototype, or what it has written."""
+    """A prototype of a sample, or the tokens written so far."""
 
     name: str
     tokens: list[str]
-    weights: NDArray[np.floating[Any]]  # (steps, tokens) of attention
+    weights: NDArray[np.floating[Any]]  # attention (steps, tokens)
 
 
 @dataclass(frozen=True)
 class Attention:
-    """What a generator looked at while it wrote a sample, and what each token came from.
+    """The attention of a generator while it wrote a sample.
 
-    `shares` (steps, 1 + sources) says how probable the written token was, by the word for it and by copies from each
-    source, in proportion: each row sums to one.
+    `shares` (steps, 1 + sources) splits the probability of each written token between the word for it and copies from
+    each source: each row sums to one.
     """
 
     written: list[str]
@@ -40,57 +40,59 @@ class Attention:
 
 @torch.inference_mode()
 def attention(checkpoint: Checkpoint, index: int, seed: int = 0) -> Attention:
-    """The sample of an address at the generator's own temperatures, written once more.
+    """Draw the sample of an address at the generator's own temperatures, and return the attention behind it.
 
     Raises:
-        UserError: a checkpoint that is no generator with something to look at.
+        UserError: a checkpoint that is not a generator with attention.
     """
     network = checkpoint.recurrent.eval()
     if checkpoint.pool is None or not (network.memories or network.window):
         raise UserError("only a generator with prototypes looks at anything: expected recomb1, recomb2 or more")
     first, second = checkpoint.sampling["temperature"]
     drawn = next(
-        draws(TorchBackend(network), checkpoint.pool, seed=seed, start=index, stop=index + 1,
-              max_length=checkpoint.max_length, temperature=(float(first), float(second)))
-    )  # fmt: skip
-    return _written_again(checkpoint, drawn, seed)
+        draws(
+            TorchBackend(network),
+            checkpoint.pool,
+            seed=seed,
+            start=index,
+            stop=index + 1,
+            max_length=checkpoint.max_length,
+            temperature=(float(first), float(second)),
+        )
+    )
+    prototypes = [[token for token in checkpoint.pool.tokens[row].tolist() if token] for row in drawn.prototypes]
+    return _forced(checkpoint, drawn, prototypes, seed)
 
 
-def _written_again(checkpoint: Checkpoint, drawn: Draw, seed: int) -> Attention:
-    network, pool, decode = checkpoint.recurrent, checkpoint.pool, checkpoint.vocabulary.decode
-    assert pool is not None
+def _forced(checkpoint: Checkpoint, drawn: Draw, prototypes: list[list[int]], seed: int) -> Attention:
+    """The attention of a network made to write a sample."""
+    network, decode = checkpoint.recurrent, checkpoint.vocabulary.decode
     ids = [*drawn.tokens, *([EOS_ID] if drawn.finished else [])]
-    sequence = torch.tensor([[BOS_ID, *ids]])
-    prototypes = [[token for token in pool.tokens[row].tolist() if token] for row in drawn.prototypes]
-    longest = max(map(len, prototypes), default=0)
-    memories = torch.zeros((1, len(prototypes), longest), dtype=torch.int64)
-    for slot, row in enumerate(prototypes):
-        memories[0, slot, : len(row)] = torch.tensor(row)
-    place, latent = latent_of(network), None
-    if place is not None:
+    memories = torch.from_numpy(pad(prototypes))[None]  # (1, n, T)
+    latent = None
+    if (place := latent_of(network)) is not None:
         z = place.draw(seed, np.array([drawn.index], dtype=np.int64))
-        latent = torch.from_numpy(z).to(network.embedding.weight.dtype)
-    hidden, u, scores = network.attended(sequence[:, :-1], memories, latent)
-    slots = network.slots(hidden, u, scores)[0].exp()
-    steps = torch.arange(len(ids))
-    shares = [slots[steps, torch.tensor(ids)]]
-    sources = []
+        latent = torch.from_numpy(z).to(network.embedding.weight.dtype)  # (1, Z)
+    hidden, u, scores = network.attended(torch.tensor([[BOS_ID, *ids[:-1]]]), memories, latent)
+    slots = network.slots(hidden, u, scores)[0].exp()  # (steps, V + places to copy from)
+    shares = [slots[torch.arange(len(ids)), torch.tensor(ids)]]
     copying = slots[:, network.vocabulary :]
+    sources = []
     names = [f"prototype {number + 1}" for number in range(len(prototypes))] + ["written"] * bool(network.window)
     tokens = [*prototypes, *([ids] if network.window else [])]
     for name, own, score in zip(names, tokens, scores, strict=True):
-        weights = torch.softmax(score[0], dim=1) * (score[0] > -1e8)
+        weights = torch.softmax(score[0], dim=1) * (score[0] > -1e8)  # (steps, T)
         sources.append(Source(name, decode(own), weights[:, : len(own)].numpy()))
         if network.copying:
             part, copying = copying[:, : score.shape[2]], copying[:, score.shape[2] :]
-            same = torch.tensor(own)[None] == torch.tensor(ids)[:, None]
+            same = torch.tensor(own)[None] == torch.tensor(ids)[:, None]  # (steps, tokens)
             shares.append((part[:, : len(own)] * same).sum(dim=1))
-    whole = torch.stack(shares, dim=1)
+    whole = torch.stack(shares, dim=1)  # (steps, 1 + sources)
     return Attention(decode(ids), sources, (whole / whole.sum(dim=1, keepdim=True)).numpy())
 
 
-def as_text(found: Attention) -> Sequence[str]:
-    """A line a token written: where most of it came from, and which token like it was looked at most there."""
+def as_text(found: Attention) -> list[str]:
+    """A line per token: its main origin, and the token there with the most attention among equal ones."""
     lines = []
     for step, token in enumerate(found.written):
         best = int(found.shares[step].argmax())

@@ -1,13 +1,13 @@
-"""How probable a generator finds whole examples: the lower bound of R&R's equation 4.
+"""The perplexity of examples under a generator, by the lower bound of R&R's equation 4.
 
     p(x) >= 1 / |D|^n  sum over d' in N(x) of p(x | d')
 
 with D the training sequences, N(x) the neighborhood of x among them, and n prototypes. With latent vectors
-log p(x | d') is itself bounded, by its mean under the posterior less the divergence from the prior; of that mean one
-vector is drawn, so that the figure is an estimate.
+log p(x | d') is bounded too, by its mean under the posterior minus the divergence from the prior. The mean is
+estimated from one draw.
 
-The reference divides by the number of tuples that it would sample from, and sums over neighbors that are not among
-them, which bounds nothing. Figures of generators with different n differ by the constant n log |D| for each example.
+The reference divides by the number of tuples that it would sample from, and sums over neighbors outside them, which
+is no bound. Between generators with different n, figures differ by the constant n log |D| per example.
 """
 
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from compgen.data.examples import Dataset
-from compgen.data.vocabulary import BOS_ID, EOS_ID
+from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from compgen.errors import DataError, UserError
 from compgen.recombine.neighborhoods import NeighborhoodConfig, build
-from compgen.recombine.training import as_sequences
+from compgen.recombine.rows import as_sequences
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.loop import pad
 from compgen.training.seeding import seed_torch
@@ -33,10 +33,10 @@ class Bound:
     """The bound over a set of examples.
 
     Attributes:
-        examples: distinct examples looked at.
-        covered: how many of them have a neighborhood; the figures are of these alone.
-        tokens: in these, source, separator, target and end symbol.
-        nats: the sum of -log p over them.
+        examples: the number of distinct examples.
+        covered: the number of those with a neighborhood, which the other figures are about.
+        tokens: their tokens: source, separator, target and end symbol.
+        nats: the sum of -log p.
     """
 
     examples: int
@@ -52,37 +52,37 @@ class Bound:
 
 @torch.no_grad()
 def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
-    """The bound on the distinct examples of a dataset; `seed` decides neighborhoods and latent vectors.
+    """Compute the bound on the distinct examples of a dataset; `seed` decides neighborhoods and latent vectors.
+
+    An example with a token that the generator does not know has no neighborhood.
 
     Raises:
         UserError: not a generator.
-        DataError: no example has a neighborhood, or all have tokens that the generator does not know: such an example
-            has none.
+        DataError: no example has a neighborhood.
     """
     if checkpoint.pool is None:
         raise UserError("only a generator says how probable whole examples are; this is a predictor")
     network, n = checkpoint.recurrent.eval(), checkpoint.pool.prototypes
-    known = [[token for token in row if token not in (0, EOS_ID)] for row in checkpoint.pool.tokens.tolist()]
+    known = [[token for token in row if token not in (PAD_ID, EOS_ID)] for row in checkpoint.pool.tokens.tolist()]
     distinct = dataset.unique()
     readable = [pair for pair in distinct.pairs() if checkpoint.vocabulary.knows(chain(*pair))]
     if not readable:
         raise DataError(f"none of {distinct.frame.height} examples has only tokens that the generator knows")
-    asked = as_sequences(Dataset.from_pairs(readable), checkpoint.vocabulary)
-    sequences = known + asked
+    sequences = known + as_sequences(Dataset.from_pairs(readable), checkpoint.vocabulary)
     config = NeighborhoodConfig(**checkpoint.config["neighborhood"]).model_copy(update={"longest": None})
     rows = build(sequences, checkpoint.vocabulary, n, config, seed, pool=len(known))
-    rows = np.unique(rows, axis=0)  # a tuple may be found twice, and counts once
+    rows = np.unique(rows, axis=0)  # a tuple found twice counts once
     seed_torch(seed)
-    whole = torch.from_numpy(pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences]))
+    whole = torch.from_numpy(pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences]))  # (N, L)
     lengths = np.array([len(sequence) for sequence in sequences])
-    rows = rows[np.argsort(lengths[rows[:, 0]], kind="stable")]
+    rows = rows[np.argsort(lengths[rows[:, 0]], kind="stable")]  # (M, 1 + n)
     totals = np.full(len(sequences), -np.inf)
     divergence = 0.0 if network.posterior is None else network.posterior.divergence
     for first in range(0, len(rows), BATCH):
         part = rows[first : first + BATCH]
-        targets = whole[part[:, 0], : lengths[part[:, 0]].max() + 2]
-        memories = whole[part[:, 1:], 1 : lengths[part[:, 1:]].max(initial=0) + 2]
-        found = network.log_likelihood(targets, memories).sum(dim=1).double().numpy() - divergence
+        targets = whole[part[:, 0], : lengths[part[:, 0]].max() + 2]  # (B, L)
+        memories = whole[part[:, 1:], 1 : lengths[part[:, 1:]].max(initial=0) + 2]  # (B, n, T)
+        found = network.log_likelihood(targets, memories).sum(dim=1).double().numpy() - divergence  # (B)
         np.logaddexp.at(totals, part[:, 0], found)
     covered = np.unique(rows[:, 0])
     nats = float((n * np.log(len(known)) - totals[covered]).sum())

@@ -1,18 +1,4 @@
-"""Neighborhoods of words by their tags and lemmas (R&R, appendix B, equations 29 and 30).
-
-The first prototypes of a word d are the words d1 whose tags differ least, and of those the ones of nearest lemma:
-
-    score_1(d, d1) = (|tags(d) ^ tags(d1)|, lemma distance of d and d1)          the four least       (29)
-
-and the second prototypes to each go by how little their tags differ from those of d1:
-
-    score_2(d, d1, d2) = (tags(d) != tags(d2), |tags(d1) ^ tags(d2)|)            the four least       (30)
-
-The reference does otherwise in each of them, and its ways are the options of `TagRule`: it sorts by the
-*similarity* of lemmas and so prefers the farthest (`lemma`); words of an even number have no first prototype with
-their own tags (`parity`); there is one second prototype, with other tags than d and than d1, that has all tags which d1
-lacks (`second = "cover"`), and where there is none, the first prototype and another are taken, in random order.
-"""
+"""Neighborhoods of words by their tags and lemmas (R&R, appendix B, equations 29 and 30)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,7 +26,7 @@ REFERENCE = TagRule(lemma="farthest", parity=True, second="cover")
 
 @dataclass(frozen=True)
 class Neighbors:
-    """What a word's prototypes are: first ones, and for each its second ones; `fallen` where none was to be had."""
+    """The first prototypes of a word, and for each its second ones; `fallen` where they are only a fallback."""
 
     firsts: list[int]
     seconds: list[list[int]]
@@ -50,48 +36,64 @@ class Neighbors:
 def tag_neighbors(
     tags: NDArray[np.bool_], lemmas: Sequence[Sequence[object]], pool: int, firsts: int, seconds: int, rule: TagRule
 ) -> Iterator[Neighbors]:
-    """The neighbors of each word, among the first `pool` words.
+    """Find the neighbors of each word, among the first `pool` words.
+
+    The first prototypes d1 of a word d have the tags nearest to its own, and among equals the nearest lemma:
+
+        score_1(d, d1) = (|tags(d) ^ tags(d1)|, distance of the lemmas of d and d1)     the least four       (29)
+
+    The second prototypes d2 have the tags of d if possible, and the tags nearest to those of d1:
+
+        score_2(d, d1, d2) = (tags(d) != tags(d2), |tags(d1) ^ tags(d2)|)               the least four       (30)
+
+    The reference deviates from each, by options of `TagRule`: it prefers the farthest lemmas (`lemma`); words at even
+    places have no first prototype with their own tags (`parity`); the second prototype differs in tags from d and d1
+    and has all tags that d1 lacks (`second = "cover"`). If there is none, another first prototype takes its place, and
+    the order of the two is random.
 
     Args:
-        tags: (N, T) which tags each word has, as a set.
+        tags: (N, T) the tags of each word, as a set.
         lemmas: the letters of each word's lemma.
-        pool: how many of the words, the first, may be prototypes.
-        firsts, seconds: how many first prototypes of a word, and second ones to each.
-        rule: which rule.
+        firsts, seconds: the number of first prototypes of a word, and of second ones to each.
     """
     held = tags.astype(np.float32)
     sizes = held.sum(axis=1)
     letters = _letters(lemmas)
     inside = held[:pool]
+    other = np.arange(pool)
+
+    def distances(word: int) -> NDArray[np.int64]:
+        """|tags(word) ^ tags(d)| for each d of the pool."""
+        return np.asarray(sizes[word] + sizes[:pool] - 2 * (inside @ held[word])).astype(np.int64)
+
     for word in range(len(held)):
-        apart = (sizes[word] + sizes[:pool] - 2 * (inside @ held[word])).astype(np.int64)  # |tags ^ tags'|
-        allowed = np.arange(pool) != word
+        apart = distances(word)
+        allowed = other != word
         if rule.parity and word % 2 == 0:
             allowed &= apart > 0
         chosen = _firsts(np.where(allowed, apart, FAR), letters, word, firsts, rule)
         others, fallen = [], []
         for first in chosen:
-            between = (sizes[first] + sizes[:pool] - 2 * (inside @ held[first])).astype(np.int64)
-            other = np.arange(pool)
+            between = distances(first)
             fit = (other != word) & (other != first)
             if rule.second == "cover":
-                missing = held[word] * (1 - held[first])
+                missing = held[word] * (1 - held[first])  # (T)
                 fit &= (apart > 0) & (between > 0) & (inside @ missing == missing.sum())
                 order = np.lexsort((other, between))
             else:
                 order = np.lexsort((other, between, apart > 0))
             found = order[fit[order]][:seconds].tolist()
             fallen.append(not found)
-            others.append(found or [other for other in chosen if other != first][:1])
+            others.append(found or [instead for instead in chosen if instead != first][:1])
         yield Neighbors(chosen, others, fallen)
 
 
 def _firsts(apart: NDArray[np.int64], letters: NDArray[np.int16], word: int, firsts: int, rule: TagRule) -> list[int]:
-    """The first prototypes by score_1; words that are FAR are none."""
+    """The first prototypes by score_1, among the words whose tags are not FAR."""
     count = min(firsts, len(apart))
     limit = np.partition(apart, count - 1)[count - 1]
     near = np.flatnonzero((apart <= limit) & (apart < FAR))
-    # Likeness is the Jaccard similarity of the multisets of letters; no letters at all are alike.
+    # Jaccard similarity of the multisets of letters, 1 if both are empty.
     common = np.minimum(letters[near], letters[word]).sum(axis=1)
     union = np.maximum(letters[near], letters[word]).sum(axis=1)
     alike = np.where(union > 0, common / np.maximum(union, 1), 1.0)
@@ -100,7 +102,7 @@ def _firsts(apart: NDArray[np.int64], letters: NDArray[np.int16], word: int, fir
 
 
 def _letters(lemmas: Sequence[Sequence[object]]) -> NDArray[np.int16]:
-    """How often each letter is in each lemma, (N, letters)."""
+    """The number of each letter in each lemma, (N, letters)."""
     alphabet = dict.fromkeys(letter for lemma in lemmas for letter in lemma)
     place = {letter: number for number, letter in enumerate(alphabet)}
     table = np.zeros((len(lemmas), len(place)), dtype=np.int16)

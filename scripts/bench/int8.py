@@ -27,8 +27,8 @@ from onnx import TensorProto, helper, numpy_helper
 from throughput import FRESH, SEED, cpu_model, flops_a_token, untrained
 
 from compgen.data import random
-from compgen.export.approximate import approximate
 from compgen.export.assemble import assemble
+from compgen.export.int8 import approximate
 from compgen.models.config import NetworkConfig
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import STEP

@@ -13,7 +13,7 @@ from compgen.data.catalog import load
 from compgen.data.vocabulary import Vocabulary
 from compgen.recombine.config import RecombineConfig
 from compgen.recombine.neighborhoods import build
-from compgen.recombine.training import as_sequences
+from compgen.recombine.rows import as_sequences
 
 CASES = (
     ("scan/jump", "recombine_small"),

@@ -39,8 +39,8 @@ from onnx import TensorProto, helper
 from compgen.data import random
 from compgen.data.vocabulary import EOS_ID, SEP_ID
 from compgen.errors import UserError
-from compgen.export.approximate import approximate
 from compgen.export.assemble import assemble, seal
+from compgen.export.int8 import approximate
 from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
 from compgen.models.decoding import DecodingStep

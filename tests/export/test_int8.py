@@ -13,10 +13,9 @@ from onnx import numpy_helper
 from compgen import Generator
 from compgen.cli.export import export as command
 from compgen.errors import BundleError
-from compgen.export.approximate import approximate, divergence, verify_approximate
 from compgen.export.assemble import assemble
 from compgen.export.bundle_writer import export
-from compgen.export.int8 import LEVELS, WEIGHTS, rounded
+from compgen.export.int8 import LEVELS, WEIGHTS, approximate, divergence, rounded, verify_approximate
 from compgen.export.verify import task
 from compgen.models.backend import TorchBackend
 from compgen.runtime.bundle import Bundle

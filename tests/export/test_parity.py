@@ -125,7 +125,7 @@ def test_a_draw_beside_an_edge_counts_as_rounding_and_another_does_not():
     for left, explained in ((5e-6, 1), (5e-5, 0)):
         uniforms = work.uniforms.astype(np.float64)
         uniforms[0, 0] += sign * (gaps[nearest] - left)
-        judged = judge(replace(work, uniforms=uniforms), truth, [written], [(nearest, *written[1:])])
+        judged = judge([written], [(nearest, *written[1:])], partial(distance, replace(work, uniforms=uniforms), truth))
         assert (judged["differing"], judged["explained"]) == (1, explained)
         assert judged["largest"] == pytest.approx(left, rel=1e-3)
 

@@ -12,8 +12,8 @@ from compgen.data.unimorph import inflection
 from compgen.data.vocabulary import SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.recombine.neighborhoods import NeighborhoodConfig, _extend, build
+from compgen.recombine.rows import as_sequences
 from compgen.recombine.tags import TagRule
-from compgen.recombine.training import as_sequences
 
 VOCABULARY = Vocabulary([*SPECIALS, *"abcd"])
 token_lists = st.lists(

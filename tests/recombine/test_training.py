@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ConfigError, DataError, UserError
 from compgen.recombine import training as generator
-from compgen.recombine.config import RecombineConfig, SamplingConfig, SwapConfig
+from compgen.recombine.config import RecombineConfig
 from compgen.recombine.neighborhoods import build
-from compgen.recombine.training import NeighborhoodExamples, as_sequences, per_token_loss, train_generator
+from compgen.recombine.rows import NeighborhoodExamples, as_sequences
+from compgen.recombine.training import per_token_loss, train_generator
 from tests.export.tiny import SEQUENCES, make
 
 TINY = [f"network.{name}=6" for name in ("hidden", "encoder_hidden", "embedding", "output", "attention")]
@@ -152,10 +152,3 @@ def test_a_network_that_memory_cannot_hold_is_refused_before_it_is_made(tmp_path
     with pytest.raises(UserError, match="memory"):
         train_generator(commands(), config("network.hidden=65536"), tmp_path / "g.pt", quiet=True)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("kind", [SamplingConfig, SwapConfig])
-def test_configurations_do_not_change(kind):
-    made = kind()
-    with pytest.raises(ValidationError, match="frozen"):
-        setattr(made, next(iter(kind.model_fields)), None)

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from compgen.configuration import load_config
-from compgen.errors import UserError
-from compgen.recombine.config import NO_SWAPS, RecombineConfig, SwapConfig
-from compgen.recombine.training import NeighborhoodExamples, _swapped
+from compgen.recombine.config import NO_SWAPS, SwapConfig
+from compgen.recombine.rows import NeighborhoodExamples, _permuted
 
 # Two sides, 5 to 8 and 9 to 11; 12 is on both. The first prototype of the last row lacks no target of its example.
 SEQUENCES = [[5, 6, 3, 9, 10], [6, 7, 12, 3, 10, 11, 12], [5, 7, 8, 3, 9, 11], [8, 6, 3, 10, 9, 10]]
@@ -79,11 +77,6 @@ def test_all_further_prototypes_of_a_row_are_renamed_alike():
     assert (memories[:, 1] == memories[:, 2]).all()
 
 
-def test_renaming_without_second_prototypes_is_refused():
-    with pytest.raises(UserError, match="two prototypes"):
-        load_config(RecombineConfig, "recombine_small_around_right", ["prototypes=1"])
-
-
 def test_swaps_are_a_function_of_the_rows_so_that_training_can_resume():
     swap = SwapConfig(rows=0.5, seconds=(0.5, 0.5))
     first, again = (NeighborhoodExamples(SEQUENCES, ROWS, 8, 3, swap) for _ in range(2))
@@ -100,7 +93,7 @@ def test_types_that_are_not_drawn_stay_where_they_are(share):
     rng = np.random.default_rng(0)
     types = np.arange(200, 500)
     drawn = rng.random((20, 300)) < share
-    swapped = _swapped(types, drawn, rng)
+    swapped = _permuted(types, drawn, rng)
     assert (np.sort(swapped, axis=1) == types).all()
     assert (swapped == types)[~drawn].all()
     assert (swapped != types)[drawn].mean() > 0.9 if share else not drawn.any()
