@@ -36,8 +36,10 @@ def main() -> None:
         within = path.relative_to(root)
         package = within.parts[0] if len(within.parts) > 1 else "modules at the top"
         lines[package] += len(path.read_text("utf-8").splitlines())
-        for function in functions(path):
-            found.append((function.complexity, function.endline - function.lineno + 1, f"{path}: {function.fullname}"))
+        found += [
+            (function.complexity, function.endline - function.lineno + 1, f"{path}: {function.fullname}")
+            for function in functions(path)
+        ]
     for package, count in lines.most_common():
         print(f"{count:7,} {package}")
     print(f"{sum(lines.values()):7,} in all; {len(found):,} functions")
