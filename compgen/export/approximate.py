@@ -12,6 +12,7 @@ import onnx
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from compgen.data.padding import padded
 from compgen.errors import BundleError
 from compgen.export.assemble import HALVES, seal
 from compgen.export.int8 import activations, in_integers, probed, quantised
@@ -22,11 +23,11 @@ from compgen.export.verify import Runner, Task, Written, judge, one_thread, requ
 from compgen.models.backend import TorchBackend
 from compgen.progress import Progress
 from compgen.runtime import device
-from compgen.runtime.backend import Backend, Floats, Ints
+from compgen.runtime.backend import Backend, Ints, StepInputs, StepOutputs
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import SAMPLER, SCRIPT, STEP, STEP_WEIGHTS, Approximation, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
-from compgen.runtime.predict import opening
+from compgen.runtime.predict import advance, opening
 from compgen.sampling.batching import draws
 from compgen.training.checkpoint import Checkpoint
 
@@ -103,14 +104,13 @@ class _Probe:
         )
         self._inputs = [tensor.name for tensor in self._session.get_inputs()]
 
-    def step(self, state: dict[str, NDArray[Any]]) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
-        token, log_probs, half, hidden, cell, fed, *watched = self._session.run(
-            None, {name: state[name] for name in self._inputs}
-        )
+    def step(self, inputs: StepInputs) -> StepOutputs:
+        found = self._session.run(None, {name: getattr(inputs, name) for name in self._inputs})
+        outputs, watched = StepOutputs(*found[: len(StepOutputs._fields)]), found[len(StepOutputs._fields) :]
         for name, values in zip(self._watched, watched, strict=True):
             largest = np.abs(values.reshape(-1, values.shape[-1])).max(axis=0)
             self.largest[name] = np.maximum(self.largest.get(name, largest), largest)
-        return token, log_probs, half, hidden, cell, fed
+        return outputs
 
 
 def verify_approximate(
@@ -182,12 +182,7 @@ def _forced(
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
     """At each step, which rows still have a token to write (B), and log-probabilities (B, V) of what may come."""
     state = opening(backend, memory_tokens, half)
-    rows, longest = len(sequences), max(map(len, sequences))
-    written = np.zeros((rows, longest), dtype=np.int64)
-    for row, sequence in enumerate(sequences):
-        written[row, : len(sequence)] = sequence
-    choice = {"uniform": np.zeros(rows, dtype=np.float32), "temperature": np.zeros(2, dtype=np.float32)}
-    for token in written.T:
-        _, log_probs, _, hidden, cell, fed = backend.step(state | choice)
+    for token in padded(sequences).T:
+        state, log_probs = advance(backend, state)
         yield token != 0, log_probs.astype(np.float64)
-        state |= {"token": token.copy(), "hidden": hidden, "cell": cell, "fed": fed, "position": state["position"] + 1}
+        state["token"] = token.copy()

@@ -21,15 +21,15 @@ from compgen.data import random
 from compgen.data.vocabulary import EOS_ID, PAD_ID, UNK_ID, forbidden
 from compgen.errors import BundleError
 from compgen.export.assemble import HALVES, assemble
+from compgen.models.attention import MASKED
 from compgen.models.backend import TorchBackend
-from compgen.models.decoding import BANNED
 from compgen.progress import Progress
 from compgen.runtime.backend import Backend, Ints, Loop
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.predict import Recurrent, as_sources, greedy, opening
+from compgen.runtime.predict import Recurrent, advance, as_sources, greedy, opening
 from compgen.runtime.torchscript_backend import TorchScriptBackend
 from compgen.sampling import native as native_runner
 from compgen.sampling.batching import draws
@@ -273,7 +273,7 @@ def distance(work: Task, truth: Backend, row: int, expected: Written, found: Wri
         return float("inf")
     log_probs, half = _replay(work, truth, row, at)
     never = list(forbidden(at))
-    log_probs[never] = BANNED
+    log_probs[never] = MASKED
     warmth, wrong, right = work.temperature[half], found[at], expected[at]
     if warmth == 0:
         return float(np.exp(log_probs[right]) - np.exp(log_probs[wrong]))
@@ -293,10 +293,7 @@ def _replay(work: Task, truth: Backend, row: int, at: int) -> tuple[NDArray[np.f
     half, log_probs = state["half"], np.empty((1, 0))
     for step in range(at + 1):
         half = state["half"]
-        inputs = {"uniform": work.uniforms[row : row + 1, step].astype(dtype), "temperature": warmth}
-        token, now, following, hidden, cell, fed = truth.step(state | inputs)
-        state |= {"token": token, "half": following, "hidden": hidden, "cell": cell, "fed": fed}
-        state["position"] = state["position"] + 1
+        state, now = advance(truth, state, work.uniforms[row : row + 1, step].astype(dtype), warmth)
         log_probs = now.astype(np.float64)
     return log_probs[0], int(half[0])
 

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN, PAD_ID
+from compgen.data.vocabulary import PAD_ID
+from compgen.models.attention import MASKED
+from compgen.models.choosing import written_greedily
 from compgen.models.config import TransformerNetwork
 
-HIDDEN = -1e9  # score of what must not be attended to
 Cache = tuple[Tensor, Tensor]  # keys and values (B, N, h, L, d / h) of N layers and h heads
 
 
@@ -98,7 +99,7 @@ class Transformer(nn.Module):
         """Log-probabilities (B, L - 1, V) of every token after the first."""
         source, inputs = memory_tokens[:, 0], sequences[:, :-1]
         length = inputs.shape[1]
-        future = torch.full((length, length), HIDDEN, device=inputs.device, dtype=self.frequency.dtype).triu(1)
+        future = torch.full((length, length), MASKED, device=inputs.device, dtype=self.frequency.dtype).triu(1)
         start = torch.zeros(len(inputs), dtype=torch.int64, device=inputs.device)
         scores, _ = self(inputs, start, source, self.recall(source), self.no_past(len(inputs)), future)
         return torch.log_softmax(scores.float() if scores.dtype == torch.bfloat16 else scores, dim=2)
@@ -121,11 +122,7 @@ class Transformer(nn.Module):
 
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""
-        log_probs, targets = self._log_probs(sequences, memory_tokens), sequences[:, 1:]
-        log_probs[:, :, list(NEVER_WRITTEN)] = HIDDEN
-        log_probs[:, 0, list(NEVER_FIRST)] = HIDDEN
-        right: Tensor = ((log_probs.argmax(dim=2) == targets) | (targets == PAD_ID)).all(dim=1)
-        return right
+        return written_greedily(self._log_probs(sequences, memory_tokens), sequences[:, 1:])
 
 
 class TransformerStep(nn.Module):
@@ -166,7 +163,7 @@ class TransformerMemory(nn.Module):
 
 def _of_source(source: Tensor, dtype: torch.dtype) -> Tensor:
     """What is added to scores of attention to a source (B, S): (B, 1, 1, S)."""
-    return (source == PAD_ID).to(dtype)[:, None, None] * HIDDEN
+    return (source == PAD_ID).to(dtype)[:, None, None] * MASKED
 
 
 class _Dropout(nn.Module):

@@ -55,7 +55,7 @@ def beam_over(
         fed: see `opening`.
 
     Returns:
-        tokens without the end symbol, and their log-probability, not divided by anything.
+        tokens without the end symbol, and their log-probability.
     """
     return _search(Recurrent(backend), opening(backend, memory_tokens, 0, fed), width, max_length, 0.0)
 

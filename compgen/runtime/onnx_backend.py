@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from compgen.errors import BundleError, UserError
 from compgen.runtime import device
-from compgen.runtime.backend import STATE, Floats, Ints
+from compgen.runtime.backend import STEP_INPUTS, STEP_OUTPUTS, Floats, Ints, StepInputs, StepOutputs
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import ENCODER, SAMPLER, START, STEP
 
@@ -25,10 +25,7 @@ Interfaces = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
 INTERFACES: Interfaces = {
     ENCODER: (("tokens",), ("keys", "values", "final")),
     START: (("final",), ("first_hidden", "first_cell")),
-    STEP: (
-        (*STATE, "uniform", "temperature"),
-        ("next_token", "log_probs", "next_half", "next_hidden", "next_cell", "next_fed"),
-    ),
+    STEP: (STEP_INPUTS, STEP_OUTPUTS),
     SAMPLER: (("memory_tokens", "uniforms", "temperature", "latent"), ("tokens", "log_prob")),
 }
 
@@ -118,24 +115,16 @@ class OnnxBackend:
         hidden, cell = self._start({"final": final}, first_hidden=first, first_cell=first)
         return hidden, cell
 
-    def step(self, state: Feed) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
-        rows = len(state["token"])
+    def step(self, inputs: StepInputs) -> StepOutputs:
+        feed, rows = inputs._asdict(), len(inputs.token)
         if rows == 1:
             # ONNX Runtime adds the products of a lone row up in another order than those of many. Two rows make the
             # last draws of a range the same as in the middle of a longer one, to the last bit of their probability.
-            state = {name: part if name == "temperature" else part.repeat(2, axis=0) for name, part in state.items()}
-        more = len(state["token"])  # than `rows`, where they were doubled
-        outputs = self._step(
-            state,
-            next_token=(more,),
-            log_probs=(more, self._vocabulary),
-            next_half=(more,),
-            next_hidden=(more, self.shape.hidden),
-            next_cell=(more, self.shape.hidden),
-            next_fed=(more, self.shape.output),
-        )
-        token, log_probs, half, hidden, cell, fed = (part[:rows] for part in outputs)
-        return token, log_probs, half, hidden, cell, fed
+            feed = {name: part if name == "temperature" else part.repeat(2, axis=0) for name, part in feed.items()}
+        one, state = (len(feed["token"]),), (len(feed["token"]), self.shape.hidden)
+        shapes = (one, (*one, self._vocabulary), one, state, state, (*one, self.shape.output))
+        outputs = self._step(feed, **dict(zip(STEP_OUTPUTS, shapes, strict=True)))
+        return StepOutputs(*(part[:rows] for part in outputs))
 
 
 class OnnxLoop:

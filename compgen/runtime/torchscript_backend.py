@@ -4,11 +4,10 @@ import io
 import warnings
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from compgen.errors import BundleError, UserError
-from compgen.runtime.backend import STEP_INPUTS, Floats, Ints
+from compgen.runtime.backend import Floats, Ints, StepInputs, StepOutputs
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import SCRIPT
 
@@ -62,13 +61,8 @@ class TorchScriptBackend:
         hidden, cell = self._call(self._module.start, final)
         return hidden, cell
 
-    def step(self, state: dict[str, NDArray[Any]]) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
-        rows = len(state["token"])
-        nothing = np.empty((rows, 0, 0, 0), self.shape.dtype)
-        inputs = {"keys": nothing, "values": nothing, "memory_tokens": np.empty((rows, 0, 0), np.int64)} | state
-        arrays = (inputs[name] for name in STEP_INPUTS)
-        token, log_probs, half, hidden, cell, fed = self._call(self._module.step, *arrays)
-        return token, log_probs, half, hidden, cell, fed
+    def step(self, inputs: StepInputs) -> StepOutputs:
+        return StepOutputs(*self._call(self._module.step, *inputs))
 
     def sample(
         self, memory_tokens: Ints, uniforms: Floats, temperature: Floats, latent: Floats | None = None

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, UNK_ID
+from compgen.models.attention import MASKED
 from compgen.models.config import NetworkConfig
-from compgen.models.decoding import BANNED, DecodingStep
+from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
 
 WORDS = 11
@@ -110,7 +111,7 @@ def test_each_half_has_its_temperature():
     mixed = torch.tensor([1.0, 0.0], dtype=torch.float64)
     token, log_probs, half, *_ = run(decoding, 2, half=torch.tensor([0, 1]), uniform=uniform, temperature=mixed)
     allowed = log_probs[1].clone()
-    allowed[[PAD_ID, BOS_ID, UNK_ID]] = BANNED
+    allowed[[PAD_ID, BOS_ID, UNK_ID]] = MASKED
     assert token[1] == allowed.argmax() and token[0] != token[1]
     assert half.tolist() == [0, 1]
 
