@@ -21,13 +21,13 @@ def latent_of(network: Network) -> Latent | None:
 
 
 class TorchLoop:
-    """A network's sampling loop with its state in tensors of fixed addresses, which every replay reads and writes.
+    """A network's sampling loop; every replay reads and writes state tensors at fixed addresses.
 
-    On a CPU the step is called in place of replayed.
+    On a CPU the step is called, not replayed.
     """
 
     def __init__(self, network: Network, device: str, name: str = "the checkpoint") -> None:
-        torch.backends.cudnn.allow_tf32 = False  # its ten bits would give other samples than other runtimes
+        torch.backends.cudnn.allow_tf32 = False  # with its ten bits samples would differ from other runtimes
         self.network, self.device, self.name = network.to(device).eval(), device, name
         self.decoding = DecodingStep(network).to(device).eval()
         self.dtype, self.latent = str(network.embedding.weight.dtype).removeprefix("torch."), latent_of(network)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from compgen.data.padding import padded
 from compgen.data.vocabulary import BOS_ID, EOS_ID
 from compgen.errors import UserError
 from compgen.models.backend import TorchBackend
@@ -62,10 +63,7 @@ def _written_again(checkpoint: Checkpoint, drawn: Draw, seed: int) -> Attention:
     ids = [*drawn.tokens, *([EOS_ID] if drawn.finished else [])]
     sequence = torch.tensor([[BOS_ID, *ids]])
     prototypes = [[token for token in pool.tokens[row].tolist() if token] for row in drawn.prototypes]
-    longest = max(map(len, prototypes), default=0)
-    memories = torch.zeros((1, len(prototypes), longest), dtype=torch.int64)
-    for slot, row in enumerate(prototypes):
-        memories[0, slot, : len(row)] = torch.tensor(row)
+    memories = torch.from_numpy(padded(prototypes))[None]  # (1, n, T)
     place, latent = latent_of(network), None
     if place is not None:
         z = place.draw(seed, np.array([drawn.index], dtype=np.int64))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.data.examples import Dataset
+from compgen.data.padding import padded
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
@@ -25,7 +26,6 @@ from compgen.training.loop import (
     discard_state,
     find_device,
     fingerprint,
-    pad,
     require_name,
     train,
 )
@@ -47,7 +47,7 @@ class NeighborhoodExamples:
         swap: SwapConfig = NO_SWAPS,
     ) -> None:
         self.rows, self.batch, self.seed, self.swap = rows.astype(np.int64), batch, seed, swap
-        self.targets = pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences])
+        self.targets = padded([[BOS_ID, *sequence, EOS_ID] for sequence in sequences])
         self.lengths = np.array([len(sequence) for sequence in sequences])
         sources = {token for sequence in sequences for token in sequence[: sequence.index(SEP_ID)]}
         targets = {token for sequence in sequences for token in sequence[sequence.index(SEP_ID) + 1 :]}

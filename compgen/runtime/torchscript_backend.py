@@ -1,4 +1,4 @@
-"""A bundle run by TorchScript, for places that deploy it already. torch is imported only when a backend is made."""
+"""A bundle run by TorchScript. torch is imported only when a backend is made."""
 
 import io
 import warnings
@@ -16,13 +16,13 @@ class TorchScriptBackend:
     """The runtime's `Backend` over `sampler.ts`, and its whole sampling loop as `sample`."""
 
     def __init__(self, bundle: Bundle, threads: int = 1, device: str = "cpu", *, trust_code: bool = False) -> None:
-        """Load the module, which is code: it can do whatever its author liked, when it is loaded already.
+        """Load the module, which is code: loading it runs whatever its author put in.
 
         Args:
             bundle: from `Bundle.load`.
             threads: of one call; torch has one such number for the whole process.
-            device: where to run, in torch's words.
-            trust_code: the user's word that the bundle comes from where they trust; nothing is loaded without it.
+            device: torch's name of it.
+            trust_code: whether the user trusts the author of the bundle; nothing is loaded without it.
 
         Raises:
             UserError: torch is not installed, or the code is not trusted.

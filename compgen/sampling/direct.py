@@ -83,13 +83,14 @@ class Direct:
             whole = [[*sources[number], SEP_ID, *answer, EOS_ID] for number, answer, _ in jobs]
             tuples = np.array([prototypes for *_, prototypes in jobs], dtype=np.int64)
             _, scores = self._forced(whole, tuples, answer=False)
-            for (*key, _), score in zip(jobs, scores.tolist(), strict=True):
-                number, answer = key
-                totals[number, answer] = float(np.logaddexp(totals.get((number, answer), -np.inf), score))
-        return [
-            list(max(answers, key=lambda answer, number=number: totals.get((number, answer), 0.0)))
-            for number, answers in enumerate(candidates)
-        ]
+            for (number, answer, _), score in zip(jobs, scores.tolist(), strict=True):
+                key = number, answer
+                totals[key] = float(np.logaddexp(totals.get(key, -np.inf), score))
+        best = [answers[0] for answers in candidates]
+        for number in contested:
+            ranked = np.argmax([totals[number, answer] for answer in candidates[number]])
+            best[number] = candidates[number][ranked]
+        return [list(answer) for answer in best]
 
     def _candidates(self, sources: list[list[int]], chosen: list[list[Tokens]]) -> list[list[Tokens]]:
         """The distinct greedy answers to each source with its choices of prototypes."""

@@ -63,38 +63,29 @@ def judged(work: Work, start: int, stop: int, workers: int | None = None) -> Ite
 
 def judge_range(work: Work, start: int, stop: int) -> list[Kept | str]:
     """The task: return the draws of addresses start .. stop - 1 in order, judged, made by one thread."""
-    worker = _worker(work)
+    memories, max_length, judge = _opened(work)
     batches = run_slots(
-        worker.memories,
+        memories,
         Addresses(start, stop),
         seed=work.seed,
         slots=work.slots,
-        max_length=worker.max_length,
+        max_length=max_length,
         temperature=work.temperature,
-        unwanted=worker.filter.unwanted,
+        unwanted=judge.unwanted,
     )
-    draws = sorted(chain.from_iterable(batches), key=lambda draw: draw.index)
-    return [worker.filter.judge(draw) for draw in draws]
-
-
-@dataclass(frozen=True)
-class _Worker:
-    """What a worker process reads once and uses for all its ranges."""
-
-    memories: Memories
-    max_length: int
-    filter: Filter
+    return list(map(judge.judge, sorted(chain.from_iterable(batches), key=lambda draw: draw.index)))
 
 
 @lru_cache(maxsize=1)
-def _worker(work: Work) -> _Worker:
+def _opened(work: Work) -> tuple[Memories, int, Filter]:
+    """What a worker process reads once for all its ranges: prototypes, maximal length and filter."""
     bundle = Bundle.load(work.bundle)
     if bundle.identity != work.identity:
         raise BundleError(f"{work.bundle}: not the same bundle on all machines of the Ray cluster")
     assert bundle.pool is not None, "a generator has a pool"
     # CUDA would round differently from other workers.
     memories = Memories(OnnxBackend(bundle, threads=1, provider="cpu"), bundle.pool)
-    return _Worker(memories, bundle.manifest.max_length, Filter(work.filters, Training(bundle.pool.tokens)))
+    return memories, bundle.manifest.max_length, Filter(work.filters, Training(bundle.pool.tokens))
 
 
 def _result(ray: Any, first: int, reference: Any) -> list[Kept | str]:
