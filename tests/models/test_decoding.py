@@ -1,5 +1,7 @@
 """The choice of the next token: what may come, what temperatures do, and how a uniform number becomes a token."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from compgen.models.attention import MASKED
 from compgen.models.config import NetworkConfig
 from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
+from compgen.runtime.backend import StepInputs, StepOutputs
 
 WORDS = 11
 
@@ -161,3 +164,13 @@ def test_what_was_written_is_remembered_in_a_ring():
         state |= {"token": torch.tensor([token]), "position": torch.tensor([position])}
         _, _, _, state["hidden"], state["cell"], state["fed"] = run(decoding, 1, **state)
         assert state["fed"][0, ids].tolist() == expected
+
+
+def test_the_step_takes_and_gives_what_the_runtime_names():
+    decoding = step()
+    assert tuple(inspect.signature(decoding.forward).parameters) == StepInputs._fields
+    outputs = StepOutputs(*run(decoding, 3))
+    network = decoding.network
+    assert outputs.token.shape == outputs.half.shape == (3,) and outputs.log_probs.shape == (3, WORDS)
+    assert outputs.hidden.shape == outputs.cell.shape == (3, network.hidden)
+    assert outputs.fed.shape == (3, network.carried)
