@@ -121,6 +121,7 @@ class Rarity:
 
     def __init__(self, config: FilterConfig, training: Training) -> None:
         self.n = config.ngram
+        self.common: set[Tokens]
         if config.rare_tokens:
             self.common = {(token,) for token in range(training.largest + 1) if token not in config.rare_tokens}
             return
