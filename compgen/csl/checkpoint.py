@@ -7,12 +7,12 @@ import torch
 
 from compgen.csl.trained import TrainedGrammar
 from compgen.data.examples import Dataset
+from compgen.data.padding import padded
 from compgen.data.vocabulary import EOS_ID, SEP_ID, Vocabulary
 from compgen.errors import CheckpointError, DataError
 from compgen.models.rules import RuleTables
 from compgen.runtime.pool import PrototypePool
 from compgen.training.checkpoint import Checkpoint
-from compgen.training.loop import pad
 
 
 def checkpoint_of(trained: TrainedGrammar, dataset: Dataset, trained_on: dict[str, Any]) -> Checkpoint:
@@ -25,7 +25,7 @@ def checkpoint_of(trained: TrainedGrammar, dataset: Dataset, trained_on: dict[st
     pairs = dataset.unique().pairs()
     vocabulary = Vocabulary.of([trained.grammar.alphabet.tokens, *(side for pair in pairs for side in pair)])
     encode = vocabulary.encode
-    rows = pad([[*encode(source), SEP_ID, *encode(target), EOS_ID] for source, target in pairs])
+    rows = padded([[*encode(source), SEP_ID, *encode(target), EOS_ID] for source, target in pairs])
     none = np.empty((0, 0), dtype=np.int64)
     return Checkpoint(
         kind="generator",

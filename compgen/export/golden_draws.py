@@ -15,7 +15,7 @@ from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import Golden, GoldenAnswer, GoldenDraw, GoldenStream
 from compgen.runtime.manifest import GOLDEN
 from compgen.runtime.pool import PrototypePool
-from compgen.runtime.predict import as_sources, greedy, opening
+from compgen.runtime.predict import advance, as_sources, greedy, opening
 from compgen.sampling.batching import Draw, draws
 
 # Seed, first address and how many draws; addresses beyond 32 bits have to be right, too.
@@ -117,11 +117,10 @@ def margins(
     heat = np.array(temperature, dtype=backend.shape.dtype)
 
     def step(at: int) -> NDArray[np.float64]:
-        inputs = {"uniform": uniforms[:, at].astype(backend.shape.dtype), "temperature": heat}
         warmth = np.array(temperature)[state["half"]]
-        token, log_probs, half, hidden, cell, fed = backend.step(state | inputs)
-        state.update(token=token, half=half, hidden=hidden, cell=cell, fed=fed, position=state["position"] + 1)
-        return _margin(log_probs, token, uniforms[:, at], warmth, at)
+        following, log_probs = advance(backend, state, uniforms[:, at].astype(backend.shape.dtype), heat)
+        state.update(following)
+        return _margin(log_probs, state["token"], uniforms[:, at], warmth, at)
 
     return _least(state, step, max_length)
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save
 
+from compgen.data.padding import padded
 from compgen.errors import BundleError
 from compgen.export.assemble import HALVES, seal
 from compgen.export.onnx_functions import MICROSOFT, OURS, inlined, int8_product, never_one_row
@@ -37,13 +38,12 @@ from compgen.models.backend import TorchBackend
 from compgen.models.network import Network
 from compgen.progress import Progress
 from compgen.runtime import device
-from compgen.runtime.backend import Backend, Floats, Ints
+from compgen.runtime.backend import Backend, Ints, StepInputs, StepOutputs
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import SAMPLER, SCRIPT, STEP, STEP_WEIGHTS, Approximation, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.predict import advance, opening
 from compgen.training.checkpoint import Checkpoint
-from compgen.training.loop import pad
 
 CALIBRATION, CALIBRATION_SEED = 256, 8  # samples for the ranges of activations; the distance is measured on others
 LARGE = 2**14  # numbers in a matrix that is worth it; below, the other operations of a step take longer
@@ -193,13 +193,14 @@ class _Probe(TorchBackend):
         options.intra_op_num_threads = 1
         self._session = device.onnxruntime().InferenceSession(step.SerializeToString(), options, providers=[device.CPU])
 
-    def step(self, state: dict[str, NDArray[Any]]) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
-        inputs = {tensor.name: state[tensor.name] for tensor in self._session.get_inputs()}
-        token, log_probs, half, hidden, cell, fed, *watched = self._session.run(None, inputs)
+    def step(self, inputs: StepInputs) -> StepOutputs:
+        given = {tensor.name: getattr(inputs, tensor.name) for tensor in self._session.get_inputs()}
+        found = self._session.run(None, given)
+        outputs, watched = StepOutputs(*found[: len(StepOutputs._fields)]), found[len(StepOutputs._fields) :]
         for name, values in zip(self._watched, watched, strict=True):
             largest = np.abs(values.reshape(-1, values.shape[-1])).max(axis=0)  # (..., K) to (K)
             self.largest[name] = np.maximum(self.largest.get(name, largest), largest)
-        return token, log_probs, half, hidden, cell, fed
+        return outputs
 
 
 def verify_approximate(
@@ -256,7 +257,7 @@ def _forced(
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
     """At each step, whether a row has a token to write (B), and the log-probabilities (B, V) of the next token."""
     state = opening(backend, memory_tokens, half)
-    for token in pad([list(sequence) for sequence in sequences]).T:
+    for token in padded([list(sequence) for sequence in sequences]).T:
         state, log_probs = advance(backend, state)
         yield token != 0, log_probs.astype(np.float64)
         state["token"] = token.copy()

@@ -22,8 +22,8 @@ from compgen.data import random
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, UNK_ID, forbidden
 from compgen.errors import BundleError
 from compgen.export.assemble import HALVES, assemble
+from compgen.models.attention import MASKED
 from compgen.models.backend import TorchBackend
-from compgen.models.decoding import BANNED
 from compgen.progress import Progress
 from compgen.runtime.backend import Backend, Decoder, Ints, Loop, State
 from compgen.runtime.bundle import Bundle
@@ -271,7 +271,7 @@ def distance(work: Task, truth: Backend, row: int, expected: Written, found: Wri
     fed = truth.shape.fed(work.seed, np.array([row], dtype=np.int64))
     state = opening(truth, work.memory_tokens[row : row + 1], work.half, fed)
     log_probs = replay(partial(advance, truth), state, expected[:at])
-    log_probs[list(forbidden(at))] = BANNED
+    log_probs[list(forbidden(at))] = MASKED
     half = max(work.half, int(SEP_ID in expected[:at]))
     warmth, wrong, right = work.temperature[half], found[at], expected[at]
     if warmth == 0:

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-MASKED = -1e9  # finite, so that a memory without tokens gives numbers and not NaN
+MASKED = -1e9  # the score of what must not be chosen or attended to; finite, as a softmax over -inf alone is NaN
 
 
 class Attention(nn.Module):
@@ -34,8 +34,8 @@ class Attention(nn.Module):
             nn.init.uniform_(self.position_values, -bound, bound)
 
     def prepare(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values, (B, n, T, A) each, that the n attentions make of encoder states (B, T, D)."""
-        prepared: Tensor = self.key_value(states)
+        """Keys and values (B, n, T, A) of encoder states (B, T, D)."""
+        prepared: Tensor = self.key_value(states)  # (B, T, n * 2A)
         if self.tanh:
             prepared = torch.tanh(prepared)
         prepared = prepared.reshape(states.shape[0], states.shape[1], self.memories, 2 * self.size).transpose(1, 2)
@@ -43,7 +43,7 @@ class Attention(nn.Module):
         return keys.contiguous(), values.contiguous()
 
     def queries(self, x: Tensor) -> Tensor:
-        """Queries (B, n, L, A) from the query map's sums (B, L, n * A)."""
+        """Queries (B, n, L, A) from the sums of the query map (B, L, n * A)."""
         if self.tanh:
             x = torch.tanh(x)
         return x.reshape(x.shape[0], x.shape[1], self.memories, self.size).transpose(1, 2)
@@ -63,7 +63,7 @@ class Attention(nn.Module):
             contexts (B, L, n * A) and masked scores (B, n, L, T), the copy logits of appendix A.3.
         """
         batch, memories, length = query.shape[0], query.shape[1], query.shape[2]
-        scores = torch.matmul(query, keys.transpose(2, 3))
+        scores = torch.matmul(query, keys.transpose(2, 3))  # (B, n, L, T)
         distance = step.unsqueeze(2)  # overwritten below; TorchScript wants it defined on both paths
         if self.positions > 0:
             distance = torch.arange(keys.shape[2], device=step.device) - step.unsqueeze(2)  # j - t: (B, L, T)
@@ -73,34 +73,36 @@ class Attention(nn.Module):
             scores = scores + torch.gather(by_row, 3, relative)
         scores = (scores / math.sqrt(self.size)).masked_fill(~inside.unsqueeze(2), self.masked)
         weights = torch.softmax(scores, dim=3)
-        context = torch.matmul(weights, values)
+        context = torch.matmul(weights, values)  # (B, n, L, A)
         if self.positions > 0:
             context = context + _each(self._by_position(weights, distance, step), self.position_values)
         return context.transpose(1, 2).reshape(batch, length, memories * self.size), scores
 
     def _by_position(self, weights: Tensor, distance: Tensor, step: Tensor) -> Tensor:
-        """Weights (B, n, L, T) summed by relative position: (B, n, L, 2K + 1).
+        """Sum weights (B, n, L, T) by relative position: (B, n, L, 2K + 1).
 
-        All positions but the two clipped ones belong to one token at most, so they are gathered: a scatter would say
-        the same in one operation, which ONNX Runtime takes ten times as long for.
+            result[r] = sum of weights[j] over tokens j with clip(j - t, -K, K) + K = r
+
+        All positions but the two clipped ones have one token at most and are gathered: the scatter that this is takes
+        ONNX Runtime ten times as long.
         """
         clip, time = self.positions, weights.shape[3]
         offsets = torch.arange(1 - clip, clip, device=step.device)
-        token = step.unsqueeze(2) + offsets  # (B, L, 2K - 1): the token at each offset, if there is one
+        token = step.unsqueeze(2) + offsets  # (B, L, 2K - 1), the token at each offset, if there is one
         token = torch.where((token >= 0) & (token < time), token, time).unsqueeze(1)
         token = token.expand(weights.shape[0], weights.shape[1], weights.shape[2], 2 * clip - 1)
-        between = torch.gather(torch.nn.functional.pad(weights, [0, 1]), 3, token)
+        between = torch.gather(torch.nn.functional.pad(weights, [0, 1]), 3, token)  # (B, n, L, 2K - 1)
         before = (weights * (distance <= -clip).unsqueeze(1)).sum(dim=3, keepdim=True)
         after = (weights * (distance >= clip).unsqueeze(1)).sum(dim=3, keepdim=True)
         return torch.cat([before, between, after], dim=3)
 
 
 def _each(x: Tensor, matrices: Tensor) -> Tensor:
-    """Products of x (B, n, L, I) with n matrices (n, I, O): (B, n, L, O).
+    """Multiply x (B, n, L, I) by n matrices (n, I, O): (B, n, L, O).
 
-    As n large products; a broadcast `matmul` would copy every matrix for every row of the batch.
+    These are n large products; a broadcast `matmul` would copy every matrix for every row of the batch.
     """
     batch, memories, length = x.shape[0], x.shape[1], x.shape[2]
-    rows = x.transpose(0, 1).reshape(memories, batch * length, x.shape[3])
-    product = torch.bmm(rows, matrices)
+    rows = x.transpose(0, 1).reshape(memories, batch * length, x.shape[3])  # (n, B * L, I)
+    product = torch.bmm(rows, matrices)  # (n, B * L, O)
     return product.reshape(memories, batch, length, matrices.shape[2]).transpose(0, 1)

@@ -1,8 +1,7 @@
-"""The decoding step run by PyTorch itself: for checkpoints, and as the truth that exports are compared with."""
+"""Networks run by PyTorch itself: for checkpoints, and as the truth that exports are compared with."""
 
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
@@ -10,13 +9,13 @@ from compgen.models.cuda_graph import TorchLoop, latent_of
 from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
 from compgen.models.transformer import Transformer, TransformerStep
-from compgen.runtime.backend import STEP_INPUTS, Floats, Ints, Shape, State
+from compgen.runtime.backend import Floats, Ints, Shape, State, StepInputs, StepOutputs
 from compgen.runtime.cached import STEP_INPUTS as TRANSFORMER_INPUTS
 from compgen.runtime.cached import first_state, next_state
 
 
 class TorchBackend:
-    """A network in evaluation mode behind the runtime's `Backend`."""
+    """A network in evaluation mode as the runtime's `Backend`."""
 
     def __init__(self, network: Network, device: str = "cpu", name: str = "the checkpoint") -> None:
         self.network = network.to(device).eval()
@@ -40,13 +39,8 @@ class TorchBackend:
         return hidden.cpu().numpy(), cell.cpu().numpy()
 
     @torch.inference_mode()
-    def step(self, state: dict[str, NDArray[Any]]) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
-        rows = len(state["token"])
-        nothing = np.empty((rows, 0, 0, 0), dtype=self.shape.dtype)
-        state = {"keys": nothing, "values": nothing, "memory_tokens": np.empty((rows, 0, 0), dtype=np.int64)} | state
-        outputs = self.decoding(*(self._tensor(state[name]) for name in STEP_INPUTS))
-        token, log_probs, half, hidden, cell, fed = (output.cpu().numpy() for output in outputs)
-        return token, log_probs, half, hidden, cell, fed
+    def step(self, inputs: StepInputs) -> StepOutputs:
+        return StepOutputs(*(output.cpu().numpy() for output in self.decoding(*map(self._tensor, inputs))))
 
 
 class TorchTransformer:
@@ -63,7 +57,7 @@ class TorchTransformer:
         return first_state(sources, keys.cpu().numpy(), values.cpu().numpy())
 
     @torch.inference_mode()
-    def advance(self, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
+    def advance(self, state: State) -> tuple[State, Floats]:
         """See `Decoder`."""
         found = self.step(*(torch.from_numpy(state[name]).to(self.device) for name in TRANSFORMER_INPUTS))
         log_probs, keys, values = (tensor.cpu().numpy() for tensor in found)

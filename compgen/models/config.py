@@ -1,11 +1,11 @@
-"""What a network is made of: the numbers that fix its shape and its regularisation."""
+"""Configurations of networks: shape and regularisation."""
 
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-# The limits of all configurations. They are far above what is of use, and keep arithmetic within 64 bits; what the
-# machine's memory allows is looked at when a network is built (`training.memory`).
+# The limits of all configurations. They are far above useful values and keep arithmetic within 64 bits. Memory is
+# checked when a network is built (`training.memory`).
 WIDEST = 2**16  # units of a layer, size of an embedding, clip of positions, tokens attended to
 LONGEST = 2**20  # tokens of a sequence
 MOST = 2**40  # epochs, updates, examples of a batch, occurrences of a token
@@ -22,8 +22,8 @@ class TransformerNetwork(BaseModel):
     inner: int = Field(1024, ge=1, le=WIDEST, description="units between two attentions")
     dropout: float = Field(0.3, ge=0, le=0.99, description="rounded to 1/256")
     attention_dropout: float = Field(0.1, ge=0, le=0.99, description="rounded to 1/256")
-    label_smoothing: float = Field(0.2, ge=0, lt=1, description="share of the loss that falls on all tokens alike")
-    invariant_tags: bool = Field(False, description="tags in a source have no place in it (Wu et al. 2021)")
+    label_smoothing: float = Field(0.2, ge=0, lt=1, description="share of the loss that is spread over all tokens")
+    invariant_tags: bool = Field(False, description="tags of a source have no position (Wu et al. 2021)")
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -47,14 +47,14 @@ class NetworkConfig(BaseModel):
     output: int = Field(64, ge=1, le=WIDEST, description="size of the combined output u, which input feeding returns")
     feed: bool = Field(True, description="feed u back as input (needs a step-by-step loop in training)")
     tied: bool = Field(True, description="output matrix = embedding matrix (needs output = embedding)")
-    copying: bool = Field(True, description="copy from memories, and from what is written if `own`")
+    copying: bool = Field(True, description="copy from memories, and from tokens written if `own`")
     mixing: Literal["joint", "gate", "word"] = Field(
         "joint",
-        description="how copying is weighed against writing: one softmax over both (appendix A.3), a gate (equations "
-        "16 and 17), or the probability of a word <copy> (the reference on morphology)",
+        description="mixture of copying and writing: one softmax over both (appendix A.3), a gate (equations 16 "
+        "and 17), or the probability of a word <copy> (the reference on morphology)",
     )
     own: int = Field(
-        0, ge=0, le=WIDEST, description="attend to the last so many tokens written (equations 10 and 12); 0 for none"
+        0, ge=0, le=WIDEST, description="number of last tokens written to attend to (equations 10 and 12); 0 for none"
     )
     encoder_shared: bool = Field(True, description="one encoder for all memories (reference) or one each (paper)")
     initial: Literal["zeros", "encoder"] = Field("zeros", description="first decoder state")

@@ -1,34 +1,33 @@
 """The whole sampling loop in PyTorch, for a GPU: a step is recorded once as a CUDA graph and then replayed."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from compgen.data.vocabulary import BOS_ID, EOS_ID
+from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
-from compgen.runtime.backend import Floats, Ints, Latent
+from compgen.runtime.backend import STEP_INPUTS, Floats, Ints, Latent, StepOutputs
 
 STRIDE = 8  # steps between two looks at whether all rows have ended, each of which waits for the GPU
 WARM_UP = 3  # steps before recording, in which libraries choose their kernels
 
 
 def latent_of(network: Network) -> Latent | None:
-    """Where a network's latent vector is, if it has one."""
+    """The place of a network's latent vector in `fed`, if it has one."""
     return Latent(network.output, network.latent, network.latent_norm) if network.latent else None
 
 
 class TorchLoop:
-    """A network's sampling loop with its state in tensors of fixed addresses, which every replay reads and writes.
+    """A network's sampling loop; every replay reads and writes state tensors at fixed addresses.
 
-    On a CPU the step is called in place of replayed.
+    On a CPU the step is called, not replayed.
     """
 
     def __init__(self, network: Network, device: str, name: str = "the checkpoint") -> None:
-        torch.backends.cudnn.allow_tf32 = False  # its ten bits would give other samples than other runtimes
+        torch.backends.cudnn.allow_tf32 = False  # with its ten bits samples would differ from other runtimes
         self.network, self.device, self.name = network.to(device).eval(), device, name
         self.decoding = DecodingStep(network).to(device).eval()
         self.dtype, self.latent = str(network.embedding.weight.dtype).removeprefix("torch."), latent_of(network)
@@ -55,59 +54,49 @@ class TorchLoop:
         """Set the state to that before the first step; new tensors, and a new recording, where a size has changed."""
         fresh = self._fresh(*(tensor.to(self.device) for tensor in given))
         sizes = {name: tensor.shape for name, tensor in self._state.items()}
-        if sizes == {name: tensor.shape for name, tensor in fresh.items()}:
-            for name, tensor in fresh.items():
-                self._state[name].copy_(tensor)
-            return
-        self._state, self._replay = {name: tensor.clone() for name, tensor in fresh.items()}, self._step
-        if self.device != "cpu":
-            try:
-                self._replay = self._recorded()
-            except BaseException:
-                self._state = {}  # the next call begins anew
-                raise
-            for name, tensor in fresh.items():  # recording took steps
-                self._state[name].copy_(tensor)
+        if sizes != {name: tensor.shape for name, tensor in fresh.items()}:
+            self._state, self._replay = {name: tensor.clone() for name, tensor in fresh.items()}, self._step
+            if self.device != "cpu":
+                try:
+                    self._replay = self._recorded()
+                except BaseException:
+                    self._state = {}  # the next call begins anew
+                    raise
+        for name, tensor in fresh.items():  # recording took steps, too
+            self._state[name].copy_(tensor)
 
     def _fresh(self, memory_tokens: Tensor, uniforms: Tensor, temperature: Tensor, fed: Tensor) -> dict[str, Tensor]:
-        network, (length, rows) = self.network, uniforms.shape
-        real: dict[str, Any] = {"dtype": uniforms.dtype, "device": uniforms.device}
-        whole: dict[str, Any] = {"dtype": torch.int64, "device": uniforms.device}
-        hidden = cell = torch.zeros((rows, network.hidden), **real)
-        keys = values = torch.zeros((rows, 0, 0, 0), **real)
-        if network.memories:
-            keys, values, final = network.recall(memory_tokens)
-            hidden, cell = network.start(final)
+        length, rows = uniforms.shape
+        keys, values, _, hidden, cell = self.network.begin(memory_tokens)
+        whole = torch.zeros(rows, dtype=torch.int64, device=uniforms.device)
         return {
-            "token": torch.full((rows,), BOS_ID, **whole),
+            "token": torch.full_like(whole, BOS_ID),
             "hidden": hidden,
             "cell": cell,
             "fed": fed,
-            "position": torch.zeros(rows, **whole),
-            "half": torch.zeros(rows, **whole),
+            "position": whole,
+            "half": whole,
             "temperature": temperature,
             "keys": keys,
             "values": values,
             "memory_tokens": memory_tokens,
-            "uniforms": uniforms,
-            "written": torch.zeros((length, rows), **whole),
-            "log_prob": torch.zeros(rows, **real),
-            "done": torch.zeros(rows, dtype=torch.bool, device=uniforms.device),
+            "uniforms": uniforms,  # (L, B)
+            "written": whole.new_zeros((length, rows)),
+            "log_prob": uniforms.new_zeros(rows),
+            "done": whole > 0,
         }
 
     def _step(self) -> None:
         s = self._state
         at = s["position"][:1].clone()  # all rows are at the same step
-        token, log_probs, half, hidden, cell, fed = self.decoding(
-            s["token"], s["hidden"], s["cell"], s["fed"], s["position"], s["half"],
-            s["uniforms"].index_select(0, at)[0], s["temperature"], s["keys"], s["values"], s["memory_tokens"],
-        )  # fmt: skip
+        inputs = s | {"uniform": s["uniforms"].index_select(0, at)[0]}
+        outputs = dict(zip(StepOutputs._fields, self.decoding(*(inputs[name] for name in STEP_INPUTS)), strict=True))
+        token, log_probs = outputs["token"], outputs.pop("log_probs")
         s["log_prob"] += log_probs.gather(1, token.unsqueeze(1))[:, 0].masked_fill(s["done"], 0.0)
-        s["written"].index_copy_(0, at, token.masked_fill(s["done"], 0).unsqueeze(0))
+        s["written"].index_copy_(0, at, token.masked_fill(s["done"], PAD_ID).unsqueeze(0))
         s["done"] |= token == EOS_ID
         s["position"] += 1
-        following = {"token": token, "half": half, "hidden": hidden, "cell": cell, "fed": fed}
-        for name, value in following.items():
+        for name, value in outputs.items():
             s[name].copy_(value)
 
     def _recorded(self) -> Callable[[], None]:

@@ -1,28 +1,26 @@
-"""One decoding step with its choice of token: what sampling, TorchScript and ONNX all run.
+"""One decoding step with the choice of the next token: what sampling, TorchScript and ONNX all run.
 
-The choice is by inverse CDF from a uniform number that is passed in, so that a sample depends on its address alone.
-Each half of an example has its temperature: T > 0 draws from p^(1/T), T = 0 takes the most probable token. The
-reference's "mixed" decoding is (T, 0): draw the source, then answer greedily.
+The choice takes a uniform number as an input, so that a sample depends on its address alone. Each half of an example
+has its temperature T: T > 0 draws from p^(1/T), T = 0 takes the most probable token. The reference's "mixed" decoding
+is (T, 0): draw the source, then answer greedily.
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN, PAD_ID, SEP_ID
-from compgen.models.network import Network
-
-BANNED = -1e9
+from compgen.data.vocabulary import PAD_ID, SEP_ID
+from compgen.models.attention import MASKED
+from compgen.models.choosing import choose, forbidden_tokens
+from compgen.models.network import Memory, Network, Notes, Recurrence, Terms, linear
 
 
 class DecodingStep(nn.Module):
     """One step of a network in evaluation mode, and the choice of the next token.
 
-    What a token gives to gates and queries is looked up in tables made here, once, of the network's weights as they
-    are now. `network` is public: its `encode`, `recall` and `start` come before any step.
+    What a token adds to gates and queries is looked up in tables, made once from the network's present weights.
     """
 
-    banned: Tensor  # (2, V) tokens that may not come: at later steps, and at the first
+    forbidden: Tensor  # (2, V), see `forbidden_tokens`
     token_gates: Tensor  # (V, 4H)
     token_queries: Tensor  # (V, nA)
     latent_gates: Tensor  # (Z, 4H)
@@ -34,21 +32,15 @@ class DecodingStep(nn.Module):
         super().__init__()
         self.network = network
         # Attributes, because TorchScript does not read a module's globals.
-        self.pad, self.separator, self.low = PAD_ID, SEP_ID, BANNED
-        banned = torch.zeros(2, network.vocabulary, dtype=torch.bool)
-        banned[0, list(NEVER_WRITTEN)] = True
-        banned[1, list(NEVER_FIRST)] = True
-        self.register_buffer("banned", banned, persistent=False)
+        self.pad, self.separator, self.masked = PAD_ID, SEP_ID, MASKED
+        self.register_buffer("forbidden", forbidden_tokens(network.vocabulary), persistent=False)
         with torch.no_grad():
             embedded = network.embedding(network.shown)  # (V, E)
-            token_gates, gate_bias, state_gates, token_queries, query_bias, state_queries = network.by_operand()
-            self.register_buffer("token_gates", F.linear(embedded, token_gates, gate_bias), persistent=False)
-            self.register_buffer("token_queries", F.linear(embedded, token_queries, query_bias), persistent=False)
-            latent_gates, latent_queries = network.by_latent()
-            self.register_buffer("latent_gates", latent_gates.detach(), persistent=False)
-            self.register_buffer("latent_queries", latent_queries.detach(), persistent=False)
-            self.register_buffer("state_gates", state_gates.detach(), persistent=False)
-            self.register_buffer("state_queries", state_queries.detach(), persistent=False)
+            weights, biases, latent, state = network.by_operand()
+            token = linear(embedded, weights, biases)
+            for name, terms in (("token", token), ("latent", latent), ("state", state)):
+                self.register_buffer(f"{name}_gates", terms.gates.detach(), persistent=False)
+                self.register_buffer(f"{name}_queries", terms.queries.detach(), persistent=False)
 
     def forward(
         self,
@@ -64,58 +56,54 @@ class DecodingStep(nn.Module):
         values: Tensor,
         memory_tokens: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Advance every row by one token.
+        """Advance every row by one token: from `runtime.backend.StepInputs` to `StepOutputs`, which give the shapes.
 
-        Args:
-            token, position, half: (B) ids, step numbers from 0, and 0 before the separator was written, 1 after.
-            hidden, cell: (B, H), the LSTM's state.
-            fed: (B, network.carried), what else the step before has left: its output u (F), the latent vector (Z), and
-                if the network looks at what it writes, the last S tokens written and their notes (S * A), in a ring. At
-                first all zeros but the latent vector.
-            uniform: (B) numbers in [0, 1).
-            temperature: (2), of the source half and of the target half.
-            keys, values, memory_tokens: (B, n, T, A), (B, n, T, A), (B, n, T).
-
-        Returns:
-            next token (B), log-probabilities (B, V) before bans and temperature, next half (B), next hidden, cell, fed.
+        The arguments are written out because exported graphs have them as named inputs.
         """
         network = self.network
-        tokens, step = memory_tokens.flatten(1), position.unsqueeze(1)
-        after = network.output + network.latent
-        z, ids, ring = (
-            fed[:, network.output : after],
-            fed[:, after : after + network.window],
-            fed[:, after + network.window :],
-        )
-        notes, noted = keys, step > 0  # without a ring these have no part
+        step = position.unsqueeze(1)  # (B, 1)
+        u, kept = fed[:, : network.output], fed[:, network.output :]
+        z, ring = kept[:, : network.latent], kept[:, network.latent :]
+        copied = memory_tokens.flatten(1)  # (B, n * T)
+        notes = Notes(keys, step > 0)  # not looked at without a ring
         if network.window > 0:
-            # The token read is what the state before this step has written. At first there is none, and what is put
-            # into the last place is not looked at before it is overwritten.
-            place, size = (step - 1) % network.window, network.noted
-            ids = ids.scatter(1, place, token.to(fed.dtype).unsqueeze(1))
-            ring = ring.scatter(1, place * size + torch.arange(size, device=token.device), network.note(hidden))
-            written = ids.to(torch.int64)
-            tokens = torch.cat([tokens, written], dim=1) if network.memories > 0 else written
-            notes = ring.reshape(-1, network.window, size)
-            noted = (torch.arange(network.window, device=token.device) < step).unsqueeze(1)
-        gates, query = self.token_gates[token], self.token_queries[token]
+            ring, written, notes = self.remember(ring, token, hidden, step)
+            copied = torch.cat([copied, written], dim=1) if network.memories > 0 else written
+        terms = Terms(self.token_gates[token], self.token_queries[token])  # (B, 4H), (B, nA)
         if network.latent > 0:
-            gates, query = gates + z @ self.latent_gates, query + z @ self.latent_queries
-        hidden, cell, u, scores = network.advance(
-            gates, query, self.state_gates, self.state_queries,
-            hidden, cell, fed[:, : network.output], keys, values, memory_tokens != self.pad, step, notes, noted,
-        )  # fmt: skip
-        log_probs = network.merge(network.slots(hidden.unsqueeze(1), u, scores)[:, 0], tokens)
-        banned = self.banned[(position == 0).to(torch.int64)]
-        allowed = torch.where(banned, torch.full_like(log_probs, self.low), log_probs)
-        warmth = temperature[half].unsqueeze(1)  # (B, 1)
-        heat = torch.where(warmth > 0, warmth, torch.ones_like(warmth))
-        cdf = torch.cumsum(torch.softmax(allowed / heat, dim=1), dim=1)
-        edge = uniform.unsqueeze(1) * cdf[:, -1:]
-        drawn = (cdf <= edge).to(torch.int64).sum(dim=1).clamp(max=log_probs.shape[1] - 1)
-        chosen = torch.where(warmth[:, 0] > 0, drawn, allowed.argmax(dim=1))
+            terms = Terms(terms.gates + z @ self.latent_gates, terms.queries + z @ self.latent_queries)
+        weights, memory = Terms(self.state_gates, self.state_queries), Memory(keys, values, memory_tokens != self.pad)
+        following, scores = network.advance(terms, weights, Recurrence(hidden, cell, u), memory, notes, step)
+        hidden, cell, u = following.hidden, following.cell, following.fed
+        slots = network.slots(hidden.unsqueeze(1), u.unsqueeze(1), scores)[:, 0]  # (B, V + slots that copy)
+        log_probs = network.merge(slots, copied)  # (B, V)
+        forbidden = self.forbidden[(position == 0).to(torch.int64)]  # (B, V)
+        chosen = choose(log_probs, forbidden, uniform, temperature[half], self.masked)
         half = torch.maximum(half, (chosen == self.separator).to(torch.int64))
-        following = u[:, 0]
         if network.carried > network.output:
-            following = torch.cat([following, z, ids, ring], dim=1)
-        return chosen, log_probs, half, hidden, cell, following
+            u = torch.cat([u, z, ring], dim=1)
+        return chosen, log_probs, half, hidden, cell, u
+
+    def remember(self, ring: Tensor, token: Tensor, hidden: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Notes]:
+        """Put the token read, with a note of the state that wrote it, into the ring of the last S tokens written.
+
+        The token read at step t goes to place (t - 1) mod S. At step 0 nothing is written yet: what goes into the last
+        place then is overwritten before a step may look at it.
+
+        Args:
+            ring: (B, S + S * A), the ids of the tokens and their notes.
+            token: (B).
+            hidden: (B, H), the state before this step.
+            step: (B, 1).
+
+        Returns:
+            the new ring, the tokens in it (B, S), and their notes.
+        """
+        network = self.network
+        window, size = network.window, network.noted
+        place = (step - 1) % window  # (B, 1)
+        places = place * size + torch.arange(size, device=token.device)  # (B, A)
+        ids = ring[:, :window].scatter(1, place, token.to(ring.dtype).unsqueeze(1))  # (B, S)
+        flat = ring[:, window:].scatter(1, places, network.note(hidden))  # (B, S * A)
+        seen = (torch.arange(window, device=token.device) < step).unsqueeze(1)  # (B, 1, S)
+        return torch.cat([ids, flat], dim=1), ids.to(torch.int64), Notes(flat.reshape(-1, window, size), seen)

@@ -2,17 +2,27 @@
 
 The reference lets its LSTMs read padding, so that an encoding changes with the longest neighbour in the batch. A sample
 must be a function of its address alone, so here the backward direction reads each sequence reversed within its own
-length and everything past the end is zero.
+length, and everything past the end is zero.
 """
 
 import torch
 from torch import Tensor, nn
 
-from compgen.models.init import init_lstm
+
+def init_lstm(lstm: nn.LSTM) -> None:
+    """Initialise as the reference does: Glorot-uniform for each gate's matrices, zero biases but 1 + 1 to forget."""
+    size = lstm.hidden_size
+    for name, parameter in lstm.named_parameters():
+        if name.startswith("weight"):
+            for gate in torch.split(parameter.data, size):
+                nn.init.xavier_uniform_(gate)
+        else:
+            nn.init.zeros_(parameter)
+            nn.init.ones_(parameter.data[size : 2 * size])  # gates are stored input, forget, cell, output
 
 
 class Encoder(nn.Module):
-    """BiLSTM: embedded tokens (B, T, E) and lengths (B) to states (B, T, 2 * hidden)."""
+    """BiLSTM with H units in each direction over embeddings of size E."""
 
     def __init__(self, embedding: int, hidden: int) -> None:
         super().__init__()
@@ -22,16 +32,16 @@ class Encoder(nn.Module):
         init_lstm(self.backwards)
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Return states (B, T, 2H), zero past each length, and the two last states side by side (B, 2H)."""
+        """Embedded tokens (B, T, E) and lengths (B) to states (B, T, 2H) and both last states side by side (B, 2H)."""
         batch, time = embedded.shape[0], embedded.shape[1]
         position = torch.arange(time, device=embedded.device).unsqueeze(0).expand(batch, time)
-        inside = position < lengths.unsqueeze(1)
+        inside = position < lengths.unsqueeze(1)  # (B, T)
         mirrored = torch.where(inside, lengths.unsqueeze(1) - 1 - position, position)  # (B, T), its own inverse
-        forwards = self.forwards(embedded)[0]
-        backwards = self.backwards(_gather(embedded, mirrored))[0]
+        forwards = self.forwards(embedded)[0]  # (B, T, H)
+        backwards = self.backwards(_gather(embedded, mirrored))[0]  # (B, T, H), the last token first
         last = (lengths - 1).clamp(min=0).unsqueeze(1)  # (B, 1)
-        final = torch.cat([_gather(forwards, last), _gather(backwards, last)], dim=2).reshape(batch, -1)
-        states = torch.cat([forwards, _gather(backwards, mirrored)], dim=2)
+        final = torch.cat([_gather(forwards, last), _gather(backwards, last)], dim=2).reshape(batch, -1)  # (B, 2H)
+        states = torch.cat([forwards, _gather(backwards, mirrored)], dim=2)  # (B, T, 2H)
         return states * inside.unsqueeze(2).to(states.dtype), final
 
 

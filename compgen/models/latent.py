@@ -1,15 +1,15 @@
-"""Latent edit vectors (R&R, appendix F; Guu et al. 2018): what a sample is besides its prototypes.
+"""Latent edit vectors (R&R, appendix F; Guu et al. 2018).
 
-A vector z of Z numbers is a direction times a norm. A priori the direction is uniform on the sphere and the norm
-uniform in [0, M] (equation 31). In training both come from the example: around a mean mu, the direction from a von
-Mises and Fisher distribution of concentration kappa, the norm uniform in [m, m + w] with m = min(|mu|, M - w)
-(equations 32 to 34), both as functions of mu and of random numbers that do not depend on it.
+A vector z of Z numbers is a direction times a norm. In the prior the direction is uniform on the sphere and the norm
+uniform in [0, M] (equation 31). In the posterior, with a mean mu computed from the example, the direction has a von
+Mises and Fisher distribution of concentration kappa around mu, and the norm is uniform in [m, m + w] with
+m = min(|mu|, M - w) (equations 32 to 34). Both are functions of mu and of random numbers that do not depend on it.
 
-The divergence of the two is the same for every mu. So, as in the reference, training does not subtract it, and only
+The divergence of the two is the same for every mu. So, as in the reference, training does not subtract it; only
 perplexity counts it.
 
-Three things are the reference's: an interval of norms near M is moved where the paper narrows it; mu is made from what
-a prototype and the example have in common, feature by feature; and it is linear in that where the paper squashes it.
+Three things follow the reference: an interval of norms near M is moved, where the paper narrows it; mu is computed from
+the features that a prototype and the example share; and it is linear in these, where the paper squashes it.
 Symbols: B batch, n memories, T tokens, D last encoder state, Z.
 """
 
@@ -69,27 +69,27 @@ class Posterior(nn.Module):
 
     @property
     def divergence(self) -> float:
-        """KL divergence of what z is drawn from here from the prior, in nats."""
+        """KL divergence of the posterior from the prior, in nats."""
         return divergence(self.size, self.concentration) + math.log(self.norm / self.width)
 
 
 def around(mean: Tensor, concentration: float) -> Tensor:
-    """Directions (B, Z) from the von Mises and Fisher distribution around unit vectors (B, Z), by Wood's rejection.
+    """Draw directions (B, Z) of a von Mises and Fisher distribution around unit vectors (B, Z), by Wood's rejection.
 
-    How far a direction turns from its mean does not depend on the mean, so gradients reach it.
+    The angle to the mean does not depend on the mean, so gradients reach the mean.
     """
     size = mean.shape[1]
-    cosine = turned(len(mean), size, concentration).to(mean)
-    # A random direction, less what it has of the mean, is one across it.
+    cosine = turned(len(mean), size, concentration).to(mean)  # (B, 1)
+    # A random direction less its component along the mean is orthogonal to it.
     across = torch.randn_like(mean)
-    for _ in range(2):  # once more for what rounding has left, where the first draw was nearly the mean
+    for _ in range(2):  # twice, for what rounding leaves where the first draw was nearly the mean
         across = across - (across * mean).sum(dim=1, keepdim=True) * mean
         across = across / across.norm(dim=1, keepdim=True).clamp(min=1e-8)
     return cosine * mean + torch.sqrt((1 - cosine * cosine).clamp(min=0.0)) * across
 
 
 def turned(count: int, size: int, concentration: float) -> Tensor:
-    """Cosines (count, 1) of the angles between directions in Z dimensions and their mean (Wood 1994)."""
+    """Draw cosines (count, 1) of the angles between directions in Z dimensions and their mean (Wood 1994)."""
     d = size - 1
     b = (-2 * concentration + math.sqrt(4 * concentration**2 + d * d)) / d
     x0 = (1 - b) / (1 + b)

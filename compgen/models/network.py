@@ -1,25 +1,57 @@
-"""The one network of the product: an LSTM decoder over n memories (R&R, appendix A).
+"""The one network of the package: an LSTM decoder over n memories (R&R, appendix A).
 
 A generator writes a whole example `source → target` while it attends to n prototypes; a predictor writes the target
-while it attends to one memory, the source. Both are this class with another configuration, so both train, decode and
-export by the same code. `advance` is one step of the decoder, in decoding (`compgen.models.decoding`) and, with input
-feeding, in training; without input feeding training takes the LSTM over all steps at once.
+while it attends to one memory, the source. Both are this class with different configurations, so both train, decode
+and export by the same code. `advance` is one step of the decoder, in decoding (`compgen.models.decoding`) and, with
+input feeding, in training; without input feeding training runs the LSTM over all steps at once.
 
 Symbols: B batch, n memories, T memory tokens, L decoder steps, V vocabulary, H hidden, F size of the output u, S tokens
-written that a step may look at, A attention size, Z size of the latent vector.
+written that a step may attend to, A attention size, D last encoder state, Z size of the latent vector.
 """
+
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN, PAD_ID, SPECIALS, UNK_ID
+from compgen.data.vocabulary import PAD_ID, SPECIALS, UNK_ID
 from compgen.models.attention import MASKED, Attention
+from compgen.models.choosing import written_greedily
 from compgen.models.config import NetworkConfig
 from compgen.models.copying import Mixture, OwnAttention
-from compgen.models.encoder import Encoder
-from compgen.models.init import init_lstm
+from compgen.models.encoder import Encoder, init_lstm
 from compgen.models.latent import Posterior
+
+
+class Memory(NamedTuple):
+    """The n memories that a decoder attends to."""
+
+    keys: Tensor  # (B, n, T, A)
+    values: Tensor  # (B, n, T, A)
+    inside: Tensor  # (B, n, T), true where a memory has a token
+
+
+class Notes(NamedTuple):
+    """The tokens written that a step may attend to; not read by a network without `own`."""
+
+    notes: Tensor  # (B, S, A) from `Network.note`
+    seen: Tensor  # (B, L, S) or (1, L, S), true where step l may look at token s
+
+
+class Recurrence(NamedTuple):
+    """What one step of the decoder leaves to the next."""
+
+    hidden: Tensor  # (B, H)
+    cell: Tensor  # (B, H)
+    fed: Tensor  # (B, F), the last output u, at first zeros; not read without input feeding
+
+
+class Terms(NamedTuple):
+    """What an operand adds to the gates of the LSTM and to the queries of attention, or the matrices for that."""
+
+    gates: Tensor  # (..., 4H)
+    queries: Tensor  # (..., nA); empty without memories
 
 
 class Network(nn.Module):
@@ -82,14 +114,10 @@ class Network(nn.Module):
 
     @torch.jit.export
     def encode(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Encode sequences apart from any decoding, so that each prototype need be encoded only once.
-
-        Args:
-            tokens: (B, T) ids, padded with 0.
+        """Encode sequences (B, T), padded with 0, apart from any decoding, so that each prototype is encoded only once.
 
         Returns:
-            keys and values (B, n, T, A) of each sequence in each of the n roles it may take, and the last encoder
-            states (B, n, 2 * encoder_hidden).
+            keys and values (B, n, T, A) of each sequence in each of the n roles, and last encoder states (B, n, D).
         """
         lengths = (tokens != self.pad).sum(dim=1)
         embedded = self.embed(tokens)
@@ -129,7 +157,7 @@ class Network(nn.Module):
 
     @torch.jit.export
     def start(self, final: Tensor) -> tuple[Tensor, Tensor]:
-        """First hidden and cell state (B, H) each, from last encoder states (B, n, 2D); zeros by configuration."""
+        """First hidden and cell state (B, H) from last encoder states (B, n, D); zeros by configuration."""
         bridge = self.bridge
         if bridge is not None:
             hidden, cell = torch.tanh(bridge(final.mean(dim=1))).chunk(2, dim=1)
@@ -137,93 +165,79 @@ class Network(nn.Module):
         zeros = torch.zeros((final.shape[0], self.hidden), dtype=final.dtype, device=final.device)
         return zeros, zeros
 
+    @torch.jit.export
+    def begin(self, memory_tokens: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The start of decoding over memories (B, n, T): keys and values (B, n, T, A), finals (B, n, D), and the first
+        hidden and cell state (B, H). Without memories the first three are empty.
+        """
+        weight, rows = self.embedding.weight, memory_tokens.shape[0]
+        keys = weight.new_zeros((rows, 0, 0, 0))
+        values, final = keys, weight.new_zeros((rows, 0, 0))
+        if self.memories > 0:
+            keys, values, final = self.recall(memory_tokens)
+        hidden, cell = self.start(final)
+        return keys, values, final, hidden, cell
+
     # -- decoding -------------------------------------------------------------------------------------------------
 
-    def by_operand(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The maps to gates and to queries, each split by what it multiplies: the token read, and the state.
+    def by_operand(self) -> tuple[Terms, Terms, Terms, Terms]:
+        """The maps to gates and to queries, split by what they multiply.
 
         Returns:
-            gates of an embedding, weight (4H, E) and bias (4H), and of the state [fed, hidden], weight (F + H, 4H);
-            then the same for queries, (nA, E), (nA) and (F + H, nA). Without input feeding F is 0; without memories A.
+            weights (4H, E), (nA, E) of an embedding; biases (4H), (nA); weights (Z, 4H), (Z, nA) of the latent vector;
+            weights (F + H, 4H), (F + H, nA) of the state [fed, hidden]. Without input feeding F is 0.
         """
         from_input, from_hidden, input_bias, hidden_bias = list(self.lstm.parameters())
-        size = self.embedding.embedding_dim
-        state_gates = torch.cat([from_input[:, size + self.latent :], from_hidden], dim=1).t().contiguous()
-        gates = from_input[:, :size], input_bias + hidden_bias, state_gates
+        size, z = self.embedding.embedding_dim, self.latent
+        token, latent, fed = torch.tensor_split(from_input, (size, size + z), dim=1)
+        latent, state = latent.t().contiguous(), torch.cat([fed, from_hidden], dim=1).t().contiguous()
+        gates = token, input_bias + hidden_bias, latent, state
         if self.attention is None:
             nothing = from_input.new_zeros(0)
-            return *gates, nothing.reshape(0, size), nothing, nothing.reshape(len(state_gates), 0)
-        query = self.attention.query
-        edges = (self.hidden, self.hidden + size, self.hidden + size + self.latent)
-        hidden, token, _, fed = torch.tensor_split(query.weight, edges, dim=1)
-        return *gates, token, query.bias, torch.cat([fed, hidden], dim=1).t().contiguous()
-
-    def by_latent(self) -> tuple[Tensor, Tensor]:
-        """What z gives to gates and to queries: weights (Z, 4H) and (Z, nA)."""
-        size, z = self.embedding.embedding_dim, self.latent
-        gates = next(self.lstm.parameters())[:, size : size + z].t().contiguous()
-        if self.attention is None:
-            return gates, gates.new_zeros((z, 0))
-        start = self.hidden + size
-        return gates, self.attention.query.weight[:, start : start + z].t().contiguous()
+            queries = nothing.reshape(0, size), nothing, nothing.reshape(z, 0), nothing.reshape(len(state), 0)
+        else:
+            query = self.attention.query
+            edges = (self.hidden, self.hidden + size, self.hidden + size + z)
+            hidden, token, latent, fed = torch.tensor_split(query.weight, edges, dim=1)
+            state = torch.cat([fed, hidden], dim=1).t().contiguous()
+            queries = token, query.bias, latent.t().contiguous(), state
+        weights, biases, latents, states = map(Terms, gates, queries)
+        return weights, biases, latents, states
 
     def advance(
-        self,
-        gates: Tensor,
-        query: Tensor,
-        state_gates: Tensor,
-        state_queries: Tensor,
-        hidden: Tensor,
-        cell: Tensor,
-        fed: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        inside: Tensor,
-        step: Tensor,
-        notes: Tensor,
-        noted: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        """One step of the decoder.
+        self, terms: Terms, weights: Terms, state: Recurrence, memory: Memory, notes: Notes, step: Tensor
+    ) -> tuple[Recurrence, list[Tensor]]:
+        """Take one step of the decoder.
 
         Args:
-            gates, query: (B, 4H), (B, nA), what the token read gives to gates and queries.
-            state_gates, state_queries: (F + H, 4H), (F + H, nA) from `by_operand`.
-            hidden, cell: (B, H).
-            fed: (B, F) the last output u after dropout, at first zeros; without input feeding it has no part.
-            keys, values: (B, n, T, A) from `recall`.
-            inside: (B, n, T), true where a memory has a token.
+            terms: (B, 4H), (B, nA), what the token read and the latent vector add to gates and queries.
+            weights: (F + H, 4H), (F + H, nA), those of the state from `by_operand`.
+            state: what the step before has left; its `fed` after dropout.
+            memory: from `recall`.
+            notes: of tokens written, with L = 1.
             step: (B, 1) or (1, 1), the number of this step, from 0.
-            notes, noted: (B, S, A) and (B, 1, S) or (1, 1, S), see `attend`.
 
         Returns:
-            new hidden, cell (B, H), the output u (B, 1, F) and copy scores, of each source (B, 1, T) or (B, 1, S).
+            the new state, with u (B, F) as `fed`, and copy scores as `attend` gives them, with L = 1.
         """
-        state = torch.cat([fed, hidden], dim=1) if self.feed else hidden
-        hidden, cell = lstm_cell(torch.addmm(gates, state, state_gates), cell)
+        queries = terms.queries
+        read = torch.cat([state.fed, state.hidden], dim=1) if self.feed else state.hidden  # (B, F + H)
+        hidden, cell = lstm_cell(torch.addmm(terms.gates, read, weights.gates), state.cell)
         if self.attention is not None:
-            state = torch.cat([fed, hidden], dim=1) if self.feed else hidden
-            query = torch.addmm(query, state, state_queries)
-        u, scores = self.attend(hidden.unsqueeze(1), query.unsqueeze(1), keys, values, inside, step, notes, noted)
-        return hidden, cell, u, scores
+            read = torch.cat([state.fed, hidden], dim=1) if self.feed else hidden
+            queries = torch.addmm(queries, read, weights.queries)
+        u, scores = self.attend(hidden.unsqueeze(1), queries.unsqueeze(1), memory, notes, step)
+        return Recurrence(hidden, cell, u[:, 0]), scores
 
     def attend(
-        self,
-        hidden: Tensor,
-        query: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        inside: Tensor,
-        step: Tensor,
-        notes: Tensor,
-        noted: Tensor,
+        self, hidden: Tensor, query: Tensor, memory: Memory, notes: Notes, step: Tensor
     ) -> tuple[Tensor, list[Tensor]]:
         """Combine LSTM states (B, L, H) with what they find in memories and in what is written.
 
         Args:
             hidden, query: (B, L, H) and (B, L, nA).
-            keys, values, inside, step: as for `advance`, step (B, L) or (1, L).
-            notes: (B, S, A) of tokens written, from `note`; without `own` it has no part.
-            noted: (B, L, S) or (1, L, S), which of them a step may look at.
+            memory, notes: what to attend to.
+            step: (B, L) or (1, L), the number of each step.
 
         Returns:
             u (B, L, F), and copy scores of each memory (B, L, T), then of what is written (B, L, S).
@@ -232,20 +246,21 @@ class Network(nn.Module):
         scores: list[Tensor] = []
         attention = self.attention
         if attention is not None:
-            context, each = attention(attention.queries(query), keys, values, inside, step)
-            found.append(context)
+            queries = attention.queries(query)  # (B, n, L, A)
+            context, each = attention(queries, memory.keys, memory.values, memory.inside, step)
+            found.append(context)  # (B, L, nA)
             scores.extend([each[:, slot] for slot in range(self.memories)])
         own = self.own
         if own is not None:
-            context, score = own(hidden, notes, noted)
-            found.append(context)
+            context, score = own(hidden, notes.notes, notes.seen)
+            found.append(context)  # (B, L, A)
             scores.append(score)
         return self.combine(torch.cat(found, dim=2)), scores
 
     def note(self, hidden: Tensor) -> Tensor:
-        """What is kept of the states (..., H) that write tokens, to look at later: (..., A)."""
+        """The notes (..., A) kept of the states (..., H) that write tokens, to attend to later."""
         own = self.own
-        assert own is not None, "only a network that looks at what it writes notes it"
+        assert own is not None, "only a network that attends to what it writes has notes"
         noted: Tensor = own.note(hidden)
         return noted
 
@@ -272,17 +287,17 @@ class Network(nn.Module):
         return torch.log_softmax(logits, dim=2)
 
     def merge(self, slots: Tensor, tokens: Tensor) -> Tensor:
-        """Log-probabilities (B, V) of one step, copies merged into words (appendix A.3).
+        """Log-probabilities (..., V) of words, the copies of each word added to it (appendix A.3).
 
         Args:
-            slots: (B, V + slots that copy) from `slots`.
-            tokens: (B, slots that copy), the token in each of them.
+            slots: (..., V + slots that copy) from `slots`.
+            tokens: (..., slots that copy), the token in each of them.
         """
         if not self.copying:
             return slots
         shares = torch.exp(slots)
-        words = shares[:, : self.vocabulary]
-        return torch.log(words.scatter_add(1, tokens, shares[:, self.vocabulary :]) + 1e-20)
+        words = shares[..., : self.vocabulary]
+        return torch.log(words.scatter_add(-1, tokens, shares[..., self.vocabulary :]) + 1e-20)
 
     @torch.jit.unused  # training alone goes through here
     def forward(self, inputs: Tensor, memory_tokens: Tensor, latent: Tensor | None = None) -> Tensor:
@@ -298,72 +313,53 @@ class Network(nn.Module):
         self, inputs: Tensor, memory_tokens: Tensor, latent: Tensor | None = None
     ) -> tuple[Tensor, Tensor, list[Tensor]]:
         """States (B, L, H), outputs u (B, L, F) and copy scores, see `attend`; arguments as for `forward`."""
-        read = self.embed(inputs)
-        keys, values = read, read  # placeholders of the right type when there are no memories
-        hidden = torch.zeros((inputs.shape[0], self.hidden), dtype=read.dtype, device=read.device)
-        cell, final = hidden, read.new_zeros((inputs.shape[0], 0, 0))
-        if self.attention is not None:
-            keys, values, final = self.recall(memory_tokens)
-            hidden, cell = self.start(final)
+        read = self.embed(inputs)  # (B, L, E)
+        keys, values, final, hidden, cell = self.begin(memory_tokens)
+        memory = Memory(keys, values, memory_tokens != PAD_ID)
         if self.posterior is not None and latent is None:
             latent = self.posterior(read[:, 1:], (inputs[:, 1:] != PAD_ID).sum(dim=1).clamp(min=1), final)
-        inside = memory_tokens != PAD_ID
-        step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)
+        step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)  # (1, L)
         back = step.t() - step  # (L, L): how many steps ago
-        noted = ((back > 0) & (back <= self.window)).unsqueeze(0)
+        seen = ((back > 0) & (back <= self.window)).unsqueeze(0)
         if self.feed:
-            return self._fed_loop(read, latent, hidden, cell, keys, values, inside, step, noted)
+            return self._fed_loop(read, latent, Recurrence(hidden, cell, read), memory, step, seen)
         if latent is not None:
-            read = torch.cat([read, latent.unsqueeze(1).expand(-1, read.shape[1], -1)], dim=2)
-        states = self.lstm(read, (hidden.unsqueeze(0), cell.unsqueeze(0)))[0]
+            read = torch.cat([read, latent.unsqueeze(1).expand(-1, read.shape[1], -1)], dim=2)  # (B, L, E + Z)
+        states = self.lstm(read, (hidden.unsqueeze(0), cell.unsqueeze(0)))[0]  # (B, L, H)
         query = read if self.attention is None else self.attention.query(torch.cat([states, read], dim=2))
-        notes = states if self.own is None else self.note(states)
-        u, scores = self.attend(states, query, keys, values, inside, step, notes, noted)
+        notes = Notes(states if self.own is None else self.note(states), seen)
+        u, scores = self.attend(states, query, memory, notes, step)
         return states, u, scores
 
     def _fed_loop(
-        self,
-        embedded: Tensor,
-        latent: Tensor | None,
-        hidden: Tensor,
-        cell: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        inside: Tensor,
-        step: Tensor,
-        noted: Tensor,
+        self, embedded: Tensor, latent: Tensor | None, state: Recurrence, memory: Memory, step: Tensor, seen: Tensor
     ) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """The recurrence with input feeding. What does not depend on the state is computed for all steps before it."""
-        token_gates, gate_bias, state_gates, token_queries, query_bias, state_queries = self.by_operand()
-        given_gates = F.linear(embedded, token_gates, gate_bias)
-        given_queries = F.linear(embedded, token_queries, query_bias)
+        """The recurrence with input feeding; what does not depend on the state is computed for all steps at once."""
+        weights, biases, latent_weights, state_weights = self.by_operand()
+        given = linear(embedded, weights, biases)  # (B, L, 4H), (B, L, nA)
         if latent is not None:
-            latent_gates, latent_queries = self.by_latent()
-            given_gates = given_gates + (latent @ latent_gates).unsqueeze(1)
-            given_queries = given_queries + (latent @ latent_queries).unsqueeze(1)
-        gates, queries = given_gates.unbind(1), given_queries.unbind(1)  # L of (B, 4H), of (B, nA)
-        fed = torch.zeros((embedded.shape[0], self.output), dtype=embedded.dtype, device=embedded.device)
+            given = Terms(*(term + (latent @ w).unsqueeze(1) for term, w in zip(given, latent_weights, strict=True)))
+        steps = [Terms(*term) for term in zip(given.gates.unbind(1), given.queries.unbind(1), strict=True)]
+        rows, length = embedded.shape[:2]
+        state = state._replace(fed=embedded.new_zeros((rows, self.output)))
         outputs: list[Tensor] = []
         states: list[Tensor] = []
         all_scores: list[list[Tensor]] = []
-        blank = embedded.new_zeros((embedded.shape[0], 1, 0 if self.own is None else self.own.size))
-        notes: list[Tensor] = []
-        length = embedded.shape[1]
-        for now, (gate, query) in enumerate(zip(gates, queries, strict=True)):
-            seen = torch.stack(notes, dim=1) if notes else blank
-            hidden, cell, u, scores = self.advance(
-                gate, query, state_gates, state_queries, hidden, cell, fed, keys, values, inside,
-                step[:, now : now + 1], seen, noted[:, now : now + 1, : seen.shape[1]],
-            )  # fmt: skip
-            fed = self.feed_dropout(u[:, 0])
-            outputs.append(u)
-            states.append(hidden)
+        blank = embedded.new_zeros((rows, 1, 0 if self.own is None else self.own.size))
+        noted: list[Tensor] = []
+        for now, terms in enumerate(steps):
+            so_far = torch.stack(noted, dim=1) if noted else blank  # (B, S, A)
+            notes = Notes(so_far, seen[:, now : now + 1, : so_far.shape[1]])
+            state, scores = self.advance(terms, state_weights, state, memory, notes, step[:, now : now + 1])
+            outputs.append(state.fed)
+            states.append(state.hidden)
+            state = state._replace(fed=self.feed_dropout(state.fed))
             if self.own is not None:
-                notes.append(self.note(hidden))
-                scores[-1] = F.pad(scores[-1], [0, length - scores[-1].shape[2]], value=MASKED)
+                noted.append(self.note(state.hidden))
+                scores[-1] = F.pad(scores[-1], [0, length - scores[-1].shape[2]], value=MASKED)  # (B, 1, L)
             all_scores.append(scores)
         joined = [torch.cat(each, dim=1) for each in zip(*all_scores, strict=True)]
-        return torch.stack(states, dim=1), torch.cat(outputs, dim=1), joined
+        return torch.stack(states, dim=1), torch.stack(outputs, dim=1), joined
 
     # -- training -------------------------------------------------------------------------------------------------
 
@@ -405,27 +401,26 @@ class Network(nn.Module):
         return memories if self.own is None else torch.cat([memories, written], dim=1)
 
     def loss(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
-        """What training makes small, (B, L - 1): the log-likelihood's negative."""
+        """The negative log-likelihood (B, L - 1), which training minimises."""
         return -self.log_likelihood(sequences, memory_tokens)
 
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""
-        inputs, targets = sequences[:, :-1], sequences[:, 1:]
-        words = self(inputs, memory_tokens)
-        if self.copying:
-            tokens = self._copied(memory_tokens, targets).unsqueeze(1).expand(-1, targets.shape[1], -1)
-            shares = torch.exp(words)
-            words = shares[..., : self.vocabulary].scatter_add(2, tokens, shares[..., self.vocabulary :])
-        words[..., list(NEVER_WRITTEN)] = MASKED
-        words[:, 0, list(NEVER_FIRST)] = MASKED
-        right: Tensor = ((words.argmax(dim=2) == targets) | (targets == PAD_ID)).all(dim=1)
-        return right
+        targets = sequences[:, 1:]
+        tokens = self._copied(memory_tokens, targets).unsqueeze(1).expand(-1, targets.shape[1], -1)
+        return written_greedily(self.merge(self(sequences[:, :-1], memory_tokens), tokens), targets)
 
 
 def _hide(tokens: Tensor, known: Tensor) -> Tensor:
     """Tokens (B, ...) with those that are not known (B, V) in their row replaced by the unknown token."""
     flat = tokens.reshape(tokens.shape[0], -1)
     return torch.where(known.gather(1, flat), flat, UNK_ID).reshape(tokens.shape)
+
+
+def linear(x: Tensor, weights: Terms, biases: Terms) -> Terms:
+    """What x (..., E) adds to gates and queries."""
+    gates = F.linear(x, weights.gates, biases.gates)
+    return Terms(gates, F.linear(x, weights.queries, biases.queries))
 
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:

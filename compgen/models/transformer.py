@@ -1,8 +1,11 @@
-"""A Transformer that writes a target from a source (Vaswani et al. 2017), with what Wu et al. (2021) found for words.
+"""A Transformer that writes a target from a source (Vaswani et al. 2017), with the tags of Wu et al. (2021).
 
-Layers normalise before they compute, not after as in the paper: training then needs no thousands of updates to warm up.
-Training and decoding are one computation: all tokens of a target at once with a mask, or one token at a time with the
-keys and values of those before it.
+Layers normalise their inputs, not their outputs as in the paper, so that training needs no long warm-up. Training and
+decoding are one computation: all tokens of a target at once with a mask, or one token at a time with the keys and
+values of those before it.
+
+Symbols: B batch, N layers, h heads, d size, S source tokens, L target tokens, P target tokens before them, V
+vocabulary.
 """
 
 import math
@@ -11,15 +14,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN, PAD_ID
+from compgen.data.vocabulary import PAD_ID
+from compgen.models.attention import MASKED
+from compgen.models.choosing import written_greedily
 from compgen.models.config import TransformerNetwork
 
-HIDDEN = -1e9  # score of what must not be attended to
-Cache = tuple[Tensor, Tensor]  # keys and values (B, N, h, L, d / h) of N layers and h heads
+Cache = tuple[Tensor, Tensor]  # keys and values (B, N, h, L, d / h)
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder of N layers with h heads over embeddings of size d, which are the output's weights, too."""
+    """Encoder and decoder over embeddings that are the output's weights, too."""
 
     def __init__(self, config: TransformerNetwork, vocabulary: int) -> None:
         super().__init__()
@@ -39,16 +43,16 @@ class Transformer(nn.Module):
         self.frequency: Tensor
 
     def treat_as_tags(self, tokens: list[int]) -> None:
-        """Say which tokens of a source have no place in it (`invariant_tags`): Wu et al. 2021, section 4."""
+        """Mark the tokens that have no position in a source (`invariant_tags`; Wu et al. 2021, section 4)."""
         self.tags[tokens] = True
 
     def recall(self, source: Tensor) -> Cache:
-        """Source ids (B, S), padded with 0, to the keys and values (B, N, h, S, d / h) that the decoder attends to."""
-        letters = (source != PAD_ID).long()
+        """Encode source ids (B, S), padded with 0: keys and values (B, N, h, S, d / h) for the decoder."""
+        letters = (source != PAD_ID).long()  # (B, S), 1 for what has a position
         if self.kinds is not None:
             letters = letters * ~self.tags[source]
-        # Tags stand at place 0, wherever they are; letters at 1, 2, ...
-        embedded = self._embed(source, letters.cumsum(dim=1) * letters)
+        # Tags are at position 0, wherever they stand; letters at 1, 2, ...
+        embedded = self._embed(source, letters.cumsum(dim=1) * letters)  # (B, S, d)
         if self.kinds is not None:
             embedded = embedded + self.kinds(self.tags[source].long())
         x, mask = self.dropout(embedded), _of_source(source, embedded.dtype)
@@ -61,14 +65,14 @@ class Transformer(nn.Module):
     def forward(
         self, written: Tensor, start: Tensor, source: Tensor, memory: Cache, past: Cache, mask: Tensor
     ) -> tuple[Tensor, Cache]:
-        """Scores (B, L, V) of what follows each of some tokens, and the keys and values of these and all before them.
+        """Scores (B, L, V) of the token after each of L tokens, and keys and values of these and those before them.
 
         Args:
             written: (B, L) ids; the first token of a target is the start symbol.
-            start: (B), how many tokens are before them.
-            source, memory: as given to `recall` and given by it.
+            start: (B), the number of tokens before them.
+            source, memory: the argument and the result of `recall`.
             past: keys and values (B, N, h, P, d / h) of the P tokens before them.
-            mask: (L, P + L), added to the scores of attention to what is written.
+            mask: (L, P + L), added to the scores of attention to the target.
         """
         places = start.unsqueeze(1) + torch.arange(1, written.shape[1] + 1, device=written.device)
         x = self.dropout(self._embed(written, places))
@@ -83,8 +87,8 @@ class Transformer(nn.Module):
         return scores, (torch.stack(keys, dim=1), torch.stack(values, dim=1))
 
     def _embed(self, tokens: Tensor, places: Tensor) -> Tensor:
-        angles = places.unsqueeze(2).to(self.frequency.dtype) * self.frequency
-        waves = torch.cat([torch.sin(angles), torch.cos(angles)], dim=2)
+        angles = places.unsqueeze(2).to(self.frequency.dtype) * self.frequency  # (B, L, d / 2)
+        waves = torch.cat([torch.sin(angles), torch.cos(angles)], dim=2)  # (B, L, d)
         embedded: Tensor = self.embedding(tokens) * math.sqrt(self.config.size) + waves
         return embedded
 
@@ -98,7 +102,7 @@ class Transformer(nn.Module):
         """Log-probabilities (B, L - 1, V) of every token after the first."""
         source, inputs = memory_tokens[:, 0], sequences[:, :-1]
         length = inputs.shape[1]
-        future = torch.full((length, length), HIDDEN, device=inputs.device, dtype=self.frequency.dtype).triu(1)
+        future = torch.full((length, length), MASKED, device=inputs.device, dtype=self.frequency.dtype).triu(1)
         start = torch.zeros(len(inputs), dtype=torch.int64, device=inputs.device)
         scores, _ = self(inputs, start, source, self.recall(source), self.no_past(len(inputs)), future)
         return torch.log_softmax(scores.float() if scores.dtype == torch.bfloat16 else scores, dim=2)
@@ -121,11 +125,7 @@ class Transformer(nn.Module):
 
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""
-        log_probs, targets = self._log_probs(sequences, memory_tokens), sequences[:, 1:]
-        log_probs[:, :, list(NEVER_WRITTEN)] = HIDDEN
-        log_probs[:, 0, list(NEVER_FIRST)] = HIDDEN
-        right: Tensor = ((log_probs.argmax(dim=2) == targets) | (targets == PAD_ID)).all(dim=1)
-        return right
+        return written_greedily(self._log_probs(sequences, memory_tokens), sequences[:, 1:])
 
 
 class TransformerStep(nn.Module):
@@ -145,8 +145,8 @@ class TransformerStep(nn.Module):
         keys: Tensor,
         values: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Last token (B), its place (B) and what `Transformer.forward` takes, to log-probabilities (B, V) and state."""
-        everything = torch.zeros(1, dtype=keys.dtype, device=keys.device)  # all that is written may be looked at
+        """Last token (B), position (B) and what `Transformer.forward` takes, to log-probabilities (B, V) and cache."""
+        everything = torch.zeros(1, dtype=keys.dtype, device=keys.device)  # no mask: it may attend to all before it
         memory, past = (memory_keys, memory_values), (keys, values)
         scores, (keys, values) = self.network(token.unsqueeze(1), position, source, memory, past, everything)
         return torch.log_softmax(scores[:, 0], dim=1), keys, values
@@ -165,14 +165,14 @@ class TransformerMemory(nn.Module):
 
 
 def _of_source(source: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to scores of attention to a source (B, S): (B, 1, 1, S)."""
-    return (source == PAD_ID).to(dtype)[:, None, None] * HIDDEN
+    """The mask (B, 1, 1, S) added to scores of attention to a source (B, S)."""
+    return (source == PAD_ID).to(dtype)[:, None, None] * MASKED
 
 
 class _Dropout(nn.Module):
-    """Dropout whose random numbers are bytes: on a CPU, PyTorch's takes a fifth of a training of this size.
+    """Dropout with bytes as random numbers: on a CPU, PyTorch's takes a fifth of the time of such a training.
 
-    The share is rounded to 1 / 256, and what stays is scaled by what that leaves.
+    The share is rounded to 1 / 256, and what is kept is scaled by the rounded share.
     """
 
     def __init__(self, share: float) -> None:
@@ -183,14 +183,14 @@ class _Dropout(nn.Module):
         if not self.training or not self.dropped:
             return x
         eighth = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-        # Numbers of x's own type: products with truth values would convert them, here and on the way back.
+        # Numbers of x's own type: products with booleans would convert them, forwards and backwards.
         kept = torch.empty_like(x, memory_format=torch.contiguous_format)
         torch.ge(eighth.view(torch.uint8)[: x.numel()].view(x.shape), self.dropped, out=kept)
         return x * kept.mul_(256 / (256 - self.dropped))
 
 
 class _Attention(nn.Module):
-    """Attention of h heads, keys and values apart from queries, so that they can be kept."""
+    """Attention of h heads, with keys and values computed apart, so that they can be kept."""
 
     def __init__(self, config: TransformerNetwork) -> None:
         super().__init__()
@@ -209,15 +209,15 @@ class _Attention(nn.Module):
         return self._split(keys), self._split(values)
 
     def forward(self, x: Tensor, kept: Cache, mask: Tensor) -> Tensor:
-        """What states (B, L, d) find in keys and values (B, h, K, d / h); `mask` is added to scores (B, h, L, K)."""
+        """Attend from states (B, L, d) to keys and values (B, h, K, d / h); `mask` is added to scores (B, h, L, K)."""
         scores = self._split(self.query(x)) @ kept[0].transpose(2, 3) / math.sqrt(self.size // self.heads) + mask
-        found = self.dropout(torch.softmax(scores, dim=3)) @ kept[1]
+        found = self.dropout(torch.softmax(scores, dim=3)) @ kept[1]  # (B, h, L, d / h)
         mixed: Tensor = self.out(found.transpose(1, 2).reshape(x.shape[0], -1, self.size))
         return mixed
 
 
 class _Inner(nn.Sequential):
-    """The layer of units between two attentions."""
+    """The feed-forward layer after attention."""
 
     def __init__(self, config: TransformerNetwork) -> None:
         size, inner, dropout = config.size, config.inner, _Dropout(config.dropout)
@@ -245,7 +245,7 @@ class _DecoderLayer(nn.Module):
         self.inner, self.dropout = _Inner(config), _Dropout(config.dropout)
 
     def remember(self, encoded: Tensor) -> Cache:
-        """The keys and values of a source that is read."""
+        """Keys and values (B, h, S, d / h) of an encoded source (B, S, d)."""
         return self.across.remember(encoded)
 
     def forward(self, x: Tensor, past: Cache, mask: Tensor, memory: Cache, beyond: Tensor) -> tuple[Tensor, Cache]:

@@ -16,11 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data.padding import padded
 from compgen.data.vocabulary import EOS_ID, Vocabulary
 from compgen.errors import DataError
 from compgen.recombine.neighborhoods import Kind, Sequences, incidence, tagged
 from compgen.runtime.pool import PrototypePool
-from compgen.training.loop import pad
 
 LengthBound = Literal["mean", "mean+std", "max"]
 
@@ -52,7 +52,7 @@ def compatible(
     if n and not filled.any():
         raise DataError(f"no compatible prototypes: no {n} of {len(sequences)} training sequences go together ({kind})")
     pool = PrototypePool(
-        pad([[*sequence, EOS_ID] for sequence in sequences]).astype(np.int32),
+        padded([[*sequence, EOS_ID] for sequence in sequences]).astype(np.int32),
         members.astype(np.int32),
         starts[filled].astype(np.int64),
         counts[filled].astype(np.int64),

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from compgen.data.padding import padded
 from compgen.data.vocabulary import BOS_ID, EOS_ID
 from compgen.errors import UserError
 from compgen.models.backend import TorchBackend
 from compgen.models.cuda_graph import latent_of
 from compgen.sampling.batching import Draw, draws
 from compgen.training.checkpoint import Checkpoint
-from compgen.training.loop import pad
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _forced(checkpoint: Checkpoint, drawn: Draw, prototypes: list[list[int]], se
     """The attention of a network made to write a sample."""
     network, decode = checkpoint.recurrent, checkpoint.vocabulary.decode
     ids = [*drawn.tokens, *([EOS_ID] if drawn.finished else [])]
-    memories = torch.from_numpy(pad(prototypes))[None]  # (1, n, T)
+    memories = torch.from_numpy(padded(prototypes))[None]  # (1, n, T)
     latent = None
     if (place := latent_of(network)) is not None:
         z = place.draw(seed, np.array([drawn.index], dtype=np.int64))

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 
 from compgen.data.examples import Dataset
+from compgen.data.padding import padded
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from compgen.errors import DataError, UserError
 from compgen.recombine.neighborhoods import NeighborhoodConfig, build
 from compgen.recombine.rows import as_sequences
 from compgen.training.checkpoint import Checkpoint
-from compgen.training.loop import pad
 from compgen.training.seeding import seed_torch
 
 BATCH = 256
@@ -73,7 +73,7 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
     rows = build(sequences, checkpoint.vocabulary, n, config, seed, pool=len(known))
     rows = np.unique(rows, axis=0)  # a tuple found twice counts once
     seed_torch(seed)
-    whole = torch.from_numpy(pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences]))  # (N, L)
+    whole = torch.from_numpy(padded([[BOS_ID, *sequence, EOS_ID] for sequence in sequences]))  # (N, L)
     lengths = np.array([len(sequence) for sequence in sequences])
     rows = rows[np.argsort(lengths[rows[:, 0]], kind="stable")]  # (M, 1 + n)
     totals = np.full(len(sequences), -np.inf)

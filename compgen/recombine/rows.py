@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.data.examples import Dataset
+from compgen.data.padding import padded
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, Vocabulary
 from compgen.errors import DataError
 from compgen.recombine.config import NO_SWAPS, SwapConfig
 from compgen.recombine.neighborhoods import Sequences, incidence
-from compgen.training.loop import Rows, bucketed, pad
+from compgen.training.loop import Rows, bucketed
 
 ALIKE = 0.75  # least Jaccard similarity of the neighboring types of two source types that are interchangeable
 
@@ -25,7 +26,7 @@ class NeighborhoodExamples:
         self, sequences: Sequences, rows: NDArray[np.int32], batch: int, seed: int, swap: SwapConfig = NO_SWAPS
     ) -> None:
         self.rows, self.batch, self.seed, self.swap = rows.astype(np.int64), batch, seed, swap
-        self.targets = pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences])  # (N, L)
+        self.targets = padded([[BOS_ID, *sequence, EOS_ID] for sequence in sequences])  # (N, L)
         self.lengths = np.array([len(sequence) for sequence in sequences])
         sources = {token for sequence in sequences for token in sequence[: sequence.index(SEP_ID)]}
         targets = {token for sequence in sequences for token in sequence[sequence.index(SEP_ID) + 1 :]}

@@ -1,7 +1,10 @@
-"""Beam search over any backend: the most probable outputs that a width of w hypotheses finds.
+"""Beam search over any decoder, with w hypotheses a row.
 
-An ended hypothesis counts when it is among the w best of its step, so a width of 1 is greedy decoding. The search of
-a row stops when no live hypothesis can overtake the best ended one.
+A hypothesis may end when it is among the w best of its step, so a width of 1 is greedy decoding. The search of a row
+stops when no live hypothesis can overtake the best ended one:
+
+    live = {()}                                          in `_Beam`, for all rows at once in `_search`
+    at each step: rank live x V by log-probability; those of the first w that end are ended; live = the first w others
 """
 
 from collections.abc import Sequence
@@ -15,6 +18,8 @@ from compgen.errors import UserError
 from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State
 from compgen.runtime.predict import Recurrent, Scored, as_sources, by_length, keep, opening
 
+WIDEST = 1024  # hypotheses a row
+
 
 def beam(
     decoder: Decoder,
@@ -25,7 +30,7 @@ def beam(
     alpha: float = 0.0,
     batch: int = 32,
 ) -> list[Scored]:
-    """The best target found for each source of token ids; arguments as for `greedy` and `beam_over`.
+    """Return the best target found for each source of token ids; arguments as for `greedy` and `beam_over`.
 
     `alpha` ranks ended hypotheses by log-probability / ((5 + length) / 6)^alpha; 0 ranks by log-probability.
     """
@@ -45,30 +50,27 @@ def beam_over(
     *,
     fed: Floats | None = None,
 ) -> list[Scored]:
-    """The best output of a generator found for each row of memories (B, n, T), its prototypes.
+    """Return the best output of a generator found for each row of prototypes (B, n, T), padded with 0.
 
     Args:
         backend: of the model.
-        memory_tokens: ids, each memory with its end symbol, padded with 0.
+        memory_tokens: the prototypes, each with its end symbol.
         width: hypotheses kept a row.
-        max_length: most tokens to write, the end symbol included. Where nothing ends by then, the best live one counts.
-        fed: see `opening`.
-
-    Returns:
-        tokens without the end symbol, and their log-probability, not divided by anything.
+        max_length: of an output, the end symbol included. Where nothing ends by then, the best live one counts.
+        fed: see `first_state`.
     """
     return _search(Recurrent(backend), opening(backend, memory_tokens, 0, fed), width, max_length, 0.0)
 
 
 def _search(decoder: Decoder, state: State, width: int, max_length: int, alpha: float) -> list[Scored]:
     """The best output found for each row of a state before the first token."""
-    if not 1 <= width <= 1024:
-        raise UserError(f"beam width {width}: expected 1 to 1,024")
+    if not 1 <= width <= WIDEST:
+        raise UserError(f"beam width {width}: expected 1 to {WIDEST:,}")
     beams = [_Beam(max_length, alpha) for _ in state["token"]]
     running = list(beams)
     for step in range(max_length):
         state, log_probs = decoder.advance(state)
-        allowed = log_probs.astype(np.float64)
+        allowed = log_probs.astype(np.float64)  # (hypotheses of all running rows, V)
         allowed[:, forbidden(step)] = -np.inf
         parents, first = [], 0
         for one in running:
@@ -98,10 +100,10 @@ class _Beam:
     def extend(self, log_probs: NDArray[np.float64], width: int) -> Ints:
         """Add a token to each live hypothesis, given log-probabilities (K, V); return the parents of the new ones.
 
-        Among the best 2 * width continuations at least `width` do not end (each hypothesis can end in one way only).
+        Among the best 2 * width continuations at least `width` do not end, as each hypothesis can end in one way only.
         """
-        total = self.scores[:, None] + log_probs
-        order = np.argsort(-total, axis=None, kind="stable")[: 2 * width]
+        total = self.scores[:, None] + log_probs  # (K, V)
+        order = np.argsort(-total, axis=None, kind="stable")[: 2 * width]  # (2w) places in total, flat
         parent, token = np.divmod(order, log_probs.shape[1])
         score = total[parent, token]
         for place in np.flatnonzero(token[:width] == EOS_ID).tolist():
@@ -112,7 +114,7 @@ class _Beam:
         return np.asarray(parent[live], dtype=np.int64)
 
     def settled(self) -> bool:
-        """Whether no live hypothesis can become better than the best ended one: a log-probability only falls."""
+        """Whether no live hypothesis can overtake the best ended one; a log-probability only falls."""
         if not len(self.scores):
             return True
         return self.ended is not None and self.ended_rank >= self._rank(float(self.scores.max()), self.max_length)

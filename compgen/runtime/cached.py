@@ -1,4 +1,4 @@
-"""The state of a Transformer that writes one token at a time: keys and values, of its source and of what is written."""
+"""The state of a Transformer's decoder: keys and values of its source and of the tokens written."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ STEP_OUTPUTS = ("log_probs", "next_keys", "next_values")
 
 
 def first_state(sources: Ints, keys: NDArray[Any], values: NDArray[Any]) -> State:
-    """The state before the first token: keys and values (B, N, h, S, d / h) of the source, and none of the target."""
+    """The state before the first token, with keys and values (B, N, h, S, d / h) of sources (B, S)."""
     rows, nothing = len(sources), np.ascontiguousarray(keys[:, :, :, :0])
     return {
         "token": np.full(rows, BOS_ID, dtype=np.int64),
@@ -30,10 +30,10 @@ def first_state(sources: Ints, keys: NDArray[Any], values: NDArray[Any]) -> Stat
 def next_state(
     name: str, state: State, log_probs: NDArray[np.floating[Any]], keys: NDArray[Any], values: NDArray[Any]
 ) -> State:
-    """The state after a step: the most probable token that may be written, and what the step kept.
+    """The state after a step: the most probable token that is allowed, and all keys and values (B, N, h, L, d / h).
 
     Raises:
-        BundleError: log-probabilities that are no numbers; the message begins with `name`, the model's.
+        BundleError: log-probabilities (B, V) of the model `name` are not finite.
     """
     check_numbers(name, log_probs)
     allowed = log_probs.copy()

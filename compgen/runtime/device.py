@@ -1,4 +1,4 @@
-"""Which ONNX Runtime is installed and where it can run, said plainly before anything fails in an obscure way."""
+"""Which ONNX Runtime is installed, and which devices it can run on."""
 
 import importlib
 from importlib import metadata
@@ -12,11 +12,7 @@ PROVIDERS = ("auto", "cpu", "cuda")
 
 
 def onnxruntime() -> Any:
-    """The onnxruntime module.
-
-    Raises:
-        UserError: neither distribution of it is installed, or both: they overwrite each other's files.
-    """
+    """Return the onnxruntime module; raise UserError if neither distribution of it is installed, or both."""
     found = [name for name in DISTRIBUTIONS if _installed(name)]
     if len(found) > 1:
         raise UserError(
@@ -40,10 +36,10 @@ def _installed(distribution: str) -> bool:
 
 
 def choose(provider: str) -> str:
-    """`cpu` or `cuda` for a wish of `auto`, `cpu` or `cuda`; `cuda` is only known to work once a session opens.
+    """Return `cpu` or `cuda` for `auto`, `cpu` or `cuda`. Whether `cuda` works is known once a session opens.
 
     Raises:
-        UserError: an unknown name, or CUDA asked for with a build that has none.
+        UserError: another name, or CUDA asked for with a build that has none.
     """
     if provider not in PROVIDERS:
         raise UserError(f"no provider {provider!r}: expected one of {', '.join(PROVIDERS)}")

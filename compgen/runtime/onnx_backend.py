@@ -1,7 +1,7 @@
-"""A bundle run by ONNX Runtime, on CPU or CUDA: the fast path, with numpy on both sides.
+"""A bundle run by ONNX Runtime, on CPU or CUDA.
 
-`OnnxBackend` runs the single step, for continuous batching and beam search. `OnnxLoop` runs the graph that holds the
-whole sampling loop, which a program without any of our code can run too.
+`OnnxBackend` runs the single step, for continuous batching and beam search. `OnnxLoop` runs the graph of the whole
+sampling loop, which programs without this package can run, too.
 """
 
 import io
@@ -14,32 +14,29 @@ from numpy.typing import NDArray
 
 from compgen.errors import BundleError, UserError
 from compgen.runtime import device
-from compgen.runtime.backend import STATE, Floats, Ints
+from compgen.runtime.backend import STEP_INPUTS, STEP_OUTPUTS, Floats, Ints, StepInputs, StepOutputs
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import ENCODER, SAMPLER, START, STEP
 
 Feed = dict[str, NDArray[Any]]
 
-# What a graph may ask for, and what it must give.
+# The inputs that a graph may have, and the outputs that it must have.
 Interfaces = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
 INTERFACES: Interfaces = {
     ENCODER: (("tokens",), ("keys", "values", "final")),
     START: (("final",), ("first_hidden", "first_cell")),
-    STEP: (
-        (*STATE, "uniform", "temperature"),
-        ("next_token", "log_probs", "next_half", "next_hidden", "next_cell", "next_fed"),
-    ),
+    STEP: (STEP_INPUTS, STEP_OUTPUTS),
     SAMPLER: (("memory_tokens", "uniforms", "temperature", "latent"), ("tokens", "log_prob")),
 }
 
 
 class OnnxGraph:
-    """An ONNX Runtime session that is fed no more than it asks for (a network without memories has fewer inputs)."""
+    """An ONNX Runtime session that is fed the inputs it has (those of a network without memories are fewer)."""
 
     def __init__(
         self, bundle: Bundle, name: str, threads: int, provider: str, interfaces: Interfaces = INTERFACES
     ) -> None:
-        """Open a file of a bundle; raises as `OnnxBackend`, and BundleError for inputs or outputs of other names."""
+        """Open a file of a bundle; raise as `OnnxBackend`, and BundleError for inputs or outputs of other names."""
         known, outputs = interfaces[name]
         self.name = str(bundle.path / name)
         self.session = _session(self.name, bundle.file(name), threads, provider)
@@ -50,10 +47,9 @@ class OnnxGraph:
             raise BundleError(f"{self.name}: inputs or outputs not those of a {name}: {', '.join(odd)}")
 
     def __call__(self, feed: Feed, **shapes: tuple[int, ...]) -> list[NDArray[Any]]:
-        """The outputs, of the `shapes` given by name; a graph may declare one size and give another.
+        """Return the outputs; raise BundleError if it cannot run, or an output has not the shape given by name.
 
-        Raises:
-            BundleError: ONNX Runtime cannot run it, or an output is of another shape.
+        A graph may declare one size and give another.
         """
         inputs = {name: feed[name] for name in self.inputs}
         with refused(self.name):
@@ -66,7 +62,7 @@ class OnnxGraph:
 
 @contextmanager
 def refused(name: str) -> Iterator[None]:
-    """What ONNX Runtime raises becomes a BundleError of one line that names the file."""
+    """Turn what ONNX Runtime raises into a BundleError of one line that names the file."""
     try:
         yield
     except Exception as error:  # onnxruntime's exceptions share no base but this
@@ -77,28 +73,23 @@ class OnnxBackend:
     """The runtime's `Backend` over encoder, start and step graphs."""
 
     def __init__(self, bundle: Bundle, threads: int = 1, provider: str = "auto") -> None:
-        """Open the bundle's graphs.
-
-        Args:
-            bundle: from `Bundle.load`.
-            threads: of one call; several workers may call at the same time.
-            provider: `cpu`, `cuda`, or `auto`: CUDA where it works.
+        """Open the bundle's graphs; `threads` are those of one call, `provider` is `cpu`, `cuda` or `auto`.
 
         Raises:
-            UserError: ONNX Runtime is missing or installed twice, or CUDA was asked for and cannot be had.
+            UserError: ONNX Runtime is missing or installed twice, or CUDA was asked for and does not work.
             BundleError: ONNX Runtime refuses a graph.
         """
         self.shape, self._manifest, self._vocabulary = bundle.manifest.decoder, bundle.manifest, len(bundle.vocabulary)
         self._step = OnnxGraph(bundle, STEP, threads, provider)
         self.name = self._step.name
         self._encoder = OnnxGraph(bundle, ENCODER, threads, provider) if bundle.manifest.prototypes else None
-        # Only a network that starts from what it has read has a start graph.
+        # Only a network that starts from the encoders' last states has a start graph.
         self._start = OnnxGraph(bundle, START, threads, provider) if START in bundle.manifest.graphs else None
         self.loop = OnnxLoop(bundle, threads, provider) if self.provider == device.CUDA else None
 
     @property
     def provider(self) -> str:
-        """Where the graphs run, in ONNX Runtime's words."""
+        """ONNX Runtime's name of the device that the graphs run on."""
         return str(self._step.session.get_providers()[0])
 
     def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
@@ -118,28 +109,20 @@ class OnnxBackend:
         hidden, cell = self._start({"final": final}, first_hidden=first, first_cell=first)
         return hidden, cell
 
-    def step(self, state: Feed) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
-        rows = len(state["token"])
+    def step(self, inputs: StepInputs) -> StepOutputs:
+        feed, rows = inputs._asdict(), len(inputs.token)
         if rows == 1:
-            # ONNX Runtime adds the products of a lone row up in another order than those of many. Two rows make the
-            # last draws of a range the same as in the middle of a longer one, to the last bit of their probability.
-            state = {name: part if name == "temperature" else part.repeat(2, axis=0) for name, part in state.items()}
-        more = len(state["token"])  # than `rows`, where they were doubled
-        outputs = self._step(
-            state,
-            next_token=(more,),
-            log_probs=(more, self._vocabulary),
-            next_half=(more,),
-            next_hidden=(more, self.shape.hidden),
-            next_cell=(more, self.shape.hidden),
-            next_fed=(more, self.shape.output),
-        )
-        token, log_probs, half, hidden, cell, fed = (part[:rows] for part in outputs)
-        return token, log_probs, half, hidden, cell, fed
+            # ONNX Runtime adds up the products of a single row in another order than those of many. With two rows the
+            # last draws of a range are the same as in the middle of a longer one, to the last bit of a probability.
+            feed = {name: part if name == "temperature" else part.repeat(2, axis=0) for name, part in feed.items()}
+        one, state = (len(feed["token"]),), (len(feed["token"]), self.shape.hidden)
+        shapes = (one, (*one, self._vocabulary), one, state, state, (*one, self.shape.output))
+        outputs = self._step(feed, **dict(zip(STEP_OUTPUTS, shapes, strict=True)))
+        return StepOutputs(*(part[:rows] for part in outputs))
 
 
 class OnnxLoop:
-    """`sampler.onnx`: encoder and sampling loop in one graph. What goes in and out is bound to the device's memory."""
+    """`sampler.onnx`: encoder and sampling loop in one graph. Inputs and outputs are bound to the device's memory."""
 
     def __init__(self, bundle: Bundle, threads: int = 1, provider: str = "auto") -> None:
         """Open the graph; arguments and errors as for `OnnxBackend`."""
@@ -177,15 +160,13 @@ def cuda_works(bundle: Bundle) -> bool:
 
 
 def _session(name: str, content: bytes, threads: int, provider: str) -> Any:
-    chosen = device.choose(provider)
-    if chosen == "cpu":
-        return _open(name, content, threads, device.CPU)
-    try:
-        return _open(name, content, threads, device.CUDA)
-    except BundleError as error:
-        if provider == "auto":
-            return _open(name, content, threads, device.CPU)
-        raise UserError(f"CUDA was asked for and cannot be had: {error}") from error
+    if device.choose(provider) == "cuda":
+        try:
+            return _open(name, content, threads, device.CUDA)
+        except BundleError as error:
+            if provider != "auto":
+                raise UserError(f"CUDA was asked for and cannot be had: {error}") from error
+    return _open(name, content, threads, device.CPU)
 
 
 def _open(name: str, content: bytes, threads: int, provider: str) -> Any:
@@ -197,11 +178,10 @@ def _open(name: str, content: bytes, threads: int, provider: str) -> Any:
     options.add_session_config_entry("session.load_model_format", "ONNX")
     providers: list[Any] = [provider]
     if provider == device.CUDA:
-        # With TF32, ONNX Runtime's default, products have ten bits, and samples would not be those of other runtimes.
-        providers = [(provider, {"use_tf32": "0"})]
-        # CUDA runs what it can and CPU the handful of shape computations; a missing GPU is an error, not a fallback.
-        providers.append(device.CPU)
-    # Before it raises, ONNX Runtime's Python prints that it tries once more, and to standard output.
+        # With TF32, ONNX Runtime's default, products have ten bits, and samples would differ from other runtimes'.
+        # The CPU runs the few shape computations; a missing GPU is an error, not a fallback.
+        providers = [(provider, {"use_tf32": "0"}), device.CPU]
+    # Before it raises, ONNX Runtime's Python prints to standard output that it tries once more.
     with refused(name), redirect_stdout(io.StringIO()):
         session = runtime.InferenceSession(content, options, providers=providers)
     if session.get_providers()[0] != provider:

@@ -1,4 +1,4 @@
-"""A Transformer's bundle run by ONNX Runtime, one token at a time, with the keys and values of those before it."""
+"""A Transformer's bundle run by ONNX Runtime, one token at a time."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 """The prototype pool of a generator and its compatible set Omega, from which prototypes are drawn uniformly.
 
-Omega may hold 10^8 tuples, so it is not listed. It is a union of blocks; a block is a product of n groups of pool
-members, and a tuple's rank is turned into its place by arithmetic. Long-short recombination is one block (all firsts
-x all seconds); long-long recombination has a block for each pair of token sets that go together.
+Omega may hold 10^8 tuples, so it is not listed. It is a union of blocks. A block is a product of n groups of pool
+members, and arithmetic turns a rank into a tuple. Long-short recombination has one block (all firsts x all seconds);
+long-long recombination has a block for each pair of compatible token sets.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ LARGEST = 2**53  # tuples that 53 random bits can tell apart
 
 @dataclass(frozen=True)
 class PrototypePool:
-    """Training sequences that may serve as prototypes, and which of them go together.
+    """Training sequences that may serve as prototypes, and which of them are compatible.
 
     Attributes:
         tokens: (P, T) ids `source SEP target EOS`, padded with 0: all distinct training sequences.
         members: pool indices, group after group.
-        starts, counts: (K, n), where in `members` the k-th group of each block begins, and its size.
+        starts, counts: (K, n), the place in `members` and the size of each group of K blocks.
     """
 
     tokens: NDArray[np.int32]
@@ -32,7 +32,7 @@ class PrototypePool:
 
     @property
     def prototypes(self) -> int:
-        """n, the number of prototypes a sample is made from."""
+        """n, the number of prototypes of a sample."""
         return int(self.starts.shape[1])
 
     @property
@@ -47,14 +47,18 @@ class PrototypePool:
 
     @property
     def longest(self) -> int:
-        """Tokens in the longest sequence that can serve as a prototype; 1 if none can."""
+        """The length of the longest member; 1 without members."""
         return int((self.tokens[self.members] != 0).sum(axis=1).max(initial=1))
 
     def choose(self, seed: int, samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Pool indices (B, n) of the prototypes of each sample address."""
+        """Return the pool indices (B, n) of the prototypes of sample addresses (B).
+
+        rank  = a random number below |Omega|, less the sizes of the blocks before its block
+        tuple = the digits of rank in the mixed radix (count of slot 1, ..., count of slot n)
+        """
         if self.prototypes == 0:
             return np.empty((len(samples), 0), dtype=np.int64)
-        ends = np.cumsum(self.counts.prod(axis=1))
+        ends = np.cumsum(self.counts.prod(axis=1))  # (K)
         rank = random.ranks(seed, samples, self.total)
         block = np.searchsorted(ends, rank, side="right")
         rank = rank - (ends[block] - self.counts[block].prod(axis=1))

@@ -1,4 +1,4 @@
-"""Greedy decoding: what a predictor does with sources, and how probable it finds given targets.
+"""Greedy decoding: the answers of a predictor, and how probable it finds given targets.
 
 Sources of like length share a batch, and a row leaves the batch once it has ended.
 """
@@ -10,9 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.data.vocabulary import BOS_ID, EOS_ID
+from compgen.data.padding import padded
+from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from compgen.errors import UserError
-from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State, check_numbers, check_tokens
+from compgen.runtime.backend import (
+    REPLACED,
+    STATE,
+    Backend,
+    Decoder,
+    Floats,
+    Ints,
+    State,
+    StepInputs,
+    check_numbers,
+    check_tokens,
+)
 
 Scored = tuple[list[int], float]  # tokens without the end symbol, and the log-probability of all with it
 
@@ -32,24 +44,25 @@ class Recurrent:
         """See `Decoder`."""
         return opening(self.backend, sources[:, None], half=1)
 
-    def advance(self, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
+    def advance(self, state: State) -> tuple[State, Floats]:
         """See `Decoder`."""
         return advance(self.backend, state)
 
 
 def greedy(decoder: Decoder, sources: Sequence[Sequence[int]], max_length: int, batch: int = 256) -> list[Scored]:
-    """The target that taking the most probable token at each step gives, for each source of token ids.
+    """Write the target of each source greedily, with the most probable token at each step.
 
     Args:
         decoder: of a predictor.
         sources: ids without start or end symbol.
-        max_length: most tokens to write, the end symbol included; what is longer is cut.
+        max_length: of a target, the end symbol included; a longer one is cut.
         batch: rows decoded at once.
     """
     results: dict[int, Scored] = {}
     for rows in by_length(sources, batch):
         state = decoder.open(as_sources([sources[row] for row in rows]))
-        results |= dict(zip(rows, _greedy(decoder, state, max_length), strict=True))
+        written, (_, scores) = write(decoder, state, padded([[]] * len(rows)), max_length)
+        results |= dict(zip(rows, zip(written, scores.tolist(), strict=True), strict=True))
     return [results[row] for row in range(len(sources))]
 
 
@@ -59,32 +72,62 @@ def losses(
     batch: int = 256,
     watch: Callable[[int], None] | None = None,
 ) -> NDArray[np.float64]:
-    """How improbable each target is given its source: nats a token, (N), the end symbol counted as one.
+    """The loss (N) of each target given its source, in nats a token, the end symbol counted as one.
 
-    `watch` hears how many pairs are done.
+    `watch` is called with the number of pairs that are done.
     """
     found = np.zeros(len(pairs))
     done = 0
     for rows in by_length([target for _, target in pairs], batch):
         state = decoder.open(as_sources([pairs[row][0] for row in rows]))
         targets = as_sources([pairs[row][1] for row in rows])
-        lengths = (targets != 0).sum(axis=1)
-        for step, tokens in enumerate(targets.T):
-            state, log_probs = decoder.advance(state)
-            found[rows] -= np.where(step < lengths, log_probs[np.arange(len(rows)), tokens], 0)
-            state["token"] = np.where(step < lengths, tokens, EOS_ID)
-        found[rows] /= lengths
+        _, (scores, _) = write(decoder, state, targets, targets.shape[1])
+        found[rows] = -scores / (targets != PAD_ID).sum(axis=1)
         done += len(rows)
         if watch is not None:
             watch(done)
     return found
 
 
+def write(decoder: Decoder, state: State, given: Ints, max_length: int) -> tuple[list[list[int]], Floats]:
+    """Write given tokens (B, G), padded with 0, then go on greedily; a row ends with its end symbol, given or not.
+
+    Args:
+        decoder: of the model.
+        state: before the first token.
+        given: tokens to write first, whatever their probability (teacher forcing).
+        max_length: most steps.
+
+    Returns:
+        the tokens written after those given, without the end symbol, and log-probabilities (2, B): of what was given,
+        and of what was written after it, the end symbol included.
+    """
+    count, lengths = len(given), (given != PAD_ID).sum(axis=1)
+    running = np.arange(count)
+    written = np.full((count, max_length), PAD_ID)  # padding is never chosen, so it marks what was not written
+    scores = np.zeros((2, count))
+    for step in range(max_length):
+        state, log_probs = decoder.advance(state)
+        forced = step < lengths[running]
+        if forced.any():
+            state["token"] = np.where(forced, given[running, min(step, given.shape[1] - 1)], state["token"])
+        token = state["token"]
+        scores[np.where(forced, 0, 1), running] += log_probs[np.arange(len(running)), token]
+        going = token != EOS_ID
+        written[running, step] = np.where(going & ~forced, token, PAD_ID)
+        running = running[going]
+        if not len(running):
+            break
+        if not going.all():
+            state = keep(state, going)
+    return [row[row != PAD_ID].tolist() for row in written], scores
+
+
 def by_length(sources: Sequence[Sequence[int]], batch: int) -> list[list[int]]:
-    """Indices of the sources in batches of like length.
+    """The indices of sources in batches of like length.
 
     Raises:
-        UserError: there can be no such batch.
+        UserError: `batch` is less than 1.
     """
     if batch < 1:
         raise UserError(f"batch {batch}: expected 1 or more")
@@ -94,72 +137,76 @@ def by_length(sources: Sequence[Sequence[int]], batch: int) -> list[list[int]]:
 
 def as_sources(sources: Sequence[Sequence[int]]) -> Ints:
     """Sources as a predictor reads them, each with its end symbol: (B, T), padded with 0."""
-    tokens = np.zeros((len(sources), max(map(len, sources)) + 1), dtype=np.int64)
-    for row, source in enumerate(sources):
-        tokens[row, : len(source) + 1] = [*source, EOS_ID]
-    return tokens
+    return padded([[*source, EOS_ID] for source in sources])
 
 
 def opening(backend: Backend, memory_tokens: Ints, half: int, fed: Floats | None = None) -> State:
-    """The state before the first greedy step, from memories (B, n, T); half 0 for generators, 1 for predictors.
-
-    `fed`, (B, shape.output), is from `Shape.fed` where rows are samples with addresses; else zeros.
-    """
+    """The state before the first step, from memories (B, n, T); other arguments as for `first_state`."""
     rows, memories, _ = memory_tokens.shape
+    if not memories:
+        return first_state(backend, rows, half, fed)
+    encoded = [backend.encode(np.ascontiguousarray(memory_tokens[:, slot])) for slot in range(memories)]
+    keys, values, final = (
+        np.stack([part[:, slot] for slot, part in enumerate(parts)], axis=1) for parts in zip(*encoded, strict=True)
+    )
+    remembered = {"keys": keys, "values": values, "memory_tokens": memory_tokens, "final": final}
+    return first_state(backend, rows, half, fed, remembered)
+
+
+def first_state(
+    backend: Backend, rows: int, half: int = 0, fed: Floats | None = None, remembered: State | None = None
+) -> State:
+    """The state before the first step of so many rows.
+
+    Args:
+        backend: of the model.
+        rows: B.
+        half: 0 for generators, which begin with a source; 1 for predictors.
+        fed: (B, C) from `Shape.fed` where rows are samples with addresses; else zeros.
+        remembered: keys, values, memory_tokens as in `StepInputs` and last encoder states `final` (B, n, D); None
+            without memories.
+    """
     shape = backend.shape
     state: State = {
         "token": np.full(rows, BOS_ID, dtype=np.int64),
+        "fed": np.zeros((rows, shape.output), dtype=shape.dtype) if fed is None else fed,
         "position": np.zeros(rows, dtype=np.int64),
         "half": np.full(rows, half, dtype=np.int64),
-        "hidden": np.zeros((rows, shape.hidden), dtype=shape.dtype),
-        "cell": np.zeros((rows, shape.hidden), dtype=shape.dtype),
-        "fed": np.zeros((rows, shape.output), dtype=shape.dtype) if fed is None else fed,
     }
-    if memories:
-        encoded = [backend.encode(np.ascontiguousarray(memory_tokens[:, slot])) for slot in range(memories)]
-        state["keys"], state["values"], final = (
-            np.stack([part[:, slot] for slot, part in enumerate(parts)], axis=1) for parts in zip(*encoded, strict=True)
-        )
-        state["memory_tokens"] = memory_tokens
-        state["hidden"], state["cell"] = backend.start(final)
-    return state
+    if remembered is None:
+        hidden, cell = np.zeros((2, rows, shape.hidden), dtype=shape.dtype)
+        nothing = np.zeros((rows, 0, 0, 0), dtype=shape.dtype)
+        remembered = {"keys": nothing, "values": nothing, "memory_tokens": np.zeros((rows, 0, 0), dtype=np.int64)}
+    else:
+        hidden, cell = backend.start(remembered["final"])
+    return state | {"hidden": hidden, "cell": cell} | {name: remembered[name] for name in STATE if name in remembered}
 
 
-def advance(backend: Backend, state: State) -> tuple[State, NDArray[np.floating[Any]]]:
-    """One greedy step: the new state, whose `token` is the most probable one, and log-probabilities (B, V).
+def advance(
+    backend: Backend, state: State, uniform: Floats | None = None, temperature: Floats | None = None
+) -> tuple[State, Floats]:
+    """Take one step, greedily unless uniform numbers (B) and temperatures (2) are given.
+
+    Returns:
+        the new state and log-probabilities (B, V).
 
     Raises:
-        BundleError: a damaged network gives a token that there is not, or probabilities that are no numbers.
+        BundleError: a damaged network gives a token outside the vocabulary, or probabilities that are no numbers.
     """
-    dtype = backend.shape.dtype
-    inputs = state | {"uniform": np.zeros(len(state["token"]), dtype=dtype), "temperature": np.zeros(2, dtype=dtype)}
-    token, log_probs, half, hidden, cell, fed = backend.step(inputs)
-    check_tokens(backend.name, token, log_probs.shape[1])
-    check_numbers(backend.name, log_probs)
-    position = state["position"] + 1
-    new = {"token": token, "half": half, "hidden": hidden, "cell": cell, "fed": fed, "position": position}
-    return state | new, log_probs
+    uniform = np.zeros(len(state["token"]), dtype=backend.shape.dtype) if uniform is None else uniform
+    temperature = np.zeros(2, dtype=backend.shape.dtype) if temperature is None else temperature
+    outputs = backend.step(step_inputs(state, uniform, temperature))
+    check_tokens(backend.name, outputs.token, outputs.log_probs.shape[1])
+    check_numbers(backend.name, outputs.log_probs)
+    new = {name: getattr(outputs, name) for name in REPLACED}
+    return state | new | {"position": state["position"] + 1}, outputs.log_probs
 
 
-def keep(state: State, rows: NDArray[Any]) -> State:
-    """The state of some rows, by mask or index."""
+def step_inputs(state: State, uniform: Floats, temperature: Floats) -> StepInputs:
+    """The inputs of a step from the state of rows, which may hold more."""
+    return StepInputs(uniform=uniform, temperature=temperature, **{name: state[name] for name in STATE})
+
+
+def keep(state: State, rows: NDArray[Any] | slice) -> State:
+    """The state of some rows, by mask, index or slice."""
     return {name: values[rows] for name, values in state.items()}
-
-
-def _greedy(decoder: Decoder, state: State, max_length: int) -> list[Scored]:
-    count = len(state["token"])
-    running = np.arange(count)
-    written = np.zeros((count, max_length), dtype=np.int64)
-    score = np.zeros(count)
-    for step in range(max_length):
-        state, log_probs = decoder.advance(state)
-        token = state["token"]
-        score[running] += log_probs[np.arange(len(running)), token]
-        going = token != EOS_ID
-        written[running, step] = np.where(going, token, 0)  # 0 is never chosen, so it marks the end
-        running = running[going]
-        if not len(running):
-            break
-        if not going.all():
-            state = keep(state, going)
-    return [(row[row != 0].tolist(), float(total)) for row, total in zip(written, score, strict=True)]

@@ -1,14 +1,13 @@
-"""A bundle run by TorchScript, for places that deploy it already. torch is imported only when a backend is made."""
+"""A bundle run by TorchScript. torch is imported only when a backend is made."""
 
 import io
 import warnings
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from compgen.errors import BundleError, UserError
-from compgen.runtime.backend import STEP_INPUTS, Floats, Ints
+from compgen.runtime.backend import Floats, Ints, StepInputs, StepOutputs
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import SCRIPT
 
@@ -17,13 +16,13 @@ class TorchScriptBackend:
     """The runtime's `Backend` over `sampler.ts`, and its whole sampling loop as `sample`."""
 
     def __init__(self, bundle: Bundle, threads: int = 1, device: str = "cpu", *, trust_code: bool = False) -> None:
-        """Load the module, which is code: it can do whatever its author liked, when it is loaded already.
+        """Load the module, which is code: loading it runs whatever its author put in.
 
         Args:
             bundle: from `Bundle.load`.
             threads: of one call; torch has one such number for the whole process.
-            device: where to run, in torch's words.
-            trust_code: the user's word that the bundle comes from where they trust; nothing is loaded without it.
+            device: torch's name of it.
+            trust_code: whether the user trusts the author of the bundle; nothing is loaded without it.
 
         Raises:
             UserError: torch is not installed, or the code is not trusted.
@@ -62,13 +61,8 @@ class TorchScriptBackend:
         hidden, cell = self._call(self._module.start, final)
         return hidden, cell
 
-    def step(self, state: dict[str, NDArray[Any]]) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
-        rows = len(state["token"])
-        nothing = np.empty((rows, 0, 0, 0), self.shape.dtype)
-        inputs = {"keys": nothing, "values": nothing, "memory_tokens": np.empty((rows, 0, 0), np.int64)} | state
-        arrays = (inputs[name] for name in STEP_INPUTS)
-        token, log_probs, half, hidden, cell, fed = self._call(self._module.step, *arrays)
-        return token, log_probs, half, hidden, cell, fed
+    def step(self, inputs: StepInputs) -> StepOutputs:
+        return StepOutputs(*self._call(self._module.step, *inputs))
 
     def sample(
         self, memory_tokens: Ints, uniforms: Floats, temperature: Floats, latent: Floats | None = None

@@ -4,23 +4,23 @@ A draw is a function of (generator, seed, address) alone, because its prototypes
 a row never sees its neighbours. So the order of work is free: worker threads share one counter of addresses, each
 keeps its own batch full, and `draws` puts the results back in order.
 
-A row can be given up when its source half is complete: a filter that asks for new sources has no use for the target
-of a known one, and on SCAN nearly all sources are known and two thirds of the tokens are targets.
+A row can be given up when its source is complete: a filter for new sources does not need the target of a known one.
+On SCAN nearly all sources are known, and two thirds of the tokens are targets.
 """
 
 import queue
 import threading
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgen.data import random
-from compgen.data.vocabulary import BOS_ID, EOS_ID
-from compgen.runtime.backend import STATE, Backend, Floats, Ints, check_numbers, check_tokens
+from compgen.data.vocabulary import EOS_ID, PAD_ID
+from compgen.runtime.backend import REPLACED, Backend, Floats, Ints, State, check_numbers, check_tokens
 from compgen.runtime.pool import PrototypePool
+from compgen.runtime.predict import first_state, keep, step_inputs
 
 WORKERS = 1024  # threads, at most
 
@@ -40,24 +40,24 @@ class Draw:
 
 
 class Memories:
-    """Encoded prototypes, each encoded when first asked for and then kept (two thirds of the work of a naive loop).
+    """Encoded prototypes: each is encoded when first asked for, then kept (two thirds of the work of a naive loop).
 
-    Threads share it: what one is encoding, others wait for, and meanwhile encode what else they need.
+    Threads share it. A thread waits for what another one is encoding, and meanwhile encodes what else it needs.
     """
 
     NEW, CLAIMED, ENCODED = 0, 1, 2
 
     def __init__(self, backend: Backend, pool: PrototypePool, block: int = 128, width: int | None = None) -> None:
-        """Nothing is encoded yet; `width` tokens are kept of each, by default those of what sampling may choose."""
+        """Encode nothing yet; keep `width` tokens of each, by default those of the longest that sampling may choose."""
         self.backend, self.pool, self.block = backend, pool, block
         self.width = pool.longest if width is None else width
-        self.lengths = (pool.tokens != 0).sum(axis=1)
+        self.lengths = (pool.tokens != PAD_ID).sum(axis=1)
         self.status = np.full(len(pool.tokens), self.NEW, dtype=np.int8)
         self.changed = threading.Condition()
-        self.encoded: list[Floats] = []  # keys, values and last states of each sequence in each role
+        self.encoded: list[Floats] = []  # keys, values (P, n, T, A) and last states (P, n, D), in each of n roles
 
     def prepare(self, chosen: Ints) -> None:
-        """Encode those of some prototypes that are not encoded yet; many at once are cheaper than few."""
+        """Encode those of the `chosen` prototypes that are not encoded yet; many at once are cheaper than few."""
         wanted = np.unique(chosen)
         while True:
             with self.changed:
@@ -77,10 +77,10 @@ class Memories:
                     self.status[mine] = outcome
                     self.changed.notify_all()
 
-    def fetch(self, chosen: Ints) -> dict[str, NDArray[Any]]:
-        """Keys, values (B, n, T, A), tokens (B, n, T) and last states (B, n, D) of prepared prototypes (B, n)."""
-        slots = np.arange(chosen.shape[1])
-        keys, values, final = (part[chosen, slots] for part in self.encoded)
+    def fetch(self, chosen: Ints) -> State:
+        """What `first_state` asks for as remembered, of prepared prototypes (B, n)."""
+        roles = np.arange(chosen.shape[1])
+        keys, values, final = (part[chosen, roles] for part in self.encoded)
         tokens = self.pool.tokens[chosen, : self.width].astype(np.int64)
         return {"keys": keys, "values": values, "memory_tokens": tokens, "final": final}
 
@@ -121,23 +121,14 @@ class Addresses:
 
 
 class _Supply:
-    """Rows yet to be begun. What an address decides is worked out for a block of addresses at a time."""
+    """Rows yet to begin. What an address decides is computed for a block of addresses at a time."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        pool: PrototypePool,
-        memories: Memories,
-        addresses: Addresses,
-        seed: int,
-        max_length: int,
-    ) -> None:
-        self.backend, self.pool, self.memories, self.addresses = backend, pool, memories, addresses
-        self.seed, self.max_length = seed, max_length
+    def __init__(self, memories: Memories, addresses: Addresses, seed: int, max_length: int) -> None:
+        self.memories, self.addresses, self.seed, self.max_length = memories, addresses, seed, max_length
         self.block = FIRST  # addresses at a time; doubles, so that the first sample need not wait for hundreds
-        self.ready: dict[str, NDArray[Any]] = self._begin(0)
+        self.ready = self._begin(0)
 
-    def take(self, count: int) -> dict[str, NDArray[Any]]:
+    def take(self, count: int) -> State:
         """The state of up to `count` rows at their first step; fewer when the addresses are used up."""
         while len(self.ready["index"]) < count:
             block = self._begin(self.block)
@@ -145,35 +136,25 @@ class _Supply:
             if not len(block["index"]):
                 break
             self.ready = {name: np.concatenate([values, block[name]]) for name, values in self.ready.items()}
-        taken = {name: values[:count] for name, values in self.ready.items()}
-        self.ready = {name: values[count:] for name, values in self.ready.items()}
-        rows, shape = len(taken["index"]), self.backend.shape
-        taken["token"] = np.full(rows, BOS_ID, dtype=np.int64)
-        taken["position"], taken["half"] = np.zeros((2, rows), dtype=np.int64)
-        taken["hidden"], taken["cell"] = np.zeros((2, rows, shape.hidden), dtype=shape.dtype)
-        taken["fed"] = shape.fed(self.seed, taken["index"])
+        taken = keep(self.ready, slice(count))
+        self.ready = keep(self.ready, slice(count, None))
+        rows, backend = len(taken["index"]), self.memories.backend
         taken["written"] = np.zeros((rows, self.max_length), dtype=np.int64)
         taken["log_prob"] = np.zeros(rows)
-        if self.pool.prototypes and rows:
-            taken |= self.memories.fetch(taken["chosen"])
-            taken["hidden"], taken["cell"] = self.backend.start(taken.pop("final"))
-        return taken
+        fed = backend.shape.fed(self.seed, taken["index"])
+        remembered = self.memories.fetch(taken["chosen"]) if self.memories.pool.prototypes and rows else None
+        return taken | first_state(backend, rows, fed=fed, remembered=remembered)
 
-    def _begin(self, count: int) -> dict[str, NDArray[Any]]:
-        samples = self.addresses.take(count)
-        chosen = self.pool.choose(self.seed, samples)
-        if self.pool.prototypes and len(samples):
+    def _begin(self, count: int) -> State:
+        samples, pool = self.addresses.take(count), self.memories.pool
+        chosen = pool.choose(self.seed, samples)
+        if pool.prototypes and len(samples):
             self.memories.prepare(chosen)
-        return {
-            "index": samples,
-            "chosen": chosen,
-            "numbers": random.uniforms(self.seed, samples, self.max_length).astype(self.backend.shape.dtype),
-        }
+        numbers = random.uniforms(self.seed, samples, self.max_length).astype(self.memories.backend.shape.dtype)
+        return {"index": samples, "chosen": chosen, "numbers": numbers}
 
 
 def run_slots(
-    backend: Backend,
-    pool: PrototypePool,
     memories: Memories,
     addresses: Addresses,
     *,
@@ -187,53 +168,57 @@ def run_slots(
 
     The batch starts small and doubles whenever rows finish, so that the first draws are there at once.
     """
-    warmth = np.array(temperature, dtype=backend.shape.dtype)
-    supply = _Supply(backend, pool, memories, addresses, seed, max_length)
+    heat = np.array(temperature, dtype=memories.backend.shape.dtype)
+    supply = _Supply(memories, addresses, seed, max_length)
     state = supply.take(min(slots, FIRST))
-    rows = np.arange(len(state["index"]))
-    while len(rows):
-        position = state["position"]
-        inputs = {name: state[name] for name in STATE if name in state}
-        inputs["uniform"] = state["numbers"][rows, position]
-        inputs["temperature"] = warmth
-        token, log_probs, half, hidden, cell, fed = backend.step(inputs)
-        check_tokens(backend.name, token, log_probs.shape[1])
-        gained = log_probs[rows, token]
-        check_numbers(backend.name, gained)
-        state["log_prob"] += gained
-        state["written"][rows, position] = token
-        position += 1
-        given_up = _with_source(state, np.flatnonzero(half > state["half"]), unwanted) if unwanted else []
-        state.update(token=token, half=half, hidden=hidden, cell=cell, fed=fed)
-        ended = (token == EOS_ID) | (position >= max_length)
+    while rows := len(state["index"]):
+        given_up = _step(memories.backend, state, heat, unwanted)
+        ended = (state["token"] == EOS_ID) | (state["position"] >= max_length)
         ended[given_up] = True
         done = np.flatnonzero(ended)
-        if not len(done):
-            continue
-        yield _finished(state, done, set(given_up))
-        fresh = supply.take(len(done) + min(len(rows), slots - len(rows)))
-        refilled = done[: len(fresh["index"])]
-        if len(refilled):
-            for name, values in fresh.items():
-                state[name][refilled] = values[: len(refilled)]
-        if len(refilled) < len(done):  # nothing left to draw: go on with the rows that are not done
-            keep = np.delete(rows, done[len(refilled) :])
-            state = {name: values[keep] for name, values in state.items()}
-        elif len(fresh["index"]) > len(done):
-            state = {name: np.concatenate([values, fresh[name][len(done) :]]) for name, values in state.items()}
-        rows = np.arange(len(state["index"]))
+        if len(done):
+            yield _finished(state, done, set(given_up))
+            state = _refilled(state, done, supply.take(len(done) + min(rows, slots - rows)))
 
 
 FIRST, BLOCK = 16, 256  # rows that a batch starts with; most addresses that are worked out together
 
 
-def _with_source(state: dict[str, NDArray[Any]], rows: Ints, unwanted: Container[Tokens]) -> list[int]:
+def _step(backend: Backend, state: State, heat: Floats, unwanted: Container[Tokens]) -> list[int]:
+    """Take one step, changing the state in place; return the rows to give up at their separator."""
+    rows, position = np.arange(len(state["index"])), state["position"]
+    outputs = backend.step(step_inputs(state, state["numbers"][rows, position], heat))
+    check_tokens(backend.name, outputs.token, outputs.log_probs.shape[1])
+    gained = outputs.log_probs[rows, outputs.token]
+    check_numbers(backend.name, gained)
+    state["log_prob"] += gained
+    state["written"][rows, position] = outputs.token
+    position += 1
+    given_up = _with_source(state, np.flatnonzero(outputs.half > state["half"]), unwanted) if unwanted else []
+    state.update({name: getattr(outputs, name) for name in REPLACED})
+    return given_up
+
+
+def _refilled(state: State, done: Ints, fresh: State) -> State:
+    """The state with fresh rows in the place of rows that are done; the batch shrinks or grows if numbers differ."""
+    refilled = done[: len(fresh["index"])]
+    if len(refilled):
+        for name, values in fresh.items():
+            state[name][refilled] = values[: len(refilled)]
+    if len(refilled) < len(done):  # nothing left to draw: go on with the rows that are not done
+        return keep(state, np.delete(np.arange(len(state["index"])), done[len(refilled) :]))
+    if len(fresh["index"]) > len(done):
+        return {name: np.concatenate([values, fresh[name][len(done) :]]) for name, values in state.items()}
+    return state
+
+
+def _with_source(state: State, rows: Ints, unwanted: Container[Tokens]) -> list[int]:
     """Those of `rows`, which have just written their separator, whose source is unwanted."""
     sources = zip(rows.tolist(), state["written"][rows].tolist(), state["position"][rows].tolist(), strict=True)
     return [row for row, written, length in sources if tuple(written[: length - 1]) in unwanted]
 
 
-def _finished(state: dict[str, NDArray[Any]], done: Ints, given_up: set[int]) -> list[Draw]:
+def _finished(state: State, done: Ints, given_up: set[int]) -> list[Draw]:
     """The draws in some rows that are done."""
     names = ("index", "written", "position", "token", "log_prob", "chosen")
     columns = (done.tolist(), *(state[name][done].tolist() for name in names))
@@ -250,6 +235,9 @@ def _finished(state: dict[str, NDArray[Any]], done: Ints, given_up: set[int]) ->
     ]
 
 
+Results = queue.Queue[list[Draw] | BaseException | None]  # draws, the error of a worker, or the end of one
+
+
 def draws(
     backend: Backend,
     pool: PrototypePool,
@@ -263,29 +251,18 @@ def draws(
     workers: int = 1,
     unwanted: Container[Tokens] = (),
 ) -> Iterator[Draw]:
-    """Draws of addresses start .. stop - 1, in order, computed by `workers` threads of `slots` rows each.
+    """Yield the draws of addresses start .. stop - 1, in order, computed by `workers` threads of `slots` rows each.
 
-    A draw whose source is `unwanted` is given up there and has no target.
-
-    Closing the iterator stops the workers. An exception in a worker is raised here.
+    A draw whose source is `unwanted` is given up there and has no target. Closing the iterator stops the workers. An
+    exception in a worker is raised here.
     """
-    memories = Memories(backend, pool)
     addresses = Addresses(start, stop)
-    results: queue.Queue[list[Draw] | BaseException | None] = queue.Queue(maxsize=64)
+    results: Results = queue.Queue(maxsize=64)
+    run = partial(run_slots, Memories(backend, pool), addresses, seed=seed, slots=slots, max_length=max_length)
 
     def work() -> None:
         try:
-            for finished in run_slots(
-                backend,
-                pool,
-                memories,
-                addresses,
-                seed=seed,
-                slots=slots,
-                max_length=max_length,
-                temperature=temperature,
-                unwanted=unwanted,
-            ):
+            for finished in run(temperature=temperature, unwanted=unwanted):
                 results.put(finished)
             results.put(None)
         except BaseException as error:
@@ -294,20 +271,8 @@ def draws(
     threads = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
     for thread in threads:
         thread.start()
-    waiting: dict[int, Draw] = {}
-    following, running = start, workers
     try:
-        while running:
-            got = results.get()
-            if got is None:
-                running -= 1
-                continue
-            if isinstance(got, BaseException):
-                raise got
-            waiting |= {draw.index: draw for draw in got}
-            while following in waiting:
-                yield waiting.pop(following)
-                following += 1
+        yield from _in_order(results, workers, start)
     finally:
         addresses.cancel()
         while any(thread.is_alive() for thread in threads):
@@ -315,3 +280,20 @@ def draws(
                 results.get(timeout=0.01)  # a worker may wait for room
             except queue.Empty:
                 continue
+
+
+def _in_order(results: Results, workers: int, start: int) -> Iterator[Draw]:
+    """The draws that workers put into a queue, in order of address from `start` on."""
+    waiting: dict[int, Draw] = {}
+    following, running = start, workers
+    while running:
+        got = results.get()
+        if got is None:
+            running -= 1
+            continue
+        if isinstance(got, BaseException):
+            raise got
+        waiting |= {draw.index: draw for draw in got}
+        while following in waiting:
+            yield waiting.pop(following)
+            following += 1

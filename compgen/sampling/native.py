@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from compgen.errors import UserError
 from compgen.runtime import device
@@ -18,11 +18,7 @@ BUILT = Path(__file__).parents[2] / "build" / "cpp" / PROGRAM  # where `make cpp
 
 
 def runner() -> Path:
-    """The runner: what the environment variable COMPGEN_RUNNER names, or `make cpp` built, or PATH has.
-
-    Raises:
-        UserError: there is none.
-    """
+    """The runner that the environment variable COMPGEN_RUNNER names, `make cpp` built, or PATH has; else UserError."""
     named = os.environ.get("COMPGEN_RUNNER")
     found = Path(named) if named else BUILT if BUILT.is_file() else Path(shutil.which(PROGRAM) or "")
     if not (found.is_file() and os.access(found, os.X_OK)):
@@ -32,9 +28,7 @@ def runner() -> Path:
 
 
 def sample(model: str, options: Mapping[str, object]) -> NoReturn:
-    """Become the runner, sampling a bundle with the options that are set: true, or neither None nor false.
-
-    A list is an option given more than once.
+    """Replace this process by the runner, sampling a bundle with `options` (see `_words`).
 
     Raises:
         UserError: there is no runner, no such bundle, or no ONNX Runtime.
@@ -57,33 +51,32 @@ def raw(
         UserError: there is no runner, or it fails.
     """
     first, second = temperature
-    asked = {"--raw": True, "--draws": stop - start, "--start": start, "--seed": seed}
-    lines = _lines(bundle, asked | {"--temperature": f"{first!r},{second!r}"} | dict(options))
-    return [
-        Draw(line["index"], tuple(line["tokens"]), line["finished"], line["log_prob"], tuple(line["prototypes"]))
-        for line in map(json.loads, lines)
-    ]
+    asked = {"--draws": stop - start, "--start": start, "--seed": seed, "--temperature": f"{first!r},{second!r}"}
+    return [_draw(line, line["index"]) for line in _lines(bundle, asked | dict(options))]
 
 
 def raw_answers(bundle: Bundle, sources: Sequence[Sequence[int]], options: Mapping[str, object]) -> list[Draw]:
     """A predictor's answers to sources of ids, each as a draw whose index is its place; errors as `raw`."""
     text = "".join(" ".join(bundle.vocabulary[token] for token in source) + "\n" for source in sources)
-    lines = map(json.loads, _lines(bundle, {"--raw": True, "--input": "-"} | dict(options), text))
-    return [
-        Draw(number, tuple(line["tokens"]), line["finished"], line["log_prob"], ()) for number, line in enumerate(lines)
-    ]
+    return [_draw(line, place) for place, line in enumerate(_lines(bundle, {"--input": "-"} | dict(options), text))]
 
 
-def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> list[str]:
-    words = [str(runner()), str(bundle.path), *_words(options)]
+def _draw(line: dict[str, Any], index: int) -> Draw:
+    prototypes = tuple(line.get("prototypes", ()))
+    return Draw(index, tuple(line["tokens"]), line["finished"], line["log_prob"], prototypes)
+
+
+def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> list[dict[str, Any]]:
+    """The lines that the runner writes in raw form, with `text` on its standard input."""
+    words = [str(runner()), str(bundle.path), "--raw", *_words(options)]
     done = subprocess.run(words, input=text, capture_output=True, text=True, env=environment(), check=False)
     if done.returncode:
         raise UserError(f"the C++ runner failed: {done.stderr.strip()}")
-    return done.stdout.splitlines()
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def _words(options: Mapping[str, object]) -> list[str]:
-    """Options as the runner takes them: flags that are true alone, those that are None or false not at all."""
+    """Options as words: a flag if true, none if None or false; a list gives an option more than once."""
     words = []
     for name, value in options.items():
         for one in value if isinstance(value, list) else [value]:
@@ -93,7 +86,7 @@ def _words(options: Mapping[str, object]) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment, with the installed ONNX Runtime's library in it unless another is named."""
+    """The environment, naming the installed ONNX Runtime's library unless it names another."""
     environment = dict(os.environ)
     if "COMPGEN_ONNXRUNTIME" not in environment:
         libraries = sorted((Path(device.onnxruntime().__file__).parent / "capi").glob("libonnxruntime.so*"))

@@ -1,8 +1,8 @@
-"""Samples on their way to a file, in such a way that a run which is killed can go on.
+"""Writing samples to a file so that a run that is killed can be resumed.
 
-OUT.partial takes the samples as they come. Now and then it is brought to disk, and then OUT.partial.json, the journal,
-says what was asked for, how many bytes of OUT.partial are good and what was counted up to there. When all samples are
-there, OUT.partial becomes OUT.
+Samples are appended to OUT.partial. Every few seconds it is synced to disk, and then OUT.partial.json, the journal,
+records the options, how many bytes of OUT.partial are good, and the counts up to there. When all samples are written,
+OUT.partial becomes OUT.
 """
 
 import json
@@ -22,22 +22,18 @@ SAVE_EVERY = 2.0  # seconds
 
 
 class PartialFile:
-    """OUT.partial, open for writing, and its journal.
-
-    Attributes:
-        counts: of the run; whoever samples keeps them.
-    """
+    """OUT.partial, open for writing, and its journal; the caller keeps `counts` up to date."""
 
     def __init__(self, path: Path, stream: BinaryIO, options: dict[str, Any], suffix: str) -> None:
         self.path, self.journal, self.stream = path, path.with_name(path.name + ".json"), stream
-        self.options = json.loads(json.dumps(options))  # as the journal will give them back
+        self.options = json.loads(json.dumps(options))  # as read back from the journal
         self.line, self.pair = WRITERS[suffix], READERS[suffix]
         self.counts = Counts()
         self.began = self.saved = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """What the run has taken so far, the parts before interruptions included."""
+        """The seconds that the run has taken, the parts before interruptions included."""
         return time.monotonic() - self.began
 
     def write(self, sample: Sample) -> None:
@@ -45,14 +41,14 @@ class PartialFile:
         self.stream.write((self.line(sample) + "\n").encode())
 
     def save(self, every: float = 0.0) -> None:
-        """Let a run that is killed from now on go on from here; does nothing if it did less than `every` seconds ago.
+        """Make this a point to resume from, unless the last one is less than `every` seconds old.
 
-        Call it when `counts` count the draws up to the last sample written, or up to a later one that was not kept.
+        `counts` must count the draws up to the last sample written, or up to a later one that was not kept.
         """
         if time.monotonic() - self.saved < every:
             return
         self.stream.flush()
-        os.fsync(self.stream.fileno())  # first: the journal must not speak of bytes that a crash could take
+        os.fsync(self.stream.fileno())  # first: a crash must not lose bytes that the journal counts
         state = {
             "options": self.options,
             "next": self.options["start"] + self.counts.drawn,
@@ -65,11 +61,7 @@ class PartialFile:
         self.saved = time.monotonic()
 
     def pairs(self) -> Iterator[tuple[list[str], list[str]]]:
-        """Source and target of the samples that an earlier part of the run has left.
-
-        Raises:
-            UserError: a line is none that this program wrote.
-        """
+        """Yield source and target of the samples already written; raise UserError for a line in another format."""
         with self.path.open(encoding="utf-8", newline="\n") as lines:
             for number, line in enumerate(lines, 1):
                 try:
@@ -78,15 +70,15 @@ class PartialFile:
                     raise UserError(f"{self.path}, line {number}: not a sample: the file was altered") from error
 
     def begin(self) -> None:
-        """Start anew: what an earlier run has left is dropped."""
-        remove(self.journal)  # first: it must never speak of another run's bytes
+        """Start anew and delete what an earlier run has left."""
+        remove(self.journal)  # first: it must never describe another run's bytes
         self._cut(0)
 
     def restore(self) -> None:
-        """Go back to what the journal says.
+        """Go back to the state in the journal.
 
         Raises:
-            UserError: the journal is of a run with other options, or none; or the samples do not go with it.
+            UserError: the journal cannot be read, is of a run with other options, or counts more bytes than there are.
         """
         options, size, counts, seconds = _read(self.journal)
         differing = [
@@ -116,14 +108,13 @@ def partial_path(out: Path) -> Path:
 
 @contextmanager
 def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) -> Iterator[PartialFile]:
-    """A `PartialFile` that becomes `out`, a path with suffix .jsonl or .tsv, when the block ends without an error.
+    """Open a `PartialFile` that becomes `out`, a path with suffix .jsonl or .tsv, when the block ends without an error.
 
-    With an error it stays for another run to go on from (`resume`), but what nobody can go on from is removed: a file
-    that was never saved, or a run that is not to be had.
+    After an error it stays, to be resumed, unless it was never saved or the samples asked for cannot be had.
 
     Args:
-        out: where the samples go in the end.
-        options: all that decides what they are, JSON-able; the first address as `start`.
+        out: the path of the finished file.
+        options: everything that the samples depend on, JSON-able, with the first address as `start`.
         resume: go on with what is there, if anything is.
 
     Raises:
@@ -145,12 +136,12 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
                     remove(partial.journal)
                 raise
             stream.flush()
-            take_place(path, out)  # while the lock is held: nobody else may take the file for one to go on with
+            take_place(path, out)  # while the lock is held: no other run may resume from it
             remove(partial.journal)
 
 
 def _lock(stream: BinaryIO, path: Path) -> None:
-    """Two runs that append to one file would spoil it; a lock ends with its process, however that ends."""
+    """Lock the file against another run; the lock ends with the process, however that ends."""
     try:
         import fcntl
     except ModuleNotFoundError:

@@ -1,8 +1,8 @@
-"""Sampling spread over a Ray cluster: a task draws a range of addresses and judges each draw alone.
+"""Sampling on a Ray cluster: a task draws a range of addresses and judges each draw alone.
 
-A task is a function of its work and its range and of nothing else, so Ray may run it anywhere, and again when a worker
-is lost. What needs all draws in order (the filter unique, the counts, when to stop) is left to the caller, who gets the
-results in order of address: they are those of one machine.
+A task is a function of its work and its range alone, so Ray may run it anywhere, and again when a worker is lost. What
+needs all draws in order (the filter unique, the counts, when to stop) is left to the caller, who gets the results in
+order of address, as on one machine.
 """
 
 from collections import deque
@@ -36,15 +36,15 @@ class Work:
 
 
 def judged(work: Work, start: int, stop: int, workers: int | None = None) -> Iterator[Kept | str]:
-    """The draws of addresses start .. stop - 1 in order, as `Filter.judge` judges them.
+    """Yield the draws of addresses start .. stop - 1 in order, as `Filter.judge` judges them.
 
-    Uses the Ray that is running in this process, else the cluster that the environment variable RAY_ADDRESS names, else
-    starts one on this machine, with `workers` CPUs (all by default), for as long as the iterator lives. At most two
-    ranges for each of `workers` (for each CPU of the cluster by default) are under way or wait to be read.
+    Uses the Ray that runs in this process, else the cluster that the environment variable RAY_ADDRESS names, else one
+    started on this machine, with `workers` CPUs (all by default), while the iterator lives. At most two ranges for each
+    of `workers` (by default, for each CPU of the cluster) are under way or wait to be read.
 
     Raises:
-        UserError: Ray is not installed, its cluster cannot be reached, or it lost the workers of a range again and
-            again; or a worker cannot use the bundle.
+        UserError: Ray is not installed, its cluster cannot be reached, it keeps losing the workers of a range, or a
+            worker cannot use the bundle.
     """
     with cluster(workers) as (ray, cpus):
         task = ray.remote(judge_range).options(num_cpus=1, max_retries=RETRIES)
@@ -62,43 +62,30 @@ def judged(work: Work, start: int, stop: int, workers: int | None = None) -> Ite
 
 
 def judge_range(work: Work, start: int, stop: int) -> list[Kept | str]:
-    """The task: the draws of addresses start .. stop - 1 in order, judged, made by one thread."""
-    worker = _worker(work)
+    """The task: return the draws of addresses start .. stop - 1 in order, judged, made by one thread."""
+    memories, max_length, judge = _opened(work)
     batches = run_slots(
-        worker.backend,
-        worker.memories.pool,
-        worker.memories,
+        memories,
         Addresses(start, stop),
         seed=work.seed,
         slots=work.slots,
-        max_length=worker.max_length,
+        max_length=max_length,
         temperature=work.temperature,
-        unwanted=worker.filter.unwanted,
+        unwanted=judge.unwanted,
     )
-    draws = sorted(chain.from_iterable(batches), key=lambda draw: draw.index)
-    return [worker.filter.judge(draw) for draw in draws]
-
-
-@dataclass(frozen=True)
-class _Worker:
-    """What a worker process reads once and uses for all its ranges."""
-
-    backend: OnnxBackend
-    memories: Memories
-    max_length: int
-    filter: Filter
+    return list(map(judge.judge, sorted(chain.from_iterable(batches), key=lambda draw: draw.index)))
 
 
 @lru_cache(maxsize=1)
-def _worker(work: Work) -> _Worker:
+def _opened(work: Work) -> tuple[Memories, int, Filter]:
+    """What a worker process reads once for all its ranges: prototypes, maximal length and filter."""
     bundle = Bundle.load(work.bundle)
     if bundle.identity != work.identity:
         raise BundleError(f"{work.bundle}: not the same bundle on all machines of the Ray cluster")
     assert bundle.pool is not None, "a generator has a pool"
-    # CUDA would round otherwise than the other workers do.
-    backend = OnnxBackend(bundle, threads=1, provider="cpu")
-    memories = Memories(backend, bundle.pool)
-    return _Worker(backend, memories, bundle.manifest.max_length, Filter(work.filters, Training(bundle.pool.tokens)))
+    # CUDA would round differently from other workers.
+    memories = Memories(OnnxBackend(bundle, threads=1, provider="cpu"), bundle.pool)
+    return memories, bundle.manifest.max_length, Filter(work.filters, Training(bundle.pool.tokens))
 
 
 def _result(ray: Any, first: int, reference: Any) -> list[Kept | str]:

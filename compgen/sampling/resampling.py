@@ -1,6 +1,6 @@
-"""What a sample must be to be kept, and the counts of those that were not (R&R, section 4.1).
+"""Resampling (R&R, section 4.1): which samples are kept, and the counts of those that are not.
 
-Order matters for the counts only: a sample is counted under the first reason it falls to.
+Order matters for the counts only: a rejected sample is counted under the first reason that applies.
 """
 
 from collections import Counter
@@ -25,13 +25,13 @@ class FilterConfig:
     """Which filters a sample must pass.
 
     Attributes:
-        names: of `novel` (source and target both unseen in training, as the reference has it), `unique` (not drawn
-            before in this run), `rare` (eq. 18: holds an n-gram that is rare in training).
-        novelty: what novel means: `both` sides unseen, `source` unseen, or the `pair` unseen.
-        rarity: eq. 18's epsilon: the largest share of distinct training examples that may hold a rare n-gram.
+        names: of `novel` (source and target both unseen in training, as in the reference), `unique` (not drawn before
+            in this run), `rare` (eq. 18, see `Rarity`).
+        novelty: the meaning of novel: `both` sides unseen, `source` unseen, or the `pair` unseen.
+        rarity: epsilon of eq. 18: the largest share of distinct training examples that may hold a rare n-gram.
         ngram: length of the n-grams. With 1 only tokens that training has are possible, so rare means rare but seen;
             with 2 or more an n-gram that training never has is rare too.
-        rare_tokens: if there are any, rare is what holds one of these tokens (ids), whatever is rare in training.
+        rare_tokens: ids; if there are any, a sample is rare if it holds one of them, whatever is rare in training.
     """
 
     names: tuple[str, ...] = ()
@@ -41,23 +41,23 @@ class FilterConfig:
     rare_tokens: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise UserError for a name that is no filter."""
+        """Raise UserError for names and numbers that are not allowed, alone or together."""
         for name in self.names:
             if name not in FILTERS:
                 raise UserError(f"no filter {name!r}: expected some of {', '.join(FILTERS)}")
         if self.novelty not in ("both", "source", "pair"):
             raise UserError(f"no novelty {self.novelty!r}: expected both, source or pair")
         if self.rare_tokens and "rare" not in self.names:
-            raise UserError("tokens that are rare were named: add the filter rare")
+            raise UserError("rare tokens are given: add the filter rare")
         if self.rare_tokens and self.ngram != 1:
-            raise UserError(f"tokens that are rare were named: n-grams of {self.ngram} have no part then")
+            raise UserError(f"rare tokens are given: ngram {self.ngram} does not apply")
         if not 0 < self.rarity <= 1 or self.ngram < 1:
             raise UserError(f"rarity {self.rarity} must be in (0, 1] and ngram {self.ngram} at least 1")
 
 
 @dataclass
 class Counts:
-    """How many draws were made and what became of them; `last` is what `drawn` was when the last one was kept."""
+    """The numbers of draws made, kept and rejected, by reason; `last` is `drawn` at the last one kept."""
 
     drawn: int = 0
     kept: int = 0
@@ -66,7 +66,7 @@ class Counts:
 
     @classmethod
     def of(cls, drawn: int, kept: int, rejected: dict[str, int], last: int) -> "Counts":
-        """Counts from what `to_dict` gives, and `last`."""
+        """The counts that `to_dict` gave, with `last`."""
         return cls(drawn, kept, Counter(rejected), last)
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Counts:
 
 
 def halves(tokens: Tokens) -> tuple[Tokens, Tokens] | None:
-    """Source and target of a sample, or None if it is not two non-empty halves around one separator."""
+    """Source and target of a sample, or None unless it is two non-empty halves around one separator."""
     if tokens.count(SEP_ID) != 1:
         return None
     middle = tokens.index(SEP_ID)
@@ -93,25 +93,15 @@ def ngrams(tokens: Sequence[int], n: int) -> set[Tokens]:
 
 
 class Training:
-    """The distinct training examples, as a generator's pool holds them: what is known and what is rare."""
+    """The distinct training examples, as a generator's pool holds them."""
 
     def __init__(self, pool_tokens: NDArray[np.int32]) -> None:
-        self.examples = []
-        for row in pool_tokens.tolist():
-            pair = halves(tuple(row[: row.index(EOS_ID)]))
-            if pair is not None:
-                self.examples.append(pair)
+        pairs = (halves(tuple(row[: row.index(EOS_ID)])) for row in pool_tokens.tolist())
+        self.examples = [pair for pair in pairs if pair is not None]
         self.sources = {source for source, _ in self.examples}
         self.targets = {target for _, target in self.examples}
         self.pairs = set(self.examples)
         self.largest = int(pool_tokens.max(initial=0))  # token
-
-    def common(self, n: int, rarity: float) -> set[Tokens]:
-        """n-grams (of sources or targets) that more than a share `rarity` of the examples hold."""
-        count: Counter[Tokens] = Counter()
-        for source, target in self.examples:
-            count.update(ngrams(source, n) | ngrams(target, n))
-        return {ngram for ngram, held in count.items() if held > rarity * len(self.examples)}
 
     def knows(self, source: Tokens, target: Tokens, novelty: str) -> bool:
         """Whether an example is not new, in the sense of `FilterConfig.novelty`."""
@@ -120,30 +110,52 @@ class Training:
         return source in self.sources or (novelty == "both" and target in self.targets)
 
 
+class Rarity:
+    """u(d) of equation 18: a sample has weight 1 if it holds an n-gram that is rare in training, else 0.
+
+        u(d) = 1[min_t p(d^t) <= epsilon]
+
+    p(w) is the share of distinct training examples whose source or target holds the n-gram w. The paper has tokens
+    (n = 1) and < for <=.
+    """
+
+    def __init__(self, config: FilterConfig, training: Training) -> None:
+        self.n = config.ngram
+        self.common: set[Tokens]
+        if config.rare_tokens:
+            self.common = {(token,) for token in range(training.largest + 1) if token not in config.rare_tokens}
+            return
+        held: Counter[Tokens] = Counter()
+        for source, target in training.examples:
+            held.update(ngrams(source, self.n) | ngrams(target, self.n))
+        limit = config.rarity * len(training.examples)
+        self.common = {ngram for ngram, count in held.items() if count > limit}
+
+    def u(self, source: Tokens, target: Tokens) -> bool:
+        """Whether a sample is kept by equation 18."""
+        return not (ngrams(source, self.n) | ngrams(target, self.n)) <= self.common
+
+
 class Filter:
-    """Judges draws: each alone, as may be done anywhere, then one after another, as `unique` and the counts need it."""
+    """Judges draws: first each alone, which may be done anywhere, then in order, for `unique` and the counts."""
 
     def __init__(self, config: FilterConfig, training: Training) -> None:
         self.config, self.training = config, training
         self.counts = Counts()
         self.seen: set[bytes] = set()
-        self.common: set[Tokens] = set()
-        if config.rare_tokens:
-            self.common.update((token,) for token in range(training.largest + 1) if token not in config.rare_tokens)
-        elif "rare" in config.names:
-            self.common = training.common(config.ngram, config.rarity)
+        self.rarity = Rarity(config, training) if "rare" in config.names else None
 
     @property
     def unwanted(self) -> Container[Tokens]:
-        """Sources that no sample may have: a row that has drawn one need not go on to its target."""
+        """The sources that no sample may have: a row that has drawn one need not go on to its target."""
         return self.training.sources if "novel" in self.config.names and self.config.novelty != "pair" else ()
 
     def keep(self, draws: Iterable[Draw]) -> Iterator[Kept]:
-        """The draws that pass, with their source and target; all others are counted by reason."""
+        """Yield the draws that pass, with source and target; count all others by reason."""
         return self.admit(map(self.judge, draws))
 
     def judge(self, draw: Draw) -> Kept | str:
-        """A draw with its source and target, or the reason why it is not kept, as far as no other draw matters."""
+        """Return a draw with its source and target, or the reason to reject it, as far as no other draw matters."""
         if draw.given_up:
             return "not novel"
         if not draw.finished:
@@ -151,10 +163,14 @@ class Filter:
         pair = halves(draw.tokens)
         if pair is None:
             return "malformed"
-        return self._reason(*pair) or (draw, *pair)
+        if "novel" in self.config.names and self.training.knows(*pair, self.config.novelty):
+            return "not novel"
+        if self.rarity is not None and not self.rarity.u(*pair):
+            return "not rare"
+        return draw, *pair
 
     def admit(self, judged: Iterable[Kept | str]) -> Iterator[Kept]:
-        """What passes of draws that `judge` has judged, in order of address; all others are counted by reason."""
+        """Yield what passes of judged draws, in order of address; count all others by reason."""
         unique = "unique" in self.config.names
         for verdict in judged:
             self.counts.drawn += 1
@@ -168,19 +184,9 @@ class Filter:
                 yield verdict
 
     def remember(self, source: Sequence[int], target: Sequence[int]) -> bool:
-        """Let `unique` know a sample; false if it knew it already."""
+        """Remember a sample for `unique`; return whether it is new."""
         key = np.array((*source, SEP_ID, *target), dtype=np.int32).tobytes()
         if key in self.seen:
             return False
         self.seen.add(key)
         return True
-
-    def _reason(self, source: Tokens, target: Tokens) -> str:
-        names = self.config.names
-        if "novel" in names and self.training.knows(source, target, self.config.novelty):
-            return "not novel"
-        if "rare" in names:
-            n = self.config.ngram
-            if not (ngrams(source, n) | ngrams(target, n)) - self.common:
-                return "not rare"
-        return ""

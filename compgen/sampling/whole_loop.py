@@ -1,8 +1,8 @@
 """Drawing with the whole loop behind one call, for accelerators: nothing crosses to the host between two steps.
 
-On a CPU continuous batching (`compgen.sampling.batching`) is twice as fast, because a row that ends is refilled; here a
-batch runs until its last row has ended, but batches are large and a step costs as much for one row as for thousands.
-The samples are the same, since each is a function of its address alone.
+A batch runs until its last row has ended. On a CPU continuous batching (`compgen.sampling.batching`), which refills
+rows, is twice as fast; on a GPU a step costs as much for one row as for thousands. The samples are the same, since
+each is a function of its address alone.
 """
 
 from collections.abc import Iterator
@@ -30,10 +30,10 @@ def loop_draws(
     vocabulary: int,
     rows: int = ROWS,
 ) -> Iterator[Draw]:
-    """Draws of addresses start .. stop - 1, in order, `rows` at a time; `vocabulary` is the number of its tokens.
+    """Yield the draws of addresses start .. stop - 1, in order, `rows` at a time; `vocabulary` is a number of tokens.
 
     Raises:
-        BundleError: the network gives a token that the vocabulary does not have, or a probability that is no number.
+        BundleError: the network gives a token outside the vocabulary, or a probability that is no number.
     """
     for first in range(start, stop, rows):
         addresses = np.arange(first, min(first + rows, stop), dtype=np.int64)

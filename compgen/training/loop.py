@@ -1,18 +1,18 @@
-"""The training loop: one loop for generators and predictors, that a person can leave alone.
+"""The training loop, one for generators and predictors.
 
-It logs JSON lines beside the output, saves its whole state now and then and when it is interrupted, and goes on from
-there to the very weights an uninterrupted run would have reached: batches are a function of (seed, epoch), and the
-saved state holds the random numbers' state with everything else.
+It logs JSON lines beside the output. It saves its whole state regularly and when it is interrupted, and a resumed run
+reaches the very weights of an uninterrupted one: batches are a function of (seed, epoch), and the saved state holds
+that of the random numbers.
 """
 
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.data.random import Stream
+from compgen.data.vocabulary import PAD_ID
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import writing
 from compgen.interrupts import interruptible
@@ -31,25 +32,23 @@ from compgen.training.config import Configuration, OptimisationConfig
 LOG_EVERY = 50  # updates
 SAVE_EVERY = 60.0  # seconds
 FLOOR = 0.05  # share of the learning rate at which a linear schedule ends
-STATE = {"identity", "step", "factor", "stalled", "best", "best_weights", "spent", "mean", "network", "optimiser"}
-STATE |= {"random", "random_cuda"}  # what is saved of a training
 
 Rows = NDArray[np.int64]
 
 
 class Examples(Protocol):
-    """Training data: which rows go together, and what a network makes of them."""
+    """Training data in batches."""
 
     def plan(self, epoch: int) -> list[Rows]:
-        """The batches of an epoch, each an array of row numbers; a function of the epoch (and a seed) alone."""
+        """The batches of an epoch, as arrays of row numbers; a function of the epoch (and a seed) alone."""
 
     def collate(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        """Sequences (B, L) and memories (B, n, T) of some rows, as ids padded with 0."""
+        """Sequences (B, L) and memories (B, n, T) of rows, as ids padded with 0."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished training did."""
+    """The result of a training."""
 
     steps: int
     seconds: float
@@ -71,15 +70,15 @@ def train(
 ) -> Outcome:
     """Train `network` in place.
 
-    Loss is the sum over tokens, mean over the batch, as in the reference. `score`, if given, is called after each epoch
-    (lower is better); the plateau schedule and keeping the best weights go by it. The log is in `OUT.log.jsonl`, the
-    state in `OUT.partial`, also when training is done: `discard_state` drops it once the weights are safe elsewhere.
-    A state is only gone on from by a run of the same `identity` (see `fingerprint`).
+    The loss is the sum over tokens, mean over the batch, as in the reference. `score`, if given, is called after each
+    epoch (lower is better); the plateau schedule and the choice of the best weights depend on it. The log is in
+    `OUT.log.jsonl`. The state is in `OUT.partial`, also when training is done: `discard_state` deletes it once the
+    weights are safe elsewhere. `resume` goes on from a state of the same `identity` (see `fingerprint`).
 
     Raises:
         Interrupted: training was interrupted (its state is saved).
-        CheckpointError: `resume` without a usable state, or one of another identity.
-        UserError: the log cannot be written, or the loss is no number any more.
+        CheckpointError: `resume` without a usable state, or with one of another identity.
+        UserError: the log cannot be written, or the loss is not finite any more.
     """
     run = _Run(network.to(device), examples, config, out, identity, score, device, quiet)
     if resume:
@@ -103,22 +102,18 @@ def find_device(name: str) -> str:
 
 
 def fingerprint(config: Configuration, seed: int, *data: object) -> str:
-    """What makes a training what it is, as one string: its configuration, its seed and its data (JSON-able)."""
+    """The identity of a training: a hash of its configuration, seed and data (JSON-able)."""
     return sha256(json.dumps([config.model_dump(mode="json"), seed, *data]).encode()).hexdigest()
 
 
 def require_name(out: Path) -> None:
-    """See, before any work, that `out` can be the name of a checkpoint.
-
-    Raises:
-        UserError: it cannot.
-    """
+    """Raise UserError, before any work, if `out` cannot be the name of a checkpoint."""
     if out.is_dir() or out.suffix != ".pt":
         raise UserError(f"{out}: expected the name of a file that ends in .pt, as checkpoints do")
 
 
 def discard_state(out: Path) -> None:
-    """Drop the state of a training whose checkpoint `out` is written."""
+    """Delete the state of a training whose checkpoint `out` is written."""
     _partial(out).unlink(missing_ok=True)
 
 
@@ -134,33 +129,37 @@ def _optimiser(network: Trainable, config: OptimisationConfig) -> torch.optim.Op
     return torch.optim.Adafactor(network.parameters(), lr=config.learning_rate, eps=(1e-15, 1e-3))
 
 
+@dataclass
 class _Run:
-    """State of one training; everything that a resumed run needs is in `state`."""
+    """State of one training."""
 
-    def __init__(
-        self,
-        network: Trainable,
-        examples: Examples,
-        config: OptimisationConfig,
-        out: Path,
-        identity: str,
-        score: Callable[[Trainable], float] | None,
-        device: str,
-        quiet: bool,
-    ) -> None:
-        self.network, self.examples, self.config, self.score = network, examples, config, score
-        self.device, self.quiet, self.identity = device, quiet, identity
-        self.partial, self.log = _partial(out), out.with_name(out.name + ".log.jsonl")
-        self.optimiser = _optimiser(network, config)
-        self.per_epoch = len(examples.plan(0))
-        self.total = config.steps or config.epochs * self.per_epoch
-        self.step = 0
-        self.factor = 1.0  # of the learning rate, by the plateau schedule
-        self.stalled = 0
-        self.best = float("inf")
-        self.best_weights: dict[str, Tensor] = {}
-        self.spent = 0.0
-        self.mean = float("nan")  # loss of the last log interval, nats a token
+    # What a resumed run takes over as it is; weights, optimiser and random numbers come on top.
+    KEPT: ClassVar = ("identity", "step", "factor", "stalled", "best", "best_weights", "spent", "mean")
+
+    network: Trainable
+    examples: Examples
+    config: OptimisationConfig
+    out: Path
+    identity: str
+    score: Callable[[Trainable], float] | None
+    device: str
+    quiet: bool
+    step: int = 0
+    factor: float = 1.0  # of the learning rate, by the plateau schedule
+    stalled: int = 0  # epochs without improvement
+    best: float = float("inf")  # held-out score
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    spent: float = 0.0  # seconds, up to the last save
+    mean: float = float("nan")  # loss of the last log interval, nats a token
+    losses: list[Tensor] = field(default_factory=list)  # since the last line of the log
+    tokens: int = 0  # since then
+
+    def __post_init__(self) -> None:
+        self.partial, self.log = _partial(self.out), self.out.with_name(self.out.name + ".log.jsonl")
+        self.optimiser = _optimiser(self.network, self.config)
+        self.per_epoch = len(self.examples.plan(0))
+        self.total = self.config.steps or self.config.epochs * self.per_epoch
+        self.mark = self.saved = time.monotonic()  # of the last line of the log, and of the last save
 
     # -- one update -----------------------------------------------------------------------------------------------
 
@@ -173,10 +172,10 @@ class _Run:
             rate *= max(FLOOR, 1 - self.step / self.total)
         return rate
 
-    def update(self, rows: Rows) -> tuple[Tensor, int]:
-        """One update; returns the summed loss (on the device, so that nothing waits for it) and its tokens."""
+    def update(self, rows: Rows) -> None:
+        """Update the weights; the loss stays on the device, so that nothing waits for it."""
         sequences, memories = self.examples.collate(rows)
-        tokens = int((sequences[:, 1:] != 0).sum())
+        self.tokens += int((sequences[:, 1:] != PAD_ID).sum())
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
             loss = self.network.loss(sequences.to(self.device), memories.to(self.device)).sum()
         for group in self.optimiser.param_groups:
@@ -187,42 +186,26 @@ class _Run:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
         self.optimiser.step()
         self.step += 1
-        return loss.detach(), tokens
+        self.losses.append(loss.detach())
 
     # -- the loop -------------------------------------------------------------------------------------------------
 
     def go(self) -> Outcome:
-        began, saved = time.monotonic(), time.monotonic()
-        before = self.spent
-        losses: list[Tensor] = []
-        tokens, mark = 0, time.monotonic()
+        """Train to the end."""
+        self.mark = self.saved = time.monotonic()
         with interruptible() as interrupted, Progress("train", self.total, self.step, quiet=self.quiet) as progress:
             for rows in self.batches():
-                loss, count = self.update(rows)
-                losses.append(loss)
-                tokens += count
+                self.update(rows)
                 if self.step % LOG_EVERY == 0 or self.step == self.total:
-                    self.mean = float(torch.stack(losses).sum()) / max(1, tokens)
-                    if not math.isfinite(self.mean):
-                        raise UserError(
-                            f"training went astray: the loss is {self.mean} by update {self.step:,}; try a lower "
-                            f"optimisation.learning_rate than {self.config.learning_rate:g}"
-                        )
-                    speed = tokens / (time.monotonic() - mark)
-                    self.write_log(loss=self.mean, tokens_per_second=speed, seconds=before + time.monotonic() - began)
-                    progress.update(self.step, f"loss {self.mean:.4f}, {speed:,.0f} tokens/s")
-                    losses, tokens, mark = [], 0, time.monotonic()
+                    self.report(progress)
                 if self.step % self.per_epoch == 0 or self.step == self.total:
                     self.end_epoch()
-                if interrupted or time.monotonic() - saved > SAVE_EVERY:
-                    self.spent = before + time.monotonic() - began
+                if interrupted or time.monotonic() - self.saved > SAVE_EVERY:
                     self.save()
-                    saved = time.monotonic()
                 if interrupted:
                     raise Interrupted(
                         f"stopped after update {self.step} of {self.total}; --resume goes on", interrupted[0]
                     )
-        self.spent = before + time.monotonic() - began
         self.save()
         if self.config.keep == "best" and self.best_weights:
             self.network.load_state_dict(self.best_weights)
@@ -240,8 +223,29 @@ class _Run:
                     return
                 yield rows
 
+    def report(self, progress: Progress) -> None:
+        """Log and show the mean loss since the last report.
+
+        Raises:
+            UserError: it is not finite.
+        """
+        self.mean = float(torch.stack(self.losses).sum()) / max(1, self.tokens)
+        if not math.isfinite(self.mean):
+            raise UserError(
+                f"training diverged: the loss is {self.mean} by update {self.step:,}; try a lower "
+                f"optimisation.learning_rate than {self.config.learning_rate:g}"
+            )
+        speed = self.tokens / (time.monotonic() - self.mark)
+        self.write_log(loss=self.mean, tokens_per_second=speed, seconds=self.seconds())
+        progress.update(self.step, f"loss {self.mean:.4f}, {speed:,.0f} tokens/s")
+        self.losses, self.tokens, self.mark = [], 0, time.monotonic()
+
+    def seconds(self) -> float:
+        """What training has taken so far, the parts before interruptions included."""
+        return self.spent + time.monotonic() - self.saved
+
     def end_epoch(self) -> None:
-        """Score the weights on held-out data, and let the schedule and the choice of weights know."""
+        """Score the weights on held-out data; adapt the plateau schedule and keep the best weights."""
         if self.score is None or (self.config.keep == "last" and self.config.schedule != "plateau"):
             return
         # Scoring must not move the random numbers of training: a run that scores less often would differ.
@@ -250,12 +254,9 @@ class _Run:
         torch.random.set_rng_state(state)
         self.network.train()
         self.write_log(held_out=score)
-        if score < self.best - self.config.tolerance:
-            self.stalled = 0
-        else:
-            self.stalled += 1
-            if self.config.schedule == "plateau" and self.stalled >= self.config.patience:
-                self.factor, self.stalled = self.factor * self.config.decay, 0
+        self.stalled = 0 if score < self.best - self.config.tolerance else self.stalled + 1
+        if self.stalled >= max(1, self.config.patience) and self.config.schedule == "plateau":
+            self.factor, self.stalled = self.factor * self.config.decay, 0
         if score < self.best:
             self.best = score
             self.best_weights = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
@@ -263,21 +264,16 @@ class _Run:
     # -- what is written ------------------------------------------------------------------------------------------
 
     def write_log(self, **figures: float) -> None:
+        """Append a line to the log."""
         rounded = {name: round(value, 5) for name, value in figures.items()}
         line = {"step": self.step, "epoch": round(self.step / self.per_epoch, 3), "lr": self.rate()} | rounded
         with writing(self.log), self.log.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
 
     def save(self) -> None:
-        state = {
-            "identity": self.identity,
-            "step": self.step,
-            "factor": self.factor,
-            "stalled": self.stalled,
-            "best": self.best,
-            "best_weights": self.best_weights,
-            "spent": self.spent,
-            "mean": self.mean,
+        """Write everything that a resumed run needs."""
+        self.spent, self.saved = self.seconds(), time.monotonic()
+        state = {name: getattr(self, name) for name in self.KEPT} | {
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "random": torch.random.get_rng_state(),
@@ -292,16 +288,16 @@ class _Run:
             self.log.write_text("", encoding="utf-8")
 
     def restore(self) -> None:
+        """Go on from the saved state; raise CheckpointError if there is none, or one of another identity."""
         if not self.partial.exists():
             raise CheckpointError(f"{self.partial}: no such file: no training was interrupted; leave out --resume")
-        state = read_sealed(self.partial, STATE)
+        state = read_sealed(self.partial, {*self.KEPT, "network", "optimiser", "random", "random_cuda"})
         if state["identity"] != self.identity:
             raise CheckpointError(f"{self.partial}: saved by a training with another configuration, data or seed")
+        for name in self.KEPT:
+            setattr(self, name, state[name])
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
-        self.step, self.factor, self.stalled = state["step"], state["factor"], state["stalled"]
-        self.best, self.best_weights, self.spent = state["best"], state["best_weights"], state["spent"]
-        self.mean = state["mean"]
         torch.random.set_rng_state(state["random"])
         if state["random_cuda"] is not None:
             torch.cuda.set_rng_state(state["random_cuda"])
@@ -313,11 +309,3 @@ def bucketed(lengths: NDArray[np.int64], batch: int, rng: Stream) -> list[Rows]:
     order = np.argsort(lengths + jitter, kind="stable")
     batches = np.array_split(order, max(1, round(len(order) / batch)))
     return [batches[i] for i in rng.permutation(len(batches))]
-
-
-def pad(sequences: Sequence[Sequence[int]]) -> Rows:
-    """Sequences as one array (N, longest), padded with 0."""
-    table = np.zeros((len(sequences), max(map(len, sequences), default=0)), dtype=np.int64)
-    for row, sequence in enumerate(sequences):
-        table[row, : len(sequence)] = sequence
-    return table

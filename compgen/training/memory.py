@@ -1,4 +1,4 @@
-"""Whether a network that is to be trained fits into memory, before any of it is asked for."""
+"""Whether a network fits into memory for training, before any of it is allocated."""
 
 import os
 
@@ -8,17 +8,12 @@ from compgen.errors import UserError
 from compgen.models.build import build
 from compgen.models.config import NetworkConfig, TransformerNetwork
 
-# What a parameter takes in training: itself, its gradient, two moments of Adam, all in float32.
-BYTES = 4 * 4
+BYTES = 4 * 4  # of a parameter in training: itself, its gradient, two moments of Adam, in float32
 
 
 def check_memory(config: NetworkConfig | TransformerNetwork, vocabulary: int, device: str) -> None:
-    """See that there is memory to train a network of this configuration; what its batches take comes on top.
-
-    Raises:
-        UserError: there is not; says how much is needed and there.
-    """
-    with torch.device("meta"):  # shapes alone
+    """Raise UserError unless there is memory to train such a network, not counting that of its batches."""
+    with torch.device("meta"):  # shapes only
         parameters = sum(parameter.numel() for parameter in build(config, vocabulary).parameters())
     needed, there = BYTES * parameters, _memory(device)
     if needed > there:
@@ -26,8 +21,8 @@ def check_memory(config: NetworkConfig | TransformerNetwork, vocabulary: int, de
         if isinstance(config, NetworkConfig):
             lower = "network.hidden, network.encoder_hidden or network.embedding"
         raise UserError(
-            f"not enough memory: to train a network of {parameters:,} parameters takes {needed / 2**30:,.1f} GiB and "
-            f"more, and there are {there / 2**30:,.1f} GiB: lower {lower}"
+            f"not enough memory: training a network of {parameters:,} parameters takes more than "
+            f"{needed / 2**30:,.1f} GiB, and there are {there / 2**30:,.1f} GiB: lower {lower}"
         )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.data.examples import Dataset
+from compgen.data.padding import padded
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.unimorph import is_tag
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SPARES, Vocabulary
@@ -26,7 +27,6 @@ from compgen.training.loop import (
     discard_state,
     find_device,
     fingerprint,
-    pad,
     require_name,
     train,
 )
@@ -48,8 +48,8 @@ class PairExamples:
         pairs = original + augmented
         self.original, self.augmented, self.p_aug = len(original), len(augmented), p_aug if augmented else None
         self.batch, self.seed = batch, seed
-        self.targets = pad([[BOS_ID, *target, EOS_ID] for _, target in pairs])
-        self.sources = pad([[*source, EOS_ID] for source, _ in pairs])
+        self.targets = padded([[BOS_ID, *target, EOS_ID] for _, target in pairs])
+        self.sources = padded([[*source, EOS_ID] for source, _ in pairs])
         self.source_lengths = np.array([len(source) + 1 for source, _ in pairs])
         self.target_lengths = np.array([len(target) + 2 for _, target in pairs])
 

@@ -30,10 +30,11 @@ from compgen.data import random
 from compgen.export.assemble import assemble
 from compgen.export.int8 import approximate
 from compgen.models.config import NetworkConfig
+from compgen.runtime.backend import StepInputs
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import STEP
 from compgen.runtime.onnx_backend import OnnxBackend
-from compgen.runtime.predict import advance, opening
+from compgen.runtime.predict import advance, opening, step_inputs
 from compgen.training.checkpoint import Checkpoint
 
 BATCH, WARM_UP, AT = 256, 5, 6  # AT: the step that is measured, counted from 0
@@ -48,14 +49,14 @@ def bundles(checkpoint: Checkpoint, folder: Path) -> tuple[Bundle, Bundle]:
     return bundle, approximate(checkpoint, replace(bundle, path=folder / "int8"))
 
 
-def some_state(backend: OnnxBackend, checkpoint: Checkpoint) -> dict[str, NDArray[Any]]:
+def some_inputs(backend: OnnxBackend, checkpoint: Checkpoint) -> StepInputs:
     """The inputs of a step in the middle of sequences."""
     pool, samples = checkpoint.pool, np.arange(BATCH)
     assert pool is not None, "the benchmark samples a generator"
     state = opening(backend, pool.tokens[pool.choose(SEED, samples), : pool.longest].astype(np.int64), half=0)
     for _ in range(AT):
         state, _ = advance(backend, state)
-    return state | {"uniform": random.uniforms(SEED, samples, AT + 1)[:, AT], "temperature": np.ones(2, np.float32)}
+    return step_inputs(state, random.uniforms(SEED, samples, AT + 1)[:, AT], np.ones(2, np.float32))
 
 
 def product(inner: int, outer: int, *, integers: bool) -> Callable[[], object]:
@@ -101,10 +102,10 @@ def row(name: str, checkpoint: Checkpoint, repeats: int) -> str:
     with tempfile.TemporaryDirectory() as folder:
         exact, fast = bundles(copy.deepcopy(checkpoint), Path(folder))
         backends = [OnnxBackend(bundle, 1, "cpu") for bundle in (exact, fast)]
-        state = some_state(backends[0], checkpoint)
+        inputs = some_inputs(backends[0], checkpoint)
         inner, outer = config.hidden + (config.output if config.feed else 0), 4 * config.hidden
         products = [product(inner, outer, integers=integers) for integers in (False, True)]
-        seconds = in_turn([*(lambda b=b: b.step(state) for b in backends), *products], repeats)
+        seconds = in_turn([*(lambda b=b: b.step(inputs) for b in backends), *products], repeats)
         in_integers = 2.0 * BATCH * sum(np.prod(shape) for shape in _integer_shapes(fast))
     in_all = BATCH * flops_a_token(config, len(checkpoint.vocabulary), checkpoint.pool.longest)
     slow, quick, by_float, by_integer = np.median(seconds, axis=1)

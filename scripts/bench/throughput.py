@@ -44,7 +44,7 @@ from compgen.export.int8 import approximate
 from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
 from compgen.models.decoding import DecodingStep
-from compgen.models.network import Network, lstm_cell
+from compgen.models.network import Memory, Network, Notes, lstm_cell
 from compgen.runtime.backend import Backend
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxBackend
@@ -167,7 +167,7 @@ class Inside:
     def _work(self, addresses: Addresses, batch: int) -> int:
         first, second = self.checkpoint.sampling["temperature"]
         finished = run_slots(
-            self.backend, self.pool, self.memories, addresses, seed=SEED, slots=batch,
+            self.memories, addresses, seed=SEED, slots=batch,
             max_length=self.checkpoint.max_length, temperature=(first, second),
         )  # fmt: skip
         return sum(len(draw.tokens) + draw.finished for draws in finished for draw in draws)
@@ -202,7 +202,7 @@ def plain_loop(checkpoint: Checkpoint, pool: PrototypePool, batch: int, count: i
     """What one writes first: encode the prototypes of a batch, decode until all rows are done, next batch."""
     network, lstm = checkpoint.network, checkpoint.network.lstm
     assert network.attention is not None, "a generator with prototypes"
-    banned = DecodingStep(network).banned
+    banned = DecodingStep(network).forbidden
     warmth = torch.tensor(checkpoint.sampling["temperature"])
     for begin in range(0, count, batch):
         samples = np.arange(begin, min(begin + batch, count))
@@ -211,7 +211,8 @@ def plain_loop(checkpoint: Checkpoint, pool: PrototypePool, batch: int, count: i
         numbers = torch.from_numpy(random.uniforms(SEED, samples, checkpoint.max_length))
         keys, values, final = network.recall(memory_tokens)
         hidden, cell = network.start(final)
-        fed, inside = torch.zeros(rows, network.output), memory_tokens != 0
+        memory = Memory(keys, values, memory_tokens != 0)
+        fed, notes = torch.zeros(rows, network.output), Notes(keys, memory.inside)
         token, half = torch.ones(rows, dtype=torch.int64), torch.zeros(rows, dtype=torch.int64)
         written, done = [], torch.zeros(rows, dtype=torch.bool)
         for step in range(checkpoint.max_length):
@@ -221,7 +222,7 @@ def plain_loop(checkpoint: Checkpoint, pool: PrototypePool, batch: int, count: i
             hidden, cell = lstm_cell(gates, cell)
             query = network.attention.query(torch.cat([hidden, read], dim=1)).unsqueeze(1)
             state, now = hidden.unsqueeze(1), torch.tensor([[step]])
-            u, scores = network.attend(state, query, keys, values, inside, now, keys, inside)
+            u, scores = network.attend(state, query, memory, notes, now)
             fed = u[:, 0]
             log_probs = network.merge(network.slots(state, u, scores)[:, 0], memory_tokens.flatten(1))
             log_probs = log_probs.masked_fill(banned[int(step == 0)], -1e9)

@@ -18,6 +18,7 @@ from compgen.export.bundle_writer import export
 from compgen.export.int8 import LEVELS, WEIGHTS, approximate, divergence, rounded, verify_approximate
 from compgen.export.verify import task
 from compgen.models.backend import TorchBackend
+from compgen.runtime.backend import StepInputs
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from tests.export.tiny import exported, make
@@ -61,8 +62,8 @@ def test_a_sample_does_not_depend_on_batch_threads_workers_or_who_loops(int8, ch
 def test_a_step_is_the_same_to_the_last_bit_whatever_other_rows_hold(int8, rows):
     backend = OnnxBackend(Bundle.load(int8()))
     alone, loud = backend.step(state(rows)), state(9)
-    for name in ("hidden", "cell", "fed", "keys", "values"):
-        loud[name][rows:] *= 50
+    for part in (loud.hidden, loud.cell, loud.fed, loud.keys, loud.values):
+        part[rows:] *= 50
     for one, other in zip(alone, backend.step(loud), strict=True):
         np.testing.assert_array_equal(one, other[:rows])
 
@@ -75,7 +76,7 @@ def state(rows):
     ids = {"token": rng.integers(5, 12, 9)[:rows], "memory_tokens": rng.integers(0, 12, (9, 2, 6))[:rows]}
     counts = {name: np.full(rows, 1) for name in ("position", "half")}
     draws = {"uniform": np.full(rows, 0.4, np.float32), "temperature": np.ones(2, np.float32)}
-    return floats | ids | counts | draws
+    return StepInputs(**floats, **ids, **counts, **draws)
 
 
 @pytest.mark.parametrize("changes", [{}, READER], ids=str)

@@ -151,18 +151,15 @@ class Stepwise:
     latent = None
 
     def sample(self, memory_tokens, uniforms, temperature, _latent=None):
-        from compgen.runtime.predict import opening
+        from compgen.runtime.predict import advance, opening
 
         state = opening(self.backend, memory_tokens, 0)
         tokens = np.zeros(uniforms.shape, dtype=np.int64)
         done = np.zeros(uniforms.shape[1], dtype=bool)
         for step, uniform in enumerate(uniforms):
-            inputs = {"uniform": uniform, "temperature": temperature}
-            token, _, half, hidden, cell, fed = self.backend.step(state | inputs)
-            tokens[step] = np.where(done, 0, token)
-            done |= token == EOS_ID
-            state |= {"token": token, "half": half, "hidden": hidden, "cell": cell, "fed": fed}
-            state["position"] = state["position"] + 1
+            state, _ = advance(self.backend, state, uniform, temperature)
+            tokens[step] = np.where(done, 0, state["token"])
+            done |= state["token"] == EOS_ID
         return tokens, np.zeros(uniforms.shape[1])
 
 

@@ -1,13 +1,17 @@
 """The choice of the next token: what may come, what temperatures do, and how a uniform number becomes a token."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, UNK_ID
+from compgen.models.attention import MASKED
 from compgen.models.config import NetworkConfig
-from compgen.models.decoding import BANNED, DecodingStep
+from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
+from compgen.runtime.backend import StepInputs, StepOutputs
 
 WORDS = 11
 
@@ -110,7 +114,7 @@ def test_each_half_has_its_temperature():
     mixed = torch.tensor([1.0, 0.0], dtype=torch.float64)
     token, log_probs, half, *_ = run(decoding, 2, half=torch.tensor([0, 1]), uniform=uniform, temperature=mixed)
     allowed = log_probs[1].clone()
-    allowed[[PAD_ID, BOS_ID, UNK_ID]] = BANNED
+    allowed[[PAD_ID, BOS_ID, UNK_ID]] = MASKED
     assert token[1] == allowed.argmax() and token[0] != token[1]
     assert half.tolist() == [0, 1]
 
@@ -160,3 +164,13 @@ def test_what_was_written_is_remembered_in_a_ring():
         state |= {"token": torch.tensor([token]), "position": torch.tensor([position])}
         _, _, _, state["hidden"], state["cell"], state["fed"] = run(decoding, 1, **state)
         assert state["fed"][0, ids].tolist() == expected
+
+
+def test_the_step_takes_and_gives_what_the_runtime_names():
+    decoding = step()
+    assert tuple(inspect.signature(decoding.forward).parameters) == StepInputs._fields
+    outputs = StepOutputs(*run(decoding, 3))
+    network = decoding.network
+    assert outputs.token.shape == outputs.half.shape == (3,) and outputs.log_probs.shape == (3, WORDS)
+    assert outputs.hidden.shape == outputs.cell.shape == (3, network.hidden)
+    assert outputs.fed.shape == (3, network.carried)

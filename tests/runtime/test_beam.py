@@ -7,7 +7,7 @@ import pytest
 
 from compgen.errors import UserError
 from compgen.models.backend import TorchBackend
-from compgen.runtime.backend import Shape
+from compgen.runtime.backend import Shape, StepOutputs
 from compgen.runtime.beam import beam, beam_over
 from compgen.runtime.predict import Recurrent, greedy
 from tests.export.tiny import make
@@ -34,16 +34,16 @@ class Table:
         self.written = {0.0: ()}
         return np.zeros((len(final), 1)), np.zeros((len(final), 1))
 
-    def step(self, state):
-        hidden = state["hidden"].copy()
+    def step(self, inputs):
+        hidden = inputs.hidden.copy()
         log_probs = np.full((len(hidden), 7), -1e9)
-        for row, (number, token) in enumerate(zip(hidden[:, 0], state["token"], strict=True)):
-            so_far = self.written[number] + (() if state["position"][row] == 0 else (int(token),))
+        for row, (number, token) in enumerate(zip(hidden[:, 0], inputs.token, strict=True)):
+            so_far = self.written[number] + (() if inputs.position[row] == 0 else (int(token),))
             hidden[row, 0] = float(hash(so_far))
             self.written[hidden[row, 0]] = so_far
             for after, probability in self.table.get(so_far, {EOS: 1.0}).items():
                 log_probs[row, after] = np.log(probability)
-        return log_probs.argmax(axis=1), log_probs, state["half"], hidden, state["cell"], state["fed"]
+        return StepOutputs(log_probs.argmax(axis=1), log_probs, inputs.half, hidden, inputs.cell, inputs.fed)
 
 
 # Greedy goes to A (0.6) and ends at 0.6 * 0.5 = 0.3; B (0.4) ends at 0.4 * 0.9 = 0.36.

@@ -98,7 +98,7 @@ def test_the_state_before_the_first_step():
     assert opening(backend, tokens, 1, fed)["fed"] is fed
     assert opening(backend, tokens, 1)["half"].tolist() == [1, 1]
     alone = opening(TorchBackend(make(memories=0, copying=False, feed=False).network), tokens[:, :0], half=0)
-    assert not alone["hidden"].any() and not alone["cell"].any() and "keys" not in alone
+    assert not alone["hidden"].any() and not alone["cell"].any() and alone["keys"].shape == (2, 0, 0, 0)
 
 
 def test_a_step_moves_on_by_one_and_rows_can_be_kept():
@@ -119,8 +119,8 @@ def test_a_damaged_networks_answers_are_refused(monkeypatch, token, value, messa
     step = backend.step
 
     def damaged(inputs):
-        _, log_probs, *rest = step(inputs)
-        return np.array([token]), np.full_like(log_probs, value), *rest
+        outputs = step(inputs)
+        return outputs._replace(token=np.array([token]), log_probs=np.full_like(outputs.log_probs, value))
 
     monkeypatch.setattr(backend, "step", damaged)
     with pytest.raises(BundleError, match=message):

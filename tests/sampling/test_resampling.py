@@ -5,7 +5,7 @@ import pytest
 
 from compgen.errors import UserError
 from compgen.sampling.batching import Draw
-from compgen.sampling.resampling import Filter, FilterConfig, Training
+from compgen.sampling.resampling import Filter, FilterConfig, Rarity, Training
 
 
 def training():
@@ -63,7 +63,7 @@ def test_rare_tokens_can_be_named():
     assert len(judge(samples, names=("rare",), rare_tokens=(7, 9))[0]) == 2
     with pytest.raises(UserError, match="add the filter rare"):
         FilterConfig(("novel",), rare_tokens=(7,))
-    with pytest.raises(UserError, match="n-grams of 2 have no part"):
+    with pytest.raises(UserError, match="ngram 2 does not apply"):
         FilterConfig(("rare",), ngram=2, rare_tokens=(7,))
 
 
@@ -82,3 +82,16 @@ def test_a_share_that_is_just_reached_is_rare():
 def test_counts_say_at_which_draw_the_last_one_was_kept():
     counts = judge([(5, 3, 8), (6, 3, 9, 9), (5, 3, 8), (6, 6, 3, 9, 8), (5, 3, 8), (5, 3, 8)], names=("novel",))[1]
     assert (counts.drawn, counts.kept, counts.last) == (6, 2, 4)
+
+
+def test_u_is_equation_18():
+    """u(d) = 1[min_t p(d_t) <= epsilon], p the share of training examples that hold a token."""
+    known = training()
+    share = {
+        token: sum(token in (*source, *target) for source, target in known.examples) / len(known.examples)
+        for token in (5, 6, 7, 8, 9)
+    }
+    for epsilon in (0.01, 1 / 40, 0.5, 1.0):
+        rarity = Rarity(FilterConfig(("rare",), rarity=epsilon), known)
+        for source, target in (((5,), (8,)), ((5, 6), (8,)), ((7,), (9, 8)), ((6, 7), (5, 8))):
+            assert rarity.u(source, target) == (min(share[token] for token in source + target) <= epsilon)
