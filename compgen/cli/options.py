@@ -50,6 +50,7 @@ def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callab
 
     The result is for `app.command()`. `models` gives the types of parameters whose annotation does not say it. If the
     annotation is `dict`, `call` gets the values that were given on the command line, without defaults and unchecked.
+    Called from Python, the result is `call` itself.
     """
     signature = inspect.signature(call, eval_str=True)
     kinds: dict[str, type[BaseModel]] = {}
@@ -67,7 +68,9 @@ def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callab
             parameters.append(parameter.replace(kind=KEYWORD))
 
     @functools.wraps(call)
-    def command(**values: Any) -> None:
+    def command(*arguments: Any, **values: Any) -> None:
+        if CONTEXT not in values:
+            return call(*arguments, **values)
         context: typer.Context = values.pop(CONTEXT)
         for name, field in fields.items():
             values[name] = _chosen(name, field, values[name])
@@ -75,7 +78,7 @@ def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callab
             found = {field: values.pop(field) for field in kind.model_fields if field in values}
             given = {field: value for field, value in found.items() if _given(context, field)}
             values[name] = given if signature.parameters[name].annotation is dict else _checked(kind, given)
-        call(**values)
+        return call(**values)
 
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -85,6 +88,12 @@ def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callab
 def option_parameters(kind: type[BaseModel]) -> list[inspect.Parameter]:
     """Build a keyword parameter, annotated for typer, of each field but those that are models themselves."""
     return [_parameter(name, field) for name, field in kind.model_fields.items() if not _is_model(field.annotation)]
+
+
+def spelled(name: str, field: FieldInfo) -> str:
+    """Return an option as it is written: its first long flag."""
+    flags: list[str] = _extra(field).get("flags") or [_flag(name)]
+    return next((flag for flag in flags if flag.startswith("--")), flags[0]).partition("/")[0]
 
 
 def alternatives(choices: Sequence[str]) -> str:
@@ -167,12 +176,6 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _spelled(name: str, field: FieldInfo) -> str:
-    """Return an option as it is written: its first long flag."""
-    flags: list[str] = _extra(field).get("flags") or [_flag(name)]
-    return next((flag for flag in flags if flag.startswith("--")), flags[0]).partition("/")[0]
-
-
 def _given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
@@ -187,7 +190,7 @@ def _chosen(name: str, field: FieldInfo, value: Any) -> Any:
     _, choices = _typer_type(field.annotation)
     for one in value if isinstance(value, list) else [value]:
         if choices and one is not None and one not in choices:
-            raise UserError(f"{_spelled(name, field)} {one}: expected {alternatives(choices)}")
+            raise UserError(f"{spelled(name, field)} {one}: expected {alternatives(choices)}")
     return field.get_default() if value is None and not field.is_required() else value
 
 
@@ -206,4 +209,4 @@ def _checked(kind: type[BaseModel], given: dict[str, Any]) -> BaseModel:
         if not problem["loc"]:
             raise UserError(message) from None
         name = str(problem["loc"][0])
-        raise UserError(f"{_spelled(name, kind.model_fields[name])} {problem['input']}: {message}") from None
+        raise UserError(f"{spelled(name, kind.model_fields[name])} {problem['input']}: {message}") from None
