@@ -68,7 +68,7 @@ TrustOption = Annotated[
         "Everything else in a bundle is data, and opening it runs nothing.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each row in place of a table.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, a line for each row, in place of a table.")]
 CslOption = Annotated[
     str,
     typer.Option(

@@ -26,6 +26,7 @@ from pydantic.fields import FieldInfo
 from typer.models import ParameterInfo
 
 from compgen.errors import UserError
+from compgen.trained.limits import LIMITS
 
 CONTEXT = "_context"
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -43,6 +44,12 @@ def option(default: Any, help: str, *flags: str, metavar: str | None = None, **c
 def argument(metavar: str, help: str) -> Any:
     """Return a field that is a required positional argument."""
     return Field(description=help, json_schema_extra={"argument": True, "metavar": metavar})
+
+
+def bounds(name: str) -> dict[str, Any]:
+    """Return the bounds of one of LIMITS, for `option`."""
+    least, most = LIMITS[name]
+    return {"ge": least, "le": most}
 
 
 def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callable[..., None]:
@@ -151,13 +158,16 @@ def _typer_type(annotation: Any) -> tuple[Any, tuple[str, ...]]:
     if get_origin(annotation) in (list, tuple):
         kind, choices = _typer_type(get_args(annotation)[0])
         return list[kind], choices  # type: ignore[valid-type]
+    if get_origin(annotation) is Annotated:
+        return _typer_type(get_args(annotation)[0])
     return annotation, ()
 
 
 def _bounds(field: FieldInfo, whole: bool) -> dict[str, Any]:
-    """Return the least and the most that an option can be; open bounds only of whole numbers."""
+    """Return the least and the most that an option, or one of a list, can be; open bounds only of whole numbers."""
     found = {}
-    for bound in field.metadata:
+    inner = [part for one in get_args(field.annotation) for part in getattr(one, "__metadata__", ())]
+    for bound in [*field.metadata, *(bound for part in inner for bound in getattr(part, "metadata", [part]))]:
         for name, side, step in (("ge", "min", 0), ("gt", "min", 1), ("le", "max", 0), ("lt", "max", -1)):
             if hasattr(bound, name) and (whole or not step):
                 found[side] = getattr(bound, name) + step

@@ -10,11 +10,10 @@ import typer
 from pydantic import BaseModel, model_validator
 
 from compgen.cli.common import TrustOption, say
-from compgen.cli.options import argument, option, spelled, with_options
+from compgen.cli.options import argument, bounds, option, spelled, with_options
 from compgen.errors import ExhaustedError, Interrupted, UserError
 from compgen.files import check_apart, is_stream
 from compgen.record import write_record
-from compgen.trained.limits import LIMITS
 
 if TYPE_CHECKING:
     from compgen.api import Generator
@@ -33,12 +32,6 @@ NATIVE = [  # fields of Options that the C++ runner takes too, by the names of t
     *("count", "draws", "out", "filters", "novelty", "rarity", "ngram", "rare_tokens", "best", "vote", "margin"),
     *("support", "temperature", "seed", "start", "batch", "workers"),
 ]
-
-
-def bounds(name: str) -> dict[str, int]:
-    """The bounds of a number, the same as in Python."""
-    least, most = LIMITS[name]
-    return {"ge": least, "le": most}
 
 
 class Options(BaseModel):

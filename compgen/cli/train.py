@@ -2,9 +2,10 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from pydantic import BaseModel
 
 from compgen.cli.common import (
     CslOption,
@@ -16,19 +17,17 @@ from compgen.cli.common import (
     SetOption,
     TargetsOption,
     UniformOption,
-    console,
     load_split,
     need_torch,
+    say,
 )
-
-if TYPE_CHECKING:
-    from compgen.data.examples import Dataset
+from compgen.cli.options import option, with_options
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Train a generator (recombine, csl) or a predictor (seq2seq, transformer, pretrained). Training of a network "
-    "logs to OUT.log.jsonl, saves its state to OUT.partial, stops cleanly on Ctrl-C, and goes on where it stopped with "
-    "--resume.",
+    "logs to OUT.log.jsonl, saves its state to OUT.partial, stops cleanly on Ctrl-C, and with --resume continues where "
+    "it stopped.",
 )
 
 OutOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The checkpoint to write (.pt).")]
@@ -36,24 +35,67 @@ ConfigOption = Annotated[str, typer.Option("--config", metavar="C", help="A ship
 AugmentedOption = Annotated[
     str | None, typer.Option("--augmented", metavar="DATA", help="More examples, as `compgen sample` writes them.")
 ]
-DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: cuda where there is one.")]
-ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads; by default all cores.")
-]
+
+
+class Options(BaseModel):
+    """The options of training any network."""
+
+    out: OutOption
+    config: ConfigOption = "recombine_small"
+    changes: SetOption = None
+    split: LearnOption = "train"
+    seed: SeedOption = 0
+    resume: ResumeOption = False
+    device: str = option("auto", "cpu, cuda, or auto: cuda where there is one.")
+    threads: int | None = option(None, "CPU threads; by default all cores.", ge=1, le=1024)
+
+    def run(self, train: Any, data: str, *arguments: Any, **options: Any) -> None:
+        """Load DATA, and train by one of the functions of `compgen.api`."""
+        need_torch("training")
+        if self.threads is not None:
+            import torch
+
+            torch.set_num_threads(self.threads)
+        common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device}
+        dataset = load_split(data, self.split)
+        options |= common | self.more()
+        _finished(self.out, train(dataset, *arguments, self.config, self.out, self.changes or [], **options))
+
+    def more(self) -> dict[str, Any]:
+        """Further options of the function."""
+        return {}
+
+
+class Seq2SeqOptions(Options):
+    """The options of training a recurrent predictor."""
+
+    augmented: AugmentedOption = None
+    config: ConfigOption = "seq2seq_small"
+
+    def more(self) -> dict[str, Any]:
+        """Load the augmented examples."""
+        from compgen.data.catalog import load
+
+        return {"augmented": None if self.augmented is None else load(self.augmented)}
+
+
+class TransformerOptions(Seq2SeqOptions):
+    """The options of training a Transformer."""
+
+    config: ConfigOption = "transformer_small"
+
+
+class PretrainedOptions(Seq2SeqOptions):
+    """The options of fine-tuning."""
+
+    model: str = option(..., "A folder as transformers saves models, or a name on the Hugging Face hub.", metavar="M")
+    out: Path = option(..., "The folder to write.", "--output", "-o", metavar="OUT")
+    config: ConfigOption = "t5_small"
 
 
 @app.command()
-def recombine(
-    data: DataArgument,
-    out: OutOption,
-    config: ConfigOption = "recombine_small",
-    set_: SetOption = None,
-    split: LearnOption = "train",
-    seed: SeedOption = 0,
-    resume: ResumeOption = False,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-) -> None:
+@with_options
+def recombine(data: DataArgument, options: Options) -> None:
     """Train a generator that recombines training examples (R&R: recomb0, recomb1, recomb2 and more).
 
     Shipped configurations: recombine_small (two cores, long-short neighborhoods), recombine_small_around_right
@@ -65,79 +107,42 @@ def recombine(
     """
     from compgen.api import train_generator
 
-    _threads(threads)
-    dataset = load_split(data, split)
-    done = train_generator(dataset, config, out, set_ or [], seed=seed, name=data, resume=resume, device=device)
-    _finished(out, done)
+    options.run(train_generator, data)
 
 
 @app.command()
-def seq2seq(
-    data: DataArgument,
-    out: OutOption,
-    augmented: AugmentedOption = None,
-    config: ConfigOption = "seq2seq_small",
-    set_: SetOption = None,
-    split: LearnOption = "train",
-    seed: SeedOption = 0,
-    resume: ResumeOption = False,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-) -> None:
+@with_options
+def seq2seq(data: DataArgument, options: Seq2SeqOptions) -> None:
     """Train a predictor of targets from sources: an attentive LSTM encoder-decoder, with copying by configuration.
 
-    Augmented examples join the originals, or are drawn with probability p_aug: --set p_aug=0.2.
+    Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2.
 
     Example: compgen train seq2seq scan/jump --augmented samples.jsonl -o predictor.pt
     """
-    options = {"seed": seed, "name": data, "resume": resume, "device": device}
-    _predictor(data, split, augmented, config, out, set_ or [], threads, options)
+    from compgen.api import train_predictor
+
+    options.run(train_predictor, data)
 
 
 @app.command()
-def transformer(
-    data: DataArgument,
-    out: OutOption,
-    augmented: AugmentedOption = None,
-    config: ConfigOption = "transformer_small",
-    set_: SetOption = None,
-    split: LearnOption = "train",
-    seed: SeedOption = 0,
-    resume: ResumeOption = False,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-) -> None:
+@with_options
+def transformer(data: DataArgument, options: TransformerOptions) -> None:
     """Train a predictor of targets from sources: a Transformer, from scratch.
 
-    Augmented examples join the originals, or are drawn with probability p_aug: --set p_aug=0.2. Shipped configurations:
-    transformer_small (two cores) and transformer. In data of inflection, tags are told from letters by
-    --set network.invariant_tags=true: then they have no place in the source.
+    Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2. Shipped
+    configurations: transformer_small (two cores) and transformer. In data of inflection, tags are told from letters by
+    --set network.invariant_tags=true: then they have no position in the source.
 
     Example: compgen train transformer words.tsv --augmented more.tsv -o predictor.pt
     """
-    options = {"seed": seed, "name": data, "resume": resume, "device": device, "transformer": True}
-    _predictor(data, split, augmented, config, out, set_ or [], threads, options)
+    from compgen.api import train_predictor
+
+    options.run(train_predictor, data, transformer=True)
 
 
 @app.command()
-def pretrained(
-    data: DataArgument,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", metavar="M", help="A folder as transformers saves models, or a name on the Hugging Face hub."
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The folder to write.")],
-    augmented: AugmentedOption = None,
-    config: ConfigOption = "t5_small",
-    set_: SetOption = None,
-    split: LearnOption = "train",
-    seed: SeedOption = 0,
-    resume: ResumeOption = False,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-) -> None:
+@with_options
+def pretrained(data: DataArgument, options: PretrainedOptions) -> None:
     """Train a predictor of targets from sources: a pretrained encoder-decoder such as T5, fine-tuned.
 
     Augmented examples are drawn as often as the originals, or with another probability: --set p_aug=0.2. Shipped
@@ -148,10 +153,7 @@ def pretrained(
     """
     from compgen.api import train_pretrained
 
-    _threads(threads)
-    dataset = load_split(data, split)
-    options = {"augmented": _augmented(augmented), "seed": seed, "name": data, "resume": resume, "device": device}
-    _finished(out, train_pretrained(dataset, model, config, out, set_ or [], **options))
+    options.run(train_pretrained, data, options.model)
 
 
 @app.command()
@@ -188,7 +190,7 @@ def csl(
     from compgen.files import check_writable
     from compgen.training.loop import require_name
 
-    _threads(None)
+    need_torch("training")
     require_name(out)
     check_writable(out)
     if uniform and unlabelled is not None:
@@ -204,42 +206,10 @@ def csl(
     try:
         trained.sampler()
     except ExhaustedError as error:
-        console().print(f"it parses, but cannot be sampled: {error}", highlight=False, markup=False)
+        say(f"it parses, but cannot be sampled: {error}")
     _finished(out, checkpoint.trained_on)
 
 
-def _predictor(
-    data: str,
-    split: str,
-    augmented: str | None,
-    config: str,
-    out: Path,
-    overrides: list[str],
-    threads: int | None,
-    options: dict[str, Any],
-) -> None:
-    from compgen.api import train_predictor
-
-    _threads(threads)
-    dataset = load_split(data, split)
-    _finished(out, train_predictor(dataset, config, out, overrides, augmented=_augmented(augmented), **options))
-
-
-def _augmented(data: str | None) -> "Dataset | None":
-    from compgen.data.catalog import load
-
-    return load(data) if data is not None else None
-
-
-def _threads(threads: int | None) -> None:
-    need_torch("training")
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
-
-
 def _finished(out: Path, done: dict[str, Any]) -> None:
-    figures = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items() if value is not None)
-    console().print(figures, highlight=False, markup=False)
+    say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items() if value is not None))
     print(out)
