@@ -1,9 +1,8 @@
 """`compgen evaluate`: how well predictors predict."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from compgen.evaluation.significance import Comparison
 
 Sequences = list[list[str]]
+Pairs = list[tuple[list[str], list[str]]]
 
 
 class Options(BaseModel):
@@ -104,38 +104,26 @@ def evaluate(
     Example: compgen evaluate baseline.pt augmented.pt scan/jump
     """
     from compgen.api import Generator, Predictor
-    from compgen.evaluation.metrics import check_executes, item_f1, score
 
     _check(models, data, options)
     if options.perplexity:
         _perplexity(models, data, options)
         return
-    dataset, split = load_usual(data, options.split, "test")
-    pairs = dataset.pairs()[: options.limit]
-    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    if not all(references) and (options.direct or not any(references)):  # no answer would count as a right one
-        raise UserError(f"{data}: found an example without a target, expected targets to score by")
-    if options.execute is not None:
-        check_executes(references, sources, options.execute)
+    examples, split = _examples(data, options)
     # All models are opened before one predicts, so that errors are reported at once.
     kind = Generator if options.direct else Predictor
     systems = [kind.load(model, options.runtime, trust_code=options.trust_code) for model in models]
     second = None if options.otherwise is None else Predictor.load(options.otherwise)
-    rows, items = [], []
+    results = []
     for model, system in zip(models, systems, strict=True):
-        say(f"{model}: {len(pairs):,} examples")
-        predicted = _predicted(model, system, sources, options, second)
-        rows.append((model, score(predicted, references, sources, options.execute, options.unit)))
-        if options.compare is not None:
-            items.append([item_f1(*row, options.unit) for row in zip(predicted, references, strict=True)])
-        wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
-        _print_errors(wrong[: options.errors], sys.stderr if options.as_json else sys.stdout)
-        if options.predictions is not None:
-            _write_predictions(options.predictions, sources, predicted)
+        say(f"{model}: {len(examples):,} examples")
+        predicted = _predicted(model, system, [source for source, _ in examples], options, second)
+        results.append(_scored(examples, predicted, options))
+    scores = [found for found, _ in results]
     way = {"direct": True, "otherwise": options.otherwise} if options.direct else {"beam": options.beam}
     asked = {"data": data, "split": split, "limit": options.limit} | way
-    compared = [] if options.compare is None else _compared(models, items, options.compare)
-    _print_scores(rows, compared, asked, options.as_json)
+    compared = [] if options.compare is None else _compared(models, [items for _, items in results], options.compare)
+    _print_scores(list(zip(models, scores, strict=True)), compared, asked, options.as_json)
 
 
 def _check(models: list[str], data: str, options: Options) -> None:
@@ -172,6 +160,20 @@ def _check_compared(models: list[str], seeds: int) -> None:
         raise UserError(f"--compare needs systems that differ: found {again} twice")
 
 
+def _examples(data: str, options: Options) -> tuple[Pairs, str]:
+    """The examples to predict, and the split they are from."""
+    from compgen.evaluation.metrics import check_executes
+
+    dataset, split = load_usual(data, options.split, "test")
+    pairs = dataset.pairs()[: options.limit]
+    targets = [target for _, target in pairs]
+    if not all(targets) and (options.direct or not any(targets)):  # no answer would count as a right one
+        raise UserError(f"{data}: found an example without a target, expected targets to score by")
+    if options.execute is not None:
+        check_executes(targets, [source for source, _ in pairs], options.execute)
+    return pairs, split
+
+
 def _predicted(
     model: str, system: "Generator | Predictor", sources: Sequences, options: Options, second: "Predictor | None"
 ) -> Sequences:
@@ -196,18 +198,24 @@ def _predicted(
     return [answer or next(more) for answer in answers]
 
 
-def _print_errors(wrong: Sequence[tuple[list[str], list[str], list[str]]], stream: TextIO) -> None:
-    """Print sources, references and what was predicted instead."""
-    for source, reference, found in wrong:
-        for label, tokens in (("source", source), ("expected", reference), ("found", [*found, "\n"])):
-            print(f"{label:<10}{' '.join(tokens)}", file=stream)
-
-
-def _write_predictions(out: Path, sources: Sequences, predicted: Sequences) -> None:
+def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[Scores, list[float]]":
+    """Score predictions, print errors and write predictions if asked to; also return F1 per item for --compare."""
     from compgen.data.examples import Dataset
     from compgen.data.formats import write_dataset
+    from compgen.evaluation.metrics import item_f1, score
 
-    write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), out)
+    sources, references = [source for source, _ in examples], [target for _, target in examples]
+    wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
+    for row in wrong[: options.errors]:
+        for label, tokens in zip(("source", "expected", "found"), row, strict=True):
+            print(f"{label:<10}{' '.join(tokens)}", file=sys.stderr if options.as_json else sys.stdout)
+        print(file=sys.stderr if options.as_json else sys.stdout)
+    if options.predictions is not None:
+        written = Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted")
+        write_dataset(written, options.predictions)
+    compared = zip(predicted, references, strict=True) if options.compare is not None else ()
+    items = [item_f1(*row, options.unit) for row in compared]
+    return score(predicted, references, sources, options.execute, options.unit), items
 
 
 def _compared(models: list[str], items: list[list[float]], seeds: int) -> "list[Comparison]":

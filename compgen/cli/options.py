@@ -119,29 +119,32 @@ def _field_of(parameter: inspect.Parameter) -> FieldInfo | None:
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
-    kind, choices = _typer_type(field.annotation)
+    kind, _ = _typer_type(field.annotation)
     default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
-    extra = _extra(field)
-    found: Any = next((part for part in field.metadata if isinstance(part, ParameterInfo)), None)
-    if found is None and extra.get("argument"):
-        found = typer.Argument(metavar=extra.get("metavar"), help=field.description)
-    elif found is None:
-        flags = list(extra.get("flags") or [_flag(name)])
-        if kind in (bool, bool | None) and default is not False and not any("/" in flag for flag in flags):
-            flags[0] += f"/--no-{flags[0].removeprefix('--')}"
-        found = typer.Option(
-            *flags,
-            metavar=extra.get("metavar") or (f"[{'|'.join(choices)}]" if choices else None),
-            help=field.description,
-            hidden=bool(extra.get("hidden")),
-            **_bounds(field, whole=kind in (int, int | None, list[int])),
-        )
+    found = next((part for part in field.metadata if isinstance(part, ParameterInfo)), None) or _typer_info(name, field)
     if default == () or default == []:
         kind, default = kind | None, None  # typer would show an empty list as a default
     if isinstance(default, tuple):
         default = list(default)
     annotation = Annotated[kind, found]  # type: ignore[valid-type]
     return inspect.Parameter(name, KEYWORD, annotation=annotation, default=default)
+
+
+def _typer_info(name: str, field: FieldInfo) -> Any:
+    """Return what typer has to know of a field, but its type and default."""
+    extra, (kind, choices) = _extra(field), _typer_type(field.annotation)
+    if extra.get("argument"):
+        return typer.Argument(metavar=extra.get("metavar"), help=field.description)
+    flags = list(extra.get("flags") or [_flag(name)])
+    if kind in (bool, bool | None) and field.default is not False and not any("/" in flag for flag in flags):
+        flags[0] += f"/--no-{flags[0].removeprefix('--')}"
+    return typer.Option(
+        *flags,
+        metavar=extra.get("metavar") or (f"[{'|'.join(choices)}]" if choices else None),
+        help=field.description,
+        hidden=bool(extra.get("hidden")),
+        **_bounds(field, whole=kind in (int, int | None, list[int])),
+    )
 
 
 def _typer_type(annotation: Any) -> tuple[Any, tuple[str, ...]]:

@@ -105,21 +105,37 @@ class Options(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Options":
-        if self.rare_tokens and not (self.rarity is None and self.ngram is None):
-            raise ValueError("--rare-token names what is rare: leave out --rarity and --ngram")
-        if self.count is None and self.draws is None:
-            raise ValueError("say how many samples to keep (-n) or how many draws to make (--draws)")
-        if self.runtime == "native":
-            if self.trust_code:
-                raise ValueError("--trust-code is for --runtime torchscript: leave it out")
-            if self.beam is not None or self.provider != "auto":
-                raise ValueError("the native runtime draws on the CPU: leave out --beam and --provider")
-            if self.resume or self.engine != "threads":
-                raise ValueError("the native runtime has neither --resume nor --engine: leave out --runtime native")
-        if self.beam is not None and self.workers is not None:
-            raise ValueError("--workers are for drawing; beam search (--beam) has none")
-        if self.engine == "ray" and self.provider == "cuda":
-            raise ValueError("--engine ray draws on CPUs: leave out --provider cuda")
+        native = self.runtime == "native"
+        refused = (
+            (
+                self.rare_tokens and (self.rarity, self.ngram) != (None, None),
+                "--rare-token names what is rare: leave out --rarity and --ngram",
+            ),
+            (
+                self.count is None and self.draws is None,
+                "say how many samples to keep (-n) or how many draws to make (--draws)",
+            ),
+            (native and self.trust_code, "--trust-code is for --runtime torchscript: leave it out"),
+            (
+                native and (self.beam, self.provider) != (None, "auto"),
+                "the native runtime draws on the CPU: leave out --beam and --provider",
+            ),
+            (
+                native and (self.resume, self.engine) != (False, "threads"),
+                "the native runtime has neither --resume nor --engine: leave out --runtime native",
+            ),
+            (
+                self.beam is not None and self.workers is not None,
+                "--workers are for drawing; beam search (--beam) has none",
+            ),
+            (
+                self.engine == "ray" and self.provider == "cuda",
+                "--engine ray draws on CPUs: leave out --provider cuda",
+            ),
+        )
+        for wrong, message in refused:
+            if wrong:
+                raise ValueError(message)
         return self
 
 
