@@ -67,7 +67,8 @@ def train_generator(
     Options (seed, resume, device, quiet, name) as in `compgen.recombine.training.train_generator`.
     """
     from compgen.configuration import load_config
-    from compgen.recombine.training import RecombineConfig, train_generator
+    from compgen.recombine.config import RecombineConfig
+    from compgen.recombine.training import train_generator
 
     checkpoint, _ = train_generator(
         dataset, load_config(RecombineConfig, config, list(overrides)), Path(out), **options

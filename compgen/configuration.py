@@ -6,9 +6,10 @@ impossible one is an error that names it.
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -20,13 +21,20 @@ LARGEST = 2**20  # bytes of a configuration file
 C = TypeVar("C", bound=BaseModel)
 
 
-def load_config(kind: type[C], name: str, overrides: list[str] | None = None) -> C:
-    """The configuration `name` (shipped, or a TOML file) with `a.b=value` overrides, checked as `kind`.
+def load_config(
+    kind: type[C],
+    name: str | None,
+    overrides: Sequence[str] | None = None,
+    given: Mapping[str, Any] = MappingProxyType({}),
+) -> C:
+    """The configuration `name` (shipped, a TOML file, or None for an empty one), checked as `kind`.
+
+    Values in `given` take the place of the configuration's, and `a.b=value` overrides that of both.
 
     Raises:
         ConfigError: no such configuration, not TOML, or a key or value that `kind` does not have.
     """
-    values = _read(name)
+    values = _merge({} if name is None else _read(name), dict(given))
     for override in overrides or []:
         key, separator, text = override.partition("=")
         if not separator:
@@ -41,9 +49,14 @@ def load_config(kind: type[C], name: str, overrides: list[str] | None = None) ->
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        known = [*_settings(kind)]
-        problems = "; ".join(_problem(found, known) for found in error.errors()[:5])
-        raise ConfigError(f"configuration {name}: {problems}") from error
+        place = "options" if name is None else f"configuration {name}"
+        raise ConfigError(f"{place}: {explained(kind, error)}") from error
+
+
+def explained(kind: type[BaseModel], error: ValidationError) -> str:
+    """What is wrong with the values given for a model, in one line, with settings of similar names."""
+    known = [*_settings(kind)]
+    return "; ".join(_problem(found, known) for found in error.errors()[:5])
 
 
 def _settings(kind: type[BaseModel], table: str = "") -> Iterator[str]:
@@ -63,7 +76,10 @@ def _problem(found: Any, known: Sequence[str]) -> str:
     if found["type"] == "extra_forbidden":
         near = [name for name in known if name.endswith("." + place)] or difflib.get_close_matches(place, known, 1)
         return f"{place:.100}: no such setting" + (f"; did you mean {' or '.join(near)}?" if near else "")
-    return f"{place}: {found['msg']}, found {_shown(found['input'])}"[:200]
+    expected = found["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    if expected.startswith(("greater", "less")):
+        expected = f"a number {expected}"
+    return f"{place}: found {_shown(found['input'])[:100]}, expected {expected}"[:300]
 
 
 def _shown(value: Any) -> str:

@@ -2,10 +2,34 @@
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any
 
 LINE_EVERY = 15.0  # seconds between lines when there is no terminal
+Watch = Callable[[str, float, str], None]  # called with a stage of the work, the share of it done, and a note
+
+
+def unwatched(stage: str, share: float, note: str = "") -> None:
+    """Ignore progress: the `Watch` of work that nobody looks at."""
+
+
+@contextmanager
+def stages() -> Iterator[Watch]:
+    """A `Watch` that shows the stages of some work one after another, in percent."""
+    current = ""
+    with ExitStack() as shown:
+        bar = Progress("", 100)
+
+        def watch(stage: str, share: float, note: str = "") -> None:
+            nonlocal current, bar
+            if stage != current:
+                shown.close()
+                current, bar = stage, shown.enter_context(Progress(f"{stage}, %", 100))
+            bar.update(int(100 * share), note)
+
+        yield watch
 
 
 class Progress:

@@ -22,7 +22,7 @@ import torch
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
 from compgen.csl.checkpoint import checkpoint_of
-from compgen.csl.config import CslConfig
+from compgen.csl.options import CslOptions
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import CheckpointError
@@ -55,7 +55,7 @@ def grammar() -> Checkpoint:
         for word, n in times.items()
     ]
     dataset = Dataset.from_pairs(pairs)
-    trained = Csl(load_config(CslConfig, "csl_scan", ["training.steps=20", "drawing.longest=30"])).fit(dataset).trained
+    trained = Csl(load_config(CslOptions, "csl_scan", ["training.steps=20", "drawing.longest=30"])).fit(dataset).trained
     assert trained is not None
     return checkpoint_of(trained, dataset, {"data": "made up"})
 

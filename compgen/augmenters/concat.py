@@ -3,59 +3,73 @@
 What GECA's table 2 calls "+ concat".
 """
 
+from typing import Any, ClassVar
+
 import numpy as np
+import polars as pl
+from pydantic import Field
 
-from compgen.data.examples import Dataset, check_sides
+from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options, Shown
+from compgen.data.examples import TOKENS, Dataset
+from compgen.data.random import Purpose, stream
 from compgen.data.vocabulary import SPECIALS
-from compgen.errors import DataError, ExhaustedError, UserError, check_draws
+from compgen.errors import ExhaustedError, UserError
+from compgen.progress import Watch
 
 
-class Concat:
-    """An augmenter that writes one example behind another, on both sides."""
+class ConcatOptions(Options):
+    """How two examples are put together."""
 
-    def __init__(self, separator: str | None = "|") -> None:
-        """`separator` is the token between the two; None for none.
+    separator: str = Field(
+        "|", description="The token between the two; empty for none.", json_schema_extra={"metavar": "TOKEN"}
+    )
 
-        Raises:
-            UserError: it is a symbol that data cannot hold, such as the `</s>` that Jia and Liang write.
-        """
-        if separator in SPECIALS:
-            raise UserError(f"separator {separator}: models and vocabularies give it a meaning of their own")
-        self.between = [] if separator is None else [separator]
-        self.examples: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
 
-    def fit(self, dataset: Dataset) -> "Concat":
-        """Take the distinct examples of a dataset.
+class Concat(Augmenter[ConcatOptions]):
+    """Write one example behind another, on both sides (Jia and Liang 2016, concat-2)."""
 
-        Raises:
-            DataError: there is none, or some are pairs and others are not.
-        """
-        check_sides(dataset.frame, "concat")
-        self.examples = sorted({(tuple(source), tuple(target)) for source, target in dataset.pairs()})
-        if not self.examples:
-            raise DataError("concat: found no example, expected some to put together")
-        return self
+    name = "concat"
+    options_type = ConcatOptions
+    takes = frozenset({PAIRS, SENTENCES})
+    columns: ClassVar[dict[str, Any]] = {"first": pl.Int64, "second": pl.Int64}
+    usual = 1000
+    example = "compgen augment concat pairs.tsv -n 500 -o more.tsv"
 
-    def sample(self, count: int, seed: int = 0) -> Dataset:
+    def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
+        """Take the distinct examples of a dataset."""
+        if self.options.separator in SPECIALS:
+            raise UserError(
+                f"separator {self.options.separator}: models and vocabularies give it a meaning of their own"
+            )
+        rows = dataset.frame.select("source", "target").with_row_index("row")
+        self.examples = rows.unique(["source", "target"], keep="first", maintain_order=True).sort("source", "target")
+
+    def explain(self, sample: dict[str, Any]) -> list[Shown]:
+        """The two examples that a sample is put together from."""
+        return [self.shown("first", sample["first"]), self.shown("second", sample["second"])]
+
+    def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
         """The concatenations of `count` distinct pairs of examples; the two of a pair may be the same.
 
-        Two pairs may read alike where the separator is none or stands in the data.
-
-        Raises:
-            UserError: `fit` was not called, or a number is out of range.
-            ExhaustedError: there are fewer than `count`.
+        Two pairs may read alike where there is no separator, or where it occurs in the data. The columns `first` and
+        `second` are the rows of the two in the training data.
         """
         size = len(self.examples)
-        if not size:
-            raise UserError("fit the augmenter to a dataset before sampling from it")
-        check_draws("concat", count, seed)
+        count = size**2 if count is None else count
         if count > size**2:
             raise ExhaustedError(f"concat: {size:,} distinct examples give {size**2:,} pairs, fewer than {count:,}")
-        pairs = np.random.Generator(np.random.Philox(seed)).choice(size**2, count, replace=False)
-        return Dataset.from_pairs(self._joined(*divmod(pair, size)) for pair in pairs.tolist())
-
-    def _joined(self, first: int, second: int) -> tuple[list[str], list[str]]:
-        one, two = self.examples[first], self.examples[second]
-        # The target of a sentence stays empty.
-        source, target = ([*a, *(self.between if a or b else []), *b] for a, b in zip(one, two, strict=True))
-        return source, target
+        pairs = stream(Purpose.CONCATENATION, seed).choice(size**2, count, replace=False)
+        one, two = (self.examples[part] for part in np.divmod(pairs, size))
+        between = pl.lit([self.options.separator] if self.options.separator else [], dtype=TOKENS)
+        sides = {}
+        for side in ("source", "target"):
+            left, right = one[side], two[side]
+            both = pl.DataFrame({"left": left, "right": right}).select(
+                # The target of a sentence stays empty.
+                pl.when(pl.col("left").list.len() + pl.col("right").list.len() > 0)
+                .then(pl.concat_list("left", between, "right"))
+                .otherwise(pl.col("left"))
+            )
+            sides[side] = both.to_series()
+        rows = {"first": one["row"].cast(pl.Int64), "second": two["row"].cast(pl.Int64)}
+        return pl.DataFrame(sides | rows)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints, runs
+from compgen.data.random import Purpose, Stream, stream
 from compgen.data.unimorph import split_tags
 from compgen.errors import DataError, UserError
 
@@ -115,7 +116,7 @@ def select(
     if how.sign and (losses is None or len(losses) != size):
         found = "none" if losses is None else f"{len(losses):,}"
         raise UserError(f"{strategy} needs a loss of each of the {size:,} candidates: found {found}")
-    random = np.random.Generator(np.random.Philox(seed))
+    random = stream(Purpose.SELECTION, seed)
     order = random.permutation(size)  # ties, too, are broken at random
     if losses is not None and how.sign:
         order = order[np.argsort(-how.sign * losses[order], kind="stable")]
@@ -125,7 +126,7 @@ def select(
     return Dataset(candidates.frame[order[:count]])
 
 
-def _by_template(templates: Ints, order: Ints, count: int, alpha: float, random: np.random.Generator) -> Ints:
+def _by_template(templates: Ints, order: Ints, count: int, alpha: float, random: Stream) -> Ints:
     """Draw templates (numbers from 0) from p^alpha, and take the first of each in `order` that is not taken yet."""
     sizes = np.bincount(templates)
     queues = order[np.argsort(templates[order], kind="stable")]  # template by template, each in order

@@ -69,45 +69,6 @@ TrustOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, a line for each row, in place of a table.")]
-CslOption = Annotated[
-    str,
-    typer.Option(
-        "--config",
-        metavar="C",
-        help="Settings as published for csl_scan, csl_cogs, csl_geoquery or csl_smcalflow; csl, for other pairs; "
-        "csl_scan_companions, beyond the paper; or a TOML file.",
-    ),
-]
-SeedRulesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--seed-rules",
-        metavar="R",
-        help="Rules to begin with: matches (what sources and targets share), companions (words that are in the same "
-        "examples), inflections (forms of target words, by word alignment), smcalflow (what its programs copy), a file "
-        "of them, 'source ### target' a line, or none; by default what the configuration says.",
-        show_default=False,
-    ),
-]
-TargetsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--targets",
-        metavar="G",
-        help="A grammar of well-formed targets: geoquery or cogs (shipped), smcalflow (by the brackets in DATA), a "
-        "file, 'LHS => token ##NAME' a line, or none; by default what the configuration says.",
-        show_default=False,
-    ),
-]
-UniformOption = Annotated[
-    bool, typer.Option("--uniform", help="All rules that fit somewhere alike; else by learned probabilities.")
-]
-ShortestOption = Annotated[
-    int,
-    typer.Option(
-        "--shortest", min=1, help="Characters (code points) of a stretch of lemma and form that counts as stem."
-    ),
-]
 
 
 @functools.cache

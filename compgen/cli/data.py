@@ -14,7 +14,6 @@ from compgen.cli.common import (
     FormatOption,
     JsonOption,
     OutOption,
-    ShortestOption,
     SplitOption,
     check_input_once,
     joined,
@@ -206,7 +205,9 @@ class StemsOptions(BaseModel):
         "number that there are.",
         metavar="K",
     )
-    shortest: ShortestOption = 3
+    shortest: int = option(
+        3, "The least length, in characters (code points), of a substring of lemma and form that counts as stem.", ge=1
+    )
     harmony: str | None = option(
         None, "Count vowels that violate harmony, as in turkish or finnish.", metavar="LANGUAGE"
     )

@@ -1,72 +1,76 @@
-"""`compgen explain`: why a synthesised example exists."""
+"""`compgen explain`: why a synthetic example exists."""
 
+import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from compgen.augmenters.registry import find, summaries
 from compgen.cli.common import console, need_torch, output
+from compgen.cli.lazy import lazy_group
+from compgen.errors import UserError
 from compgen.record import record_of
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from compgen.geca.licence import Marked
-
-app = typer.Typer(no_args_is_help=True, help="Why a synthesised example exists.")
+    from compgen.augmenters.base import Augmenter, Shown
 
 COLOURS = ("bold red", "bold blue", "bold green", "bold magenta", "bold cyan")
 
 
-@app.command()
-def geca(
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="What `compgen augment geca` wrote; its data must be there.")
-    ],
-    line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
-    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many, from there on.")] = 1,
-) -> None:
-    """Show the three training examples that license an example that GECA made.
+class _Record(BaseModel):
+    """What is read of the record that `compgen augment` leaves."""
 
-    OUT is made once more, by the options in OUT.run.json. Fragments are marked by [brackets], and by colours, one a
-    gap, on a terminal.
+    model_config = ConfigDict(strict=True)
 
-    Example: compgen explain geca more.tsv --line 7
+    method: str
+    data: str
+    split: str
+    format: str | None
+    n: int | None
+    seed: int
+    options: dict[str, Any]
+
+
+def command(name: str) -> Callable[..., None]:
+    """The function of `compgen explain NAME`."""
+
+    def explain(
+        out: Annotated[
+            Path, typer.Argument(metavar="OUT", help=f"What `compgen augment {name}` wrote; its data must be there.")
+        ],
+        line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
+        count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many, from there on.")] = 1,
+    ) -> None:
+        record = _record(out)
+        kind = find(name)
+        if not kind.explains():
+            raise UserError(f"{name} does not say what its samples are made from")
+        if record.method != name:
+            raise UserError(f"{out}: made by {record.method}: call `compgen explain {record.method}`")
+        method, samples = _made_again(kind(**record.options, beside=out), record, out)
+        if line > len(samples):
+            raise UserError(f"{out}: it has {len(samples):,} examples, no line {line:,}")
+        for number, sample in enumerate(samples[line - 1 : line - 1 + count], start=line):
+            output().print(f"{number}. {' '.join(sample['source'])}:")
+            for shown in method.explain(sample):
+                output().print(_line(shown))
+
+    explain.__doc__ = f"""Show the training examples that an example made by {name} comes from.
+
+    OUT is made once more, by the options in OUT.run.json. What was exchanged is marked by [brackets], and by colours on
+    a terminal.
+
+    Example: compgen explain {name} more.tsv --line 7
     """
-
-    from compgen.data.catalog import load
-    from compgen.errors import UserError
-    from compgen.geca.augmenter import Geca
-    from compgen.geca.compose import Composer, Drawing
-    from compgen.geca.licence import explain
-    from compgen.geca.tables import Config
-
-    record = _record(out)
-    config = Config(**{name: record[name] for name in Config.__dataclass_fields__})
-    drawing = Drawing(**{name: record[name] for name in Drawing.__dataclass_fields__})
-    augmenter = Geca(config, drawing, record["memory"]).fit(load(record["data"]).split(record["split"]))
-    frame = augmenter.sample(record["n"], record["seed"]).frame
-    made = zip(frame["source"].to_list(), frame["target"].to_list(), strict=True)
-    if load(str(out), record["format"]).pairs() != list(made):
-        raise UserError(f"{out}: found other examples than {record['data']} gives by {out}.run.json: one has changed")
-    if line > frame.height:
-        raise UserError(f"{out}: it has {frame.height:,} examples, no line {line:,}")
-    assert augmenter.tables is not None
-    composer = Composer(augmenter.tables, drawing, record["seed"])
-    for row in frame[line - 1 : line - 1 + count].iter_rows(named=True):
-        licence = explain(composer, row["template"], row["fragment"])
-        output().print(f"{line}. made, since the fragment of the second stands where that of the first does:")
-        line += 1
-        for label, marked in (
-            ("made", licence.made),
-            ("first", licence.shares),
-            ("second", licence.lends),
-            ("template of", licence.hosts),
-        ):
-            output().print(_line(label, marked))
+    return explain
 
 
-@app.command()
 def attention(
     model: Annotated[Path, typer.Argument(metavar="MODEL.pt", help="A generator's checkpoint.")],
     index: Annotated[int, typer.Option("--index", min=0, max=2**61, metavar="I", help="Which sample, by `index`.")] = 0,
@@ -85,7 +89,6 @@ def attention(
 
     Example: compgen explain attention recomb2.pt --index 12 -o sample12.svg
     """
-    from compgen.errors import UserError
     from compgen.evaluation.plots import check_picture, heat_maps
 
     need_torch("a generator's attention")
@@ -110,43 +113,57 @@ def attention(
             )
 
 
-def _record(out: Path) -> dict[str, Any]:
-    from json import loads
-    from typing import get_type_hints
-
-    from compgen.errors import UserError
-    from compgen.geca.compose import Drawing
-    from compgen.geca.tables import Config
-
+def _record(out: Path) -> _Record:
     path = record_of(out)
     try:
-        record = loads(path.read_text(encoding="utf-8"))
+        record = _Record.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file, expected the record that `compgen augment geca` leaves") from None
+        raise UserError(f"{path}: no such file, expected the record that `compgen augment` leaves") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        where = ".".join(map(str, wrong["loc"])) or "the record"
+        raise UserError(f"{path}: {where}: {wrong['msg']}; expected what `compgen augment` writes") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: found no JSON: {error}") from None
-    kinds = {"memory": int, "data": str, "split": str, "format": str | None, "n": int | None, "seed": int}
-    kinds |= get_type_hints(Config) | get_type_hints(Drawing)
-    if not isinstance(record, dict) or not kinds.keys() <= record.keys():
-        raise UserError(f"{path}: found no options of GECA, expected what `compgen augment geca` writes")
-    for name, kind in kinds.items():
-        if not isinstance(record[name], kind) or isinstance(record[name], bool):
-            raise UserError(f"{path}: found {record[name]!r} for {name}, which cannot be")
-    if record["data"] == "-":
+    if record.data == "-":
         raise UserError(f"{out}: its data came from a pipe or standard input and are gone: make it from a file")
     return record
 
 
-def _line(label: str, marked: "Marked") -> "Text":
+def _made_again(method: "Augmenter[Any]", record: _Record, out: Path) -> "tuple[Augmenter[Any], list[dict[str, Any]]]":
+    """The method, fitted, and its samples, if they are those in OUT.
+
+    Raises:
+        UserError: they are not.
+    """
+    from compgen.data.catalog import load
+
+    made = method.fit(load(record.data).split(record.split), record.seed).sample(record.n, record.seed)
+    if load(str(out), record.format).pairs() != made.pairs():
+        raise UserError(f"{out}: found other examples than {record.data} gives by {out}.run.json: one has changed")
+    return method, made.frame.to_dicts()
+
+
+def _line(shown: "Shown") -> "Text":
     from rich.text import Text
 
-    text = Text(f"  {label:<12}")
-    for name, pieces in (("", marked.source), ("->", marked.target)):
+    text = Text(f"  {shown.label:<12}")
+    for name, pieces in (("", shown.source), ("->", shown.target)):
         if pieces:
             text.append(f" {name}" if name else "")
         for piece, gap in pieces:
             text.append(" ")
             text.append(f"[{piece}]" if gap >= 0 else piece, COLOURS[gap % len(COLOURS)] if gap >= 0 else "")
     return text
+
+
+app = typer.Typer(
+    cls=lazy_group(
+        {name: (partial(command, name), f"Which examples one made by {name} comes from.") for name in summaries()}
+        | {"attention": (lambda: attention, "What a generator looked at while it wrote a sample.")}
+    ),
+    no_args_is_help=True,
+    help="Show why a synthetic example exists.",
+)

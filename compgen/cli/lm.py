@@ -219,7 +219,8 @@ class AugmentOptions(BaseModel):
         if self.count is not None:
             scheme = replace(scheme, count=self.count)
         if self.window is not None:
-            kinds = (replace(kind, config=replace(kind.config, window=self.window)) for kind in scheme.kinds)
+            window = {"window": self.window}
+            kinds = (replace(kind, options=kind.options.model_copy(update=window)) for kind in scheme.kinds)
             scheme = replace(scheme, kinds=tuple(kinds))
         return scheme
 

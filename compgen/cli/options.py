@@ -14,6 +14,7 @@ option. Extra keys of a field (`json_schema_extra`) change that: `flags`, a list
 A type annotated with `typer.Option` or `typer.Argument` is taken as it is, in models too.
 """
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -178,7 +179,8 @@ def _bounds(field: FieldInfo, whole: bool) -> dict[str, Any]:
 
 
 def _is_model(annotation: Any) -> bool:
-    return any(isinstance(part, type) and issubclass(part, BaseModel) for part in (annotation, *get_args(annotation)))
+    parts = [part for part in (annotation, *get_args(annotation)) if isinstance(part, type)]
+    return any(issubclass(part, BaseModel) or dataclasses.is_dataclass(part) for part in parts)
 
 
 def _extra(field: FieldInfo) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-import typer
 from pydantic import BaseModel, model_validator
 
 from compgen.cli.common import TrustOption, say
@@ -21,13 +20,6 @@ if TYPE_CHECKING:
     from compgen.sampling.resampling import FilterConfig
     from compgen.trained.run import End
 
-FILTER_HELP = (
-    "Keep only samples that are: novel (source and target unseen in training), unique (not drawn before in this run), "
-    "rare (contain a token that is rare in training)."
-)
-NGRAM_HELP = "rare: length of n-grams, default 1; from 2 on, n-grams that are absent from training are rare too."
-FiltersOption = Annotated[list[str] | None, typer.Option("--filter", metavar="F,...", help=FILTER_HELP)]
-NgramOption = Annotated[int | None, typer.Option(min=1, help=NGRAM_HELP)]
 NATIVE = [  # fields of Options that the C++ runner takes too, by the names of the options
     *("count", "draws", "out", "filters", "novelty", "rarity", "ngram", "rare_tokens", "best", "vote", "margin"),
     *("support", "temperature", "seed", "start", "batch", "workers"),
@@ -40,12 +32,22 @@ class Options(BaseModel):
     count: int | None = option(None, "Stop when N samples are kept.", "-n", ge=1, metavar="N")
     out: str = option("-", "A .jsonl or .tsv file (also with .gz), or -.", "--output", "-o", metavar="OUT")
     draws: int | None = option(None, "Make D draws, however many are kept.", ge=1, metavar="D")
-    filters: tuple[str, ...] = option((), FILTER_HELP, "--filter", metavar="F,...")
+    filters: tuple[str, ...] = option(
+        (),
+        "Keep only samples that are: novel (source and target unseen in training), unique (not drawn before in this "
+        "run), rare (contain a token that is rare in training).",
+        "--filter",
+        metavar="F,...",
+    )
     novelty: str | None = option(None, "What novel means: both (sides; default), source, or pair.")
     rarity: float | None = option(
         None, "rare: at most this share of the distinct training examples contains the n-gram; default 0.01."
     )
-    ngram: int | None = option(None, NGRAM_HELP, ge=1)
+    ngram: int | None = option(
+        None,
+        "rare: length of n-grams, default 1; from 2 on, n-grams that are absent from training are rare too.",
+        ge=1,
+    )
     rare_tokens: list[str] = option(
         [],
         "rare: contains this token, instead of those that are rare in training; may be repeated, for one of several.",
@@ -192,32 +194,23 @@ def sample(
         raise ExhaustedError(f"{end.stopped}; {end.written:,} samples are in {options.out}")
 
 
-def filter_names(given: Sequence[str], **read: tuple[object, ...]) -> tuple[str, ...]:
-    """Return the names in one or more --filter.
-
-    Args:
-        given: the values of --filter, each with one name or several between commas.
-        read: for a filter, the options that it alone reads.
+def _filters(options: Options) -> "FilterConfig":
+    """The filters that options describe.
 
     Raises:
-        UserError: there is no such filter, or an option is given without the filter that reads it.
+        UserError: there is no such filter, or an option is given without the filter that it belongs to.
     """
     from compgen.sampling.resampling import FilterConfig
 
-    names = FilterConfig(tuple(name for words in given for name in words.split(",") if name)).names
-    for name, words in (("novel", "--novelty is"), ("rare", "--rarity, --ngram and --rare-token are")):
-        if name not in names and any(option is not None and option != [] for option in read.get(name, ())):
-            raise UserError(f"{words} for the filter {name}: add --filter {name}")
-    return names
-
-
-def _filters(options: Options) -> "FilterConfig":
-    from compgen.sampling.resampling import FilterConfig
-
-    rare = (options.rarity, options.ngram, options.rare_tokens)
-    names = filter_names(options.filters, novel=(options.novelty,), rare=rare)
+    names = tuple(name for words in options.filters for name in words.split(",") if name)
     rarity = 0.01 if options.rarity is None else options.rarity
-    return FilterConfig(names, options.novelty or "both", rarity, options.ngram or 1)
+    config = FilterConfig(names, options.novelty or "both", rarity, options.ngram or 1)
+    if options.novelty is not None and "novel" not in names:
+        raise UserError("--novelty is for the filter novel: add --filter novel")
+    rare = options.rarity is not None or options.ngram is not None or options.rare_tokens
+    if rare and "rare" not in names:
+        raise UserError("--rarity, --ngram and --rare-token are for the filter rare: add --filter rare")
+    return config
 
 
 def _sample_natively(model: str, options: Options, names: Sequence[str]) -> NoReturn:

@@ -21,6 +21,7 @@ from compgen.record import named, write_record
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
     from compgen.data.examples import Dataset
@@ -59,19 +60,13 @@ def select(candidates: DataArgument, options: Options) -> None:
     Example: compgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """
     from compgen.augmenters import selection
-    from compgen.data.formats import TEMPLATE, write_dataset
+    from compgen.data.formats import write_dataset
 
     _check_strategy(options)
     format = writable_format(options.out, options.format, candidates, options.model)
     began = time.monotonic()
     dataset = load_split(candidates, options.split)
-    given = None
-    if options.template == TEMPLATE:
-        if TEMPLATE not in dataset.frame.columns:
-            raise UserError(
-                f"{candidates}: expected a `template` with every example, as JSON lines and Parquet can have"
-            )
-        given = dataset.frame[TEMPLATE]
+    given = _templates(dataset, candidates) if options.template == "template" else None
     # An error now, not after computing losses.
     templates = selection.templates_of(dataset, options.count, options.by, given)
     losses = None if options.model is None else _losses(options.model, dataset)
@@ -96,6 +91,14 @@ def _check_strategy(options: Options) -> None:
         raise UserError(f"--by {options.by} uses no losses: leave out --model")
     if options.template != "tags" and strategy.alpha is None:
         raise UserError(f"--by {options.by} uses no templates: leave out --template")
+
+
+def _templates(dataset: "Dataset", name: str) -> "pl.Series":
+    """The column `template`, as text."""
+    found: pl.Series | None = dataset.frame.get_column("template", default=None)
+    if found is None or found.has_nulls() or found.dtype.is_nested():
+        raise UserError(f"{name}: expected a `template` with every example, as JSON lines and Parquet can have")
+    return found.cast(str)
 
 
 def _losses(model: str, dataset: "Dataset") -> "NDArray[np.float64]":

@@ -1,6 +1,5 @@
 """`compgen train`: from data to a checkpoint."""
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,22 +7,28 @@ import typer
 from pydantic import BaseModel
 
 from compgen.cli.common import (
-    CslOption,
     DataArgument,
     LearnOption,
     ResumeOption,
     SeedOption,
-    SeedRulesOption,
     SetOption,
-    TargetsOption,
-    UniformOption,
     load_split,
     need_torch,
     say,
 )
+from compgen.cli.lazy import lazy_group
 from compgen.cli.options import option, with_options
 
+METHODS = {
+    "recombine": ("compgen.cli.train:recombine", "Train a generator that recombines training examples."),
+    "seq2seq": ("compgen.cli.train:seq2seq", "Train a predictor: an attentive LSTM encoder-decoder."),
+    "transformer": ("compgen.cli.train:transformer", "Train a predictor: a Transformer, from scratch."),
+    "pretrained": ("compgen.cli.train:pretrained", "Fine-tune a pretrained encoder-decoder such as T5."),
+    "csl": ("compgen.cli.grammar:command", "Train a generator that is a grammar."),
+}
+
 app = typer.Typer(
+    cls=lazy_group(METHODS),
     no_args_is_help=True,
     help="Train a generator (recombine, csl) or a predictor (seq2seq, transformer, pretrained). Training of a network "
     "logs to OUT.log.jsonl, saves its state to OUT.partial, stops cleanly on Ctrl-C, and with --resume continues where "
@@ -59,7 +64,7 @@ class Options(BaseModel):
         common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device}
         dataset = load_split(data, self.split)
         options |= common | self.more()
-        _finished(self.out, train(dataset, *arguments, self.config, self.out, self.changes or [], **options))
+        finished(self.out, train(dataset, *arguments, self.config, self.out, self.changes or [], **options))
 
     def more(self) -> dict[str, Any]:
         """Further options of the function."""
@@ -93,7 +98,6 @@ class PretrainedOptions(Seq2SeqOptions):
     config: ConfigOption = "t5_small"
 
 
-@app.command()
 @with_options
 def recombine(data: DataArgument, options: Options) -> None:
     """Train a generator that recombines training examples (R&R: recomb0, recomb1, recomb2 and more).
@@ -110,7 +114,6 @@ def recombine(data: DataArgument, options: Options) -> None:
     options.run(train_generator, data)
 
 
-@app.command()
 @with_options
 def seq2seq(data: DataArgument, options: Seq2SeqOptions) -> None:
     """Train a predictor of targets from sources: an attentive LSTM encoder-decoder, with copying by configuration.
@@ -124,7 +127,6 @@ def seq2seq(data: DataArgument, options: Seq2SeqOptions) -> None:
     options.run(train_predictor, data)
 
 
-@app.command()
 @with_options
 def transformer(data: DataArgument, options: TransformerOptions) -> None:
     """Train a predictor of targets from sources: a Transformer, from scratch.
@@ -140,7 +142,6 @@ def transformer(data: DataArgument, options: TransformerOptions) -> None:
     options.run(train_predictor, data, transformer=True)
 
 
-@app.command()
 @with_options
 def pretrained(data: DataArgument, options: PretrainedOptions) -> None:
     """Train a predictor of targets from sources: a pretrained encoder-decoder such as T5, fine-tuned.
@@ -156,60 +157,7 @@ def pretrained(data: DataArgument, options: PretrainedOptions) -> None:
     options.run(train_pretrained, data, options.model)
 
 
-@app.command()
-def csl(
-    data: DataArgument,
-    out: OutOption,
-    config: CslOption = "csl",
-    set_: SetOption = None,
-    seed_rules: SeedRulesOption = None,
-    targets: TargetsOption = None,
-    uniform: UniformOption = False,
-    unlabelled: Annotated[
-        str | None,
-        typer.Option(
-            "--unlabelled",
-            metavar="DATA",
-            help="More sources, whose targets are not looked at: learn probabilities again with what they parse to "
-            "(hard EM), so that samples are more like them.",
-        ),
-    ] = None,
-    split: LearnOption = "train",
-    seed: SeedOption = 0,
-) -> None:
-    """Train a generator that is a grammar: induced from DATA, with learned probabilities (CSL, Qiu et al. 2022).
-
-    Export it, and draw pairs by `compgen sample`, or let it parse by `compgen evaluate --direct`.
-
-    Example: compgen train csl scan/jump --config csl_scan -o jump.pt
-    """
-    from compgen.cli.augment import csl_config, trained_grammar
-    from compgen.csl.checkpoint import checkpoint_of
-    from compgen.data.catalog import load
-    from compgen.errors import ExhaustedError, UserError
-    from compgen.files import check_writable
-    from compgen.training.loop import require_name
-
-    need_torch("training")
-    require_name(out)
-    check_writable(out)
-    if uniform and unlabelled is not None:
-        raise UserError("--unlabelled is for learning probabilities: leave out --uniform")
-    described = csl_config(config, set_, seed_rules, targets, uniform)
-    dataset, began = load_split(data, split), time.monotonic()
-    more = None if unlabelled is None else load(unlabelled)
-    trained = trained_grammar(described, dataset, seed, more)
-    seconds = round(time.monotonic() - began, 1)
-    done = {"data": data, "examples": len(dataset), "seed": seed, "rules": len(trained.grammar.rules)}
-    checkpoint = checkpoint_of(trained, dataset, done | {"seconds": seconds})
-    checkpoint.save(out)
-    try:
-        trained.sampler()
-    except ExhaustedError as error:
-        say(f"it parses, but cannot be sampled: {error}")
-    _finished(out, checkpoint.trained_on)
-
-
-def _finished(out: Path, done: dict[str, Any]) -> None:
+def finished(out: Path, done: dict[str, Any]) -> None:
+    """Print what a checkpoint was trained on to standard error, and its path to standard output."""
     say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items() if value is not None))
     print(out)

@@ -1,19 +1,27 @@
-"""CSL behind the interface of all augmenters: `fit` induces a grammar and learns its probabilities, `sample` draws."""
+"""CSL as an augmenter: `fit` induces a grammar and learns its probabilities, `sample` draws derivations."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
+import polars as pl
+
+from compgen.augmenters.base import Augmenter
 from compgen.csl import smcalflow
-from compgen.csl.config import UNITS, CslConfig
 from compgen.csl.induction import Step, induce
+from compgen.csl.options import UNITS, CslOptions
 from compgen.csl.rules import Grammar, examples
 from compgen.csl.seeds import companions, exact_matches, inflections
 from compgen.csl.targets import ROOT, TargetGrammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.csl.weights import Scores
+from compgen.data.catalog import load
 from compgen.data.examples import Dataset
-from compgen.errors import DataError, UserError, check_draws
+from compgen.errors import DataError, UserError
+from compgen.files import atomic_path
+from compgen.progress import Watch
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 SEED_RULES: dict[str, Callable[[Dataset], Grammar]] = {
@@ -49,8 +57,11 @@ def target_grammar(name: str, dataset: Dataset) -> TargetGrammar | None:
     return TargetGrammar.read(shipped if shipped.exists() else name)
 
 
-class Csl:
-    """A quasi-synchronous grammar, induced, and sampled (Qiu et al. 2022).
+class Csl(Augmenter[CslOptions]):
+    """Induce a synchronous grammar from DATA and draw from it (CSL, Qiu et al. 2022).
+
+    The grammar has as few and as small rules as derive all examples. Samples may repeat, and may be training examples:
+    train on them beside DATA, with p_aug=0.5 say.
 
     Attributes, after `fit`:
         grammar: its rules.
@@ -58,21 +69,73 @@ class Csl:
         trained: the grammar with the scores of its rules, all alike if they were not learned.
     """
 
-    def __init__(self, config: CslConfig) -> None:
-        """An augmenter that has seen no data yet."""
-        self.config = config
+    name = "csl"
+    options_type = CslOptions
+    columns: ClassVar[dict[str, Any]] = {"index": pl.Int64, "log_prob": pl.Float64}
+    usual = 10_000
+    copies = True
+    configuration = "csl"
+    clashes: ClassVar[dict[str, str]] = {"uniform": "training"}
+    configurations = (
+        "csl_scan, csl_cogs, csl_geoquery or csl_smcalflow: as published; csl: for other pairs; csl_scan_companions: "
+        "beyond the paper"
+    )
+    example = """compgen augment csl scan/jump --config csl_scan --rules jump.rules -o more.tsv
+
+        compgen augment csl geo.tsv --config csl_geoquery -o more.tsv
+
+        compgen augment csl cogs/variable-free --config csl_cogs -o more.tsv"""
+    _parsed: tuple[int, int] | None = None
+
+    def __init__(self, options: CslOptions | None = None, *, beside: Path | None = None, **values: Any) -> None:
+        super().__init__(options, beside=beside, **values)
         self.targets: TargetGrammar | None = None
         self.grammar: Grammar | None = None
         self.steps: list[Step] = []
         self.trained: TrainedGrammar | None = None
 
-    def fit(self, dataset: Dataset, seed: int = 0, unlabelled: Dataset | None = None) -> "Csl":
-        """`induce`, `learn` with a seed, and `relearn` if there are unlabelled sources; they say what they raise."""
-        self.induce(dataset)
-        self.learn(dataset, seed)
-        if unlabelled is not None:
-            self.relearn(dataset, unlabelled, seed)
-        return self
+    def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
+        """Induce a grammar, learn its probabilities, and learn them again if there are unlabelled sources."""
+        induction, training, done = self.options.induction, self.options.learning, itertools.count(1)
+        steps = induction.partitions * induction.steps
+        self.induce(dataset, lambda step: watch("induce", next(done) / steps, f"{step.rules:,} rules"))
+        rounds = 1 if training is None else training.starts * training.steps
+        self.weigh(dataset, seed, lambda step, loss: watch("learn", step / rounds, f"loss {loss:.4f}"))
+        if self.options.unlabelled is not None:
+            more = load(self.options.unlabelled)
+            again = self.relearn(
+                dataset, more, seed, lambda step, loss: watch("learn again", step / rounds, f"loss {loss:.4f}")
+            )
+            self._parsed = (again, len(more))
+
+    def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
+        """Samples 0 to `count` - 1: sample i is a function of the grammar, its probabilities, the seed and i."""
+        if self.trained is None or self.grammar is None or count is None:
+            raise UserError("csl: there is no end of samples: say how many")
+        frame = self.trained.sampler().sample(count, seed).frame
+        if self.options.rules is not None:
+            with atomic_path(Path(self.options.rules)) as temporary:
+                temporary.write_text(self.grammar.text(), "utf-8")
+        return frame
+
+    def facts(self) -> dict[str, Any]:
+        """The number of rules, and of unlabelled sources that have a parse."""
+        found: dict[str, Any] = {} if self.grammar is None else {"rules": len(self.grammar.rules)}
+        if self._parsed is not None:
+            found["unlabelled"], found["unlabelled_parsed"] = self._parsed[1], self._parsed[0]
+        return found
+
+    def needs_torch(self) -> bool:
+        """Learning probabilities needs torch."""
+        return self.options.learning is not None
+
+    def reads(self) -> Sequence[str]:
+        """Seed rules, target grammar and unlabelled sources, which may be files."""
+        return [name for name in (self.options.seed_rules, self.options.targets, self.options.unlabelled) if name]
+
+    def writes(self) -> Sequence[Path]:
+        """The file of rules."""
+        return () if self.options.rules is None else (Path(self.options.rules),)
 
     def induce(self, dataset: Dataset, watch: Callable[[Step], None] = lambda _: None) -> Grammar:
         """Induce a grammar from all examples of a dataset; `watch` hears of each step.
@@ -81,14 +144,14 @@ class Csl:
             DataError: an example has an empty side, or a token that no rule can have; or the target grammar does not
                 derive the target of some, which the message names.
         """
-        self.targets = target_grammar(self.config.targets, dataset)
+        self.targets = target_grammar(self.options.targets, dataset)
         if self.targets is not None:
             _check_targets(dataset, self.targets)
-        seeds = seed_rules(self.config.seed_rules, dataset)
-        self.grammar, self.steps = induce(dataset, self.config.induction, seeds, self.targets, watch)
+        seeds = seed_rules(self.options.seed_rules, dataset)
+        self.grammar, self.steps = induce(dataset, self.options.induction, seeds, self.targets, watch)
         return self.grammar
 
-    def learn(
+    def weigh(
         self, dataset: Dataset, seed: int = 0, watch: Callable[[int, float], None] = lambda _step, _loss: None
     ) -> TrainedGrammar:
         """Learn the grammar's probabilities from the same examples, if that is asked for; `watch` as for `model.learn`.
@@ -98,13 +161,13 @@ class Csl:
         """
         if self.grammar is None:
             raise UserError("induce a grammar before learning its probabilities")
-        training, scores = self.config.training, Scores.uniform(self.grammar)
+        training, scores = self.options.learning, Scores.uniform(self.grammar)
         if training is not None:
             from compgen.csl.model import learn
 
             scores, _ = learn(self.grammar, self.grammar.alphabet.examples(dataset), training, seed, watch)
         units = UNITS if training is None else training.unit_limit
-        parts = (self.grammar, scores, self.targets, self.config.drawing, units, self.config.copying)
+        parts = (self.grammar, scores, self.targets, self.options.drawing, units, self.options.copying)
         self.trained = TrainedGrammar(*parts)
         return self.trained
 
@@ -125,28 +188,14 @@ class Csl:
         Raises:
             UserError: nothing was learned yet.
         """
-        if self.trained is None or self.config.training is None:
+        if self.trained is None or self.options.learning is None:
             raise UserError("learn probabilities before parsing unlabelled sources by them")
         # What is copied is in no rule, so that nothing could be learned from it.
         parser = replace(self.trained, copying=False).parser()
         parsed = ((source, parser.parse(source)) for source, _ in unlabelled.pairs())
         labelled = Dataset.from_pairs((source, target) for source, target in parsed if target is not None)
-        self.learn(dataset + labelled, seed, watch)
+        self.weigh(dataset + labelled, seed, watch)
         return len(labelled)
-
-    def sample(self, count: int, seed: int = 0) -> Dataset:
-        """`count` samples, repeated ones and known ones among them, as published.
-
-        Sample i of a seed is a function of the grammar, its probabilities and i alone.
-
-        Raises:
-            UserError: `fit` was not called, or a number is out of range.
-            ExhaustedError: no derivation ends within the depth, or so few do that one sample took a thousand attempts.
-        """
-        if self.trained is None:
-            raise UserError("fit the augmenter to a dataset before sampling from it")
-        check_draws("CSL", count, seed)
-        return self.trained.sampler().sample(count, seed)
 
 
 def _check_targets(dataset: Dataset, targets: TargetGrammar) -> None:

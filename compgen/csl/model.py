@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compgen.csl.config import Training
 from compgen.csl.forests import Forests, Level, forests, levels
+from compgen.csl.options import Training
 from compgen.csl.rules import Grammar, Rule
 from compgen.csl.weights import Scores
 from compgen.errors import DataError
+from compgen.training.seeding import torch_stream
 
 
 def learn(
@@ -47,7 +48,7 @@ def learn(
     def heard(before: int, step: int, loss: float) -> None:
         watch(before + step, loss)
 
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch_stream(seed)
     shapes = ((1 + sum(rule.arity for rule in grammar.rules), training.states), (training.states, len(grammar.rules)))
     starts = []
     for number in range(training.starts):

@@ -153,11 +153,17 @@ class Sampler:
         """
         words = pl.Series(self.alphabet.tokens, dtype=pl.String)
         columns: tuple[list[pl.Series], list[pl.Series]] = ([], [])
+        log_probs: list[Floats] = []
         for block in self.blocks(seed, start, start + number):
+            log_probs.append(block.log_probs)
             for column, numbers, lengths in zip(columns, block.numbers, block.lengths, strict=True):
                 column.append(lists(words, numbers, lengths))
         source, target = (pl.concat(column) if column else pl.Series([], dtype=TOKENS) for column in columns)
-        return Dataset(pl.DataFrame({"source": source, "target": target}).with_columns(split=pl.lit(TRAIN)))
+        drawn = {
+            "index": np.arange(start, start + number, dtype=np.int64),
+            "log_prob": np.concatenate([np.zeros(0), *log_probs]),
+        }
+        return Dataset(pl.DataFrame({"source": source, "target": target, **drawn}).with_columns(split=pl.lit(TRAIN)))
 
     def blocks(self, seed: int, start: int, stop: int, rows: int = BLOCK) -> Iterator[Block]:
         """The samples from `start` to before `stop`, at most `rows` at a time; raises as `sample`."""

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from compgen.csl.config import MOST_UNITS
+from compgen.csl.options import MOST_UNITS
 from compgen.csl.parsing import ViterbiParser
 from compgen.csl.rules import Grammar
 from compgen.csl.sampling import Depth, Drawing, Sampler

@@ -1,11 +1,11 @@
-"""The known data sets, and `load`, which turns what a user calls DATA into a dataset."""
+"""The known data sets, and `load`, which returns the dataset that a user calls DATA."""
 
-import dataclasses
 import difflib
 import operator
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from pathlib import Path
+from typing import NamedTuple
 
 from compgen.data import cogs, downloads, scan, smcalflow, text2sql, unimorph
 from compgen.data.examples import Dataset
@@ -13,9 +13,8 @@ from compgen.data.formats import read_dataset
 from compgen.errors import DataError
 
 
-@dataclasses.dataclass(frozen=True)
-class Known:
-    """A data set that the program can make, or read once its files are there: what it is, by whom, and its splits.
+class Known(NamedTuple):
+    """A data set that is made here or read from downloaded files.
 
     `splits` maps a name to the function that makes the split and to a few words on what is new in its test part. The
     function raises `downloads.MissingFileError` where a file has to be downloaded first.
@@ -27,27 +26,25 @@ class Known:
 
 
 LANGUAGES = ("arabic", "bengali", "finnish", "georgian", "navajo", "spanish", "swahili", "turkish")
+_NOT_SQL = "data/non-sql-data"
 
 
-def _text2sql(file: str, folder: str, split: text2sql.Split) -> Dataset:
+def _text2sql(file: str, split: text2sql.Split, folder: str = "data") -> Dataset:
     origin = f"github.com/jkkummerfeld/text2sql-data, folder {folder}"
     return text2sql.read(downloads.find(f"text2sql/{file}", origin=origin), split)
 
 
-def _cogs_lf() -> Dataset:
-    # `lf.` tells the published files from variable-free ones, where somebody keeps both in one folder.
+def _cogs(form: cogs.Form) -> Dataset:
     origin = "github.com/najoungkim/COGS, folder data"
-    names = {part: (f"cogs/lf.{part}.tsv", f"cogs/{part}.tsv") for part in cogs.PARTS}
-    return cogs.read({part: downloads.find(*both, origin=origin) for part, both in names.items()}, "lf")
-
-
-def _cogs_variable_free() -> Dataset:
-    origin = (
-        "github.com/najoungkim/COGS, folder data, by way of preprocess_cogs_data.py in github.com/google-research/"
-        "language, folder language/compgen/csl/tasks/cogs/tools"
-    )
-    files = {part: downloads.find(f"cogs/{part}.tsv", origin=origin) for part in cogs.PARTS}
-    return cogs.read(files, "variable-free")
+    if form == "variable-free":
+        origin += (
+            ", by way of preprocess_cogs_data.py in github.com/google-research/language, folder "
+            "language/compgen/csl/tasks/cogs/tools"
+        )
+    # `lf.` tells the published files from variable-free ones, where somebody keeps both in one folder.
+    first = ("lf.", "") if form == "lf" else ("",)
+    names = {part: [f"cogs/{prefix}{part}.tsv" for prefix in first] for part in cogs.PARTS}
+    return cogs.read({part: downloads.find(*some, origin=origin) for part, some in names.items()}, form)
 
 
 def _smcalflow(shots: int) -> Dataset:
@@ -65,7 +62,7 @@ def _smcalflow(shots: int) -> Dataset:
 
 
 def find_words(language: str, part: str) -> Path:
-    """The file of a language's words in SIGMORPHON 2018: part is train-high, train-medium, train-low, dev or test.
+    """Return the file of a language's words in SIGMORPHON 2018: train-high, train-medium, train-low, dev or test.
 
     Raises:
         MissingFileError: it has to be downloaded first.
@@ -79,13 +76,7 @@ def find_words(language: str, part: str) -> Path:
 
 
 def _words(language: str) -> Dataset:
-    parts = {
-        "train": "train-high",
-        "train-medium": "train-medium",
-        "train-low": "train-low",
-        "dev": "dev",
-        "test": "test",
-    }
+    parts = {"train": "train-high"} | {part: part for part in ("train-medium", "train-low", "dev", "test")}
     read = (unimorph.read(find_words(language, file), split, language) for split, file in parts.items())
     return reduce(operator.add, read)
 
@@ -112,17 +103,11 @@ DATASETS: dict[str, Known] = {
         citation="Zelle and Mooney (1996), Learning to parse database queries, AAAI; "
         "Finegan-Dollak et al. (2018), Improving text-to-SQL evaluation methodology, ACL",
         splits={
-            "sql-query": (partial(_text2sql, "geography.json", "data", "query"), "all queries"),
-            "sql-question": (
-                partial(_text2sql, "geography.json", "data", "question"),
-                "questions, not all queries",
-            ),
-            "logic-query": (
-                partial(_text2sql, "geography-logic.txt", "data/non-sql-data", "query"),
-                "all queries",
-            ),
+            "sql-query": (partial(_text2sql, "geography.json", "query"), "all queries"),
+            "sql-question": (partial(_text2sql, "geography.json", "question"), "questions, not all queries"),
+            "logic-query": (partial(_text2sql, "geography-logic.txt", "query", _NOT_SQL), "all queries"),
             "logic-question": (
-                partial(_text2sql, "geography-logic.txt", "data/non-sql-data", "question"),
+                partial(_text2sql, "geography-logic.txt", "question", _NOT_SQL),
                 "questions, not all queries",
             ),
         },
@@ -132,8 +117,8 @@ DATASETS: dict[str, Known] = {
         citation="Iyer et al. (2017), Learning a neural semantic parser from user feedback, ACL; "
         "Finegan-Dollak et al. (2018), Improving text-to-SQL evaluation methodology, ACL",
         splits={
-            "query": (partial(_text2sql, "scholar.json", "data", "query"), "all queries"),
-            "question": (partial(_text2sql, "scholar.json", "data", "question"), "most questions"),
+            "query": (partial(_text2sql, "scholar.json", "query"), "all queries"),
+            "question": (partial(_text2sql, "scholar.json", "question"), "most questions"),
         },
     ),
     "sigmorphon": Known(
@@ -156,27 +141,26 @@ DATASETS: dict[str, Known] = {
         citation="Kim and Linzen (2020), COGS, EMNLP; variable-free form: Qiu et al. (2022), Improving compositional "
         "generalization with latent structure and data augmentation, NAACL",
         splits={
-            "lf": (_cogs_lf, "in gen, combinations"),
-            "variable-free": (_cogs_variable_free, "in gen, combinations"),
+            "lf": (partial(_cogs, "lf"), "in gen, combinations"),
+            "variable-free": (partial(_cogs, "variable-free"), "in gen, combinations"),
         },
     ),
 }
 
 
 def names() -> list[str]:
-    """Everything that `load` knows by name, as NAME/SPLIT."""
+    """Return everything that `load` knows by name, as NAME/SPLIT."""
     return [f"{name}/{split}" for name, known in DATASETS.items() for split in known.splits]
 
 
 def load(spec: str, format: str | None = None, answers: bool = False) -> Dataset:
-    """The dataset that `spec` stands for: a file, `-` for standard input, or NAME/SPLIT such as `scan/jump`.
+    """Return the dataset that `spec` stands for: a file, `-` for standard input, or NAME/SPLIT such as `scan/jump`.
 
-    A file that exists wins over a name. `format` is for files whose name does not tell; those without any suffix
-    (but .gz) are otherwise taken for words of SIGMORPHON or UniMorph, which are published so. `answers` as for
-    `read_dataset`.
+    A file that exists wins over a name. A file without any suffix (but .gz) is read as words of SIGMORPHON or UniMorph,
+    which are published so, unless `format` is given. `answers` as for `read_dataset`.
 
     Raises:
-        DataError: if `spec` is none of these, or the file is not as it should be, or has to be downloaded first.
+        DataError: `spec` is none of these, or the file is malformed, or has to be downloaded first.
     """
     name, _, split = spec.partition("/")
     if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():

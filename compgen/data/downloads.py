@@ -1,4 +1,4 @@
-"""Files that people download: where the known data sets look for those that no grammar makes."""
+"""Downloaded files of known data sets, in the folder that the environment variable COMPGEN_DATA names."""
 
 import os
 from pathlib import Path
@@ -20,25 +20,17 @@ class MissingFileError(DataError):
 
 
 def check_not_downloaded(out: Path) -> None:
-    """See, before any work, that what is to be written takes the place of no file that known data sets are read from.
-
-    Raises:
-        UserError: it would.
-    """
+    """Raise UserError if writing `out` would replace a file that known data sets are read from."""
     folder = os.environ.get(VARIABLE)
     if folder and out.is_file() and out.resolve().is_relative_to(Path(folder).resolve()):
         raise UserError(f"{out}: it is among the data sets in the folder that {VARIABLE} names: choose another name")
 
 
 def find(*names: str, origin: str) -> Path:
-    """The first of the files that is in the folder that the environment variable COMPGEN_DATA names.
-
-    Args:
-        names: Where a file may be, as a path inside the folder; the last is the one to ask for if there is none.
-        origin: Where to get it, for the error message.
+    """Return the first of the files, named by paths inside the folder, that is there.
 
     Raises:
-        MissingFileError: if there is none of the files, or the variable is not set.
+        MissingFileError: none is, or the variable is not set; the message asks for the last one, to get from `origin`.
     """
     folder = os.environ.get(VARIABLE)
     if not folder:

@@ -23,9 +23,9 @@ TRAIN = "train"
 class Dataset:
     """Examples with named splits.
 
-    `frame` has the columns `source: List[String]`, `target: List[String]` and `split: String`, one row an example;
-    further columns are carried along, but files keep `template` at most. A sentence for a language model is an example
-    with an empty target.
+    `frame` has the columns `source: List[String]`, `target: List[String]` and `split: String`, one row an example.
+    Further columns are carried along; files of JSON lines and Parquet keep them (see `columns`). A sentence for a
+    language model is an example with an empty target.
     """
 
     frame: pl.DataFrame
@@ -94,8 +94,16 @@ class Dataset:
         return self.frame.height
 
     def __add__(self, other: "Dataset") -> "Dataset":
-        """The examples of both, ours first; a column that only one has is null for the other."""
-        return Dataset(pl.concat([self.frame, other.frame], how="diagonal"))
+        """Return the examples of both, ours first; a column that only one has is null for the other.
+
+        Raises:
+            DataError: a column has lists in one and other values in the other.
+        """
+        try:
+            return Dataset(pl.concat([self.frame, other.frame], how="diagonal_relaxed"))
+        except pl.exceptions.PolarsError as error:
+            reason = str(error).partition("\n")[0]
+            raise DataError(f"found columns of unlike types in two datasets to join: {reason}") from None
 
     def __eq__(self, other: object) -> bool:
         """The same rows in the same order: what `==` on frames, which compares cell by cell, cannot say."""

@@ -10,25 +10,19 @@ published files (`simple` excepted, which is random), in the grammar's order ins
 The template splits are those of Loula, Baroni and Lake (2018), "Rearranging the familiar".
 """
 
-import functools
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 
 import polars as pl
 
-from compgen.data.examples import SCHEMA, TRAIN, Dataset
+from compgen.data.examples import Dataset
 from compgen.errors import DataError
 
 TEST = "test"
 
 Actions = tuple[str, ...]
-_ACTIONS: dict[str, Actions] = {
-    "walk": ("I_WALK",),
-    "look": ("I_LOOK",),
-    "run": ("I_RUN",),
-    "jump": ("I_JUMP",),
-    "turn": (),
-}
+_ACTIONS: dict[str, Actions] = {verb: (f"I_{verb.upper()}",) for verb in ("walk", "look", "run", "jump")} | {"turn": ()}
 _TURNS: dict[str, Actions] = {"left": ("I_TURN_LEFT",), "right": ("I_TURN_RIGHT",)}
 _TIMES = {"twice": 2, "thrice": 3}
 _PRIMITIVE = "(?:walk|look|run|jump)"
@@ -36,10 +30,10 @@ _SIMPLE_TRAIN = 16_728  # the size of the published training file: 80% of all co
 
 
 def interpret(command: Sequence[str]) -> list[str]:
-    """The actions that a command stands for, e.g. `jump twice` -> `I_JUMP I_JUMP`.
+    """Return the actions that a command stands for, e.g. `jump twice` -> `I_JUMP I_JUMP`.
 
     Raises:
-        DataError: if the words are not a SCAN command; the message names the part that is not.
+        DataError: the words are not a SCAN command; the message names the part that is not.
     """
     words = tuple(command)
     for place, word in enumerate(words):
@@ -50,14 +44,14 @@ def interpret(command: Sequence[str]) -> list[str]:
 
 
 def _phrase(words: tuple[str, ...], command: tuple[str, ...]) -> Actions:
-    """The actions of S in the grammar: a verb phrase, perhaps repeated."""
+    """Return the actions of S in the grammar: a verb phrase, perhaps repeated."""
     if words and words[-1] in _TIMES:
         return _verb(words[:-1], command) * _TIMES[words[-1]]
     return _verb(words, command)
 
 
 def _verb(words: tuple[str, ...], command: tuple[str, ...]) -> Actions:
-    """The actions of V in the grammar; `command` is the whole, for the error message."""
+    """Return the actions of V in the grammar; `command` is the whole, for the error message."""
     match words:
         case [verb] if verb in _ACTIONS and verb != "turn":
             return _ACTIONS[verb]
@@ -75,41 +69,31 @@ def _verb(words: tuple[str, ...], command: tuple[str, ...]) -> Actions:
 
 
 def commands() -> Iterator[list[str]]:
-    """All 20,910 commands, always in the same order: single phrases, then pairs with `and`, then with `after`."""
-    phrases = [[*verb, *times] for verb in _verb_phrases() for times in ([], ["twice"], ["thrice"])]
-    for phrase in phrases:
-        yield list(phrase)
+    """Yield all 20,910 commands, always in the same order: single phrases, then pairs with `and`, then with `after`."""
+    bare = [[verb] for verb in _ACTIONS if verb != "turn"]
+    manners: tuple[list[str], ...] = ([], ["opposite"], ["around"])
+    verbs = bare + [[verb, *manner, side] for manner in manners for verb in _ACTIONS for side in _TURNS]
+    phrases = [[*verb, *times] for verb in verbs for times in ([], ["twice"], ["thrice"])]
+    yield from map(list, phrases)
     for joint in ("and", "after"):
         for first in phrases:
             for second in phrases:
                 yield [*first, joint, *second]
 
 
-def _verb_phrases() -> list[list[str]]:
-    """The 34 verb phrases, V in the grammar."""
-    bare = [[verb] for verb in _ACTIONS if verb != "turn"]
-    manners: tuple[list[str], ...] = ([], ["opposite"], ["around"])
-    return bare + [[verb, *manner, side] for manner in manners for verb in _ACTIONS for side in _TURNS]
-
-
-@functools.cache
+@cache
 def _examples() -> pl.DataFrame:
-    """All commands as a frame: source, target, and `text`, the source as one string to search in."""
-    sources = list(commands())
-    frame = pl.DataFrame(
-        {"source": sources, "target": [interpret(source) for source in sources]},
-        schema={"source": SCHEMA["source"], "target": SCHEMA["target"]},
-    )
-    return frame.with_columns(pl.col("source").list.join(" ").alias("text"))
+    """Return all commands as a frame: source, target, split, and `text`, the source as one string to search in."""
+    pairs = Dataset.from_pairs((source, interpret(source)) for source in commands())
+    return pairs.frame.with_columns(pl.col("source").list.join(" ").alias("text"))
 
 
 def _dataset(train: pl.DataFrame, test: pl.DataFrame) -> Dataset:
-    parts = (train.with_columns(split=pl.lit(TRAIN)), test.with_columns(split=pl.lit(TEST)))
-    return Dataset(pl.concat(parts).select(list(SCHEMA)))
+    return Dataset(pl.concat([train, test.with_columns(split=pl.lit(TEST))]).drop("text"))
 
 
 def simple(seed: int = 0) -> Dataset:
-    """A random 80/20 split. It has the sizes of the published one, but it is ours: other commands fall into test."""
+    """Return a random 80/20 split. It has the sizes of the published one, but other commands fall into test."""
     # Sorting by a digest, not by a generator of random numbers, gives the same split in every version of everything.
     key = pl.Series([hashlib.sha256(f"{seed} {text}".encode()).digest() for text in _examples()["text"]])
     frame = _examples()[key.arg_sort()]
@@ -117,7 +101,7 @@ def simple(seed: int = 0) -> Dataset:
 
 
 def _add_primitive(phrase: str) -> Dataset:
-    """Train on `phrase` alone and on every command without it; test on it inside other commands.
+    """Return `addprim_*`: train on `phrase` alone and on every command without it; test on it inside other commands.
 
     As published, `phrase` is repeated until it makes up a tenth of the training rows.
     """
@@ -128,24 +112,14 @@ def _add_primitive(phrase: str) -> Dataset:
     return _dataset(pl.concat([alone] * (others.height // 9) + [others]), rest.filter(with_it))
 
 
-def jump() -> Dataset:
-    """`addprim_jump`: 14,670 training rows, 1,467 of them bare `jump`; 7,706 to test, all other uses of `jump`."""
-    return _add_primitive("jump")
-
-
-def turn_left() -> Dataset:
-    """`addprim_turn_left`: 21,890 training rows, 2,189 of them bare `turn left`; 1,208 to test."""
-    return _add_primitive("turn left")
-
-
 def length() -> Dataset:
-    """Train on the 16,990 commands of at most 22 actions, test on the 3,920 longer ones (24 to 48)."""
+    """Return the split that trains on commands of at most 22 actions, and tests on the longer ones (24 to 48)."""
     short = pl.col("target").list.len() <= 22
     return _dataset(_examples().filter(short), _examples().filter(~short))
 
 
 def _template(phrase: str, verb: str = _PRIMITIVE) -> Dataset:
-    """Test on the commands with `verb` before `phrase`, train on the rest.
+    """Return `template_*`: test on the commands with `verb` before `phrase`, train on the rest.
 
     As published, the commands with `turn` before `phrase` are in neither: they would give the template away.
     """
@@ -154,34 +128,14 @@ def _template(phrase: str, verb: str = _PRIMITIVE) -> Dataset:
     return _dataset(frame.filter(~held_out), frame.filter(held_out))
 
 
-def around_right() -> Dataset:
-    """`template_around_right`: 15,225 to train, 4,476 to test, all with e.g. `walk around right`."""
-    return _template("around right")
-
-
-def opposite_right() -> Dataset:
-    """`template_opposite_right`: 15,225 to train, 4,476 to test, all with e.g. `walk opposite right`."""
-    return _template("opposite right")
-
-
-def right() -> Dataset:
-    """`template_right`, "Primitive right" in the paper: 15,225 to train, 4,476 to test, e.g. `walk right`."""
-    return _template("right")
-
-
-def jump_around_right() -> Dataset:
-    """`template_jump_around_right`: 18,528 to train, 1,173 to test, all with `jump around right`."""
-    return _template("around right", verb="jump")
-
-
 # Each split with what is new in its test part, in few words: `compgen data list` shows them beside the sizes.
 SPLITS: dict[str, tuple[Callable[[], Dataset], str]] = {
     "simple": (simple, "nothing: our own random draw"),
-    "jump": (jump, "'jump' in combination"),
-    "turn_left": (turn_left, "'turn left' in combination"),
+    "jump": (partial(_add_primitive, "jump"), "'jump' in combination"),
+    "turn_left": (partial(_add_primitive, "turn left"), "'turn left' in combination"),
     "length": (length, "more than 22 actions"),
-    "around_right": (around_right, "'walk around right' etc."),
-    "opposite_right": (opposite_right, "'walk opposite right' etc."),
-    "right": (right, "'walk right' etc."),
-    "jump_around_right": (jump_around_right, "'jump around right'"),
+    "around_right": (partial(_template, "around right"), "'walk around right' etc."),
+    "opposite_right": (partial(_template, "opposite right"), "'walk opposite right' etc."),
+    "right": (partial(_template, "right"), "'walk right' etc."),  # "Primitive right" in the paper
+    "jump_around_right": (partial(_template, "around right", verb="jump"), "'jump around right'"),
 }

@@ -7,23 +7,24 @@ A file is a part, with a JSON object on each line. Two of its keys are read, tho
 
 Pairs are prepared as for CSL (Qiu et al., NAACL 2022, appendix A):
 
-1. In sources a blank is put around every punctuation character. Targets stay as they are, tokens between blanks.
-2. Training pairs that say what nobody can know are split `dropped`: the text of a `PersonName`, or the last two digits
-   of a number that is a `:year`, is not in the source, capitals or not.
-3. What needs both domains, an event with people found in the organization, is split `dev-cross` and `test-cross`;
-   `dev` and `test` are what one domain suffices for. Of training pairs, 8, 16 or 32 need both.
+1. In sources a blank is put around every punctuation character. Targets are split at blanks.
+2. Training pairs that nobody can predict are split `dropped`: the text of a `PersonName`, or the last two digits of a
+   number that is a `:year`, is not in the source, ignoring case.
+3. What needs both domains, an event with people found in the organization, is split `dev-cross` and `test-cross`; the
+   rest is `dev` and `test`. Of training pairs, 8, 16 or 32 need both.
 """
 
+import operator
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from functools import reduce
 from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
+from compgen.data.content import read_text
 from compgen.data.examples import TRAIN, Dataset
-from compgen.data.formats import read_text
 from compgen.errors import DataError
 
 PARTS = {TRAIN: "train", "dev": "valid", "test": "test"}  # of a dataset, and what files call them
@@ -45,47 +46,42 @@ class _Record(BaseModel):
 
 
 def read(files: Mapping[str, str | Path]) -> Dataset:
-    """The pairs of some files, each in the part that `files` maps to it: train, dev or test.
+    """Return the pairs of some files, each in the part that `files` maps to it: train, dev or test.
 
     Raises:
-        DataError: a file is missing or empty, or a line is no pair, has an empty side, or brackets or quotation marks
-            that do not match; the message says which line.
+        DataError: a file is missing or empty, or a line is malformed; the message says which.
     """
     rows = [(*pair, _split(part, *pair)) for part, path in files.items() for pair in _pairs(path)]
-    # One split after the other, so that those of a kind stand together.
-    splits = dict.fromkeys(split for *_, split in rows)
-    parts = [Dataset.from_pairs([row[:2] for row in rows if row[2] == split], split) for split in splits]
-    return sum(parts[1:], parts[0])
+    splits = dict.fromkeys(split for *_, split in rows)  # each split in one piece
+    parts = (Dataset.from_pairs([row[:2] for row in rows if row[2] == split], split) for split in splits)
+    return reduce(operator.add, parts)
 
 
 def words(text: str) -> list[str]:
-    """The tokens of a source: what stands between blanks, and each punctuation character by itself."""
+    """Return the tokens of a source: cut at blanks and around each punctuation character."""
     return _PUNCTUATION.sub(r" \g<0> ", text).split()
 
 
 def nesting(target: Sequence[str]) -> list[int]:
-    """For each token of a target 1 if it opens a bracket, -1 if it closes one, and else 0, as between quotation marks.
+    """Return for each token of a target 1 if it opens a bracket, -1 if it closes one, else 0; quoted ones count as 0.
 
     Raises:
         DataError: brackets or quotation marks do not match, or a bracket is a part of a token.
     """
-    changes = []
-    quoted = False
+    changes, depth, quoted = [], 0, False
     for number, token in enumerate(target, 1):
         quoted ^= token == QUOTE
         changes.append(0 if quoted else _CHANGES.get(token, 0))
         if not quoted and len(token) > 1 and ("(" in token or ")" in token):
             raise DataError(f"token {number}: found {token!r:.60}, expected blanks around each bracket")
-    depths = [*accumulate(changes)]
+        depth += changes[-1]
+        if depth < 0:
+            raise DataError(f"token {number}: found a closing bracket, expected one opened before")
     if quoted:
-        raise DataError(
-            f"found {list(target).count(QUOTE)} tokens that are {QUOTE}, expected as many to end as to begin"
-        )
-    if min(depths, default=0) < 0:
-        number = next(number for number, depth in enumerate(depths, 1) if depth < 0)
-        raise DataError(f"token {number}: found a closing bracket, expected one opened before")
-    if depths and depths[-1]:
-        raise DataError(f"found an end with {depths[-1]} brackets open, expected all closed")
+        count = list(target).count(QUOTE)
+        raise DataError(f"found {count} tokens that are {QUOTE}, expected as many to end as to begin")
+    if depth:
+        raise DataError(f"found an end with {depth} brackets open, expected all closed")
     return changes
 
 

@@ -4,14 +4,13 @@ Each function divides all examples of a dataset anew, whatever parts they had, i
 their order. `with_dev` takes a part for development out of `test`, as the published splits of GeoQuery do.
 """
 
-import random
-
 import numpy as np
 import polars as pl
 
 from compgen.data.compounds import Inventory, Side, usual_inventory
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.ragged import Ints
+from compgen.data.random import Purpose, shuffle_templates, stream
 from compgen.data.search import REST, Goal, search
 from compgen.errors import DataError
 
@@ -38,7 +37,7 @@ def by_template(dataset: Dataset, train: int | None = None, seed: int = 0) -> Da
     if len(groups) < 2:
         raise DataError("found one template, the same target everywhere: expected at least two to divide")
     templates = list(groups.values())
-    random.Random(seed).shuffle(templates)
+    shuffle_templates(templates, seed)
     chosen: list[int] = []
     for rows in templates:
         if len(chosen) + len(rows) > size:
@@ -123,7 +122,7 @@ def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
     if not 0 <= count < len(rows):
         raise DataError(f"found {len(rows):,} examples to test on, expected more than the {count:,} for {DEV}")
     names = dataset.frame["split"].to_list()
-    for row in np.random.default_rng([seed, 0xDE]).permutation(rows)[:count]:
+    for row in stream(Purpose.DEVELOPMENT, seed).permutation(rows)[:count]:
         names[row] = DEV
     return Dataset(dataset.frame.with_columns(pl.Series("split", names, dtype=pl.String)))
 
@@ -162,7 +161,7 @@ def _search(dataset: Dataset, train: int, test: int, seed: int, goal: Goal, inve
     if not any(compounds):
         raise DataError("found no compounds in any example, expected function applications in brackets, or n-grams")
     part = np.repeat(np.arange(3), [train, test, len(dataset) - train - test])
-    part = np.random.default_rng([seed, 0x3CD]).permutation(part)
+    part = stream(Purpose.DIVERGENCE_SPLIT, seed).permutation(part)
     found = search(inventory.atoms(dataset), compounds, part, goal)
     names = pl.Series("split", np.array([TRAIN, TEST, ""], dtype=object)[found].tolist(), dtype=pl.String)
     return Dataset(dataset.frame.with_columns(names).filter(found != REST))

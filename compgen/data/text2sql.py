@@ -5,33 +5,31 @@ A file is a JSON list. An entry is a query, with variables in it, and the questi
     {"sql": ["SELECT ... = \"city0\" ;", ...], "query-split": "train",
      "sentences": [{"text": "where is city0", "question-split": "dev", "variables": {"city0": "new york"}}, ...]}
 
-Files with logical forms say `logic` in place of `sql`. Pairs are made as the reference code of GECA makes them
-(Andreas, ACL 2020), so that figures can be compared:
+Files with logical forms have `logic` instead of `sql`. Pairs are made as in the reference code of GECA (Andreas, ACL
+2020), so that figures can be compared:
 
 1. Only the first query of an entry counts; the others are further ways to write it.
 2. Blanks are put around `"`, `(` and `)` in the query, not in the question.
-3. In both, each variable's name is replaced by its value wherever the letters occur. What a question gives no value
-   for stays, as `year0` in one pair of Scholar.
+3. In both, each variable's name is replaced by its value wherever the letters occur. A name without a value stays, as
+   `year0` in one pair of Scholar.
 4. Both are split at white space; case is kept.
 
-The data have editions. The authors' counts are of `geography.json` at text2sql-data's commit 0da03bc and of
-`scholar.json` at 8bda287; in later ones, such as 5050bad, which the project's own figures are of, some queries are
-mended: train and dev of the query split differ in 18 of 695 pairs and in 2 of 502. `geography-logic.txt` has one
-edition.
-
-In one thing we deviate, which changes no pair of the published files: longer names are replaced first, not names in
-the order of the file, so that `city1` does not spoil `city10`.
+Deviation, which changes no pair of the published files: longer names are replaced first, so that `city1` does not spoil
+`city10`. The data have editions. The authors' counts are of `geography.json` at text2sql-data's commit 0da03bc and of
+`scholar.json` at 8bda287. In later ones, such as 5050bad, which our figures are of, some queries are mended: train and
+dev of the query split differ in 18 of 695 pairs and in 2 of 502. `geography-logic.txt` has one edition.
 """
 
+import operator
 import re
+from functools import reduce
 from pathlib import Path
 from typing import Literal
 
-import polars as pl
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
+from compgen.data.content import read_text
 from compgen.data.examples import TRAIN, Dataset
-from compgen.data.formats import read_text
 from compgen.errors import DataError
 
 Split = Literal["query", "question"]
@@ -59,15 +57,13 @@ class _Entry(BaseModel):
 
 
 def read(path: str | Path, split: Split) -> Dataset:
-    """The pairs of question and query in a file: first those to train on, then `dev`, then `test`, in its order.
+    """Return the pairs of question and query in a file: first the training ones, then `dev`, then `test`.
 
-    The `query` split keeps all questions for a query in one part, so that a test query is a new one but for its
-    values; the `question` split does not. Where the split is a number, it is a fold: 8 is dev, 9 is test, the others
-    are to train on.
+    The `query` split keeps all questions for a query in one part, so that a test query is new but for its values; the
+    `question` split does not. A split that is a number is a fold: 8 is dev, 9 is test, the others are train.
 
     Raises:
-        DataError: if there is no such file, or it is not JSON, or an entry lacks what it should have; the message
-            says which entry.
+        DataError: there is no such file, it is not JSON, or an entry is malformed; the message says which.
     """
     pairs: dict[str, list[tuple[list[str], list[str]]]] = {part: [] for part in _PARTS}
     for number, entry in enumerate(_entries(path), start=1):
@@ -75,21 +71,21 @@ def read(path: str | Path, split: Split) -> Dataset:
         for sentence in entry.sentences:
             part = _part(entry.split if split == "query" else sentence.split, f"{path}, entry {number}", split)
             pairs[part].append((_tokens(sentence.text, sentence), _tokens(query, sentence)))
-    dataset = Dataset(pl.concat([Dataset.from_pairs(pairs[part], split=part).frame for part in _PARTS]))
+    dataset = reduce(operator.add, (Dataset.from_pairs(pairs[part], split=part) for part in _PARTS))
     if not len(dataset):
         raise DataError(f"{path}: no examples: found no question in it, expected {_EXPECTED}")
     return dataset
 
 
 def _tokens(text: str, sentence: _Sentence) -> list[str]:
-    """The tokens of a question or a query, with the sentence's values for the variables."""
+    """Return the tokens of a question or a query, with the sentence's values for the variables."""
     for name in sorted(sentence.variables, key=len, reverse=True):
         text = text.replace(name, sentence.variables[name])
     return text.split()
 
 
 def _part(value: str, where: str, split: Split) -> str:
-    """The part that a value of `query-split` or `question-split` stands for."""
+    """Return the part that a value of `query-split` or `question-split` stands for."""
     if value.isdecimal():
         return _FOLDS.get(value, TRAIN)
     if value not in _PARTS:
@@ -100,9 +96,8 @@ def _part(value: str, where: str, split: Split) -> str:
 
 
 def _entries(path: str | Path) -> list[_Entry]:
-    text = read_text(path, lines=False)
     try:
-        return TypeAdapter(list[_Entry]).validate_json(text)
+        return TypeAdapter(list[_Entry]).validate_json(read_text(path, lines=False))
     except ValidationError as error:
         problem = error.errors()[0]
         # E.g. (3, "sentences", 0, "text"): people count from one.

@@ -4,9 +4,9 @@ A line of a file is lemma TAB form TAB tags, the tags joined by semicolons. It b
 
     h a b l a r V IND PST 3 SG PFV  →  h a b l ó        lemma and tags to form: inflection
 
-and swapped, form to lemma and tags, one of analysis. A character is a token, a blank is the token `␣`, and a tag is a
-token. Letters are lower-cased, in Turkish and its kin with dots kept apart (I to ı, İ to i), and text is brought to
-NFC; so a token that begins with a capital or a digit is a tag, and no other is.
+and swapped, form to lemma and tags, one of analysis. Each character is a token, a blank is the token `␣`, and each tag
+is a token. Letters are lower-cased, in Turkish and its kin with dots kept apart (I to ı, İ to i), and text is in NFC.
+So a token that begins with a capital or a digit is a tag, and no other is.
 """
 
 import re
@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from compgen.data.content import read_text
 from compgen.data.examples import TRAIN, Dataset
-from compgen.data.formats import read_text
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
 
@@ -28,11 +28,10 @@ Word = tuple[str, str, tuple[str, ...]]  # lemma, form, tags
 
 
 def read_words(path: str | Path) -> list[Word]:
-    """The words of a file as they are written there: lemma, form and tags; empty lines are passed over.
+    """Return the words of a file as they are written there; empty lines are skipped.
 
     Raises:
-        DataError: if there is no such file, or no word in it, or a line has not three columns, one of them empty; says
-            which.
+        DataError: there is no such file, it has no word, or a line has not three columns.
     """
     words = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
@@ -49,19 +48,18 @@ def read_words(path: str | Path) -> list[Word]:
 
 
 def read(path: str | Path, split: str = TRAIN, language: str | None = None) -> Dataset:
-    """The words of a file as examples of inflection.
+    """Return the words of a file as examples of inflection.
 
-    `language` matters where i has two capitals; by default it is the file's name, up to the first `-` or `.` that does
-    not belong to a language's name.
+    `language` matters where i has two capitals; by default it is taken from the file's name.
 
     Raises:
-        DataError: as `read_words`; or there is no word, or a letter cannot be told from a tag.
+        DataError: as `read_words`, or a letter cannot be told from a tag.
     """
     return dataset(read_words(path), split, language_of(path) if language is None else language, str(path))
 
 
 def dataset(words: Iterable[Word], split: str = TRAIN, language: str = "", name: str = "words") -> Dataset:
-    """Words as examples of inflection; `name` is what an error calls them by.
+    """Return words as examples of inflection; errors call them `name`.
 
     Raises:
         DataError: there is no word, or one that `inflection` refuses.
@@ -78,10 +76,10 @@ def dataset(words: Iterable[Word], split: str = TRAIN, language: str = "", name:
 
 
 def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
-    """A word as tokens: lemma and tags, and form.
+    """Return a word as tokens: lemma and tags, and form.
 
     Raises:
-        DataError: a letter of lemma or form would be read as a tag (a digit), or a tag as a letter.
+        DataError: a letter would be read as a tag (a digit), or a tag as a letter, or one cannot stand in data.
     """
     lemma, form, tags = word
     for text in (lemma, form):
@@ -99,7 +97,7 @@ def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
 
 
 def characters(text: str, language: str = "") -> list[str]:
-    """The tokens of a lemma or form: its characters in lower case, blanks as BLANK."""
+    """Return the tokens of a lemma or form: its characters in lower case, blanks as BLANK."""
     text = unicodedata.normalize("NFC", text)  # a decomposed İ is an I at first
     if language.lower() in DOTTED:
         text = text.replace("I", "ı").replace("İ", "i")
@@ -112,13 +110,13 @@ def is_tag(token: str) -> bool:
 
 
 def split_tags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Lemma and tags of a source of inflection (or a target of analysis): the tags begin with the first one."""
+    """Return lemma and tags of a source of inflection (or a target of analysis); tags begin with the first one."""
     first = next((place for place, token in enumerate(tokens) if is_tag(token)), len(tokens))
     return list(tokens[:first]), list(tokens[first:])
 
 
 def rare_tags(words: Dataset, least: int = 2, most: int = 20) -> list[str]:
-    """The tags that few examples of inflection have, by default from 2 to 20 of them, as R&R's reference takes them.
+    """Return the tags in `least` to `most` examples of inflection; the defaults are those of R&R's reference.
 
     Raises:
         DataError: there is no such tag.
@@ -131,5 +129,5 @@ def rare_tags(words: Dataset, least: int = 2, most: int = 20) -> list[str]:
 
 
 def language_of(path: str | Path) -> str:
-    """The language that a file is named after: `crimean-tatar` for `crimean-tatar-dev`, `tur` for `tur.txt`."""
+    """Return the language that a file is named after: `crimean-tatar` for `crimean-tatar-dev`, `tur` for `tur.txt`."""
     return re.split(r"-(?:train|dev|test)\b|\.", Path(path).name)[0]

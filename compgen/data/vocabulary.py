@@ -1,7 +1,7 @@
 """The vocabulary: tokens as the small integers that models count in.
 
-The special symbols come first with fixed numbers, so that a model, its export and the C++ runtime agree on them
-without asking the vocabulary.
+The special symbols come first with fixed ids, so that a model, its export and the C++ runtime agree on them without
+asking the vocabulary.
 """
 
 import difflib
@@ -16,20 +16,20 @@ PAD_ID, BOS_ID, EOS_ID, SEP_ID, UNK_ID = range(len(SPECIALS))
 NEVER_WRITTEN = (PAD_ID, BOS_ID, UNK_ID)
 NEVER_FIRST = (*NEVER_WRITTEN, EOS_ID, SEP_ID)  # an output begins with neither its end nor its separator
 
-SPARES = tuple(f"<unk{number}>" for number in range(1, 9))  # what words that are met later go by: see `Vocabulary.lend`
+SPARES = tuple(f"<unk{number}>" for number in range(1, 9))  # ids for words unknown in training: see `Vocabulary.lend`
 
-# Of ASCII's control characters blanks alone can be meant: a tabulator or a line end may be a token of a program. Those
+# Of ASCII's control characters, blanks alone can be meant: a tabulator or a line end may be a token of a program. Those
 # beyond ASCII do occur in published texts.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def forbidden(position: int) -> tuple[int, ...]:
-    """The ids that may not be written at a position of an output, counted from 0."""
+    """Return the ids that may not be written at a position of an output, counted from 0."""
     return NEVER_WRITTEN if position else NEVER_FIRST
 
 
 def why_not_data(token: str) -> str:
-    """Why a token cannot stand in data, in a few words; empty if it can."""
+    """Return in a few words why a token cannot stand in data; empty if it can."""
     if token in SPECIALS:
         return "is a special symbol: rename it in the data"
     return "has a control character, or half of a surrogate pair" if _CONTROL.search(token) else ""
@@ -38,51 +38,44 @@ def why_not_data(token: str) -> str:
 class Vocabulary:
     """An immutable, ordered set of tokens; a token's id is its place. The special symbols hold ids 0 to 4."""
 
-    __slots__ = ("_ids", "_spares", "_tokens")
+    __slots__ = ("_ids", "_spares", "tokens")
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        """The vocabulary whose full list of tokens, special symbols included, is `tokens`.
+        """Make the vocabulary whose full list of tokens, special symbols included, is `tokens`.
 
         Raises:
-            DataError: if the list does not begin with the special symbols, or holds a token twice.
+            DataError: the list does not begin with the special symbols, or holds a token twice.
         """
-        self._tokens = tuple(tokens)
-        if self._tokens[: len(SPECIALS)] != SPECIALS:
-            found = " ".join(map(repr, self._tokens[: len(SPECIALS)])) or "nothing"
+        self.tokens = tuple(tokens)
+        if self.tokens[: len(SPECIALS)] != SPECIALS:
+            found = " ".join(map(repr, self.tokens[: len(SPECIALS)])) or "nothing"
             raise DataError(f"a vocabulary begins with {' '.join(map(repr, SPECIALS))}: found {found}")
-        self._ids = {token: number for number, token in enumerate(self._tokens)}
-        if len(self._ids) < len(self._tokens):
-            twice = next(token for number, token in enumerate(self._tokens) if self._ids[token] != number)
+        self._ids = {token: number for number, token in enumerate(self.tokens)}
+        if len(self._ids) < len(self.tokens):
+            twice = next(token for number, token in enumerate(self.tokens) if self._ids[token] != number)
             raise DataError(f"a vocabulary holds each token once: found {twice!r} more than once")
         after = range(len(SPECIALS), len(SPECIALS) + len(SPARES))
-        self._spares = after if self._tokens[after.start : after.stop] == SPARES else range(0)
+        self._spares = after if self.tokens[after.start : after.stop] == SPARES else range(0)
 
     @classmethod
     def of(cls, token_lists: Iterable[Iterable[str]], spares: bool = False) -> "Vocabulary":
-        """The vocabulary of all tokens in `token_lists`, sorted by code point after the special symbols.
-
-        With `spares`, the SPARES stand between them.
+        """Return the vocabulary of all tokens in `token_lists`: special symbols, SPARES if asked for, tokens sorted.
 
         Raises:
-            DataError: if a token of the data equals a special symbol or one of the spares asked for.
+            DataError: a token of the data equals a special symbol or a spare asked for.
         """
         tokens = {token for tokens in token_lists for token in tokens}
-        first = (*SPECIALS, *(SPARES if spares else ()))
+        first = SPECIALS + SPARES if spares else SPECIALS
         for special in first:
             if special in tokens:
                 raise _special_in_data(special)
         return cls([*first, *sorted(tokens)])
 
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """All tokens in the order of their ids, special symbols included: what `Vocabulary(...)` takes back."""
-        return self._tokens
-
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """The ids of data tokens. Special symbols are not data: put their ids in by `BOS_ID` and its like.
+        """Return the ids of data tokens. Special symbols are not data: put their ids in by `BOS_ID` and its like.
 
         Raises:
-            DataError: for a token that is not in the vocabulary, with the nearest ones that are, or is special.
+            DataError: a token is special, or is not in the vocabulary; the message names similar ones.
         """
         ids = []
         for token in tokens:
@@ -97,13 +90,10 @@ class Vocabulary:
         return all(self._ids.get(token, -1) >= len(SPECIALS) for token in tokens)
 
     def lend(self, tokens: Iterable[str]) -> tuple[list[int], dict[int, str]]:
-        """The ids of a source of which some words may be unknown, and which word each spare stands for there.
+        """Return the ids of a source that may have unknown words, and the word that each spare id stands for there.
 
-        Each unknown word gets one of the vocabulary's spares, in the order in which they are met, so that a network
-        can tell them apart and copy them. Those for which none is left are UNK_ID.
-
-        Raises:
-            DataError: for a special symbol.
+        Each distinct unknown word gets the next of the vocabulary's spares, so that a network can tell them apart and
+        copy them. When no spare is left, words are UNK_ID. Special symbols are a DataError.
         """
         spares = iter(self._spares)
         lent: dict[str, int] = {}
@@ -116,10 +106,9 @@ class Vocabulary:
         return ids, {number: token for token, number in lent.items() if number != UNK_ID}
 
     def read(self, tokens: Iterable[str], lent: Mapping[int, str]) -> list[int]:
-        """The ids of a target whose source `lend` has read; UNK_ID for what neither knows.
+        """Return the ids of a target whose source `lend` has read; UNK_ID for words that neither knows.
 
-        Raises:
-            DataError: for a special symbol.
+        Special symbols are a DataError.
         """
         spares = {token: number for number, token in lent.items()}
         ids = []
@@ -129,17 +118,16 @@ class Vocabulary:
         return ids
 
     def decode(self, ids: Iterable[int], lent: Mapping[int, str] | None = None) -> list[str]:
-        """The tokens of `ids`, special symbols included; what `lent` has is spelled by it (see `lend`).
+        """Return the tokens of `ids`, special symbols included; for ids in `lent`, the words there (see `lend`).
 
         Raises:
-            DataError: for an id outside the vocabulary.
+            DataError: an id is outside the vocabulary.
         """
-        words = lent or {}
-        tokens = []
+        words, tokens = lent or {}, []
         for number in ids:
-            if not 0 <= number < len(self._tokens):
-                raise DataError(f"id {number} is outside the vocabulary, which has ids 0 to {len(self._tokens) - 1}")
-            tokens.append(words.get(number, self._tokens[number]))
+            if not 0 <= number < len(self.tokens):
+                raise DataError(f"id {number} is outside the vocabulary, which has ids 0 to {len(self.tokens) - 1}")
+            tokens.append(words.get(number, self.tokens[number]))
         return tokens
 
     def _require_data(self, token: str) -> None:
@@ -147,24 +135,24 @@ class Vocabulary:
             raise _special_in_data(token)
 
     def _unknown(self, token: str) -> DataError:
-        near = difflib.get_close_matches(token, self._tokens[len(SPECIALS) :])
+        near = difflib.get_close_matches(token, self.tokens[len(SPECIALS) :])
         hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
         return DataError(f"unknown token {token!r}: not among the vocabulary's {len(self):,} tokens{hint}")
 
     def __len__(self) -> int:
-        return len(self._tokens)
+        return len(self.tokens)
 
     def __contains__(self, token: object) -> bool:
         return token in self._ids
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._tokens)
+        return iter(self.tokens)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and self._tokens == other._tokens
+        return isinstance(other, Vocabulary) and self.tokens == other.tokens
 
     def __hash__(self) -> int:
-        return hash(self._tokens)
+        return hash(self.tokens)
 
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} tokens)"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data.random import Purpose, stream
 from compgen.errors import UserError
 
 Floats = NDArray[np.float64]
@@ -144,7 +145,7 @@ def _stats() -> Any:
 
 def _resampled(values: Floats, resamples: int, seed: int) -> Floats:
     """Means of samples with replacement."""
-    random = np.random.Generator(np.random.Philox(seed))
+    random = stream(Purpose.BOOTSTRAP, seed)
     size = max(1, AT_ONCE // len(values))
     parts = [values[random.integers(0, len(values), (min(size, resamples - done), len(values)))].mean(axis=1)
              for done in range(0, resamples, size)]  # fmt: skip

@@ -72,7 +72,7 @@ def draws_of_grammar(backend: GrammarBackend, temperature: float) -> Golden:
 
 def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:
     """A predictor's answers to sources of random tokens."""
-    rng = np.random.default_rng(SEED)
+    rng = random.stream(random.Purpose.PROBES, SEED)
     answers: list[GoldenAnswer] = []
     for _ in range(TRIES):
         lengths = rng.integers(1, LONGEST_SOURCE + 1, ANSWERS)

@@ -128,7 +128,7 @@ def task(checkpoint: Checkpoint, samples: int) -> Task:
 
 def made_up_sources(count: int, vocabulary: int) -> list[list[int]]:
     """Sources of random tokens, to compare answers by."""
-    rng = np.random.default_rng(SEED)
+    rng = random.stream(random.Purpose.PROBES, SEED)
     lengths = rng.integers(1, LONGEST_SOURCE + 1, count)
     return [rng.integers(UNK_ID + 1, vocabulary, length).tolist() for length in lengths]
 

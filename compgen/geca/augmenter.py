@@ -1,91 +1,167 @@
-"""GECA behind the interface of all augmenters: `fit` builds the tables, `sample` composes."""
+"""GECA as an augmenter: `fit` builds the tables, `sample` composes."""
 
 import heapq
 import itertools
+import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from compgen.data.examples import SCHEMA, TRAIN, Dataset
+from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, HandedOver, Shown
+from compgen.data.examples import SCHEMA, Dataset
 from compgen.data.ragged import lists, ranges
-from compgen.errors import ExhaustedError, UserError, check_draws
-from compgen.geca.compose import BOTH_SIDES, Composed, Composer, Drawing
+from compgen.errors import ExhaustedError, Remark, UserError
+from compgen.geca.compose import BOTH_SIDES, Composed, Composer
 from compgen.geca.corpus import BEGIN, END, SEPARATOR, Corpus
-from compgen.geca.tables import CollisionError, Config, Tables, build
+from compgen.geca.options import GecaOptions
+from compgen.geca.tables import PARTITIONS, CollisionError, Tables, build
+from compgen.progress import Watch
+
+if TYPE_CHECKING:
+    from compgen.geca.shards import Job
 
 EXAMPLE_BYTES, TOKEN_BYTES = 1000, 30  # of an example that is drawn: 1.7 million of 28 tokens took 2.9 GB
-EXTRA = {"template": pl.UInt64, "fragment": pl.UInt64}
 
 
-class Geca:
-    """Good-enough compositional data augmentation (Andreas 2020)."""
+class Geca(Augmenter[GecaOptions]):
+    """Put fragments of examples where others stood that share an environment with them (Andreas 2020).
 
-    def __init__(self, config: Config | None = None, drawing: Drawing | None = None, memory: int = 2**32) -> None:
-        """An augmenter by some options, within a number of bytes of memory. Results do not depend on `memory`."""
-        self.config, self.drawing, self.memory = config or Config(), drawing or Drawing(), memory
-        self.tables: Tables | None = None
+    Examples are pairs, or sentences (pairs with an empty target). The data decide how many there can be. Samples have
+    the columns `template` and `fragment`, which name what each was made of; they are hashes, so they are text.
+    """
 
-    def fit(self, dataset: Dataset, watch: Callable[[float], None] | None = None) -> "Geca":
-        """Find the fragments and templates of all examples of a dataset; `watch` hears how much is done, up to 1.
+    name = "geca"
+    options_type = GecaOptions
+    takes = frozenset({PAIRS, SENTENCES})
+    columns: ClassVar[dict[str, Any]] = {"template": pl.String, "fragment": pl.String}
+    example = """compgen augment geca scan/jump --longest 38 -n 1000 -o more.tsv
 
-        Raises:
-            DataError: there is no example, or some are pairs and others sentences.
-            UserError: the memory is too little, or there are too many different spans.
-            ExhaustedError: the options yield no example from these data; the message says which of them.
-        """
-        self.tables = build(Corpus.of(dataset, self.config.longest), self.config, self.memory, watch)
+        compgen augment geca sentences.txt --span 2 --spans 1 --limit 20 --window 2 --variants 1 -o more.txt"""
+
+    tables: Tables | None = None
+    _job: "Job | None" = None
+
+    def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
+        """Find the fragments and templates of all examples of a dataset."""
+        options = self.options
+        if (options.engine == "ray" and options.shard is not None) or (options.engine == "local" and options.workers):
+            raise UserError("--workers is for --engine ray, and --shard for --engine local")
+        if options.engine == "ray" or options.shard is not None:
+            _share(options.shard or "1/1")
+            return  # workers learn
+        corpus = Corpus.of(dataset, options.longest)
+        self.tables = build(corpus, options, options.bytes, lambda share: watch("fragments and templates", share, ""))
         check_licensed(self.tables)
-        return self
 
-    def sample(
-        self,
-        count: int | None = None,
-        seed: int = 0,
-        drawing: Drawing | None = None,
-        watch: Callable[[float], None] | None = None,
-    ) -> Dataset:
-        """Up to `count` new, distinct examples, or all; fewer where data and options license no more.
-
-        They are drawn by the augmenter's options, or by other ones for this once (`drawing`).
-        Besides source and target the frame has the columns `template` and `fragment`, which name what each example
-        was made of. The examples and their order depend on the data (not on their order), the options and the seed.
-        `watch` hears which share of the templates has been gone through, until there are enough examples.
-
-        Raises:
-            UserError: `fit` was not called, a number is negative, or the examples need more than the memory.
-            ExhaustedError: there is not one.
-        """
+    def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
+        """Up to `count` new, distinct examples, or all; fewer where data and options license no more."""
         if self.tables is None:
-            raise UserError("fit the augmenter to a dataset before sampling from it")
-        check_draws("GECA", count, seed)
-        drawing = drawing or self.drawing
+            return self._by_shards(count, seed)
         while True:
             try:
-                return dataset_of(self.tables, first(self.tables, drawing, count, seed, self.memory, watch), count)
+                rows = first(
+                    self.tables, self.options, count, seed, lambda share: watch("new examples: templates", share, "")
+                )
+                return frame_of(self.tables, rows, count)
             except CollisionError:  # of environments that are read for the first time
                 old = self.tables.enumerator
-                self.tables = build(old.corpus, self.config, self.memory, salt=old.salt + 1)
+                self.tables = build(old.corpus, self.options, self.options.bytes, salt=old.salt + 1)
+
+    def _by_shards(self, count: int | None, seed: int) -> pl.DataFrame:
+        from compgen.geca.shards import Job, run_on_ray
+
+        if self.beside is None or str(self.beside) == "-" or self.dataset is None:
+            raise UserError("shares meet in a folder beside OUT: give the name of a file")
+        number, shards = _share(self.options.shard or "1/1")
+        self._job = Job(self.dataset, self.options, count, seed, Path(f"{self.beside}.shards"), shards)
+        if self.options.engine == "ray":
+            return run_on_ray(self._job, self.options.workers)
+        return self._one_share(self._job, number)
+
+    def _one_share(self, job: "Job", number: int) -> pl.DataFrame:
+        from compgen.geca.shards import run_shard
+
+        said: list[object] = []
+
+        def watch(step: str, missing: dict[int, str]) -> None:
+            if said[-1:] != [(step, missing)]:
+                said.append((step, missing))
+                names = ", ".join(
+                    f"{other + 1}/{job.shards}" + (f" (to be started again; it gave up: {reason})" if reason else "")
+                    for other, reason in missing.items()
+                )
+                warnings.warn(f"waiting for the {step} of share {names}", Remark, stacklevel=2)
+
+        found = run_shard(job, number, watch)
+        if found is None:
+            raise HandedOver(f"share {self.options.shard} is done; share 1 writes {self.beside}")
+        return found
+
+    def close(self) -> None:
+        """Delete the folder in which shares met: the examples are written."""
+        if self._job is not None:
+            self._job.close()
+
+    def facts(self) -> dict[str, Any]:
+        """How much was looked at, and if fewer examples were made than asked for, why."""
+        facts: dict[str, Any] = {}
+        if self.tables is not None:
+            tables = self.tables
+            facts = {"pairs": tables.pairs, "templates": tables.templates, "fragments": tables.fragments}
+            facts["left_out_as_too_long"] = tables.enumerator.corpus.skipped
+        asked, made = self._report.get("asked"), self._report.get("made", 0)
+        if asked is not None and made < asked:
+            facts["why"] = "with these options the data license no more"
+        return facts
+
+    def described(self) -> str:
+        """The report in words, for people."""
+        said = super().described()
+        if self.tables is None:
+            return said
+        report = self.report()
+        skipped = report["left_out_as_too_long"]
+        return (
+            f"{said}; {report['pairs']:,} pairs of {report['templates']:,} templates and {report['fragments']:,} "
+            "fragments looked at"
+        ) + (f", {skipped:,} examples left out as longer than {self.options.longest}" if skipped else "")
+
+    def explain(self, sample: dict[str, Any]) -> list[Shown]:
+        """The three training examples that license a sample (section 3, figure 1)."""
+        from compgen.geca.licence import licence
+
+        assert self.tables is not None
+        return licence(Composer(self.tables, self.options, 0), *(int(sample[name], 16) for name in self.columns))
+
+
+def _share(text: str) -> tuple[int, int]:
+    """The option `shard`, I/N, as a number from 0 and how many shares there are."""
+    found = re.fullmatch(r"([0-9]+)/([0-9]+)", text)
+    number, count = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= count <= PARTITIONS:
+        raise UserError(f"--shard {text or repr(text)}: expected I/N with I from 1 to N, up to {PARTITIONS}: say 2/4")
+    return number - 1, count
 
 
 Row = tuple[tuple[int, int], bytes, int, int]  # key and rank, tokens, template, fragment
 
 
 def first(
-    tables: Tables,
-    drawing: Drawing,
-    count: int | None,
-    seed: int,
-    memory: int,
-    watch: Callable[[float], None] | None = None,
+    tables: Tables, options: GecaOptions, count: int | None, seed: int, watch: Callable[[float], None] | None = None
 ) -> list[Row]:
-    """The first `count` distinct examples by the hosts that the tables' store holds; `watch` as for `Geca.sample`.
+    """The first `count` distinct examples by the hosts that the tables' store holds.
+
+    `watch` is called with the share of the hosts that is done.
 
     Raises:
-        UserError: they need more than `memory` bytes.
+        UserError: the examples need more memory than the options allow.
     """
-    composer = Composer(tables, drawing, seed)
+    composer = Composer(tables, options, seed)
 
     def parts() -> Iterator[Iterator[Row]]:
         done = 0
@@ -98,7 +174,7 @@ def first(
             yield _rows(composer.compose(frame, hear))
             done += frame.height
 
-    return merged(parts(), count, memory)
+    return merged(parts(), count, options.bytes)
 
 
 def merged(parts: Iterable[Iterable[Row]], count: int | None, memory: int) -> list[Row]:
@@ -143,8 +219,8 @@ def _rows(composed: Iterable[Composed]) -> Iterator[Row]:
             yield (key, next(rank)), part.sequences.tokens[start:stop].tobytes(), template, fragment
 
 
-def dataset_of(tables: Tables, rows: list[Row], count: int | None) -> Dataset:
-    """Composed examples as a dataset.
+def frame_of(tables: Tables, rows: list[Row], count: int | None) -> pl.DataFrame:
+    """Composed examples as a frame; template and fragment are written in hexadecimal.
 
     Raises:
         ExhaustedError: there is none, though `count` is not 0.
@@ -154,13 +230,12 @@ def dataset_of(tables: Tables, rows: list[Row], count: int | None) -> Dataset:
     words = tables.enumerator.corpus.words
     tokens = np.frombuffer(b"".join(row[1] for row in rows), dtype=np.int32).astype(np.int64)
     begin, middle, end = (np.flatnonzero(tokens == marker) for marker in (BEGIN, SEPARATOR, END))
-    columns = {
+    columns: dict[str, Any] = {
         side: lists(words, tokens[ranges(after + 1, before - after - 1)[1]], before - after - 1)
         for side, after, before in (("source", begin, middle), ("target", middle, end))
     }
-    template, fragment = ([row[place] for row in rows] for place in (2, 3))
-    extra = {"split": [TRAIN] * len(rows), "template": template, "fragment": fragment}
-    return Dataset(pl.DataFrame(columns | extra, schema={**SCHEMA, **EXTRA}))
+    columns |= {"template": [f"{row[2]:016x}" for row in rows], "fragment": [f"{row[3]:016x}" for row in rows]}
+    return pl.DataFrame(columns, schema={side: SCHEMA[side] for side in ("source", "target")} | Geca.columns)
 
 
 def check_licensed(tables: Tables) -> None:
@@ -171,13 +246,13 @@ def check_licensed(tables: Tables) -> None:
 
 def _why(tables: Tables) -> str:
     """Which options leave no licence."""
-    corpus, config = tables.enumerator.corpus, tables.config
+    corpus, options = tables.enumerator.corpus, tables.options
     if not len(corpus.short):
         shortest = int(corpus.lengths.min())
-        return f"all {len(corpus):,} examples are longer than {config.longest} tokens (the shortest has {shortest})"
+        return f"all {len(corpus):,} examples are longer than {options.longest} tokens (the shortest has {shortest})"
     if not len(tables.enumerator.spans):
-        return f"no span of up to {config.span} tokens stands at most {config.limit} times"
-    skipped = f", {corpus.skipped:,} examples longer than {config.longest} tokens left out" if corpus.skipped else ""
+        return f"no span of up to {options.span} tokens stands at most {options.limit} times"
+    skipped = f", {corpus.skipped:,} examples longer than {options.longest} tokens left out" if corpus.skipped else ""
     return (
         f"no {'template' if tables.group == 'template' else 'environment'} has two fragments{skipped}; longer or more "
         "spans, a higher frequency limit or a smaller window may find some"
@@ -190,6 +265,6 @@ def _why_none(tables: Tables) -> str:
         sides = (frame["sides"] == BOTH_SIDES for frame in tables.store.partitions())
         if not any(side.any() for side in sides):
             return (
-                f"with fragments of {tables.config.spans} spans at most, none has one on each side, source and target"
+                f"with fragments of {tables.options.spans} spans at most, none has one on each side, source and target"
             )
     return "what the templates may take gives only examples that are known, or made of spans that stood there before"

@@ -17,9 +17,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.ragged import Ints, ranges, runs
-from compgen.errors import UserError
 from compgen.geca.arrays import BASE, Hashes, mix
 from compgen.geca.enumeration import Packing
+from compgen.geca.options import GecaOptions
 from compgen.geca.realise import Known, Sequences, realise
 from compgen.geca.tables import Tables, check_environments, check_templates
 
@@ -28,32 +28,6 @@ CANDIDATES = 1 << 21  # of hosts that are worked on together, about
 ASKED = 1 << 10  # candidates of a host that are tried together, at most
 COMPARED = 1 << 20  # pairs of a candidate and a fragment that are compared together
 BOTH_SIDES = 3
-NOVELTIES = ("both", "source", "pair")
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """How examples are drawn from the tables.
-
-    Attributes:
-        variants: most examples of a template.
-        novelty: what is new: `both` the source and the target unseen in the data, the `source`, or the `pair`. Of
-            sentences, all three mean the sentence.
-        reach: to how many templates a fragment may bring others; None for all. `max_adjacencies` in the revision of
-            the reference that made the published SCAN data, where it was 1000.
-    """
-
-    variants: int = 2
-    novelty: str = "both"
-    reach: int | None = None
-
-    def __post_init__(self) -> None:
-        """Raise UserError for what cannot be."""
-        if self.novelty not in NOVELTIES:
-            raise UserError(f"no novelty {self.novelty!r}: expected {', '.join(NOVELTIES)}")
-        for name, value in (("variants", self.variants), ("reach", self.reach)):
-            if value is not None and not 1 <= value < 2**31:
-                raise UserError(f"GECA: {name} {value}: expected 1 or more, and less than 2^31")
 
 
 @dataclass(frozen=True)
@@ -122,7 +96,7 @@ class _Own:
 class Composer:
     """Draws new examples from tables."""
 
-    def __init__(self, tables: Tables, drawing: Drawing, seed: int) -> None:
+    def __init__(self, tables: Tables, options: GecaOptions, seed: int) -> None:
         """By some options, in an order that the seed gives.
 
         With `reach` a fragment is evidence for those templates that come first in the order of hosts.
@@ -130,12 +104,12 @@ class Composer:
         In the mode `reference` candidates are drawn before it is known which of them are new: a template gets
         `variants` draws, of which one may repeat another, and keeps what is good among them.
         """
-        self.tables, self.variants = tables, drawing.variants
-        self.known = Known(tables.enumerator.corpus, drawing.novelty)
+        self.tables, self.variants = tables, options.variants
+        self.known = Known(tables.enumerator.corpus, options.novelty)
         self.seed = mix(np.array([seed], dtype=np.uint64) + BASE)  # one number, as an array: it may overflow silently
         self.members, self.classes = _classes(tables)
         self.licensed = tables.licences.select("fragment").unique()
-        self.last = None if drawing.reach is None else self._last(drawing.reach)
+        self.last = None if options.reach is None else self._last(options.reach)
 
     def compose(self, frame: pl.DataFrame, watch: Callable[[float], None] | None = None) -> Iterator[Composed]:
         """New examples by the hosts among the rows of some partitions, in the order of the hosts' keys.
@@ -236,7 +210,7 @@ class Composer:
         delay = -np.log1p(-np.minimum(uniform, 1 - 2.0**-53)) / pool["weight"].to_numpy()
         pool = pool.with_columns(delay=delay).sort("place", "delay", "fragment")
         key, template, fragment, weight = (pool[name].to_numpy() for name in ("key", "template", "fragment", "weight"))
-        if self.tables.config.mode == "reference":
+        if self.tables.options.mode == "reference":
             good = np.flatnonzero(own.differs(template, fragment))
             good = good[self._drawn(template[good], weight[good])]
             key, template, fragment = key[good], template[good], fragment[good]

@@ -1,50 +1,25 @@
 """Why a synthesised example exists: the training examples that license it (GECA, section 3, figure 1)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
+from compgen.augmenters.base import Pieces, Shown
 from compgen.geca.compose import Composer
 from compgen.geca.corpus import SEPARATOR
 from compgen.geca.realise import occurrences, realise
 from compgen.geca.tables import Tables
 
 _MIDDLE = -2  # where source and target meet
-Pieces = list[tuple[str, int]]  # a token outside of gaps, with -1; or all that stands in a gap, with its number
 
 
-@dataclass(frozen=True)
-class Marked:
-    """An example with its gaps marked."""
+def licence(composer: Composer, template: int, fragment: int) -> list[Shown]:
+    """The licence of an example that `Geca.sample` names by these two numbers, and the example itself.
 
-    source: Pieces
-    target: Pieces
-
-
-@dataclass(frozen=True)
-class Licence:
-    """Three training examples that together license a fourth.
-
-    Attributes:
-        shares: w, which has a fragment in the group of templates that makes fragments exchangeable; never by the
-            template of x.
-        hosts: x, which has the same fragment, or (mode `reference`, with windows) one in the same environment, and
-            lends its template.
-        lends: y, which has the new fragment in the group of w.
-        made: z, the new example: the template of x with the fragment of y.
-    """
-
-    shares: Marked
-    hosts: Marked
-    lends: Marked
-    made: Marked
-
-
-def explain(composer: Composer, template: int, fragment: int) -> Licence:
-    """The licence of an example that `Geca.sample` names by these two numbers.
-
-    Where several license it, the one whose examples come first.
+    Three training examples license a fourth. The first has a fragment in the group of templates that makes fragments
+    exchangeable; never by the template of the third. The second has the new fragment in that group. The third has the
+    fragment of the first, or (mode `reference`, with windows) one in the same environment, and lends its template. What
+    is made is the template of the third with the fragment of the second. If there are several licences, it is the one
+    whose examples come first.
 
     Raises:
         ValueError: nothing licenses it.
@@ -68,12 +43,13 @@ def explain(composer: Composer, template: int, fragment: int) -> Licence:
         first = found.row(0, named=True)
         # The host's own row with the shared fragment, where it has one.
         host = own.sort(pl.col("fragment") != first["fragment"], "example").row(0, named=True)
-        return Licence(
-            _marked(tables, _sharing(tables, first["group"], first["fragment"], template), first["fragment"]),
-            _marked(tables, host["example"], host["fragment"]),
-            _marked(tables, first["lender"], fragment),
-            _marked(tables, host["example"], host["fragment"], fragment),
-        )
+        sharing = _sharing(tables, first["group"], first["fragment"], template)
+        return [
+            _marked("made", tables, host["example"], host["fragment"], fragment),
+            _marked("first", tables, sharing, first["fragment"]),
+            _marked("second", tables, first["lender"], fragment),
+            _marked("template of", tables, host["example"], host["fragment"]),
+        ]
     raise ValueError(f"no licence for fragment {fragment} in template {template}")
 
 
@@ -84,7 +60,7 @@ def _sharing(tables: Tables, group: int, fragment: int, template: int) -> int:
     return int(found["example"].to_numpy().min())
 
 
-def _marked(tables: Tables, example: int, fragment: int, filling: int | None = None) -> Marked:
+def _marked(label: str, tables: Tables, example: int, fragment: int, filling: int | None = None) -> Shown:
     """An example with the gaps of a fragment, or with what fills them."""
     enumerator = tables.enumerator
     which, cut = np.array([example]), np.array([fragment], dtype=np.uint64)
@@ -104,4 +80,4 @@ def _marked(tables: Tables, example: int, fragment: int, filling: int | None = N
         done, moved = stop, moved + stop - start - length
     pieces += plain[done:]
     middle = [gap for _, gap in pieces].index(_MIDDLE)
-    return Marked(pieces[1:middle], pieces[middle + 1 : -1])
+    return Shown(label, pieces[1:middle], pieces[middle + 1 : -1])

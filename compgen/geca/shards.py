@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,11 @@ from compgen.cluster import cluster, first_line
 from compgen.data.examples import Dataset
 from compgen.errors import UserError
 from compgen.files import atomic_path, writing
-from compgen.geca.augmenter import Row, check_licensed, dataset_of, first, merged
-from compgen.geca.compose import Drawing
+from compgen.geca.augmenter import Row, check_licensed, first, frame_of, merged
 from compgen.geca.corpus import Corpus
+from compgen.geca.options import GecaOptions
 from compgen.geca.spans import Spans
-from compgen.geca.tables import CollisionError, Config, Tables, enumerate_rows, find_licences, memory_for, start
+from compgen.geca.tables import CollisionError, Tables, enumerate_rows, find_licences, memory_for, start
 
 POLL = 0.5  # seconds between two looks into the folder
 RETRIES = 5  # of a step whose worker was lost
@@ -53,18 +53,15 @@ class Job:
 
     Attributes:
         dataset: the same examples, in the same order, for all.
-        config, drawing, count, seed: as for `Geca`.
-        memory: bytes that each shard may use.
+        options, count, seed: as for `Geca`; each shard may use `options.memory`.
         folder: where the shards meet; it must be on a file system that all of them see.
         shards: how many there are.
     """
 
     dataset: Dataset
-    config: Config
-    drawing: Drawing
+    options: GecaOptions
     count: int | None
     seed: int
-    memory: int
     folder: Path
     shards: int
 
@@ -74,7 +71,7 @@ class Job:
         Raises:
             UserError: it is another's or holds something else, or cannot be written; or the drawing has a `reach`.
         """
-        if self.drawing.reach is not None:
+        if self.options.reach is not None:
             raise UserError("GECA: --reach looks at all templates of a fragment, which no shard has: leave one out")
         mine: dict[str, object] = {
             "compgen": __version__,
@@ -82,7 +79,7 @@ class Job:
             "count": self.count,
             "seed": self.seed,
         }
-        mine |= {"shards": self.shards, "data": self._identity()} | asdict(self.config) | asdict(self.drawing)
+        mine |= {"shards": self.shards, "data": self._identity()} | self.options.identity()
         path = self.folder / "job.json"
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -171,9 +168,9 @@ class Shard:
             return
         corpus, spans = self._corpus
         try:
-            with memory_for(corpus, spans, self.job.memory) as most, writing(self.job.folder):
+            with memory_for(corpus, spans, self.job.options.bytes) as most, writing(self.job.folder):
                 share = (self.number, self.job.shards)
-                tables = start(corpus, spans, self.job.config, most, folder=self.job.folder, share=share)
+                tables = start(corpus, spans, self.job.options, most, folder=self.job.folder, share=share)
                 result = {"rows": self._rows, "licences": self._licences, "made": self._made}[step](tables)
                 with atomic_path(self.job.files(step)[self.number]) as temporary:
                     result.write_ipc(temporary)
@@ -184,8 +181,8 @@ class Shard:
 
     @cached_property
     def _corpus(self) -> tuple[Corpus, Spans]:
-        corpus = Corpus.of(self.job.dataset, self.job.config.longest)
-        return corpus, Spans.of(corpus, self.job.config.span, self.job.config.limit)
+        corpus = Corpus.of(self.job.dataset, self.job.options.longest)
+        return corpus, Spans.of(corpus, self.job.options.span, self.job.options.limit)
 
     def _rows(self, tables: Tables) -> pl.DataFrame:
         for path in self.job.folder.glob(f"*-{self.number}-*-*.arrow"):
@@ -202,10 +199,10 @@ class Shard:
         licences = pl.concat(map(pl.read_ipc, job.files("licences")))
         tables = replace(tables, licences=licences)
         check_licensed(tables)
-        rows = first(tables, job.drawing, job.count, job.seed, job.memory)
+        rows = first(tables, job.options, job.count, job.seed)
         return pl.DataFrame([(*row[0], *row[1:]) for row in rows], schema=MADE, orient="row")
 
-    def merge(self) -> Dataset:
+    def merge(self) -> pl.DataFrame:
         """The examples that all shards have made.
 
         Raises:
@@ -213,10 +210,10 @@ class Shard:
         """
         job = self.job
         parts = (map(_row, pl.read_ipc(path).iter_rows()) for path in job.files("made"))
-        rows = merged(parts, job.count, job.memory)
-        with memory_for(*self._corpus, job.memory) as most:
-            tables = start(*self._corpus, job.config, most, folder=job.folder)
-            return dataset_of(tables, rows, job.count)
+        rows = merged(parts, job.count, job.options.bytes)
+        with memory_for(*self._corpus, job.options.bytes) as most:
+            tables = start(*self._corpus, job.options, most, folder=job.folder)
+            return frame_of(tables, rows, job.count)
 
 
 def _row(made: tuple[Any, ...]) -> Row:
@@ -225,7 +222,7 @@ def _row(made: tuple[Any, ...]) -> Row:
     return (key, rank), tokens, template, fragment
 
 
-def run_shard(job: Job, number: int, watch: Callable[[str, dict[int, str]], None]) -> Dataset | None:
+def run_shard(job: Job, number: int, watch: Callable[[str, dict[int, str]], None]) -> pl.DataFrame | None:
     """All that one shard has to do. Shard 0 merges and returns the examples, the others return None.
 
     `watch` is called while this shard waits: for which step, and for which other shards, each with the reason why it
@@ -249,7 +246,7 @@ def run_shard(job: Job, number: int, watch: Callable[[str, dict[int, str]], None
     return shard.merge()
 
 
-def run_on_ray(job: Job, workers: int | None = None) -> Dataset:
+def run_on_ray(job: Job, workers: int | None = None) -> pl.DataFrame:
     """All shards, one a CPU, as tasks of a Ray cluster (see `compgen.cluster`), whose machines see the job's folder.
 
     The folder stays until `job.close`.

@@ -21,6 +21,7 @@ from compgen.files import writing
 from compgen.geca.arrays import Hashes
 from compgen.geca.corpus import Corpus
 from compgen.geca.enumeration import Enumerator, Rows
+from compgen.geca.options import GecaOptions
 from compgen.geca.realise import Sequences, occurrences, realise, same
 from compgen.geca.spans import Spans
 
@@ -32,46 +33,8 @@ LEAST = 10_000  # rows in memory with which it is worth beginning
 WORKING = 8  # times the bytes of the rows at hand: what sorting, joining and composing them takes beside
 
 
-MODES = ("published", "reference")
-
-
 class CollisionError(Exception):
     """Two different templates or environments have the same hash."""
-
-
-@dataclass(frozen=True)
-class Config:
-    """What GECA may cut and where it may put it.
-
-    Attributes:
-        mode: `published` is the boxed rule of section 3: a template takes every fragment that shares an environment
-            with one of its own fragments. `reference` is Algorithm 1 as the authors' program runs it: a template takes
-            the fragments of templates that share a fragment with its environment (the same rule where the environment
-            is the whole template), gaps are numbered in each order that the program's search meets, and candidates are
-            drawn before known examples are removed, which yields fewer. Both modes leave out a candidate that shares a
-            span with every fragment of its template, as the program does and the box does not.
-        span: most tokens of a span.
-        spans: most spans of a fragment.
-        limit: most occurrences of an eligible span; None for no limit.
-        window: tokens on each side of a gap that make its environment; None for the whole template.
-        longest: most tokens, source and target together, of an example that is recombined.
-    """
-
-    mode: str = "published"
-    span: int = 1
-    spans: int = 2
-    limit: int | None = None
-    window: int | None = None
-    longest: int = 100
-
-    def __post_init__(self) -> None:
-        """Raise UserError for what cannot be."""
-        if self.mode not in MODES:
-            raise UserError(f"no mode {self.mode!r}: expected published or reference")
-        for name, least in (("span", 1), ("spans", 1), ("longest", 1), ("limit", 1), ("window", 0)):
-            value = getattr(self, name)
-            if value is not None and not least <= value < 2**31:
-                raise UserError(f"GECA: {name} {value}: expected {least} or more, and less than 2^31")
 
 
 class Store:
@@ -147,14 +110,14 @@ class Tables:
     """What GECA knows of a corpus.
 
     Attributes:
-        config, enumerator, store: what they were made with, and the rows.
+        options, enumerator, store: what they were made with, and the rows.
         licences: `group`, `fragment`, `example`, `support`: groups of at least two fragments, which may take each
             other's place. A group is a template or (mode `published`) an environment; `support` is how many templates
             of the group have the fragment, and `example` has it in one of them.
         pairs, templates, fragments: how many (template, fragment), distinct templates and distinct fragments there are.
     """
 
-    config: Config
+    options: GecaOptions
     enumerator: Enumerator
     store: Store
     licences: pl.DataFrame
@@ -177,16 +140,16 @@ class Tables:
     @property
     def group(self) -> str:
         """The column that a licence's group comes from."""
-        return "template" if self.config.mode == "reference" else self.key
+        return "template" if self.options.mode == "reference" else self.key
 
     @property
     def host(self) -> str:
         """The column whose rows' fragments are what a template offers to be replaced."""
-        return self.key if self.config.mode == "reference" else "template"
+        return self.key if self.options.mode == "reference" else "template"
 
 
 def build(
-    corpus: Corpus, config: Config, memory: int, watch: Callable[[float], None] | None = None, salt: int = 0
+    corpus: Corpus, options: GecaOptions, memory: int, watch: Callable[[float], None] | None = None, salt: int = 0
 ) -> Tables:
     """Enumerate a corpus and find the licences, within a number of bytes of memory.
 
@@ -195,11 +158,11 @@ def build(
     Raises:
         UserError: the memory is too little (the message says what is needed), or there are too many spans.
     """
-    spans = Spans.of(corpus, config.span, config.limit)
+    spans = Spans.of(corpus, options.span, options.limit)
     while True:
         try:
             with memory_for(corpus, spans, memory) as most:
-                tables = start(corpus, spans, config, most, salt)
+                tables = start(corpus, spans, options, most, salt)
                 enumerate_rows(tables, tables.examples(), watch)
                 return find_licences(tables)
         except CollisionError:
@@ -229,23 +192,23 @@ def memory_for(corpus: Corpus, spans: Spans, memory: int) -> Iterator[int]:
 def start(
     corpus: Corpus,
     spans: Spans,
-    config: Config,
+    options: GecaOptions,
     most: int,
     salt: int = 0,
     folder: Path | None = None,
     share: tuple[int, int] = (0, 1),
 ) -> Tables:
     """Tables without rows; `folder` and `share` as for `Store`."""
-    store = Store("template" if config.window is None else "environment", most, folder, share)
-    enumerator = Enumerator(corpus, spans, config.spans, config.window, config.mode == "reference", salt)
-    return Tables(config, enumerator, store, LICENCES.clear(), 0, 0, 0)
+    store = Store("template" if options.window is None else "environment", most, folder, share)
+    enumerator = Enumerator(corpus, spans, options.spans, options.window, options.mode == "reference", salt)
+    return Tables(options, enumerator, store, LICENCES.clear(), 0, 0, 0)
 
 
 def enumerate_rows(tables: Tables, batches: list[Ints], watch: Callable[[float], None] | None = None) -> None:
     """Put the rows of some examples into the store."""
     for number, examples in enumerate(batches, start=1):
         for rows in tables.enumerator.rows(examples):
-            tables.store.add(frame_of(rows, tables.config))
+            tables.store.add(frame_of(rows, tables.options))
         if watch is not None:
             watch(number / len(batches))
 
@@ -267,10 +230,10 @@ def find_licences(tables: Tables) -> Tables:
 LICENCES = pl.DataFrame(schema={"group": pl.UInt64, "fragment": pl.UInt64, "example": pl.UInt32, "support": pl.UInt32})
 
 
-def frame_of(rows: Rows, config: Config) -> pl.DataFrame:
+def frame_of(rows: Rows, options: GecaOptions) -> pl.DataFrame:
     """Rows as a frame; `environment` is left out where it is the template."""
     columns = {"template": rows.template, "fragment": rows.fragment, "example": rows.example.astype(np.uint32)}
-    if config.window is not None:
+    if options.window is not None:
         columns["environment"] = rows.environment
     return pl.DataFrame(columns | {"sides": rows.sides})
 

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from compgen.data.examples import Dataset
+from compgen.data.random import Purpose, stream
 from compgen.errors import DataError, UserError
 from compgen.evaluation.significance import Paired, need_scipy, paired
 from compgen.files import check_apart
 from compgen.geca.augmenter import Geca
-from compgen.geca.compose import Drawing
-from compgen.geca.tables import Config
+from compgen.geca.options import GecaOptions
 from compgen.lm.estimation import Estimation, estimate, fixed_discounts, write_sentences
 from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
 from compgen.lm.scoring import Scores, score, score_all
@@ -40,22 +40,21 @@ class Kind:
     """One kind of synthetic sentences.
 
     Attributes:
-        config: what GECA may cut and where it may put it.
-        variants: most sentences of a template. They are doubled from 1 until they give the number that is asked for:
-            sentences of one template share all but a fragment, and what they share is counted again with each.
+        options: of GECA. Its `variants`, most sentences of a template, are doubled from 1 until they give the number
+            that is asked for: sentences of one template share all but a fragment, and what they share is counted again
+            with each.
     """
 
-    config: Config
-    variants: int
+    options: GecaOptions
 
     def sample(self, augmenter: Geca, count: int, seed: int) -> list[list[str]]:
-        """Up to `count` sentences from an augmenter that was fitted by this kind's `config`."""
+        """Up to `count` sentences from an augmenter that was fitted with this kind's options."""
         variants = 1
         while True:
-            made = [source for source, _ in augmenter.sample(count, seed, Drawing(variants)).pairs()]
-            if len(made) == count or variants == self.variants:
+            made = augmenter.with_options(variants=variants).sample(count, seed).frame["source"].to_list()
+            if len(made) == count or variants == self.options.variants:
                 return made
-            variants = min(2 * variants, self.variants)
+            variants = min(2 * variants, self.options.variants)
 
 
 @dataclass(frozen=True)
@@ -77,15 +76,15 @@ class Scheme:
 
 SCHEMES = {
     "paper": Scheme(
-        (Kind(Config("reference", span=2, spans=1, limit=20, window=2, longest=LONGEST), variants=1),),
+        (Kind(GecaOptions(mode="reference", span=2, spans=1, limit=20, window=2, longest=LONGEST, variants=1)),),
         count=5000,
         resampled=False,
         by_history=False,
     ),
     "worth": Scheme(
         (
-            Kind(Config("published", span=2, spans=1, limit=20, window=1, longest=LONGEST), variants=20),
-            Kind(Config("published", span=2, spans=1, limit=500, window=2, longest=LONGEST), variants=20),
+            Kind(GecaOptions(mode="published", span=2, spans=1, limit=20, window=1, longest=LONGEST, variants=20)),
+            Kind(GecaOptions(mode="published", span=2, spans=1, limit=500, window=2, longest=LONGEST, variants=20)),
         ),
         count=100_000,
         resampled=True,
@@ -263,7 +262,7 @@ class _Setting:
         self.augmenters = []
         for kind in scheme.kinds:
             watch("fragments and templates")
-            self.augmenters.append(Geca(kind.config).fit(training))
+            self.augmenters.append(Geca(kind.options).fit(training))
 
     def model(self, name: str, sentences: Sequence[Sequence[str]]) -> Path:
         """A model of the training text and more."""
@@ -278,7 +277,7 @@ class _Setting:
 
     def trial(self, seed: int) -> Trial:
         """One seed."""
-        random = np.random.Generator(np.random.Philox(seed))
+        random = stream(Purpose.RESAMPLING, seed)
 
         def resampled(count: int) -> list[list[str]]:
             return [self.sentences[index] for index in random.integers(0, len(self.sentences), count).tolist()]

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
+from compgen.data.random import Purpose, stream
 from compgen.data.unimorph import BLANK
 from compgen.errors import DataError, UserError
 from compgen.morphology.alignment import SHORTEST, Aligned, words
@@ -113,7 +114,7 @@ def dependence(first: Sequence[str], second: Sequence[str], seed: int = 0) -> De
     one, other = (np.unique(values, return_inverse=True)[1] for values in (first, second))
     entropies, size = [_entropy(one), _entropy(other)], len(other)
     bits = max(0.0, sum(entropies) - _entropy(one * size + other))
-    random = np.random.Generator(np.random.Philox(seed))
+    random = stream(Purpose.PERMUTATIONS, seed)
     permuted = [_entropy(one * size + random.permutation(other)) for _ in range(PERMUTATIONS)]
     chance = max(0.0, sum(entropies) - float(np.mean(permuted)))
     room = min(entropies) - chance

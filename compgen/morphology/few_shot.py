@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compgen.data.random import LegacyStream, few_shot_streams
 from compgen.data.unimorph import Word
 from compgen.errors import DataError
 from compgen.recombine.tags import REFERENCE, tag_neighbors
@@ -46,7 +47,7 @@ def few_shot(words: Sequence[Word], language: str, hints: Sequence[int] = HINTS)
     pools = [[number for number, (_, _, tags) in enumerate(words) if tag in tags] for tag in HARD]
     hard = set(pools[0]) | set(pools[1])
     rest = [number for number in range(len(words)) if number not in hard]
-    easy, held_out = np.random.RandomState(0), np.random.RandomState(1)
+    easy, held_out = few_shot_streams()
     for count in hints:
         for seed in range(SEEDS):
             chosen = [_some_of_each_type(words, pool, held_out) for pool in pools]
@@ -78,7 +79,7 @@ def _in_order(words: Sequence[Word]) -> list[Word]:
     return [word for _, word in sorted(keyed)]
 
 
-def _some_of_each_type(words: Sequence[Word], pool: Sequence[int], rng: np.random.RandomState) -> list[int]:
+def _some_of_each_type(words: Sequence[Word], pool: Sequence[int], rng: LegacyStream) -> list[int]:
     """At most PER_TYPE words of each combination of tags, drawn combination after combination."""
     types: dict[tuple[str, ...], list[int]] = {}
     for number in pool:
@@ -99,7 +100,7 @@ def _check(parts: dict[str, list[int]], hints: int, language: str) -> None:
             )
 
 
-def _spend(rng: np.random.RandomState, words: Sequence[Word]) -> None:
+def _spend(rng: LegacyStream, words: Sequence[Word]) -> None:
     """Take from the random numbers what the reference's search for the neighborhoods of a split takes.
 
     It shuffles each word's candidates before it sorts them, and draws the order of each pair that it has to make up.

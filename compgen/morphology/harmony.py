@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints
+from compgen.data.random import Purpose, stream
 from compgen.data.unimorph import BLANK, split_tags
-from compgen.errors import ExhaustedError, UserError
 from compgen.morphology.alignment import clusters
-from compgen.morphology.stemcorrupt import StemCorrupt
 
 Floats = NDArray[np.float64]
 Clusters = Sequence[str]
@@ -84,54 +83,29 @@ class Tier:
         total: Floats = np.bincount(word, self.information[first, second], minlength=len(words)).astype(np.float64)
         return total
 
+    @classmethod
+    def of(cls, dataset: Dataset) -> "Tier":
+        """What the vowels of the lemmas and forms in a dataset show."""
+        return cls(sorted({word for pair in dataset.pairs() for word in _lemma_and_form(*pair)}))
 
-class HarmonicStemCorrupt:
-    """`StemCorrupt` whose samples are drawn, of many, as often as their vowels go together."""
+    def choose(self, pool: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
+        """`count` of the samples in `pool`, those whose vowels go together more often than others.
 
-    def __init__(self, corrupt: StemCorrupt, candidates: int = 16) -> None:
-        """An augmenter that makes so many `candidates` for each sample it gives.
-
-        Raises:
-            UserError: fewer than two candidates.
+        Of the candidates that have a host and a number of edits in common, as large a share is drawn as of all, without
+        replacement, with weights of e to the power of the agreement of lemma and form.
         """
-        if candidates < 2:
-            raise UserError(f"found {candidates} candidates for a sample, expected 2 or more to choose from")
-        self.corrupt, self.candidates = corrupt, candidates
-        self.tier: Tier | None = None
-
-    def fit(self, dataset: Dataset) -> "HarmonicStemCorrupt":
-        """As `StemCorrupt.fit`, which says what it raises; the vowels of lemmas and forms are learned from."""
-        self.corrupt.fit(dataset)
-        self.tier = Tier(sorted({word for pair in dataset.pairs() for word in _lemma_and_form(*pair)}))
-        return self
-
-    def sample(self, count: int, seed: int = 0) -> Dataset:
-        """`count` new, distinct examples; columns as for `StemCorrupt.sample`.
-
-        Of the candidates that have an example and a number of changed characters in common, as large a share is drawn
-        as of all, without replacement, with weights of e to the power of the agreement of lemma and form.
-
-        Raises:
-            UserError: `fit` was not called, or a number is out of range.
-            ExhaustedError: there are not as many candidates; fewer may do.
-        """
-        if self.tier is None:
-            raise UserError("fit the augmenter to a dataset before sampling from it")
-        try:
-            pool = self.corrupt.sample(count * self.candidates, seed)
-        except ExhaustedError as error:
-            raise ExhaustedError(f"{error}; or ask for fewer candidates than {self.candidates} a sample") from error
         if not count:
             return pool
-        agreement = self.tier.agreement([word for pair in pool.pairs() for word in _lemma_and_form(*pair)])
+        pairs = zip(pool["source"].to_list(), pool["target"].to_list(), strict=True)
+        agreement = self.agreement([word for pair in pairs for word in _lemma_and_form(*pair)])
         # The largest sums of log-weight and Gumbel noise are a draw without replacement.
-        noise = np.random.Generator(np.random.Philox(key=np.array([seed, 1], np.uint64))).gumbel(size=len(pool))
-        ranked = pool.frame.with_columns(score=pl.Series(agreement[::2] + agreement[1::2] + noise)).with_row_index()
-        rank = pl.col("score").rank("ordinal", descending=True).over("gold", "edits")
-        of_group = pl.len().over("gold", "edits")
+        noise = stream(Purpose.HARMONY, seed).gumbel(size=len(pool))
+        ranked = pool.with_columns(score=pl.Series(agreement[::2] + agreement[1::2] + noise)).with_row_index()
+        rank = pl.col("score").rank("ordinal", descending=True).over("host", "edits")
+        of_group = pl.len().over("host", "edits")
         # All groups are cut at the same share of their ranks.
         chosen = ranked.with_columns(share=(rank - 0.5) / of_group).sort("share", "index").head(count)
-        return Dataset(chosen.sort("index").drop("index", "score", "share"))
+        return chosen.sort("index").drop("index", "score", "share")
 
 
 def _lemma_and_form(source: Sequence[str], target: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from compgen.data.examples import Dataset
+from compgen.data.random import Purpose, stream
 from compgen.data.unimorph import split_tags
 from compgen.errors import DataError
 
@@ -24,7 +25,7 @@ def by_lemma(dataset: Dataset, train: float = 0.8, validation: float = 0.1, seed
         raise DataError(f"shares of {train:g} for train and {validation:g} for validation leave nothing to test on")
     lemmas = [_lemma(source) for source in dataset.frame["source"].to_list()]
     names, which, counts = np.unique(lemmas, return_inverse=True, return_counts=True)
-    order = np.random.default_rng([seed, 0x1E]).permutation(len(names))
+    order = stream(Purpose.LEMMA_SPLIT, seed).permutation(len(names))
     before = np.cumsum(counts[order]) - counts[order]
     part = np.empty(len(names), dtype=np.int64)
     # What 0.1 + 0.2 is above 0.3 must not move a lemma.

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.ragged import lists_of_rectangle
+from compgen.data.random import Purpose, stream
 
 Numbers = NDArray[np.unsignedinteger[Any]]
 Random = NDArray[np.uint64]
@@ -41,7 +42,7 @@ class Pieces:
         names = list(dict.fromkeys(token for spelling in spellings for token in spelling))
         token = numbers(names)
         tokens = rectangle([[], *([token[name] for name in spelling] for spelling in spellings)], len(names))
-        random = np.random.Philox(key=0).random_raw(1 + len(names))
+        random = stream(Purpose.SIGNATURES, 0).bit_generator.random_raw(1 + len(names))
         factor, term = np.ones(len(tokens), np.uint64), np.zeros(len(tokens), np.uint64)
         for column in tokens.T:
             factor = np.where(column, factor * _BASE, factor)

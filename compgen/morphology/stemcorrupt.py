@@ -15,99 +15,132 @@ Where the paper leaves room, or we leave it:
 """
 
 from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
-from compgen.data.examples import SCHEMA, TRAIN, Dataset
+from compgen.augmenters.base import HOST, WORDS, Augmenter, Options
+from compgen.data.examples import TOKENS, Dataset
+from compgen.data.random import Purpose, stream
 from compgen.data.unimorph import BLANK
-from compgen.errors import DataError, ExhaustedError, UserError, check_draws
+from compgen.errors import DataError, ExhaustedError
 from compgen.morphology.alignment import SHORTEST, Aligned, Word, words
+from compgen.morphology.harmony import Tier
 from compgen.morphology.pieces import Numbers, Pieces, Random, numbers, rectangle
+from compgen.progress import Watch
 
-STEMLESS = ("drop", "keep")
-EXTRA = {"gold": pl.Int64, "edits": pl.Int64}
 BLOCK = 4096  # candidates drawn at once: their arrays stay in a processor's cache
 RARE, MANY = 1000, 1 << 24  # give up when fewer than 1 in RARE draws is new and more than MANY draws remain
 PATIENCE = 32  # blocks without a new example after which to give up
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
-class StemCorrupt:
-    """An augmenter that replaces characters of the stem, the same in lemma and form.
+class StemCorruptOptions(Options):
+    """How much of a stem is replaced, and which samples are kept."""
+
+    theta: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="The probability that a character of the stem is replaced, up to 1. The character drawn may be the "
+        "same again.",
+    )
+    shortest: int = Field(
+        SHORTEST,
+        ge=1,
+        description="Characters (code points) of a stretch of lemma and form that counts as stem.",
+    )
+    stemless: Literal["drop", "keep"] = Field(
+        "drop",
+        description="Examples without a stem: drop, or keep them among the samples as they are (so they are not new).",
+    )
+    candidates: int = Field(
+        1,
+        ge=1,
+        description="Make K times as many and keep those whose vowels go together as in DATA, for languages with vowel "
+        "harmony; 16 does.",
+        json_schema_extra={"metavar": "K"},
+    )
+
+
+class StemCorrupt(Augmenter[StemCorruptOptions]):
+    """Replace characters of the stem, the same in lemma and form (Samir and Silfverberg 2023).
+
+    Examples are of inflection: a source is the letters of a lemma and its tags, a target the letters of a form.
+    Samples have the columns `host`, the row in the training data of the example that was corrupted (of its first
+    occurrence), and `edits`, how many of its characters really changed. With `candidates`, see `morphology.harmony`.
 
     Attributes, after `fit`:
         examples: how many distinct training examples take part.
         dropped: how many were left out because they have no stem.
     """
 
-    def __init__(self, theta: float = 0.5, shortest: int = SHORTEST, stemless: str = "drop") -> None:
-        """An augmenter by some options.
+    name = "stemcorrupt"
+    options_type = StemCorruptOptions
+    takes = frozenset({WORDS})
+    columns: ClassVar[dict[str, Any]] = {HOST: pl.Int64, "edits": pl.Int64}
+    usual = 10_000
+    example = "compgen augment stemcorrupt sigmorphon/turkish --split train-low -n 10000 -o more.tsv"
 
-        Args:
-            theta: the probability that a character of the stem is replaced. The character drawn may be the same again.
-            shortest: code points of an aligned stretch that counts as part of the stem.
-            stemless: what becomes of examples without a stem: `drop`, or `keep`. Kept, they are drawn like all others,
-                and as nothing in them can be replaced, each is sampled as it is, once at most. So it is not new.
-
-        Raises:
-            UserError: an option is out of range.
-        """
-        if not 0 < theta <= 1:
-            raise UserError(f"StemCorrupt: theta {theta:g}: expected a probability over 0, up to 1")
-        if shortest < 1:
-            raise UserError(f"StemCorrupt: shortest {shortest}: expected 1 character or more")
-        if stemless not in STEMLESS:
-            raise UserError(f"StemCorrupt: no choice {stemless!r} for examples without a stem: expected drop or keep")
-        self.theta, self.shortest, self.stemless = theta, shortest, stemless
-        self.examples = self.dropped = 0
-        self._tables: _Tables | None = None
-
-    def fit(self, dataset: Dataset) -> "StemCorrupt":
+    def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Align the distinct examples of inflection in a dataset.
 
         Raises:
             DataError: an example is not one of inflection (see `words`), or all are written with one character.
-            ExhaustedError: there is no example, or none has a stem.
+            ExhaustedError: none has a stem.
         """
-        first: dict[Word, int] = {}
+        options, first = self.options, dict[Word, int]()
         for row, word in enumerate(words(dataset)):
             first.setdefault(word, row)
         distinct = sorted(first)  # so that the order of the rows does not matter
-        aligned = Aligned.of(distinct, self.shortest)
+        aligned = Aligned.of(distinct, options.shortest)
         lengths = aligned.in_lemma.sum(axis=1)
         if not lengths.any():
             raise ExhaustedError(
                 f"StemCorrupt can make nothing of these data: in {len(distinct):,} distinct examples no "
-                f"{self.shortest} or more characters of the lemma stand together in the form"
+                f"{options.shortest} or more characters of the lemma stand together in the form"
             )
         rows = np.array([first[word] for word in distinct])
-        self._tables = _tables(distinct, aligned, self.stemless == "keep", rows)
+        self._tables = _tables(distinct, aligned, options.stemless == "keep", rows)
         self.examples = len(self._tables.row)
         self.dropped = len(distinct) - self.examples
-        return self
+        self._tier = Tier.of(dataset) if options.candidates > 1 else None
 
-    def sample(self, count: int, seed: int = 0) -> Dataset:
-        """`count` new, distinct examples, in the split `train`.
-
-        Besides source and target the frame has the columns `gold`, the row in the training data (of its first
-        occurrence there) of the example that was corrupted, and `edits`, how many of its characters really changed.
+    def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
+        """`count` new, distinct examples; with `candidates`, those of so many whose vowels agree best.
 
         Sample i of a seed depends on the distinct training examples, the options and i alone: fewer samples are the
-        first of more. Samples are as new and as distinct as their tokens, source and target together; two that a 64-bit
-        hash cannot tell apart count as the same.
+        first of more (but not with `candidates`). Two that a 64-bit hash cannot tell apart count as the same.
 
         Raises:
-            UserError: `fit` was not called, or a number is out of range.
             ExhaustedError: there are not as many, or no new one in a long time; the message says why.
         """
-        tables = self._tables
-        if tables is None:
-            raise UserError("fit the augmenter to a dataset before sampling from it")
-        check_draws("StemCorrupt", count, seed)
-        if not count:
-            return Dataset(pl.DataFrame(schema={**SCHEMA, **EXTRA}))
+        count, candidates = self.usual if count is None else count, self.options.candidates
+        if self._tier is None:
+            return self._distinct(count, seed)
+        try:
+            pool = self._distinct(count * candidates, seed)
+        except ExhaustedError as error:
+            raise ExhaustedError(f"{error}; or ask for fewer candidates than {candidates} a sample") from error
+        return self._tier.choose(pool, count, seed)
+
+    def facts(self) -> dict[str, Any]:
+        """How many training examples took part, and how many had no stem."""
+        return {"examples": self.examples, "dropped": self.dropped}
+
+    def described(self) -> str:
+        """The report in words, for people."""
+        left_out = f"; {self.dropped:,} dropped for want of a stem"
+        if self.dropped and self.options.shortest > 1:
+            left_out += f" (--shortest {self.options.shortest - 1} finds more)"
+        return f"{super().described()} of {self.examples:,} training examples{left_out}"
+
+    def _distinct(self, count: int, seed: int) -> pl.DataFrame:
+        """`count` new, distinct examples."""
+        tables, theta = self._tables, self.options.theta
         most = tables.most()
         if count > most:
             raise ExhaustedError(f"StemCorrupt: {self._these()} give at most {most:,} new ones, fewer than {count:,}")
@@ -117,7 +150,7 @@ class StemCorrupt:
             if idle >= PATIENCE:
                 raise ExhaustedError(
                     f"StemCorrupt: found {len(new):,} of {count:,} new examples and no more in {idle * BLOCK:,} draws "
-                    f"from {self._these()}; ask for fewer, or for a higher theta than {self.theta:g}"
+                    f"from {self._these()}; ask for fewer, or for a higher theta than {theta:g}"
                 )
             # As many as it takes if as many of them are new as up to now; at first, if one in nine is not.
             drawn, found = (len(parts) * BLOCK, len(new)) if len(new) else (9, 8)
@@ -125,17 +158,16 @@ class StemCorrupt:
             if drawn > RARE * found and blocks * BLOCK > MANY:
                 raise ExhaustedError(
                     f"StemCorrupt: found {len(new):,} new examples in {drawn:,} draws from {self._these()}: too rare "
-                    f"for {count:,}; ask for fewer, or for a higher theta than {self.theta:g}"
+                    f"for {count:,}; ask for fewer, or for a higher theta than {theta:g}"
                 )
             blocks = min(blocks, max(PATIENCE, len(parts)))
             before = len(new)
-            parts += [tables.draw(seed, len(parts) + number, self.theta) for number in range(blocks)]
+            parts += [tables.draw(seed, len(parts) + number, theta) for number in range(blocks)]
             new = _first_of_each(np.concatenate([part.keys for part in parts]), tables.known)
             idle = 0 if len(new) > before else idle + blocks
-        return tables.dataset(parts, new[:count])
+        return tables.frame(parts, new[:count])
 
     def _these(self) -> str:
-        assert self._tables is not None
         lengths = self._tables.length
         return (
             f"{self.examples:,} examples with stems of {lengths.min()} to {lengths.max()} characters and an alphabet "
@@ -211,11 +243,11 @@ class _Tables:
 
     def draw(self, seed: int, block: int, theta: float) -> _Samples:
         """The candidates of a block of addresses, which has a stream of random numbers to itself."""
-        stream = np.random.Philox(key=np.array([seed, 0], np.uint64), counter=np.array([0, block, 0, 0], np.uint64))
-        example = ((stream.random_raw(BLOCK) >> _HALF) * np.uint64(len(self.row)) >> _HALF).astype(np.int64)
+        bits = stream(Purpose.CORRUPTION, seed, block).bit_generator
+        example = ((bits.random_raw(BLOCK) >> _HALF) * np.uint64(len(self.row)) >> _HALF).astype(np.int64)
         length = self.length[example]
         ends = np.cumsum(length)
-        random = stream.random_raw(ends[-1])  # for the characters of all their stems, one after another
+        random = bits.random_raw(ends[-1])  # for the characters of all their stems, one after another
         replaced = np.flatnonzero((random & _LOW) < np.uint64(np.ceil(theta * 2**32)))
         # Of which sample each of these is, and which of `stem`.
         sample = np.repeat(np.arange(BLOCK), length)[replaced]
@@ -227,18 +259,21 @@ class _Tables:
         target[sample, self.in_target[character]] = drawn
         return _Samples(source, target, example, edits, self.pieces.keys(source, target))
 
-    def dataset(self, parts: list[_Samples], chosen: NDArray[np.int64]) -> Dataset:
+    def frame(self, parts: list[_Samples], chosen: NDArray[np.int64]) -> pl.DataFrame:
         """Some samples of the blocks, by number, with the strings of their tokens."""
+        if not len(chosen):
+            return pl.DataFrame(schema={"source": TOKENS, "target": TOKENS, **StemCorrupt.columns})
         bounds = np.searchsorted(chosen, BLOCK * np.arange(len(parts) + 1))
-        picked = [(part, chosen[bounds[number] : bounds[number + 1]] - number * BLOCK)
-                  for number, part in enumerate(parts)]  # fmt: skip
+        picked = [
+            (part, chosen[bounds[number] : bounds[number + 1]] - number * BLOCK) for number, part in enumerate(parts)
+        ]
         columns = {
             "source": self.pieces.lists([part.source[rows] for part, rows in picked if len(rows)]),
             "target": self.pieces.lists([part.target[rows] for part, rows in picked if len(rows)]),
-            "gold": self.row[np.concatenate([part.example[rows] for part, rows in picked])],
+            HOST: self.row[np.concatenate([part.example[rows] for part, rows in picked])],
             "edits": np.concatenate([part.edits[rows] for part, rows in picked]),
         }
-        return Dataset(pl.DataFrame(columns).select("source", "target", pl.lit(TRAIN).alias("split"), *EXTRA))
+        return pl.DataFrame(columns)
 
 
 def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.int64]) -> _Tables:

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
+from compgen.data.random import Purpose, Stream, stream
 from compgen.data.unimorph import is_tag
 from compgen.data.vocabulary import SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
@@ -88,7 +89,7 @@ def build(
     if prototypes == 0:
         alone = np.flatnonzero(short)
         return alone[alone >= (pool or 0), None].astype(np.int32)
-    rng = np.random.default_rng([seed, 0x4E])
+    rng = stream(Purpose.NEIGHBORHOODS, seed)
     first = 0 if pool is None else pool  # of the examples
     pool = len(sequences) if pool is None else pool
     find = {"long-short": _long_short, "long-long": _long_long, "tags": _by_tags}[config.kind]
@@ -118,7 +119,7 @@ def _as_text(sequence: list[int]) -> str:
     return "".join(chr(token + 0x100) for token in sequence)
 
 
-def _pick(allowed: NDArray[np.bool_], count: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+def _pick(allowed: NDArray[np.bool_], count: int, rng: Stream) -> list[NDArray[np.int64]]:
     """For every row, up to `count` random columns among those allowed."""
     keys = np.where(allowed, rng.random(allowed.shape, dtype=np.float32), np.float32(2))
     count = min(count, allowed.shape[1])
@@ -131,7 +132,7 @@ def _long_short(
     sequences: Sequences,
     vocabulary: Vocabulary,
     config: NeighborhoodConfig,
-    rng: np.random.Generator,
+    rng: Stream,
     pool: int,
     first_example: int,
 ) -> Iterator[tuple[int, int, int]]:
@@ -168,7 +169,7 @@ def _long_long(
     sequences: Sequences,
     vocabulary: Vocabulary,
     config: NeighborhoodConfig,
-    rng: np.random.Generator,
+    rng: Stream,
     pool: int,
     first_example: int,
 ) -> Iterator[tuple[int, int, int]]:
@@ -198,7 +199,7 @@ def _by_tags(
     sequences: Sequences,
     vocabulary: Vocabulary,
     config: NeighborhoodConfig,
-    rng: np.random.Generator,
+    rng: Stream,
     pool: int,
     first_example: int,
 ) -> Iterator[tuple[int, int, int]]:
@@ -234,7 +235,7 @@ def tagged(sequences: Sequences, vocabulary: Vocabulary) -> tuple[Sequences, NDA
     return lemmas, tags
 
 
-def _extend(rows: NDArray[np.int32], prototypes: int, rng: np.random.Generator) -> NDArray[np.int32]:
+def _extend(rows: NDArray[np.int32], prototypes: int, rng: Stream) -> NDArray[np.int32]:
     """Rows (M, 1 + n), n > 2: each row of two prototypes with others of its group (same example, same first) behind."""
     order = np.lexsort((rows[:, 1], rows[:, 0]))
     rows = rows[order]

@@ -23,6 +23,7 @@ from compgen.recombine.neighborhoods import NeighborhoodConfig, build
 from compgen.recombine.training import as_sequences
 from compgen.training.checkpoint import Checkpoint
 from compgen.training.loop import pad
+from compgen.training.seeding import seed_torch
 
 BATCH = 256
 
@@ -71,7 +72,7 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
     config = NeighborhoodConfig(**checkpoint.config["neighborhood"]).model_copy(update={"longest": None})
     rows = build(sequences, checkpoint.vocabulary, n, config, seed, pool=len(known))
     rows = np.unique(rows, axis=0)  # a tuple may be found twice, and counts once
-    torch.manual_seed(seed)
+    seed_torch(seed)
     whole = torch.from_numpy(pad([[BOS_ID, *sequence, EOS_ID] for sequence in sequences]))
     lengths = np.array([len(sequence) for sequence in sequences])
     rows = rows[np.argsort(lengths[rows[:, 0]], kind="stable")]

@@ -2,25 +2,22 @@
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from compgen.data.examples import Dataset
+from compgen.data.random import Purpose, Stream, stream
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.build import Trainable
-from compgen.models.config import LONGEST, MOST, NetworkConfig
 from compgen.models.network import Network
-from compgen.recombine.compatible import LengthBound, compatible
-from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
-from compgen.runtime.backend import warm
+from compgen.recombine.compatible import compatible
+from compgen.recombine.config import NO_SWAPS, RecombineConfig, SwapConfig
+from compgen.recombine.neighborhoods import Sequences, build, incidence
 from compgen.training.checkpoint import Checkpoint
-from compgen.training.config import Configuration, with_memories
 from compgen.training.loop import (
     Outcome,
     Rows,
@@ -33,95 +30,9 @@ from compgen.training.loop import (
     train,
 )
 from compgen.training.memory import check_memory
+from compgen.training.seeding import seed_torch
 
 ALIKE = 0.75  # of the neighbours that either of two source types has, the least share that both have in the same places
-Share = Annotated[float, Field(ge=0, le=1)]
-Warmth = Annotated[float, AfterValidator(warm)]
-
-
-class SamplingConfig(BaseModel):
-    """How a generator is sampled unless the caller says otherwise."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    length_bound: LengthBound = Field(
-        "mean", description="prototypes are no longer than this statistic of those in training (mean: reference)"
-    )
-    temperature: tuple[Warmth, Warmth] = Field(
-        (0.4, 0.0), description="of the source half and of the target half; 0 is greedy"
-    )
-
-
-class SwapConfig(BaseModel):
-    """Random permutations of token types in training rows, so that the network copies names; not in the paper.
-
-    On a split such as *around right*, every training row that shows the held-out construction shows it with *left*:
-    in both prototypes and in the answer. Nothing tells the network which prototype to copy the direction from. With
-    swaps, some rows have their token types permuted:
-
-    - `rows`: in the example and its first prototype, by the same permutation: all target types, and those source
-      types that are `interchangeable`. The network can then neither recite the answer nor copy names from the second
-      prototype, whose names differ. Rows whose first prototype lacks a target type of the example are left alone.
-    - `seconds`: in the second and further prototypes, except the types that the example has and the first prototype
-      lacks, which can only be copied from there. The network learns to take names from the first prototype, and from
-      the others only what the first lacks.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    rows: Share = Field(
-        0.0, description="probability that in a row's example and first prototype types change places, all that may"
-    )
-    seconds: tuple[Share, Share] = Field(
-        (0.0, 0.0), description="probability that a source type, a target type changes places in further prototypes"
-    )
-
-    @property
-    def used(self) -> bool:
-        """Whether anything changes places."""
-        return bool(self.rows or any(self.seconds))
-
-
-NO_SWAPS = SwapConfig()
-
-
-class RecombineConfig(Configuration):
-    """A generator with n prototypes: recomb0 (learned augmentation), recomb1, recomb2 and more."""
-
-    network: NetworkConfig
-    prototypes: int = Field(2, ge=0, le=8)
-    neighborhood: NeighborhoodConfig = NeighborhoodConfig()
-    sampling: SamplingConfig = SamplingConfig()
-    held_out_by: Literal["example", "row"] = Field(
-        "example",
-        description="what is held out to watch training: whole examples, or neighborhood rows (reference), whose "
-        "examples training then sees in other rows",
-    )
-    deduplicate: bool = Field(
-        True, description="train on distinct examples (reference), else on each as often as the data have it"
-    )
-    unknown_below: int = Field(
-        0,
-        ge=0,
-        le=MOST,
-        description="tokens that fewer distinct examples hold are embedded as <unk>, and told apart by copying alone; "
-        "not in the paper",
-    )
-    swap: SwapConfig = NO_SWAPS
-    max_tokens: int | None = Field(
-        None, ge=3, le=LONGEST, description="cut sequences to so many tokens (45 in the reference)"
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _memories_are_prototypes(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return with_memories(values, values.get("prototypes", 2))
-
-    @model_validator(mode="after")
-    def _swaps_need_seconds(self) -> "RecombineConfig":
-        if self.prototypes < 2 and self.swap.used:
-            raise ValueError("swap needs two prototypes or more: set swap.rows to 0 and swap.seconds to [0, 0]")
-        return self
 
 
 class NeighborhoodExamples:
@@ -147,7 +58,7 @@ class NeighborhoodExamples:
 
     def plan(self, epoch: int) -> list[Rows]:
         """Batches of rows whose examples are of like length, drawn anew for each epoch."""
-        rng = np.random.default_rng([self.seed, epoch])
+        rng = stream(Purpose.BATCHES, self.seed, epoch)
         return bucketed(self.lengths[self.rows[:, 0]], self.batch, rng)
 
     def collate(self, rows: Rows) -> tuple[Tensor, Tensor]:
@@ -169,7 +80,7 @@ class NeighborhoodExamples:
 
         A function of the rows alone, so that training resumes.
         """
-        rng = np.random.default_rng([self.seed, *rows.tolist()])
+        rng = stream(Purpose.SWAPS, self.seed, *rows.tolist())
         places = np.tile(np.arange(held.shape[1]), (len(rows), 1))
         others = places.copy()
         lacking = held[self.rows[rows, 0]] & ~held[self.rows[rows, 1]]
@@ -212,7 +123,7 @@ def interchangeable(
     return [np.array(group) for group in groups if len(group) > 1]
 
 
-def _swapped(types: NDArray[np.int64], drawn: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
+def _swapped(types: NDArray[np.int64], drawn: NDArray[np.bool_], rng: Stream) -> NDArray[np.int64]:
     """What each of some types becomes in each row, (B, T), when those drawn (B, T) change places at random."""
     # Both orders put the types drawn first, in their own order and at random; the others stay where they are.
     own = np.argsort(~drawn, axis=1, kind="stable")
@@ -269,7 +180,7 @@ def train_generator(
     training, held_out = _hold_out(rows, config, seed)
     if not len(training):
         raise DataError(f"held_out = {config.held_out} leaves none of {len(rows):,} neighborhood rows to train on")
-    torch.manual_seed(seed)
+    seed_torch(seed)
     network = Network(config.network, len(vocabulary))
     held_by = incidence(sequences, len(vocabulary)).sum(axis=0)
     network.treat_as_unknown(
@@ -315,7 +226,7 @@ def train_generator(
 def _hold_out(
     rows: NDArray[np.int32], config: RecombineConfig, seed: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    rng = np.random.default_rng([seed, 0xDE])
+    rng = stream(Purpose.HELD_OUT, seed)
     if config.held_out_by == "row":
         chosen = rng.random(len(rows)) < config.held_out
     else:

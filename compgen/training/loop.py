@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from compgen.data.random import Stream
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import writing
 from compgen.interrupts import interruptible
@@ -306,7 +307,7 @@ class _Run:
             torch.cuda.set_rng_state(state["random_cuda"])
 
 
-def bucketed(lengths: NDArray[np.int64], batch: int, rng: np.random.Generator) -> list[Rows]:
+def bucketed(lengths: NDArray[np.int64], batch: int, rng: Stream) -> list[Rows]:
     """Batches of rows of like length, in random order. Lengths are jittered so that batches differ between epochs."""
     jitter = rng.uniform(0, max(1.0, float(lengths.std()) / 2), len(lengths))
     order = np.argsort(lengths + jitter, kind="stable")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compgen.data.examples import Dataset
+from compgen.data.random import Purpose, Stream, stream
 from compgen.data.unimorph import is_tag
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SPARES, Vocabulary
 from compgen.errors import DataError
@@ -30,6 +31,7 @@ from compgen.training.loop import (
     train,
 )
 from compgen.training.memory import check_memory
+from compgen.training.seeding import seed_torch
 
 Pairs = list[tuple[list[int], list[int]]]
 
@@ -53,11 +55,11 @@ class PairExamples:
 
     def plan(self, epoch: int) -> list[Rows]:
         """The epoch's rows, in batches of like target length."""
-        rng = np.random.default_rng([self.seed, epoch])
+        rng = stream(Purpose.BATCHES, self.seed, epoch)
         rows = self._mixture(rng) if self.p_aug is not None else np.arange(self.original + self.augmented)
         return [rows[batch] for batch in bucketed(self.target_lengths[rows], self.batch, rng)]
 
-    def _mixture(self, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _mixture(self, rng: Stream) -> NDArray[np.int64]:
         assert self.p_aug is not None
         drawn = round(self.original * self.p_aug / (1 - self.p_aug))
         cycles = -(-drawn // self.augmented)
@@ -103,7 +105,7 @@ def train_predictor(
     original = _ids(dataset.unique() if config.deduplicate else dataset, vocabulary)
     added = _ids(more, vocabulary)
     check_memory(config.network, len(vocabulary), device)
-    torch.manual_seed(seed)
+    seed_torch(seed)
     network = build(config.network, len(vocabulary))
     if isinstance(network, Network) and copying:
         network.treat_as_unknown([number for number, token in enumerate(vocabulary) if token in SPARES])
@@ -151,8 +153,8 @@ def fit(
     Raises:
         DataError: nothing is left to train on.
     """
-    training, watched = _divided(original, config.held_out, [seed, 0xDE])
-    more, watched_more = _divided(added, config.held_out_augmented, [seed, 0xDF])
+    training, watched = _divided(original, config.held_out, stream(Purpose.HELD_OUT, seed))
+    more, watched_more = _divided(added, config.held_out_augmented, stream(Purpose.HELD_OUT_AUGMENTED, seed))
     watched += watched_more
     if not training:
         raise DataError(f"{len(original)} examples leave nothing to train on")
@@ -172,9 +174,9 @@ def fit(
     )
 
 
-def _divided(pairs: Pairs, share: float, seed: list[int]) -> tuple[Pairs, Pairs]:
+def _divided(pairs: Pairs, share: float, rng: Stream) -> tuple[Pairs, Pairs]:
     """Pairs to train on, and a share that is held out."""
-    held = np.random.default_rng(seed).random(len(pairs)) < share
+    held = rng.random(len(pairs)) < share
     kept, out = ([pair for pair, one in zip(pairs, held, strict=True) if one == which] for which in (False, True))
     return kept, out
 

@@ -8,8 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 from compgen.models.pretrained import FILE, Ids, Pretrained
@@ -17,6 +15,7 @@ from compgen.models.spelling import Spelling
 from compgen.training.config import PretrainedConfig
 from compgen.training.loop import discard_state, find_device, fingerprint
 from compgen.training.predictors import Pairs, check_mixture, fit, report
+from compgen.training.seeding import seed_torch
 
 
 def train_pretrained(
@@ -53,7 +52,7 @@ def train_pretrained(
     added = _ids(more, network)
     for side, setting in enumerate(("source_length", "max_length")):
         _require_short([pair[side] for pair in original + added], setting, getattr(config, setting))
-    torch.manual_seed(seed)
+    seed_torch(seed)
     identity = fingerprint(config, seed, model, original, added)
     outcome = fit(network, original, added, config, out, identity, seed=seed, resume=resume, device=device, quiet=quiet)
     trained_on = {"model": model} | report(name, original, added, seed, outcome)

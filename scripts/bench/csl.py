@@ -13,8 +13,8 @@ from pathlib import Path
 
 import compgen
 from compgen.configuration import load_config
-from compgen.csl.config import CslConfig
 from compgen.csl.induction import induce
+from compgen.csl.options import CslOptions
 from compgen.csl.seeds import inflections
 from compgen.csl.targets import TargetGrammar
 from compgen.data.catalog import load
@@ -25,7 +25,7 @@ def main() -> None:
     """Print the table."""
     train = load("cogs/variable-free").split("train")
     targets = TargetGrammar.read(Path(compgen.__file__).parent / "configs" / "csl_cogs.cfg")
-    published = load_config(CslConfig, "csl_cogs").induction
+    published = load_config(CslOptions, "csl_cogs").induction
     began = time.process_time()
     seeds = inflections(train)
     print(f"{len(seeds.rules)} seed rules: {time.process_time() - began:.1f} CPU s\n")

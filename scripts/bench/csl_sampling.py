@@ -16,7 +16,7 @@ from statistics import median
 
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
-from compgen.csl.config import CslConfig
+from compgen.csl.options import CslOptions
 from compgen.csl.trained import TrainedGrammar
 from compgen.data import scan
 from compgen.data.formats import read_dataset
@@ -34,13 +34,13 @@ def grammars() -> dict[str, Callable[[], TrainedGrammar]]:
     folder = Path(os.environ.get("COMPGEN_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
     def of_scan(learned: bool) -> TrainedGrammar:
-        config = load_config(CslConfig, "csl_scan")
+        config = load_config(CslOptions, "csl_scan")
         chosen = config if learned else config.model_copy(update={"training": None})
         return trained(Csl(chosen).fit(scan.SPLITS["jump"][0]().split("train")))
 
     def of_geoquery() -> TrainedGrammar:
         data = read_dataset(folder / "geoquery" / "standard.train.tsv")
-        return trained(Csl(load_config(CslConfig, "csl_geoquery")).fit(data))
+        return trained(Csl(load_config(CslOptions, "csl_geoquery")).fit(data))
 
     return {
         "SCAN jump, uniform": lambda: of_scan(False),

@@ -11,8 +11,9 @@ import time
 from compgen.configuration import load_config
 from compgen.data.catalog import load
 from compgen.data.vocabulary import Vocabulary
+from compgen.recombine.config import RecombineConfig
 from compgen.recombine.neighborhoods import build
-from compgen.recombine.training import RecombineConfig, as_sequences
+from compgen.recombine.training import as_sequences
 
 CASES = (
     ("scan/jump", "recombine_small"),

@@ -23,7 +23,7 @@ import polars as pl
 
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
-from compgen.csl.config import CslConfig
+from compgen.csl.options import CslOptions
 from compgen.csl.parsing import Accuracy, ViterbiParser
 from compgen.data import scan
 from compgen.data.examples import Dataset
@@ -67,12 +67,12 @@ def parts(split: str) -> tuple[Dataset, Dataset]:
     return read_dataset(train), read_dataset(test)
 
 
-def configured(split: str, scan_config: str) -> CslConfig:
+def configured(split: str, scan_config: str) -> CslOptions:
     """How it is done."""
     if split not in SCAN:
-        return load_config(CslConfig, "csl_cogs" if split == "cogs" else "csl_geoquery")
+        return load_config(CslOptions, "csl_cogs" if split == "cogs" else "csl_geoquery")
     more = ["training.states=4"] if split in ("mcd1", "mcd3") and scan_config == "csl_scan" else []  # as published
-    return load_config(CslConfig, scan_config, more)
+    return load_config(CslOptions, scan_config, more)
 
 
 def accuracy(split: str, test: Dataset, parser: ViterbiParser) -> Accuracy:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from compgen.cli.data import app
 from compgen.data.catalog import names
 from compgen.data.formats import read_dataset
-from compgen.data.scan import jump
+from compgen.data.scan import SPLITS
 from compgen.errors import DataError, UserError
 
 
@@ -85,7 +85,7 @@ def test_write_converts_and_reports_on_standard_error(tmp_path):
     assert result.exit_code == 0
     assert result.stdout == ""
     assert "train 14,670, test 7,706" in result.stderr
-    assert read_dataset(out) == jump()
+    assert read_dataset(out) == SPLITS["jump"][0]()
 
 
 def test_write_to_standard_output_holds_the_data_only():

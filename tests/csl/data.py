@@ -8,7 +8,7 @@ import pytest
 import compgen
 from compgen.configuration import load_config
 from compgen.csl.charts import Parser
-from compgen.csl.config import CslConfig
+from compgen.csl.options import CslOptions
 from compgen.csl.rules import Rule
 from compgen.data import scan
 from compgen.data.formats import read_dataset
@@ -33,7 +33,7 @@ SPLITS = {
 
 def published(kind):
     """The published settings for a data set."""
-    return load_config(CslConfig, f"csl_{kind}")
+    return load_config(CslOptions, f"csl_{kind}")
 
 
 def _read(name, format):

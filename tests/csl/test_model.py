@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from compgen.csl.augmenter import Csl
-from compgen.csl.config import Training
 from compgen.csl.forests import forests
 from compgen.csl.induction import Options, induce
 from compgen.csl.model import Inside, learn
+from compgen.csl.options import Training
 from compgen.csl.parsing import ViterbiParser
 from compgen.csl.rules import Grammar, Rule, nonterminals
 from compgen.csl.sampling import slots

@@ -52,6 +52,17 @@ def test_concatenation_carries_a_column_that_only_one_has():
     assert (TRAIN + marked).frame["method"].to_list() == [None, None, None, "geca"]
 
 
+def test_concatenation_finds_a_common_type_or_says_that_there_is_none():
+    def marked(value):
+        return Dataset(TEST.frame.with_columns(x=pl.Series([value])))
+
+    assert (marked(1) + marked("a")).frame["x"].to_list() == ["1", "a"]
+    assert (marked(2**63) + marked(-1)).frame["x"].to_list() == [2**63, -1]
+    assert (marked(None) + marked([1])).frame["x"].to_list() == [None, [1]]
+    with pytest.raises(DataError, match="columns of unlike types"):
+        marked(1) + marked([1])
+
+
 def test_a_missing_split_names_those_there_are():
     with pytest.raises(DataError, match=r"no examples in split 'dev'; available splits: train \(3\), test \(1\)"):
         (TRAIN + TEST).split("dev")

@@ -1,4 +1,6 @@
-"""Addressed random numbers: the published vectors, and independence from the order of work."""
+"""Random numbers: the published vectors, independence from the order of work, and keys that never change."""
+
+from random import Random
 
 import numpy as np
 import pytest
@@ -37,7 +39,9 @@ def test_ranks_are_uniform_and_another_stream_than_tokens():
     samples = np.arange(60_000)
     counts = np.bincount(random.ranks(3, samples, 6), minlength=6)
     assert abs(counts - 10_000).max() < 500
-    same = random.words(3, samples[:9], random.TOKENS, 2) == random.words(3, samples[:9], random.PROTOTYPES, 2)
+    same = random.words(3, samples[:9], random.SamplePurpose.TOKENS, 2) == random.words(
+        3, samples[:9], random.SamplePurpose.PROTOTYPES, 2
+    )
     assert not same.any()
 
 
@@ -51,7 +55,56 @@ def test_latents_are_uniform_in_direction_and_norm():
 
 def test_ranks_have_53_bits_from_two_words():
     samples = np.array([0, 5, 2**40])
-    high, low = random.words(9, samples, random.PROTOTYPES, 2).T.tolist()
+    high, low = random.words(9, samples, random.SamplePurpose.PROTOTYPES, 2).T.tolist()
     expected = [(first << 32 | second) >> 11 for first, second in zip(high, low, strict=True)]
     assert random.ranks(9, samples, 2**53).tolist() == expected
     assert random.ranks(9, samples, 1).tolist() == [0, 0, 0]
+
+
+def test_the_address_of_a_uniform_number():
+    seed, sample, step = 11, 5 + 2**40, 6
+    counter = np.array([5, 2**8, step // 4, 0], dtype=np.uint64)  # the last is the purpose, tokens
+    bits = int(random.philox(seed, counter)[step % 4]) >> 8
+    assert random.uniforms(seed, np.array([sample]), step + 1)[0, step] == bits * 2.0**-24
+    found = random.address(np.array([sample, 1]), random.SamplePurpose.NODES, np.array([9, 8]), np.array([2, 0]))
+    assert found.tolist() == [[5, 2**8, 9, 3 + 512], [1, 0, 8, 3]]
+
+
+def _philox(key, block=0):
+    return np.random.Generator(np.random.Philox(key=np.array(key, np.uint64), counter=[0, block, 0, 0]))
+
+
+KEYS = {
+    "BATCHES": ((3, 8), lambda: np.random.default_rng([3, 8])),
+    "SWAPS": ((3, 8, 1), lambda: np.random.default_rng([3, 8, 1])),
+    "HELD_OUT": ((3,), lambda: np.random.default_rng([3, 222])),
+    "HELD_OUT_AUGMENTED": ((3,), lambda: np.random.default_rng([3, 223])),
+    "NEIGHBORHOODS": ((3,), lambda: np.random.default_rng([3, 78])),
+    "LEMMA_SPLIT": ((3,), lambda: np.random.default_rng([3, 30])),
+    "DIVERGENCE_SPLIT": ((3,), lambda: np.random.default_rng([3, 973])),
+    "DEVELOPMENT": ((3,), lambda: np.random.default_rng([3, 222])),
+    "PROBES": ((3,), lambda: np.random.default_rng(3)),
+    "SELECTION": ((3,), lambda: np.random.Generator(np.random.Philox(3))),
+    "CONCATENATION": ((3,), lambda: np.random.Generator(np.random.Philox(3))),
+    "RESAMPLING": ((3,), lambda: np.random.Generator(np.random.Philox(3))),
+    "BOOTSTRAP": ((3,), lambda: np.random.Generator(np.random.Philox(3))),
+    "PERMUTATIONS": ((3,), lambda: np.random.Generator(np.random.Philox(3))),
+    "CORRUPTION": ((3, 8), lambda: _philox([3, 0], 8)),
+    "HARMONY": ((3,), lambda: _philox([3, 1])),
+    "SIGNATURES": ((0,), lambda: np.random.Generator(np.random.Philox(key=0))),
+}
+
+
+@pytest.mark.parametrize("purpose", random.Purpose)
+def test_a_stream_has_the_key_that_published_results_were_drawn_with(purpose):
+    key, expected = KEYS[purpose.name]
+    assert random.stream(purpose, *key).random(9).tolist() == expected().random(9).tolist()
+    large = 2**63 + 5
+    assert random.stream(purpose, large, *key[1:]).random() != random.stream(purpose, *key).random()
+
+
+def test_templates_are_shuffled_as_python_does():
+    templates, expected = list(range(40)), list(range(40))
+    random.shuffle_templates(templates, 3)
+    Random(3).shuffle(expected)
+    assert templates == expected

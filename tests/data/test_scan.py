@@ -83,13 +83,13 @@ def test_splits_have_the_published_sizes_and_share_nothing(split, train, test, d
 
 
 def test_jump_stands_1467_times_in_training_and_nowhere_else():
-    train = [" ".join(source) for source, _ in scan.jump().split("train").pairs()]
+    train = [" ".join(source) for source, _ in scan.SPLITS["jump"][0]().split("train").pairs()]
     assert train.count("jump") == 1_467
     assert sum("jump" in command for command in train) == 1_467
 
 
 def test_opposite_right_is_held_out_by_definition():
-    dataset = scan.opposite_right()
+    dataset = scan.SPLITS["opposite_right"][0]()
     train, test = texts(dataset.split("train")), texts(dataset.split("test"))
     assert not any("opposite right" in command for command in train)
     assert all("opposite right" in command for command in test)

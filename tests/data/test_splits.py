@@ -2,7 +2,7 @@ import itertools
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compgen.data import scan
@@ -82,6 +82,7 @@ def test_the_shortest_are_trained_on_and_of_equals_the_first():
         by_length(EMPTY)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 5))
 def test_compounds_that_can_be_told_apart_are(seed):
     for made, atoms in ((tmcd(reversible(), seed=seed), 1), (mcd(reversible(), 30, 30, seed=seed), 0.02)):
@@ -91,6 +92,7 @@ def test_compounds_that_can_be_told_apart_are(seed):
         assert found.atoms <= atoms
 
 
+@settings(deadline=None)
 @given(st.integers(0, 5), st.sampled_from([0, 1, 3]))
 def test_tmcd_diverges_more_than_chance_and_training_knows_test_atoms(seed, least):
     data = trees()

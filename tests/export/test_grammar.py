@@ -11,7 +11,7 @@ from compgen.api import Generator, export_bundle, train_predictor
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
 from compgen.csl.checkpoint import checkpoint_of, grammar_of
-from compgen.csl.config import CslConfig
+from compgen.csl.options import CslOptions
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import BundleError, CheckpointError, UserError
@@ -34,7 +34,7 @@ def trained(tmp_path_factory):
     targets = tmp_path_factory.mktemp("targets") / "targets.cfg"
     targets.write_text("\n".join(TARGETS))
     changes = ["training.steps=50", "drawing.depth.most=3", "drawing.longest=30", f"targets={targets}"]
-    return Csl(load_config(CslConfig, "csl_scan", changes)).fit(DATA).trained
+    return Csl(load_config(CslOptions, "csl_scan", changes)).fit(DATA).trained
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,7 @@ from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.geca import augmenter, enumeration, tables
 from compgen.geca.augmenter import Geca
-from compgen.geca.compose import Drawing
-from compgen.geca.tables import Config
+from compgen.geca.options import GecaOptions
 from tests.geca import naive
 
 ALL = 300  # variants: more than there are candidates
@@ -28,8 +27,8 @@ def texts(dataset):
     return {" -> ".join(" ".join(side) for side in pair if side) for pair in dataset.pairs()}
 
 
-def made(dataset, *, drawing=None, count=None, seed=0, memory=2**32, **options):
-    return Geca(Config(**options), drawing, memory).fit(dataset).sample(count, seed)
+def made(dataset, *, count=None, seed=0, **options):
+    return Geca(**options).fit(dataset).sample(count, seed)
 
 
 def test_figure_1_of_the_paper():
@@ -52,14 +51,14 @@ def test_a_new_verb_is_put_where_others_stand():
 def test_a_new_noun_is_put_where_others_stand():
     data = sentences("the wug sang", "the cat sang", "a cat slept", "a cat ran")
     options = {"spans": 1, "window": 1}
-    assert {"a wug slept", "a wug ran"} <= texts(made(data, mode="reference", drawing=Drawing(ALL), **options))
+    assert {"a wug slept", "a wug ran"} <= texts(made(data, mode="reference", variants=ALL, **options))
 
 
 words = st.sampled_from(["a", "b", "c", "d"])
 sides = st.lists(words, min_size=1, max_size=5).map(tuple)
 answers = st.lists(st.sampled_from(["W", "X", "Y"]), min_size=1, max_size=3).map(tuple)
 configs = st.builds(
-    Config,
+    GecaOptions,
     mode=st.sampled_from(["published", "reference"]),
     span=st.integers(1, 3),
     spans=st.integers(1, 3),
@@ -80,17 +79,17 @@ configs = st.builds(
     st.sampled_from(["both", "source", "pair"]),
 )
 # The second span is replaced in source and target, where the third still has to be found.
-@example([(("a", "a", "b"), ("a", "a", "c"))], Config(mode="reference", span=2, spans=3, longest=7), "both")
+@example([(("a", "a", "b"), ("a", "a", "c"))], GecaOptions(mode="reference", span=2, spans=3, longest=7), "both")
 # Of the two fragments of "_ -> _", (a, X) and (b, Y), another has a span of each: a -> Y is left out.
 @example(
     [(("a",), ("X",)), (("b",), ("Y",)), (("d", "a"), ("X",)), (("d", "a"), ("Y",))],
-    Config(span=1, spans=2, window=0),
+    GecaOptions(span=1, spans=2, window=0),
     "pair",
 )
 def test_tables_and_examples_are_those_of_the_definitions(examples, config, novelty):
     expected = naive.rows(examples, config)
     made = naive.composed(examples, config, novelty)
-    augmenter = Geca(config, Drawing(ALL, novelty))
+    augmenter = Geca(**config.model_dump() | {"variants": ALL, "novelty": novelty})
     try:
         found = augmenter.fit(Dataset.from_pairs(examples)).sample()
         got = {(tuple(source), tuple(target)) for source, target in found.pairs()}
@@ -112,7 +111,7 @@ GRAMMAR = [
 
 
 def counts(dataset, **options):
-    found = Geca(Config(**options)).fit(dataset).tables
+    found = Geca(**options).fit(dataset).tables
     return found.pairs, found.templates, found.fragments
 
 
@@ -140,7 +139,7 @@ def test_nothing_depends_on_the_order_of_the_data_or_on_memory(mode, window, mon
     again = made(data, **options)
     assert again.pairs() == expected.pairs()
     heard = []
-    Geca(Config(mode=mode, window=window, span=2)).fit(data).sample(watch=heard.append)
+    Geca(mode=mode, window=window, span=2).fit(data).sample(watch=lambda _stage, share, _note: heard.append(share))
     assert len(heard) > 1
     assert heard == sorted(heard)
     assert heard[-1] == pytest.approx(1)
@@ -160,7 +159,7 @@ def test_a_collision_of_hashes_is_found_and_another_hash_is_taken(monkeypatch):
         return result % np.uint64(50) if self.salt == 0 else result
 
     monkeypatch.setattr(enumeration.Enumerator, "template_hashes", colliding)
-    assert texts(made(data, drawing=Drawing(ALL))) == texts(made(data, drawing=Drawing(ALL)))
+    assert texts(made(data, variants=ALL)) == texts(made(data, variants=ALL))
     assert set(used) == {0, 1}
     assert len(made(data)) == len(expected)
 
@@ -171,26 +170,26 @@ def test_a_seed_decides_which_examples_come():
     assert first == again != other
     whole = made(data, seed=1).pairs()
     assert whole[:5] == first
-    assert sorted(made(data, seed=2, drawing=Drawing(ALL)).pairs()) == sorted(made(data, drawing=Drawing(ALL)).pairs())
+    assert sorted(made(data, seed=2, variants=ALL).pairs()) == sorted(made(data, variants=ALL).pairs())
 
 
 def test_variants_limit_the_examples_of_a_template():
     data = sentences("the a", "the b", "the c", "the d", "my old a")
     assert len(made(data, spans=1)) == 2
-    assert len(made(data, spans=1, drawing=Drawing(1))) == 1
-    assert len(made(data, spans=1, drawing=Drawing(9))) == 3
+    assert len(made(data, spans=1, variants=1)) == 1
+    assert len(made(data, spans=1, variants=9)) == 3
 
 
 def test_reach_limits_the_templates_that_a_fragment_brings_others_to():
     data = pairs("jump -> JUMP", "walk -> WALK", *(f"walk {word} -> WALK {word.upper()}" for word in "abcdefgh"))
     assert len(made(data)) == 8
     # The template of "walk -> WALK" is one of those that are reached, or not.
-    assert len(made(data, drawing=Drawing(reach=3))) in (2, 3)
+    assert len(made(data, reach=3)) in (2, 3)
 
 
 def test_too_long_examples_are_left_out_but_counted():
     data = pairs("dax -> DAX", "jog -> JOG", "jog twice -> JOG JOG", "jog and so on for long -> JOG X X X X X")
-    augmenter = Geca(Config(longest=8)).fit(data)
+    augmenter = Geca(longest=8).fit(data)
     assert augmenter.tables.enumerator.corpus.skipped == 1
     assert texts(augmenter.sample()) == {"dax twice -> DAX DAX"}
 
@@ -205,9 +204,9 @@ def test_what_cannot_be_is_said():
     with pytest.raises(DataError, match="no example"):
         Geca().fit(Dataset.from_pairs([]))
     with pytest.raises(ExhaustedError, match=r"longer than 1 tokens \(the shortest has [0-9]+\)"):
-        Geca(Config(longest=1)).fit(pairs("a b -> c"))
+        Geca(longest=1).fit(pairs("a b -> c"))
     with pytest.raises(ExhaustedError, match="at most 1 times"):
-        Geca(Config(limit=1)).fit(pairs("a -> a"))
+        Geca(limit=1).fit(pairs("a -> a"))
     with pytest.raises(ExhaustedError, match="no template has two fragments"):
         Geca().fit(pairs("a b c -> d e f"))
     with pytest.raises(ExhaustedError, match="none has one on each side"):
@@ -217,35 +216,39 @@ def test_what_cannot_be_is_said():
     with pytest.raises(ExhaustedError, match="known"):
         made(pairs("a -> A", "b -> B"))
     with pytest.raises(UserError, match=r"expected 0\.\d\d GiB or more"):
-        Geca(memory=2**20).fit(pairs("a -> A", "b -> B"))
-    for options in ({"mode": "other"}, {"span": 0}, {"window": -1}, {"limit": 0}):
-        with pytest.raises(UserError, match="expected"):
-            Config(**options)
-    for options in ({"novelty": "other"}, {"variants": 0}, {"reach": 0}):
-        with pytest.raises(UserError, match="expected"):
-            Drawing(**options)
+        Geca(memory=0.01).fit(pairs("a -> A", "b -> B"))
+    for options in (
+        {"mode": "other"},
+        {"span": 0},
+        {"window": -1},
+        {"limit": 0},
+        {"novelty": "other"},
+        {"variants": 0},
+    ):
+        with pytest.raises(UserError, match=f"Geca: {next(iter(options))}: found .*, expected"):
+            Geca(**options)
 
 
 def test_examples_that_memory_cannot_hold_are_refused_and_fewer_are_drawn(monkeypatch):
     names = [f"n{i}" for i in range(40)]
     places = 10 * ["here", "there", "up", "down"]
     data = sentences(*names, *(f"{name} {where}" for name, where in zip(names, places, strict=True)))
-    expected = made(data, drawing=Drawing(ALL), count=10)
+    expected = made(data, variants=ALL, count=10)
     monkeypatch.setattr(augmenter, "EXAMPLE_BYTES", 2**23)  # so that 31 fit in 2**28 bytes
     with pytest.raises(
         UserError, match=r"3\d examples, and they are not all, take the 0\.25 GiB of memory: ask for fewer"
     ):
-        made(data, drawing=Drawing(ALL), memory=2**28)
+        made(data, variants=ALL, memory=0.25)
 
     class Small(tables.Store):
         def __init__(self, key, most, *arguments):
             super().__init__(key, min(most, 60), *arguments)
 
     monkeypatch.setattr(tables, "Store", Small)  # partitions with ten examples each
-    assert made(data, drawing=Drawing(ALL), memory=2**28, count=10).pairs() == expected.pairs()
+    assert made(data, variants=ALL, memory=0.25, count=10).pairs() == expected.pairs()
 
 
 def test_too_many_spans_to_name_are_refused():
     data = sentences(" ".join(map(str, range(300))))
     with pytest.raises(UserError, match="expected at most 255"):
-        Geca(Config(spans=8, longest=300)).fit(data)
+        Geca(spans=8, longest=300).fit(data)

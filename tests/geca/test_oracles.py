@@ -11,9 +11,9 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.scan import interpret
 from compgen.geca.augmenter import Geca
-from compgen.geca.compose import Drawing
 from compgen.geca.corpus import Corpus
-from compgen.geca.tables import Config, build
+from compgen.geca.options import GecaOptions
+from compgen.geca.tables import build
 
 DATA = Path(os.environ["COMPGEN_DATA"])
 MEMORY = 2**32
@@ -42,8 +42,8 @@ def counts(dataset, config):
 )
 def test_language_models(name, window, expected, new):
     """Tables to the last row; new examples vary with what is drawn."""
-    config = Config("reference", span=2, spans=1, limit=20, window=window, longest=98)
-    augmenter = Geca(config, Drawing(variants=1)).fit(read_dataset(file(f"lm/{name}")))
+    config = GecaOptions(mode="reference", span=2, spans=1, limit=20, window=window, longest=98, variants=1)
+    augmenter = Geca(config).fit(read_dataset(file(f"lm/{name}")))
     tables = augmenter.tables
     assert (tables.fragments, tables.templates, tables.pairs) == expected
     assert len(augmenter.sample(5000)) == pytest.approx(new, rel=0.02)
@@ -51,7 +51,7 @@ def test_language_models(name, window, expected, new):
 
 def test_english():
     parts = [read_dataset(file(f"lm/eng/{part}.txt.gz")) for part in ("val", "test")]
-    config = Config("reference", span=2, spans=1, limit=20, window=2, longest=98)
+    config = GecaOptions(mode="reference", span=2, spans=1, limit=20, window=2, longest=98)
     assert counts(parts[0] + parts[1], config) == (506_854, 925_071, 926_137)
 
 
@@ -64,8 +64,9 @@ def known(name):
 
 def test_cogs():
     dataset = known("cogs/lf").split("train")
-    assert counts(dataset, Config(span=4, spans=1, limit=50, longest=998)) == (121_987, 416_627, 416_636)
-    assert counts(Dataset(dataset.frame.head(4000)), Config(span=4, spans=1, longest=998)) == (43_080, 444_191, 445_016)
+    assert counts(dataset, GecaOptions(span=4, spans=1, limit=50, longest=998)) == (121_987, 416_627, 416_636)
+    first = Dataset(dataset.frame.head(4000))
+    assert counts(first, GecaOptions(span=4, spans=1, longest=998)) == (43_080, 444_191, 445_016)
 
 
 def test_geoquery():
@@ -76,7 +77,7 @@ def test_geoquery():
     """
     dataset = known("geo/logic-query")
     dataset = dataset.split("train") + dataset.split("dev")
-    augmenter = Geca(Config("reference", span=4, spans=2, limit=50, longest=998)).fit(dataset)
+    augmenter = Geca(mode="reference", span=4, spans=2, limit=50, longest=998).fit(dataset)
     tables = augmenter.tables
     assert (tables.fragments, tables.templates, tables.pairs) == (191_375, 282_433, 302_648)
     made = augmenter.sample(1000)
@@ -92,7 +93,7 @@ def test_scan(split, fewest, most, fragments):
     dataset = load(f"scan/{split}").split("train").unique()
     for seed in range(3):
         rest = Dataset(dataset.frame.sample(dataset.frame.height - 600, seed=seed))  # the reference validates on 640
-        augmenter = Geca(Config("reference", longest=38), Drawing(reach=1000)).fit(rest)
+        augmenter = Geca(mode="reference", longest=38, reach=1000).fit(rest)
         made = augmenter.sample(1000, seed)
         assert 0.95 * fewest <= len(made) <= 1.05 * most
         assert fragments[0] <= made.frame["fragment"].n_unique() <= fragments[1]

@@ -5,8 +5,9 @@ Whoever changes these literals changes what users get for a seed, and must say s
 
 import pytest
 
+from compgen.augmenters.concat import Concat
 from compgen.data.examples import Dataset
-from compgen.geca import Concat, Config, Geca
+from compgen.geca.augmenter import Geca
 
 SENTENCES = ["she picks the wug up in Fresno", "Pat picks cats up", "Pat puts cats down", "she puts the dax down"]
 SENTENCES += ["Pat picks the dax up"]
@@ -44,13 +45,13 @@ def lines(dataset):
 
 @pytest.mark.parametrize("mode", ["published", "reference"])
 def test_geca_on_pairs(mode):
-    assert lines(Geca(Config(mode=mode, span=3, spans=2)).fit(pairs()).sample(6, seed=1)) == BY_PAIRS
+    assert lines(Geca(mode=mode, span=3, spans=2).fit(pairs()).sample(6, seed=1)) == BY_PAIRS
 
 
 @pytest.mark.parametrize("mode", BY_SENTENCES)
 def test_geca_on_sentences_with_a_window(mode):
     sentences = Dataset.from_pairs([(line.split(), []) for line in SENTENCES])
-    made = Geca(Config(mode=mode, span=2, spans=2, window=1)).fit(sentences).sample(6, seed=3)
+    made = Geca(mode=mode, span=2, spans=2, window=1).fit(sentences).sample(6, seed=3)
     assert lines(made) == BY_SENTENCES[mode]
 
 

@@ -3,16 +3,15 @@ from dataclasses import replace
 
 import pytest
 
-from compgen.data.examples import Dataset
 from compgen.errors import ExhaustedError, UserError
 from compgen.geca import shards, tables
 from compgen.geca.augmenter import Geca
-from compgen.geca.compose import Drawing
+from compgen.geca.options import GecaOptions
 from compgen.geca.shards import Job, Shard, run_on_ray, run_shard
-from compgen.geca.tables import Config
 from tests.geca.test_augmenter import GRAMMAR, pairs
 
-CONFIGS = [Config(), Config("reference", span=2, window=1), Config(span=2, window=1)]
+MADE = ("source", "target", "template", "fragment")
+CONFIGS = [GecaOptions(), GecaOptions(mode="reference", span=2, window=1), GecaOptions(span=2, window=1)]
 
 
 @pytest.fixture(autouse=True)
@@ -21,10 +20,14 @@ def _small_batches(monkeypatch):
     monkeypatch.setattr(shards, "POLL", 0.01)
 
 
-def job(folder, config, **options):
-    return Job(
-        pairs(*GRAMMAR), config, Drawing(), **({"count": 25, "seed": 3, "memory": 2**32} | options), folder=folder
-    )
+def job(folder, config, memory=4.0, **options):
+    config = GecaOptions(**config.model_dump() | {"memory": memory})
+    return Job(pairs(*GRAMMAR), config, **({"count": 25, "seed": 3} | options), folder=folder)
+
+
+def poor(work):
+    """The same job with too little memory."""
+    return replace(work, options=GecaOptions(memory=0.01))
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
@@ -38,7 +41,7 @@ def test_shards_make_what_one_process_makes(config, tmp_path):
         results[number] = run_shard(work, number, lambda *what: waited.append(what))
 
     in_threads(run, 3)
-    assert results[0].pairs() == expected.pairs()
+    assert results[0].rows() == expected.frame.select(MADE).rows()
     assert results[1:] == [None, None]
     assert waited
     work.close()
@@ -59,7 +62,7 @@ def test_many_may_open_a_job_at_once(tmp_path):
 
     def run(number):
         try:
-            job(tmp_path / f"{number // 16}", Config(), shards=2).open()
+            job(tmp_path / f"{number // 16}", GecaOptions(), shards=2).open()
         except Exception as error:
             errors.append(error)
 
@@ -69,15 +72,15 @@ def test_many_may_open_a_job_at_once(tmp_path):
 
 
 def test_who_gives_up_tells_those_who_wait(tmp_path):
-    work = job(tmp_path / "x", Config(), shards=2)
-    poor = replace(work, memory=2**20)
+    work = job(tmp_path / "x", GecaOptions(), shards=2)
+    little = poor(work)
     waiting, told = threading.Event(), []
 
     def gives_up_when_waited_for(number):
         if number:
             waiting.wait(10)
         with pytest.raises(UserError) as caught:
-            run_shard((work, poor)[number], number, lambda *what: waiting.set())
+            run_shard((work, little)[number], number, lambda *what: waiting.set())
         told.append(str(caught.value))
 
     in_threads(gives_up_when_waited_for, 2)
@@ -87,10 +90,10 @@ def test_who_gives_up_tells_those_who_wait(tmp_path):
 
 @pytest.mark.parametrize("late", [0, 1])
 def test_shards_that_gave_up_are_started_again_in_any_order(late, tmp_path):
-    work = job(tmp_path / "x", Config(), shards=2)
+    work = job(tmp_path / "x", GecaOptions(), shards=2)
     for number in range(2):
         with pytest.raises(UserError, match="GiB or more"):
-            run_shard(replace(work, memory=2**20), number, lambda *what: None)
+            run_shard(poor(work), number, lambda *what: None)
     results, waiting, told = [None] * 2, threading.Event(), []
 
     def again(number):
@@ -104,12 +107,12 @@ def test_shards_that_gave_up_are_started_again_in_any_order(late, tmp_path):
         results[number] = run_shard(work, number, watch)
 
     in_threads(again, 2)
-    assert results[0].pairs() == Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3).pairs()
+    assert results[0].rows() == Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3).frame.select(MADE).rows()
     assert told[0][0] == late and "GiB or more" in told[0][1]
 
 
 def test_a_lost_shard_is_started_again_and_goes_on(tmp_path):
-    work = job(tmp_path / "x", Config(), shards=2)
+    work = job(tmp_path / "x", GecaOptions(), shards=2)
     expected = Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3)
     work.open()
     Shard(work, 0).do("rows")
@@ -121,24 +124,27 @@ def test_a_lost_shard_is_started_again_and_goes_on(tmp_path):
     for step in ("licences", "made"):
         for number in (1, 0):
             Shard(work, number).do(step)
-    assert run_shard(work, 0, lambda *what: pytest.fail("nothing to wait for")).pairs() == expected.pairs()
+    assert (
+        run_shard(work, 0, lambda *what: pytest.fail("nothing to wait for")).rows()
+        == expected.frame.select(MADE).rows()
+    )
 
 
 def test_another_job_s_folder_is_refused(tmp_path):
-    job(tmp_path / "x", Config(), shards=2).open()
-    job(tmp_path / "x", Config(), shards=2).open()
+    job(tmp_path / "x", GecaOptions(), shards=2).open()
+    job(tmp_path / "x", GecaOptions(), shards=2).open()
     for other in (
-        job(tmp_path / "x", Config(), shards=3),
-        job(tmp_path / "x", Config(), shards=2, seed=4),
+        job(tmp_path / "x", GecaOptions(), shards=3),
+        job(tmp_path / "x", GecaOptions(), shards=2, seed=4),
         job(tmp_path / "x", CONFIGS[1], shards=2),
-        replace(job(tmp_path / "x", Config(), shards=2), dataset=pairs("a -> b")),
+        replace(job(tmp_path / "x", GecaOptions(), shards=2), dataset=pairs("a -> b")),
     ):
         with pytest.raises(UserError, match="the work of another job"):
             other.open()
 
 
 def test_a_folder_that_is_no_job_s_is_left_alone(tmp_path):
-    work = job(tmp_path / "x", Config(), shards=1)
+    work = job(tmp_path / "x", GecaOptions(), shards=1)
     (tmp_path / "x").mkdir()
     mine = tmp_path / "x" / "mine.txt"
     mine.write_text("precious")
@@ -153,10 +159,10 @@ def test_a_folder_that_is_no_job_s_is_left_alone(tmp_path):
 
 def test_what_cannot_be_is_said(tmp_path):
     with pytest.raises(UserError, match="reach"):
-        Job(pairs("a -> b"), Config(), Drawing(reach=3), 1, 1, 2**32, tmp_path / "x", 2).open()
+        Job(pairs("a -> b"), GecaOptions(reach=3), 1, 1, tmp_path / "x", 2).open()
     with pytest.raises(UserError, match="GiB or more"):
-        Shard(job(tmp_path / "x", Config(), shards=1, memory=2**20), 0).do("rows")
-    nothing = replace(job(tmp_path / "y", Config(), shards=1), dataset=pairs("a b c -> d e f"))
+        Shard(job(tmp_path / "x", GecaOptions(), shards=1, memory=0.01), 0).do("rows")
+    nothing = replace(job(tmp_path / "y", GecaOptions(), shards=1), dataset=pairs("a b c -> d e f"))
     with pytest.raises(ExhaustedError, match="no template has two fragments"):
         run_shard(nothing, 0, lambda *what: None)
 
@@ -166,17 +172,16 @@ def test_a_ray_cluster_makes_what_one_process_makes(tmp_path):
     expected = Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3)
     ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
-        made = run_on_ray(job(tmp_path / "x", Config(), shards=1))
+        made = run_on_ray(job(tmp_path / "x", GecaOptions(), shards=1))
         with pytest.raises(UserError, match="GiB or more"):
-            run_on_ray(job(tmp_path / "y", Config(), shards=1, memory=2**20))
+            run_on_ray(job(tmp_path / "y", GecaOptions(), shards=1, memory=0.01))
     finally:
         ray.shutdown()
-    assert made.pairs() == expected.pairs()
-    assert isinstance(made, Dataset)
+    assert made.rows() == expected.frame.select(MADE).rows()
 
 
 def test_a_job_whose_folder_is_gone_is_closed(tmp_path):
-    work = job(tmp_path / "x", Config(), shards=2)
+    work = job(tmp_path / "x", GecaOptions(), shards=2)
     work.open()
     for _ in range(2):
         work.close()

@@ -4,7 +4,8 @@ import polars as pl
 import pytest
 
 from compgen.errors import UserError
-from compgen.geca.tables import Config, MemoryNeededError, Store
+from compgen.geca.options import GecaOptions
+from compgen.geca.tables import MemoryNeededError, Store
 
 
 def rows(first, count, keys=7):
@@ -68,9 +69,9 @@ def test_an_empty_store_has_no_partitions(tmp_path):
 )
 def test_what_cannot_be_is_refused(wrong):
     with pytest.raises(UserError, match="expected"):
-        Config(**wrong)
+        GecaOptions(**wrong)
 
 
 def test_the_least_and_the_most_that_can_be():
-    assert Config(span=1, spans=1, longest=1, limit=1, window=0).window == 0
-    assert Config(span=2**31 - 1).limit is None
+    assert GecaOptions(span=1, spans=1, longest=1, limit=1, window=0).window == 0
+    assert GecaOptions(span=2**31 - 1).limit is None

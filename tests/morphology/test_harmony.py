@@ -5,7 +5,7 @@ import pytest
 
 from compgen.data.examples import Dataset
 from compgen.errors import ExhaustedError, UserError
-from compgen.morphology.harmony import HarmonicStemCorrupt, Tier, vowels
+from compgen.morphology.harmony import Tier, vowels
 from compgen.morphology.stemcorrupt import StemCorrupt
 
 FRONT = ("ketil", "pemik", "neksi", "timer", "sipen", "dikte", "gerin", "fenip")
@@ -48,45 +48,38 @@ def test_vowels_without_a_pattern_leave_samples_alone():
 
 
 def test_samples_keep_to_harmony():
-    corrupt = StemCorrupt(theta=0.9)
     data = words()
     assert out_of_harmony(data) == 0
-    augmenter = HarmonicStemCorrupt(corrupt, 16).fit(data)
+    corrupt, augmenter = (StemCorrupt(theta=0.9, candidates=candidates).fit(data) for candidates in (1, 16))
     plain, chosen = corrupt.sample(300, 1), augmenter.sample(300, 1)
     assert out_of_harmony(plain) > 0.3
     assert out_of_harmony(chosen) < 0.4 * out_of_harmony(plain)
     assert chosen == augmenter.sample(300, 1) != augmenter.sample(300, 2)
     assert len(chosen) == 300 == len(set(map(str, chosen.pairs())))
-    assert chosen.frame["gold"].n_unique() == 16
+    assert chosen.frame["host"].n_unique() == 16
 
 
 def test_samples_are_not_those_that_change_little():
     """Candidates are weighed against those with as many changed characters, so that a like share of each is chosen."""
-    corrupt = StemCorrupt(theta=0.5)
-    chosen = HarmonicStemCorrupt(corrupt, 8).fit(words()).sample(400, 1).frame
-    among = corrupt.sample(3200, 1).frame
+    chosen = StemCorrupt(candidates=8).fit(words()).sample(400, 1).frame
+    among = StemCorrupt().fit(words()).sample(3200, 1).frame
     for edits in (1, 2, 3, 4):
         share = (chosen["edits"] == edits).sum() / (among["edits"] == edits).sum()
         assert share == pytest.approx(1 / 8, abs=0.025)
 
 
 def test_what_cannot_be():
-    with pytest.raises(UserError, match="expected 2 or more"):
-        HarmonicStemCorrupt(StemCorrupt(), 1)
+    with pytest.raises(UserError, match="candidates: found 0"):
+        StemCorrupt(candidates=0)
     with pytest.raises(UserError, match="fit the augmenter"):
-        HarmonicStemCorrupt(StemCorrupt()).sample(1)
+        StemCorrupt(candidates=16).sample(1)
     few = Dataset.from_pairs([([*"aba", "N"], [*"aba"])])
     with pytest.raises(ExhaustedError, match="fewer candidates than 16"):
-        HarmonicStemCorrupt(StemCorrupt(), 16).fit(few).sample(5)
-
-
-def test_sixteen_candidates_a_sample_unless_one_says_otherwise():
-    assert HarmonicStemCorrupt(StemCorrupt()).candidates == 16
-    assert HarmonicStemCorrupt(StemCorrupt(), 2).candidates == 2
+        StemCorrupt(candidates=16).fit(few).sample(5)
 
 
 def test_there_may_be_no_samples_and_numbers_have_their_range():
-    augmenter = HarmonicStemCorrupt(StemCorrupt(), 4).fit(words())
+    augmenter = StemCorrupt(candidates=4).fit(words())
     assert len(augmenter.sample(0)) == 0
     for count, seed in ((-1, 0), (1, -1)):
         with pytest.raises(UserError):

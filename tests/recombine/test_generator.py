@@ -5,7 +5,8 @@ import pytest
 
 from compgen.configuration import load_config
 from compgen.errors import UserError
-from compgen.recombine.training import NO_SWAPS, NeighborhoodExamples, RecombineConfig, SwapConfig, _swapped
+from compgen.recombine.config import NO_SWAPS, RecombineConfig, SwapConfig
+from compgen.recombine.training import NeighborhoodExamples, _swapped
 
 # Two sides, 5 to 8 and 9 to 11; 12 is on both. The first prototype of the last row lacks no target of its example.
 SEQUENCES = [[5, 6, 3, 9, 10], [6, 7, 12, 3, 10, 11, 12], [5, 7, 8, 3, 9, 11], [8, 6, 3, 10, 9, 10]]

@@ -10,16 +10,9 @@ from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ConfigError, DataError, UserError
 from compgen.recombine import training as generator
+from compgen.recombine.config import RecombineConfig, SamplingConfig, SwapConfig
 from compgen.recombine.neighborhoods import build
-from compgen.recombine.training import (
-    NeighborhoodExamples,
-    RecombineConfig,
-    SamplingConfig,
-    SwapConfig,
-    as_sequences,
-    per_token_loss,
-    train_generator,
-)
+from compgen.recombine.training import NeighborhoodExamples, as_sequences, per_token_loss, train_generator
 from tests.export.tiny import SEQUENCES, make
 
 TINY = [f"network.{name}=6" for name in ("hidden", "encoder_hidden", "embedding", "output", "attention")]

@@ -17,11 +17,12 @@ import torch
 
 import compgen
 from compgen.configuration import load_config, shipped
-from compgen.csl.config import CslConfig
+from compgen.csl.options import CslOptions
 from compgen.data.examples import Dataset
 from compgen.errors import CheckpointError, ConfigError, DataError, Interrupted, Remark, UserError
 from compgen.recombine import training as generator
-from compgen.recombine.training import RecombineConfig, train_generator
+from compgen.recombine.config import RecombineConfig
+from compgen.recombine.training import train_generator
 from compgen.training import loop
 from compgen.training import predictors as predictor
 from compgen.training.checkpoint import Checkpoint, digest, write_sealed
@@ -389,7 +390,7 @@ def test_too_little_data_is_refused(tmp_path):
 def test_every_shipped_configuration_loads():
     assert {"recombine_scan", "seq2seq_scan", "rnnlm_scan"} <= set(shipped())
     for name in shipped():
-        kinds = {"seq2seq": Seq2SeqConfig, "transformer": TransformerConfig, "t5": PretrainedConfig, "csl": CslConfig}
+        kinds = {"seq2seq": Seq2SeqConfig, "transformer": TransformerConfig, "t5": PretrainedConfig, "csl": CslOptions}
         load_config(kinds.get(name.split("_")[0], RecombineConfig), name)
 
 
@@ -413,7 +414,7 @@ def test_wrong_configurations_are_named(name, overrides, message):
 
 
 def test_a_number_of_prototypes_that_is_no_number_is_refused():
-    with pytest.raises(ConfigError, match="prototypes: Input should be a finite number, found nan"):
+    with pytest.raises(ConfigError, match="prototypes: found nan, expected a finite number"):
         generator_config("prototypes=nan")
 
 

@@ -1,0 +1,243 @@
+"""The contract of all augmenters: options declared once, `fit`, `sample`, `report`, and columns that say where each
+new example comes from.
+
+A method is a subclass of `Augmenter` with a subclass of `Options`. From these two come the command
+`compgen augment NAME` with its options and help, the configuration file, the record beside the output, and the check of
+values in Python. To add one, write its module and one line of `compgen.augmenters.registry`; `docs/augmenters.md` has a
+worked example, and `tests/augmenters/test_conformance.py` then tests it.
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from compgen.configuration import explained
+from compgen.data.examples import SCHEMA, TRAIN, Dataset, check_sides
+from compgen.errors import ConfigError, DataError, UserError, check_draws
+from compgen.progress import Watch, unwatched
+
+PAIRS, SENTENCES = "pairs", "sentences"  # kinds of data
+WORDS = "words"  # pairs of inflection: the letters of a lemma and tags, and the letters of a form
+HOST = "host"  # the column with the row, in the data given to `fit`, of the training example that a new one changes
+METHOD = "method"
+
+
+class Options(BaseModel):
+    """The options of a method: every field has bounds, a default and a description.
+
+    Each field is an option of `compgen augment NAME` (`--field-name`), a key of its configuration file, and a key of
+    the record. Fields that are tables (models themselves) are changed by `--set table.key=value`. Extra keys of a field
+    (`json_schema_extra`): `flags`, the option's names if others; `metavar`; `running`, true for an option that changes
+    how the work is done and never what comes out.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def __init__(self, **values: Any) -> None:
+        """Raise ConfigError, which names the option and what was expected, for values that are out of range."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            name = type(self).__name__.removesuffix("Options")
+            raise ConfigError(f"{name}: {explained(type(self), error)}") from None
+
+    def identity(self) -> dict[str, Any]:
+        """The options that decide what comes out, as JSON values."""
+        running = {name for name, field in type(self).model_fields.items() if extra_of(field).get("running")}
+        return self.model_dump(mode="json", exclude=running)
+
+
+def extra_of(field: FieldInfo) -> dict[str, Any]:
+    """The extra keys of a field, see `Options`."""
+    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+
+
+O_co = TypeVar("O_co", bound=Options, covariant=True)
+Pieces = list[tuple[str, int]]  # the text of a side in pieces; those with a number from 0 are marked, equal ones alike
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One example of an explanation: what it is there for, and its sides in pieces."""
+
+    label: str
+    source: Pieces
+    target: Pieces
+
+
+class HandedOver(Exception):  # noqa: N818 - nothing went wrong
+    """Raised by `sample` if another process writes the examples; the message says which."""
+
+
+class Augmenter(ABC, Generic[O_co]):
+    """A method that makes new examples from a dataset: `fit`, then `sample`.
+
+    Attributes of a method:
+        name: as in `compgen augment NAME`.
+        options_type: its options.
+        takes: kinds of data that it applies to: PAIRS, SENTENCES, WORDS.
+        columns: what its samples have besides source, target, split and `method`, with types.
+        usual: how many samples it makes unless asked; None for all that there are.
+        copies: whether samples can be training examples.
+        configuration: the shipped configuration that its options come from unless another is given.
+        configurations: the shipped configurations, for the help.
+        clashes: options that leave a table of the configuration without effect, each with that table.
+        example: commands, for the help.
+
+    `report` describes the last call of `sample`.
+    """
+
+    name: ClassVar[str]
+    options_type: ClassVar[type[Options]]
+    takes: ClassVar[frozenset[str]] = frozenset({PAIRS})
+    columns: ClassVar[dict[str, Any]] = {}
+    usual: ClassVar[int | None] = None
+    copies: ClassVar[bool] = False
+    configuration: ClassVar[str | None] = None
+    configurations: ClassVar[str] = ""
+    clashes: ClassVar[dict[str, str]] = {}
+    example: ClassVar[str] = ""
+
+    def __init__(self, options: O_co | None = None, *, beside: Path | None = None, **values: Any) -> None:
+        """A method that has seen no data.
+
+        Args:
+            options: its options; or give them by name, as `values`.
+            beside: the file that samples will be written to. Files that the method keeps go beside it.
+
+        Raises:
+            ConfigError: an option is unknown or out of range.
+        """
+        if options is not None and values:
+            raise ConfigError(f"{self.name}: give options as a whole or by name, not both")
+        self.options = cast(O_co, options or self.options_type(**values))
+        self.beside = beside
+        self.dataset: Dataset | None = None
+        self._report: dict[str, Any] = {}
+
+    @abstractmethod
+    def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
+        """Learn from a dataset, which is not empty; if `takes` has WORDS alone, see that its examples are words."""
+
+    @abstractmethod
+    def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
+        """Up to `count` samples, or all: a frame with source, target and the method's `columns`."""
+
+    def fit(self, dataset: Dataset, seed: int = 0, watch: Watch = unwatched) -> Self:
+        """Learn from all examples of a dataset; what is drawn at random in learning is fixed by `seed`.
+
+        Raises:
+            DataError: the dataset is empty, or of a kind that the method does not apply to.
+            ExhaustedError: nothing can be made of it; the message says why.
+        """
+        if not len(dataset):
+            raise DataError(f"{self.name}: no example, expected some to learn from")
+        check_sides(dataset.frame, self.name)
+        if SENTENCES not in self.takes and not (dataset.frame["target"].list.len() > 0).any():
+            raise DataError(f"{self.name}: found sentences (examples without a target), expected pairs")
+        self.learn(dataset, seed, watch)
+        self.dataset = dataset
+        return self
+
+    def sample(self, count: int | None = None, seed: int = 0, watch: Watch = unwatched) -> Dataset:
+        """`count` new examples, or fewer if there are no more (`report` says why); as many as is `usual` by default.
+
+        The frame has source, target, split (`train`), `method`, and the method's `columns`. If a sample is a training
+        example that was changed in one place (`host`), further columns of the training data are copied from there.
+        Samples are a function of the distinct training examples (not of their order), the options and the seed.
+
+        Raises:
+            UserError: `fit` was not called, or a number is out of range.
+            ExhaustedError: there is not one sample, or finding more would take too long.
+        """
+        if self.dataset is None:
+            raise UserError("fit the augmenter to a dataset before sampling from it")
+        check_draws(self.name, count, seed)
+        asked = self.usual if count is None else count
+        drawn = self.draw(asked, seed, watch)
+        origin = [pl.lit(TRAIN).alias("split"), pl.lit(self.name).alias(METHOD)]
+        frame = drawn.select("source", "target", *origin, *self.columns)
+        self._report = {"asked": asked, "made": len(frame), "distinct": frame.select("source", "target").n_unique()}
+        return Dataset(self._carry(frame))
+
+    def _carry(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Copy the further columns of the training examples that samples are changed from."""
+        assert self.dataset is not None
+        given = self.dataset.frame
+        further = [name for name in given.columns if name not in SCHEMA and name not in frame.columns]
+        if HOST not in self.columns or not further:
+            return frame
+        return frame.hstack(given[frame[HOST]].select(further))
+
+    def report(self) -> dict[str, Any]:
+        """What the last call of `sample` made: `asked`, `made`, `distinct`, and further facts of the method.
+
+        If fewer than asked were made, `why` says the reason.
+        """
+        return {**self._report, **self.facts()}
+
+    def with_options(self, **changes: Any) -> Self:
+        """The same augmenter, with what it has learned, that draws by other options.
+
+        Raises:
+            ConfigError: an option is unknown or out of range.
+        """
+        other = copy.copy(self)
+        other.options = cast(O_co, self.options_type(**self.options.model_dump() | changes))
+        return other
+
+    def close(self) -> None:
+        """Remove what is needed only until the samples are written."""
+
+    def facts(self) -> dict[str, Any]:
+        """What a method adds to `report`."""
+        return {}
+
+    def described(self) -> str:
+        """The report in words, for people."""
+        report = self.report()
+        made = f"{report['made']:,} examples"
+        if report["distinct"] < report["made"]:
+            made += f", {report['distinct']:,} of them distinct"
+        why = f" of {report['asked']:,} asked for: {report['why']}" if report.get("why") else ""
+        return made + why
+
+    def explain(self, sample: dict[str, Any]) -> list[Shown]:
+        """What a sample was made from: by default the training example that it changes.
+
+        Raises:
+            UserError: the method says no such thing of its samples.
+        """
+        if HOST not in self.columns:
+            raise UserError(f"{self.name} does not say what its samples are made from")
+        return [self.shown("from", sample[HOST])]
+
+    def shown(self, label: str, row: int) -> Shown:
+        """A training example, by its row, as a part of an explanation."""
+        assert self.dataset is not None, "explanations come after fit"
+        found = self.dataset.frame.row(row, named=True)
+        return Shown(label, *([(token, -1) for token in found[side]] for side in ("source", "target")))
+
+    @classmethod
+    def explains(cls) -> bool:
+        """Whether `explain` can be asked for."""
+        return HOST in cls.columns or cls.explain is not Augmenter.explain
+
+    def needs_torch(self) -> bool:
+        """Whether learning, with these options, needs torch."""
+        return False
+
+    def reads(self) -> Sequence[str]:
+        """Files, besides the data, that the options name to be read."""
+        return ()
+
+    def writes(self) -> Sequence[Path]:
+        """Files, besides the samples, that the options name to be written."""
+        return ()

@@ -1,0 +1,59 @@
+"""`compgen train csl`: its options are those of `compgen augment csl`."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from compgen.cli.augment import configured
+from compgen.cli.common import DataArgument, LearnOption, SeedOption, SetOption, console, load_split, need_torch
+from compgen.cli.options import with_options
+from compgen.csl.augmenter import Csl
+from compgen.csl.options import CslOptions
+from compgen.errors import ExhaustedError
+from compgen.files import check_writable
+from compgen.progress import stages
+
+
+def csl(
+    data: DataArgument,
+    out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The checkpoint to write (.pt).")],
+    options: dict[str, Any],
+    config: Annotated[
+        str, typer.Option("--config", metavar="C", help=f"Options from {Csl.configurations}; or from a TOML file.")
+    ] = "csl",
+    set_: SetOption = None,
+    split: LearnOption = "train",
+    seed: SeedOption = 0,
+) -> None:
+    """Train a generator that is a grammar: induced from DATA, with learned probabilities (CSL, Qiu et al. 2022).
+
+    Export it, and draw pairs by `compgen sample`, or let it parse by `compgen evaluate --direct`.
+
+    Example: compgen train csl scan/jump --config csl_scan -o jump.pt
+    """
+    need_torch("training")
+    from compgen.csl.checkpoint import checkpoint_of
+    from compgen.training.loop import require_name
+
+    require_name(out)
+    check_writable(out)
+    method = configured(Csl, config, set_ or [], options)
+    dataset, began = load_split(data, split), time.monotonic()
+    with stages() as watch:
+        method.fit(dataset, seed, watch)
+    done = {"data": data, "examples": len(dataset), "seed": seed} | method.facts()
+    assert method.trained is not None
+    checkpoint = checkpoint_of(method.trained, dataset, done | {"seconds": round(time.monotonic() - began, 1)})
+    checkpoint.save(out)
+    try:
+        method.trained.sampler()
+    except ExhaustedError as error:
+        console().print(f"it parses, but cannot be sampled: {error}", highlight=False, markup=False)
+    figures = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in checkpoint.trained_on.items())
+    console().print(figures, highlight=False, markup=False)
+    print(out)
+
+
+command = with_options(csl, options=CslOptions)

@@ -1,0 +1,95 @@
+"""How CSL is run, as configurations say: `csl_scan`, `csl_cogs`, `csl_geoquery`, `csl_smcalflow` as published."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from compgen.augmenters.base import Options
+from compgen.csl.induction import Options as Induction
+from compgen.csl.sampling import Drawing
+from compgen.errors import ConfigError
+
+MOST_UNITS = 10
+UNITS = 1  # unit rules on top of each other in parsing, where no training says how many
+
+
+@dataclass(frozen=True)
+class Training:
+    """How probabilities are learned, with Adam.
+
+    Attributes:
+        states: S, latent states; one does not tell one slot from another.
+        rate: of learning.
+        steps: updates.
+        unit_limit: unit rules on top of each other.
+        starts: how often training begins anew from random tables; the most probable result is kept.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    states: int = 64
+    rate: float = 0.05
+    steps: int = 2000
+    unit_limit: int = UNITS
+    starts: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError where a number is out of range."""
+        counts = self.states >= 1 and self.starts >= 1 and self.steps >= 0 and 0 <= self.unit_limit <= MOST_UNITS
+        if not (counts and 0 < self.rate < math.inf):
+            raise ConfigError(
+                f"training of a grammar: found {self}, expected states and starts >= 1, unit_limit <= {MOST_UNITS}, "
+                "none below 0"
+            )
+
+
+class CslOptions(Options):
+    """How a grammar is induced, how its probabilities are learned, and how derivations are drawn."""
+
+    seed_rules: str = Field(
+        "",
+        description="Rules to begin with: matches (what sources and targets share), companions (words that are in the "
+        "same examples), inflections (forms of target words, by word alignment), smcalflow (what its programs copy), a "
+        "file of them, 'source ### target' a line, or none; by default what the configuration says.",
+        json_schema_extra={"metavar": "R"},
+    )
+    targets: str = Field(
+        "",
+        description="A grammar of well-formed targets: geoquery or cogs (shipped), smcalflow (by the brackets in "
+        "DATA), a file, 'LHS => token ##NAME' a line, or none; by default what the configuration says.",
+        json_schema_extra={"metavar": "G"},
+    )
+    copying: bool = Field(False, description="Copy unknown words when parsing.")
+    uniform: bool = Field(False, description="All rules that fit somewhere alike; else by learned probabilities.")
+    unlabelled: str | None = Field(
+        None,
+        description="More sources, whose targets are not looked at: learn probabilities again with what they parse to "
+        "(hard EM), so that samples are more like them.",
+        json_schema_extra={"metavar": "DATA"},
+    )
+    rules: str | None = Field(
+        None,
+        description="Write the induced grammar here, a rule a line.",
+        json_schema_extra={"metavar": "FILE", "running": True},
+    )
+    induction: Induction = Induction()
+    training: Training | None = Training()
+    drawing: Drawing = Drawing()
+
+    @field_validator("seed_rules", "targets")
+    @classmethod
+    def _none(cls, value: str) -> str:
+        return "" if value == "none" else value
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.uniform and self.unlabelled is not None:
+            raise ValueError("--unlabelled is for learning probabilities: leave out --uniform")
+        return self
+
+    @property
+    def learning(self) -> Training | None:
+        """How probabilities are learned; None if they are not."""
+        return None if self.uniform else self.training

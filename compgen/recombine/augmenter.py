@@ -1,0 +1,121 @@
+"""R&R's learned augmenter: `fit` trains a recombination network, `sample` draws from it and keeps what is new."""
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options
+from compgen.data.examples import TOKENS, Dataset
+from compgen.errors import ExhaustedError, UserError
+from compgen.progress import Watch
+from compgen.recombine.config import RecombineConfig
+
+if TYPE_CHECKING:
+    from compgen.trained.generator import Generator
+
+
+class RecombineOptions(Options, RecombineConfig):
+    """How a generator is trained (keys of its configuration), and which samples are kept."""
+
+    filters: tuple[str, ...] = Field(
+        ("novel", "unique"),
+        description="Keep only samples that are: novel (source and target unseen in training), unique (not drawn "
+        "before in this run), rare (hold a token that is rare in training).",
+        json_schema_extra={"flags": ["--filter"], "metavar": "F,..."},
+    )
+    ngram: int = Field(
+        1, ge=1, description="rare: length of n-grams; from 2 on, n-grams that training lacks are rare too."
+    )
+    resume: bool = Field(
+        False,
+        description="Go on with an interrupted training; the result is the same.",
+        json_schema_extra={"running": True},
+    )
+
+
+class Recombine(Augmenter[RecombineOptions]):
+    """Train a recombination network on DATA and sample it: `train`, then `sample`, in one go (Akyürek et al. 2021).
+
+    The checkpoint stays beside OUT (OUT.pt), to be exported and sampled again. Samples have the columns `index` (their
+    address), `log_prob` and `prototypes`, which number the distinct training examples.
+    """
+
+    name = "recombine"
+    options_type = RecombineOptions
+    takes = frozenset({PAIRS, SENTENCES})
+    columns: ClassVar[dict[str, Any]] = {"index": pl.Int64, "log_prob": pl.Float64, "prototypes": pl.List(pl.Int64)}
+    usual = 400
+    configuration = "recombine_small"
+    configurations = (
+        "recombine_small: two cores, long-short neighborhoods; recombine_small_around_right: long-long; "
+        "recombine_morphology_small: words and their tags; recombine_scan and others: the paper's sizes, for a GPU"
+    )
+    example = "compgen augment recombine pairs.tsv -n 400 -o more.tsv"
+    generator: "Generator | None" = None
+
+    def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002 - training shows its own progress
+        """Train the generator, from where it was interrupted if `resume`; its checkpoint is written beside OUT.
+
+        Examples are put in order first, so that the order of the data does not matter.
+        """
+        from compgen.recombine.training import train_generator
+        from compgen.sampling.resampling import FilterConfig
+        from compgen.trained.generator import Generator
+
+        FilterConfig(self.options.filters)  # an error now, not after training
+        config = RecombineConfig(**{name: getattr(self.options, name) for name in RecombineConfig.model_fields})
+        ordered = Dataset(dataset.frame.sort("source", "target"))
+        with tempfile.TemporaryDirectory(prefix="compgen-") as folder:
+            out = self.checkpoint or Path(folder) / "recombine.pt"
+            train_generator(ordered, config, out, seed=seed, resume=self.options.resume, quiet=self.beside is None)
+            self.generator = Generator.load(out)
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """Where the generator is kept, if the name of the samples' file is known.
+
+        Raises:
+            UserError: samples go to standard output.
+        """
+        if self.beside is None:
+            return None
+        if str(self.beside) == "-":
+            raise UserError("the generator is kept beside OUT: give the name of a file")
+        return self.beside.with_name(self.beside.name + ".pt")
+
+    def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
+        """`count` samples that pass the filters, in order of address."""
+        if self.generator is None or count is None:
+            raise UserError("recombine: there is no end of samples: say how many")
+        names, ngram = self.options.filters, self.options.ngram
+        try:
+            kept = [
+                (one.source, one.target, one.index, one.log_prob, list(one.prototypes))
+                for one in self.generator.stream(
+                    count,
+                    seed=seed,
+                    filters=names,
+                    ngram=ngram,
+                    watch=lambda counts: watch("sample", counts.kept / count, ""),
+                )
+            ]
+        except ExhaustedError as error:
+            if self.checkpoint is not None:
+                raise ExhaustedError(f"{error}; the generator is {self.checkpoint}, for other filters") from error
+            raise
+        return pl.DataFrame(kept, schema={"source": TOKENS, "target": TOKENS, **self.columns}, orient="row")
+
+    def facts(self) -> dict[str, Any]:
+        """Where the generator is."""
+        return {} if self.checkpoint is None else {"generator": str(self.checkpoint)}
+
+    def described(self) -> str:
+        """The report in words, for people."""
+        return f"{super().described()}; the generator is {self.checkpoint}"
+
+    def needs_torch(self) -> bool:
+        """Training needs torch."""
+        return True

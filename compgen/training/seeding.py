@@ -1,0 +1,13 @@
+"""PyTorch's random numbers: initial weights, dropout and latent vectors in training. All of them are seeded here."""
+
+import torch
+
+
+def seed_torch(seed: int) -> None:
+    """Seed the generators that PyTorch draws from by default: initial weights, dropout, latent vectors of training."""
+    torch.manual_seed(seed)
+
+
+def torch_stream(seed: int) -> torch.Generator:
+    """Return a generator apart from those: the initial scores of a grammar's rules."""
+    return torch.Generator().manual_seed(seed)

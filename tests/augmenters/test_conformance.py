@@ -1,0 +1,175 @@
+"""What every augmenter keeps: one test over all methods of the registry, each with options that suit its data."""
+
+import pickle
+import re
+import warnings
+
+import polars as pl
+import pytest
+
+from compgen.augmenters.base import HOST, METHOD
+from compgen.augmenters.registry import BUILT_IN, find
+from compgen.data.examples import TRAIN, Dataset
+from compgen.data.formats import read_dataset, write_dataset
+from compgen.data.unimorph import inflection
+from compgen.errors import DataError, UserError
+
+COMMANDS = [
+    f"{verb} {how} -> {' '.join([verb.upper()] * times)}"
+    for verb in ("walk", "run", "look", "hop")
+    for how, times in (("once", 1), ("twice", 2), ("thrice", 3))
+] + ["jump -> JUMP", "walk -> WALK", "run -> RUN"]
+STEMS = ("ketil", "pemik", "neksi", "timer", "katol", "pomak", "naska", "tomar")
+TINY = {
+    "network": {"hidden": 16, "encoder_hidden": 8, "embedding": 8, "output": 8, "attention": 8, "positions": 2},
+    "prototypes": 1,
+    "optimisation": {"steps": 30, "epochs": 1},
+    "held_out": 0.0,
+    "neighborhood": {"delta": 0.1},
+    "sampling": {"temperature": (1.0, 1.0), "length_bound": "max"},
+    "filters": (),
+}
+SCAN = {  # as published for SCAN
+    "max_nonterminals": 2,
+    "repeated_targets": True,
+    "bare_targets": True,
+    "terminal_size": 4,
+    "source_given_target": 0,
+    "target_given_source": 100,
+}
+CASES = {
+    "geca": ("geca", {}),
+    "geca, all of few": ("geca", {"mode": "reference", "window": 1}),
+    "recombine": ("recombine", TINY),
+    "csl": ("csl", {"induction": SCAN, "training": {"states": 2, "steps": 20}}),
+    "csl, uniform": ("csl", {"induction": SCAN, "uniform": True}),
+    "stemcorrupt": ("stemcorrupt", {}),
+    "stemcorrupt, in harmony": ("stemcorrupt", {"candidates": 4}),
+    "concat": ("concat", {}),
+    "resample": ("resample", {}),
+}
+COUNT = 12
+
+
+def data(name):
+    if name == "stemcorrupt":
+        words = Dataset.from_pairs(
+            inflection((stem, stem + ("le" if stem[1] in "ei" else "la"), ("N", "PL"))) for stem in STEMS
+        )
+        return Dataset(words.frame.with_columns(note=pl.Series([f"note {row}" for row in range(len(words))])))
+    found = Dataset.from_pairs(tuple(side.split() for side in line.split(" -> ")) for line in COMMANDS)
+    return Dataset(found.frame.with_columns(note=pl.Series([f"note {row}" for row in range(len(found))])))
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def case(request):
+    """A method's name, a fitted augmenter, its data, and how to make another."""
+    name, options = CASES[request.param]
+
+    def make(dataset=None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return find(name)(**options).fit(data(name) if dataset is None else dataset, seed=1)
+
+    return name, make(), data(name), make
+
+
+def test_every_method_is_tested():
+    assert {name for name, _ in CASES.values()} == set(BUILT_IN)
+
+
+def test_the_same_seed_gives_the_same_samples_and_another_gives_others(case):
+    _, augmenter, _, make = case
+    first = augmenter.sample(COUNT, seed=3)
+    assert augmenter.sample(COUNT, seed=3) == first == make().sample(COUNT, seed=3)
+    others = [augmenter.sample(COUNT, seed=seed).pairs() for seed in range(4, 9)]
+    assert any(other != first.pairs() for other in others)
+
+
+def test_the_order_of_the_data_does_not_matter(case):
+    _, augmenter, dataset, make = case
+    shuffled = Dataset(dataset.frame.sample(fraction=1, shuffle=True, seed=5))
+    assert shuffled.pairs() != dataset.pairs()
+    assert make(shuffled).sample(COUNT, seed=3).pairs() == augmenter.sample(COUNT, seed=3).pairs()
+
+
+def test_there_are_as_many_as_asked_for_or_the_report_says_why_not(case):
+    _, augmenter, _, _ = case
+    for count in (0, 1, COUNT):
+        made = augmenter.sample(count, seed=3)
+        report = augmenter.report()
+        assert (report["asked"], report["made"]) == (count, len(made))
+        assert len(made) == count or (len(made) < count and report["why"])
+        assert str(len(made)) in augmenter.described()
+
+
+def test_samples_are_new_unless_the_method_copies_and_no_side_is_empty(case):
+    _, augmenter, dataset, _ = case
+    made = augmenter.sample(COUNT, seed=3)
+    known = set(map(str, dataset.pairs()))
+    if not augmenter.copies and not (augmenter.name == "recombine" and not augmenter.options.filters):
+        assert not known & set(map(str, made.pairs()))
+    assert all(source and target for source, target in made.pairs())
+
+
+def test_samples_have_all_columns_and_survive_files(case, tmp_path):
+    name, augmenter, _, _ = case
+    made = augmenter.sample(COUNT, seed=3)
+    assert set(made.frame["split"]) == {TRAIN} and set(made.frame[METHOD]) == {name}
+    for column, dtype in augmenter.columns.items():
+        assert made.frame.schema[column] == dtype
+        assert dtype != pl.UInt64, "no reader of JSON can hold it"
+    for suffix in ("jsonl", "parquet"):
+        write_dataset(made, tmp_path / f"made.{suffix}")
+        again = read_dataset(tmp_path / f"made.{suffix}")
+        assert again.pairs() == made.pairs()
+        assert again.frame.select(METHOD, *augmenter.columns).equals(made.frame.select(METHOD, *augmenter.columns))
+
+
+def test_further_columns_come_from_the_example_that_was_changed(case):
+    _, augmenter, dataset, _ = case
+    frame = augmenter.sample(COUNT, seed=3).frame
+    assert ("note" in frame.columns) == (HOST in augmenter.columns)
+    if HOST in augmenter.columns:
+        assert frame["note"].to_list() == [f"note {row}" for row in frame[HOST]]
+        assert max(frame[HOST]) < len(dataset)
+
+
+def test_a_fitted_method_can_be_pickled(case):
+    _, augmenter, _, _ = case
+    again = pickle.loads(pickle.dumps(augmenter))
+    assert again.sample(COUNT, seed=3) == augmenter.sample(COUNT, seed=3)
+
+
+def test_what_a_method_says_of_its_samples(case):
+    _, augmenter, dataset, _ = case
+    sample = augmenter.sample(1, seed=3).frame.row(0, named=True)
+    if not augmenter.explains():
+        with pytest.raises(UserError, match="does not say"):
+            augmenter.explain(sample)
+        return
+    shown = [[token for piece, _ in one.source for token in piece.split()] for one in augmenter.explain(sample)]
+    assert any(source in dataset.frame["source"].to_list() for source in shown)
+
+
+def test_bad_options_counts_and_data_are_refused(case):
+    name, augmenter, dataset, _ = case
+    with pytest.raises(UserError, match=re.compile("no such setting", re.I)):
+        find(name)(no_such_option=1)
+    for count, seed in ((-1, 0), (1, -1), (1, 2**64)):
+        with pytest.raises(UserError, match="expected 0 or more"):
+            augmenter.sample(count, seed)
+    with pytest.raises(UserError, match="fit"):
+        find(name)().sample(1)
+    with pytest.raises(DataError, match="no example"):
+        find(name)().fit(Dataset(dataset.frame.head(0)))
+    with pytest.raises(DataError, match="expected a source and a target in all"):
+        find(name)().fit(dataset + Dataset.from_pairs([(["a"], [])]))
+
+
+def test_options_survive_the_record(case):
+    name, augmenter, _, _ = case
+    dumped = augmenter.options.model_dump(mode="json")
+    assert find(name).options_type(**dumped) == augmenter.options
+    described = [field.description for field in type(augmenter.options).model_fields.values()]
+    assert all(text is None or text.strip() for text in described)
