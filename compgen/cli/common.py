@@ -16,7 +16,7 @@ import typer
 
 from compgen.errors import UserError
 from compgen.files import check_apart, check_writable, is_stream
-from compgen.record import record_of
+from compgen.record import named, record_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -179,6 +179,14 @@ def load_usual(data: str, split: str | None, usual: str) -> "tuple[Dataset, str]
     dataset = load(data)
     split = usual_split(dataset, usual) if split is None else split
     return dataset.split(split), split
+
+
+def load_both(data: str, train: str | None) -> "tuple[Dataset, Dataset]":
+    """Load data to test on and data to train on: the very same object if both are one file."""
+    from compgen.data.catalog import load
+
+    tested = load(data)
+    return tested, tested if train is None or named(train) == named(data) else load(train)
 
 
 def usual_split(dataset: "Dataset", usual: str) -> str:

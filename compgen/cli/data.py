@@ -17,6 +17,7 @@ from compgen.cli.common import (
     SplitOption,
     check_input_once,
     joined,
+    load_both,
     load_split,
     load_usual,
     say,
@@ -30,7 +31,6 @@ from compgen.cli.common import (
 )
 from compgen.cli.options import option, with_options
 from compgen.errors import DataError, UserError
-from compgen.record import named
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -70,9 +70,7 @@ def show_(
     data: DataArgument,
     split: SplitOption = None,
     count: int = option(10, "How many examples to print.", "-n", ge=0, metavar="N"),
-    seed: int | None = option(
-        None, "Draw the examples at random, with this seed; by default print the first.", ge=0, le=LAST_SEED
-    ),
+    seed: int | None = option(None, "Draw examples at random; by default print the first.", ge=0, le=LAST_SEED),
 ) -> None:
     """Print a few examples and the statistics of a data set.
 
@@ -144,9 +142,9 @@ class OverlapOptions(BaseModel):
     split: str | None = option(None, "The split of DATA to look for; by default test, or the only one.", metavar="S")
     train: str | None = option(None, "Training data to look in; by default DATA itself.", metavar="DATA")
     train_split: list[str] = option(
-        [], "The split of the training data, by default train, or the only one; may be repeated.", metavar="S"
+        [], "The split of the training data; by default train, or the only one.", metavar="S"
     )
-    augmented: list[str] = option([], "Look in this together with the training data; may be repeated.", metavar="DATA")
+    augmented: list[str] = option([], "Look in this together with the training data.", metavar="DATA")
     as_json: JsonOption = False
 
 
@@ -165,8 +163,7 @@ def overlap(data: DataArgument, options: OverlapOptions) -> None:
     from compgen.evaluation.overlap import overlap as measure
 
     check_input_once(data, options.train, *options.augmented)
-    tested = load(data)
-    trained = tested if options.train is None or named(options.train) == named(data) else load(options.train)
+    tested, trained = load_both(data, options.train)
     wanted = options.split or usual_split(tested, "test")
     seen = options.train_split or [usual_split(trained, "train")]
     if trained is tested and wanted in seen:
@@ -198,19 +195,15 @@ class StemsOptions(BaseModel):
     """The options of `compgen data stems`."""
 
     split: str | None = option(None, "The split of DATA; by default train, or the only one.", metavar="S")
-    augmented: str | None = option(None, "Add the first examples of this to DATA, in growing numbers.", metavar="DATA")
+    augmented: str | None = option(None, "Add the first examples of this to DATA.", metavar="DATA")
     size: list[Annotated[int, Field(ge=0)]] = option(
         [],
-        "How many of the augmented examples to add; may be repeated. By default 0, 128, 512, 2048, 10000, up to the "
+        "How many of the augmented examples to add. By default 0, 128, 512, 2048, 10000, up to the "
         "number that there are.",
         metavar="K",
     )
-    shortest: int = option(
-        3, "The least length, in characters (code points), of a substring of lemma and form that counts as stem.", ge=1
-    )
-    harmony: str | None = option(
-        None, "Count vowels that violate harmony, as in turkish or finnish.", metavar="LANGUAGE"
-    )
+    shortest: int = option(3, "The least number of code points of a substring that counts as stem.", ge=1)
+    harmony: str | None = option(None, "Count vowels that violate harmony: turkish or finnish.", metavar="LANGUAGE")
     as_json: JsonOption = False
 
 

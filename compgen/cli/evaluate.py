@@ -56,9 +56,7 @@ class Options(BaseModel):
         metavar="PREDICTOR",
     )
     perplexity: bool = option(
-        False,
-        "Score generators (.pt) by how probable they find whole examples: a bound over neighborhoods, R&R's equation "
-        "4.",
+        False, "Score generators (.pt) by a bound on the probability of whole examples (over neighborhoods, R&R eq. 4)."
     )
     unit: str = option(
         "token",

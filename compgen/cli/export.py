@@ -26,9 +26,7 @@ class Options(BaseModel):
         "-o",
         metavar="FOLDER",
     )
-    samples: int = option(
-        1000, "How many samples to verify with; at batch 1 a tenth of them.", ge=10, le=10**6, metavar="N"
-    )
+    samples: int = option(1000, "Samples to verify with; at batch 1 a tenth.", ge=10, le=10**6, metavar="N")
     torchscript: bool | None = option(
         None, "Keep the TorchScript file in the bundle. Default: yes, except for --int8, which has none."
     )

@@ -38,9 +38,7 @@ ValidationOption = Annotated[
 
 @app.command()
 @with_options
-def install(
-    folder: Path | None = option(None, "Where to put the programs; by default beside this Python."),
-) -> None:
+def install(folder: Path | None = option(None, "Where to put the programs; by default beside this Python.")) -> None:
     """Build KenLM's programs from its source package: lmplz, build_binary, query, and compgen-ngram, which scores.
 
     Needs a C++ compiler, make, CMake and Boost; where apt-get is available, Boost need not be installed. KenLM's
@@ -64,9 +62,7 @@ class TrainOptions(BaseModel):
 
     out: Path = option(..., "The model; ARPA if it ends in .arpa, else binary.", "--output", "-o", metavar="OUT")
     order: OrderOption = 5
-    prune: str | None = option(
-        None, "Leave out n-grams that occur at most N times, for orders from 1.", metavar="N,N.."
-    )
+    prune: str | None = option(None, "Leave out n-grams that occur at most N times, by order.", metavar="N,N..")
     fallback: bool = option(
         False,
         "Use fixed discounts (0.5, 1, 1.5) for an order of n-grams whose own cannot be estimated, as in a small or "
@@ -144,9 +140,7 @@ def interpolate(
     models: Annotated[list[Path], argument("MODEL...", "Models over one vocabulary, also recurrent ones (.pt).")],
     validation: ValidationOption,
     out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The mixture (.json).")],
-    grid: str | None = option(
-        None, "Choose the second model's weight among these, e.g. 0.05,0.1,0.5.", metavar="V,V.."
-    ),
+    grid: str | None = option(None, "Choose the second weight among these, e.g. 0.05,0.1,0.5.", metavar="V,V.."),
     by_history: bool = option(False, "Weights for each number of words of history that the first MODEL knows."),
     threads: ThreadsOption = None,
 ) -> None:
@@ -191,15 +185,9 @@ class AugmentOptions(BaseModel):
     count: int | None = option(None, "Most synthetic sentences of a kind.", "-n", ge=1, metavar="N")
     window: int | None = option(None, "Tokens around a gap that must agree; by default the scheme's.", ge=0)
     seeds: str = option("0,1,2", "One run each.", metavar="S,S..")
-    partners: list[Path] = option(
-        [], "One more model for mixture and control alike; may be repeated.", "--with", metavar="MODEL"
-    )
+    partners: list[Path] = option([], "One more model for mixture and control.", "--with", metavar="MODEL")
     order: OrderOption = 5
-    fallback: bool = option(
-        False,
-        "Use fixed discounts for the base model too, where its own cannot be estimated.",
-        "--discount-fallback",
-    )
+    fallback: bool = option(False, "Fixed discounts for the base model too.", "--discount-fallback")
     as_json: JsonOption = False
 
     def runs(self) -> list[int]:

@@ -13,7 +13,6 @@ import typer
 
 from compgen.cli.lazy import lazy_group
 from compgen.errors import Interrupted, Remark, UserError
-from compgen.files import STDOUT
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -118,7 +117,7 @@ def _explained(error: Exception) -> str | None:
         if error.errno in (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP, errno.ENOTDIR) and error.filename:
             return f"{error.filename}: {error.strerror}"  # an impossible name, or one that may not be looked up
         if error.errno in (errno.ENOSPC, errno.EIO):
-            return f"{STDOUT}: cannot be written: {error.strerror}"  # files have messages of their own
+            return f"standard output: cannot be written: {error.strerror}"  # files have messages of their own
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
     ):

@@ -2,7 +2,7 @@
 
     class Options(BaseModel):
         beam: int = option(1, "Width of beam search; 1 is greedy.", ge=1, le=1024)
-        rare: tuple[str, ...] = option((), "A rare token; may be repeated.", "--rare-token", metavar="TOKEN")
+        rare: tuple[str, ...] = option((), "A rare token.", "--rare-token", metavar="TOKEN")
 
     @app.command()
     @with_options
@@ -11,7 +11,8 @@
 A field `rare_tokens` is the option `--rare-tokens`. Its type, bounds, default and description become those of the
 option. Extra keys of a field (`json_schema_extra`) change that: `flags`, a list of names to use; `metavar`; `hidden`;
 `argument`, true for a positional argument. Plain `pydantic.Field` will do; `option` only writes these keys shorter.
-A type annotated with `typer.Option` or `typer.Argument` is taken as it is, in models too.
+The help of a list says that the option may be repeated. In a model, too, a type that is annotated with `typer.Option`
+or `typer.Argument` is taken as it is.
 """
 
 import dataclasses
@@ -134,6 +135,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
 def _typer_info(name: str, field: FieldInfo) -> Any:
     """Return what typer has to know of a field, but its type and default."""
     extra, (kind, choices) = _extra(field), _typer_type(field.annotation)
+    repeated = " May be repeated." if list in (get_origin(kind), *map(get_origin, get_args(kind))) else ""
     if extra.get("argument"):
         return typer.Argument(metavar=extra.get("metavar"), help=field.description)
     flags = list(extra.get("flags") or [_flag(name)])
@@ -142,7 +144,7 @@ def _typer_info(name: str, field: FieldInfo) -> Any:
     return typer.Option(
         *flags,
         metavar=extra.get("metavar") or (f"[{'|'.join(choices)}]" if choices else None),
-        help=field.description,
+        help=f"{field.description or ''}{repeated}",
         hidden=bool(extra.get("hidden")),
         **_bounds(field, whole=kind in (int, int | None, list[int])),
     )

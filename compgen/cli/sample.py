@@ -41,16 +41,14 @@ class Options(BaseModel):
     )
     novelty: str | None = option(None, "What novel means: both (sides; default), source, or pair.")
     rarity: float | None = option(
-        None, "rare: at most this share of the distinct training examples contains the n-gram; default 0.01."
+        None, "rare: at most this share of distinct training examples has the n-gram; default 0.01."
     )
     ngram: int | None = option(
-        None,
-        "rare: length of n-grams, default 1; from 2 on, n-grams that are absent from training are rare too.",
-        ge=1,
+        None, "rare: length of n-grams, default 1; from 2 on, n-grams that are absent from training are rare too.", ge=1
     )
     rare_tokens: list[str] = option(
         [],
-        "rare: contains this token, instead of those that are rare in training; may be repeated, for one of several.",
+        "rare: contains this token, instead of those that are rare in training, or one of several.",
         "--rare-token",
         metavar="TOKEN",
     )
@@ -76,7 +74,7 @@ class Options(BaseModel):
         metavar="SHARE",
     )
     temperature: str | None = option(
-        None, "Of source and target halves; 0 is greedy. By default the generator's.", metavar="T[,T]"
+        None, "Of sources and targets; 0 is greedy; by default the model's.", metavar="T[,T]"
     )
     beam: int | None = option(None, "Decode by beam search of this width instead of drawing.", **bounds("beam"))
     seed: int = option(0, "Selects a stream of samples.", **bounds("seed"))
@@ -86,12 +84,8 @@ class Options(BaseModel):
     )
     provider: str = option("auto", "Of ONNX Runtime: auto, cpu or cuda.")
     trust_code: TrustOption = False
-    batch: int | None = option(
-        None, "Rows that each worker decodes at a time; the default depends on runtime and device.", ge=1
-    )
-    workers: int | None = option(
-        None, "Threads, or CPUs of the Ray cluster; by default all cores.", **bounds("workers")
-    )
+    batch: int | None = option(None, "Rows that a worker decodes at a time; by default by runtime and device.", ge=1)
+    workers: int | None = option(None, "Threads, or CPUs of the Ray cluster; by default all.", **bounds("workers"))
     engine: Literal["threads", "ray"] = option(
         "threads",
         "What draws: threads of this process, or ray, the CPUs of a Ray cluster: the one that RAY_ADDRESS names, else "
@@ -108,34 +102,19 @@ class Options(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> "Options":
         native = self.runtime == "native"
-        refused = (
-            (
-                self.rare_tokens and (self.rarity, self.ngram) != (None, None),
-                "--rare-token names what is rare: leave out --rarity and --ngram",
-            ),
-            (
-                self.count is None and self.draws is None,
-                "say how many samples to keep (-n) or how many draws to make (--draws)",
-            ),
-            (native and self.trust_code, "--trust-code is for --runtime torchscript: leave it out"),
-            (
-                native and (self.beam, self.provider) != (None, "auto"),
-                "the native runtime draws on the CPU: leave out --beam and --provider",
-            ),
-            (
-                native and (self.resume, self.engine) != (False, "threads"),
-                "the native runtime has neither --resume nor --engine: leave out --runtime native",
-            ),
-            (
-                self.beam is not None and self.workers is not None,
-                "--workers are for drawing; beam search (--beam) has none",
-            ),
-            (
-                self.engine == "ray" and self.provider == "cuda",
-                "--engine ray draws on CPUs: leave out --provider cuda",
-            ),
-        )
-        for wrong, message in refused:
+        named_and_counted = self.rare_tokens and (self.rarity, self.ngram) != (None, None)
+        not_on_cpu = (self.beam, self.provider) != (None, "auto")
+        refused = {
+            "say how many samples to keep (-n) or how many draws to make (--draws)": self.count is self.draws is None,
+            "--rare-token names what is rare: leave out --rarity and --ngram": named_and_counted,
+            "--workers are for drawing; beam search (--beam) has none": None not in (self.beam, self.workers),
+            "--engine ray draws on CPUs: leave out --provider cuda": (self.engine, self.provider) == ("ray", "cuda"),
+            "--trust-code is for --runtime torchscript: leave it out": native and self.trust_code,
+            "the native runtime draws on the CPU: leave out --beam and --provider": native and not_on_cpu,
+            "the native runtime has neither --resume nor --engine: leave out --runtime native": native
+            and (self.resume or self.engine != "threads"),
+        }
+        for message, wrong in refused.items():
             if wrong:
                 raise ValueError(message)
         return self
@@ -224,16 +203,8 @@ def _sample_natively(model: str, options: Options, names: Sequence[str]) -> NoRe
 def _drawn(options: Options, config: "FilterConfig", generator: "Generator") -> dict[str, Any]:
     """The options that decide which samples are drawn, besides the filters."""
     temperature = _temperature(options.temperature) or (generator.temperature if options.beam is None else None)
-    return {
-        "seed": options.seed,
-        "start": options.start,
-        "draws": options.draws,
-        "rarity": config.rarity,
-        "ngram": config.ngram,
-        "rare_tokens": options.rare_tokens,
-        "temperature": temperature,
-        "beam": options.beam,
-    }
+    chosen = options.model_dump(include={"seed", "start", "draws", "rare_tokens", "beam"})
+    return chosen | {"rarity": config.rarity, "ngram": config.ngram, "temperature": temperature}
 
 
 def _asked(

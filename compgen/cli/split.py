@@ -15,6 +15,7 @@ from compgen.cli.common import (
     SplitOption,
     check_input_once,
     joined,
+    load_both,
     load_split,
     say,
     show_json,
@@ -24,7 +25,6 @@ from compgen.cli.common import (
 from compgen.cli.options import argument, option, with_options
 from compgen.errors import DataError, UserError
 from compgen.files import check_apart
-from compgen.record import named
 
 if TYPE_CHECKING:
     from compgen.data.compounds import Divergences, Inventory
@@ -47,15 +47,14 @@ def few_shot(
     words: Annotated[
         str,
         argument(
-            "WORDS",
-            "A file of words, lemma TAB form TAB tags, as in SIGMORPHON and UniMorph, or sigmorphon/LANGUAGE.",
+            "WORDS", "A file of words, lemma TAB form TAB tags, as in SIGMORPHON and UniMorph, or sigmorphon/LANGUAGE."
         ),
     ],
     out: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="A folder for one file per split.", file_okay=False)
     ],
     hints: list[Annotated[int, Field(ge=1)]] = option(
-        [], "Past and future words in training; may be repeated; by default 4, 8, 16.", metavar="H"
+        [], "Past and future words in training; by default 4, 8, 16.", metavar="H"
     ),
     seeds: int = option(5, "Splits of each, at most 5.", ge=1, le=5, metavar="N"),
 ) -> None:
@@ -306,9 +305,7 @@ class DivergenceOptions(CompoundOptions):
     """The options of `compgen data divergence`."""
 
     split: list[str] = option(
-        [],
-        "The split of DATA to test on; may be repeated. By default all but those to train on, taken together.",
-        metavar="S",
+        [], "The split of DATA to test on. By default all but those to train on, taken together.", metavar="S"
     )
     train: str | None = option(None, "Training data; by default DATA itself.", metavar="DATA")
     train_split: str = option("train", "The split of the training data.", metavar="S")
@@ -324,12 +321,11 @@ def divergence(data: DataArgument, options: DivergenceOptions) -> None:
 
     Example: compgen data divergence template1.tsv
     """
-    from compgen.data.catalog import load
     from compgen.data.compounds import measure
 
     check_input_once(data, options.train)
-    tested, train_split = load(data), options.train_split
-    trained = tested if options.train is None or named(options.train) == named(data) else load(options.train)
+    train_split = options.train_split
+    tested, trained = load_both(data, options.train)
     wanted = options.split or [name for name in tested.splits if trained is not tested or name != train_split]
     if not wanted or (trained is tested and train_split in wanted):
         raise UserError(f"{data}: the split {train_split!r} would be compared with itself: give --train, or --split")
