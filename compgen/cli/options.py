@@ -58,7 +58,7 @@ def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callab
     """Replace each parameter that is a pydantic model by an option per field; `call` gets the model, checked.
 
     The result is for `app.command()`. `models` gives the types of parameters whose annotation does not say it. If the
-    annotation is `dict`, `call` gets the values that were given on the command line, without defaults and unchecked.
+    annotation is `dict[str, Any]`, `call` gets the values that were given on the command line, unchecked.
     Called from Python, the result is `call` itself.
     """
     signature = inspect.signature(call, eval_str=True)
@@ -86,7 +86,8 @@ def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callab
         for name, kind in kinds.items():
             found = {field: values.pop(field) for field in kind.model_fields if field in values}
             given = {field: value for field, value in found.items() if _given(context, field)}
-            values[name] = given if signature.parameters[name].annotation is dict else _checked(kind, given)
+            raw = get_origin(signature.parameters[name].annotation) is dict
+            values[name] = given if raw else _checked(kind, given)
         return call(**values)
 
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
