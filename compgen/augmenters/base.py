@@ -18,7 +18,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from compgen.configuration import explained
+from compgen.configuration import explained, load_config
 from compgen.data.examples import SCHEMA, TRAIN, Dataset, check_sides
 from compgen.errors import ConfigError, DataError, UserError, check_draws
 from compgen.progress import Watch, unwatched
@@ -109,7 +109,7 @@ class Augmenter(ABC, Generic[O_co]):
         """A method that has seen no data.
 
         Args:
-            options: its options; or give them by name, as `values`.
+            options: its options; or give those by name, as `values`, that are not as in the method's `configuration`.
             beside: the file that samples will be written to. Files that the method keeps go beside it.
 
         Raises:
@@ -117,7 +117,9 @@ class Augmenter(ABC, Generic[O_co]):
         """
         if options is not None and values:
             raise ConfigError(f"{self.name}: give options as a whole or by name, not both")
-        self.options = cast(O_co, options or self.options_type(**values))
+        if options is None:
+            options = cast(O_co, load_config(self.options_type, self.configuration, given=values))
+        self.options = options
         self.beside = beside
         self.dataset: Dataset | None = None
         self._report: dict[str, Any] = {}
@@ -238,6 +240,6 @@ class Augmenter(ABC, Generic[O_co]):
         """Files, besides the data, that the options name to be read."""
         return ()
 
-    def writes(self) -> Sequence[Path]:
-        """Files, besides the samples, that the options name to be written."""
-        return ()
+    def writes(self) -> dict[str, Path]:
+        """Files, besides the samples, that options name to be written, by option."""
+        return {}

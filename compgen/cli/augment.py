@@ -59,6 +59,7 @@ def command(name: str) -> Callable[..., None]:
         method = configured(kind, config, set_ or [], options, beside=out)
         format = checked_paths(method, out, format, data, config)
         asked = {"data": named(data), "split": split, "n": count, "seed": seed, "format": format}
+        asked["config"] = named(config or kind.configuration)
         _run(method, load_split(data, split), out, asked)
 
     examples = f"Example{'s' if chr(10) in kind.example else ''}: {kind.example}" if kind.example else ""
@@ -89,9 +90,9 @@ def checked_paths(method: "Augmenter[Any]", out: Path, format: str | None, data:
     """The format of OUT, if it and all other files can be written, and none of them is one that is read."""
     read = (data, config, *method.reads())
     format = writable_format(out, format, *read)
-    for path in method.writes():
+    for option, path in method.writes().items():
         if str(path) == "-" or path.resolve() in (out.resolve(), record_of(out).resolve()):
-            raise UserError(f"{path}: expected the name of a file, and another than OUT's")
+            raise UserError(f"{option} {path}: expected the name of a file, and another than OUT's")
         check_apart(path, *read)
         check_writable(path)
     return format

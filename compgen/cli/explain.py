@@ -53,7 +53,7 @@ def command(name: str) -> Callable[..., None]:
             raise UserError(f"{name} does not say what its samples are made from")
         if record.method != name:
             raise UserError(f"{out}: made by {record.method}: call `compgen explain {record.method}`")
-        method, samples = _made_again(kind(**record.options, beside=out), record, out)
+        method, samples = _made_again(kind(**kind.options_type(**record.options).identity(), beside=out), record, out)
         if line > len(samples):
             raise UserError(f"{out}: it has {len(samples):,} examples, no line {line:,}")
         for number, sample in enumerate(samples[line - 1 : line - 1 + count], start=line):

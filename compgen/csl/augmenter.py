@@ -133,9 +133,13 @@ class Csl(Augmenter[CslOptions]):
         """Seed rules, target grammar and unlabelled sources, which may be files."""
         return [name for name in (self.options.seed_rules, self.options.targets, self.options.unlabelled) if name]
 
-    def writes(self) -> Sequence[Path]:
+    def writes(self) -> dict[str, Path]:
         """The file of rules."""
-        return () if self.options.rules is None else (Path(self.options.rules),)
+        return {} if self.options.rules is None else {"--rules": Path(self.options.rules)}
+
+    def described(self) -> str:
+        """The report in words, for people."""
+        return f"{super().described()}; {self.report()['rules']:,} rules"
 
     def induce(self, dataset: Dataset, watch: Callable[[Step], None] = lambda _: None) -> Grammar:
         """Induce a grammar from all examples of a dataset; `watch` hears of each step.

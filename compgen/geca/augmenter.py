@@ -45,6 +45,7 @@ class Geca(Augmenter[GecaOptions]):
 
     tables: Tables | None = None
     _job: "Job | None" = None
+    _used: list[int]  # distinct templates and fragments of the last samples
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Find the fragments and templates of all examples of a dataset."""
@@ -52,7 +53,7 @@ class Geca(Augmenter[GecaOptions]):
         if (options.engine == "ray" and options.shard is not None) or (options.engine == "local" and options.workers):
             raise UserError("--workers is for --engine ray, and --shard for --engine local")
         if options.engine == "ray" or options.shard is not None:
-            _share(options.shard or "1/1")
+            _share("1/1" if options.shard is None else options.shard)
             return  # workers learn
         corpus = Corpus.of(dataset, options.longest)
         self.tables = build(corpus, options, options.bytes, lambda share: watch("fragments and templates", share, ""))
@@ -67,6 +68,7 @@ class Geca(Augmenter[GecaOptions]):
                 rows = first(
                     self.tables, self.options, count, seed, lambda share: watch("new examples: templates", share, "")
                 )
+                self._used = [len({row[place] for row in rows}) for place in (2, 3)]
                 return frame_of(self.tables, rows, count)
             except CollisionError:  # of environments that are read for the first time
                 old = self.tables.enumerator
@@ -124,12 +126,11 @@ class Geca(Augmenter[GecaOptions]):
         said = super().described()
         if self.tables is None:
             return said
-        report = self.report()
+        report, (templates, fragments) = self.report(), self._used
+        said += f"; of {templates:,} templates and {fragments:,} fragments; {report['pairs']:,} pairs of "
+        said += f"{report['templates']:,} templates and {report['fragments']:,} fragments looked at"
         skipped = report["left_out_as_too_long"]
-        return (
-            f"{said}; {report['pairs']:,} pairs of {report['templates']:,} templates and {report['fragments']:,} "
-            "fragments looked at"
-        ) + (f", {skipped:,} examples left out as longer than {self.options.longest}" if skipped else "")
+        return said + (f", {skipped:,} examples left out as longer than {self.options.longest}" if skipped else "")
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The three training examples that license a sample (section 3, figure 1)."""

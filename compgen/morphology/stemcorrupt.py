@@ -135,7 +135,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
         """The report in words, for people."""
         left_out = f"; {self.dropped:,} dropped for want of a stem"
         if self.dropped and self.options.shortest > 1:
-            left_out += f" (--shortest {self.options.shortest - 1} finds more)"
+            left_out += " (a lower --shortest may keep some)"
         return f"{super().described()} of {self.examples:,} training examples{left_out}"
 
     def _distinct(self, count: int, seed: int) -> pl.DataFrame:

@@ -94,7 +94,7 @@ def row(split: str, scan_config: str, seed: int) -> str:
     clock = [time.process_time()]
     grammar = augmenter.induce(train)
     clock.append(time.process_time())
-    trained = augmenter.learn(train, seed)
+    trained = augmenter.weigh(train, seed)
     clock.append(time.process_time())
     found = accuracy(split, test, trained.parser())
     clock.append(time.process_time())

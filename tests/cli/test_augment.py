@@ -25,11 +25,12 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     out = tmp_path / "more.tsv"
     done = compgen("augment", "geca", pairs, "-n", 9, "--seed", 3, "--reach", 99, "-o", out)
     assert done.returncode == 0, done.stderr
-    assert "2 examples of 2 templates and 1 fragments" in done.stderr
-    assert "(with these options the data license no more of the 9)" in done.stderr
+    assert "2 examples of 9 asked for: with these options the data license no more; " in done.stderr
+    assert "; of 2 templates and 1 fragments; " in done.stderr
     assert sorted(out.read_text().splitlines()) == ["dax left\tLEFT DAX", "dax twice\tDAX DAX"]
     record = json.loads((tmp_path / "more.tsv.run.json").read_text())
-    assert (record["data"], record["n"], record["seed"], record["mode"]) == (str(pairs), 9, 3, "published")
+    assert (record["data"], record["n"], record["seed"]) == (str(pairs), 9, 3)
+    assert (record["method"], record["options"]["mode"], record["report"]["made"]) == ("geca", "published", 2)
 
     line = out.read_text().splitlines().index("dax twice\tDAX DAX") + 1
     explained = compgen("explain", "geca", out, "--line", line)
@@ -39,10 +40,17 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     assert "second       [dax] -> [DAX]" in explained.stdout
     assert "template of  [jog] twice -> [JOG] [JOG]" in explained.stdout
 
-    for name, value in (("memory", "x"), ("span", 1.5), ("split", None), ("n", True)):
-        (tmp_path / "more.tsv.run.json").write_text(json.dumps(record | {name: value}))
-        wrong = compgen("explain", "geca", out)
-        assert wrong.returncode == 2 and f"found {value!r} for {name}" in wrong.stderr
+    for place, wrong in (
+        ("split", {"split": None}),
+        ("n", {"n": True}),
+        ("options", {"options": 3}),
+        ("span: found 1.5", {"options": {"span": 1.5}}),
+        ("spam: no such setting", {"options": {"spam": 1}}),
+    ):
+        (tmp_path / "more.tsv.run.json").write_text(json.dumps(record | wrong))
+        refused(compgen("explain", "geca", out), place)
+    (tmp_path / "more.tsv.run.json").write_text(json.dumps(record))
+    refused(compgen("explain", "concat", out), "made by geca: call `compgen explain geca`")
     (tmp_path / "more.tsv.run.json").write_text(json.dumps(record))
     pairs.write_text(PAIRS + "jog right\tRIGHT JOG\n")
     changed = compgen("explain", "geca", out)
@@ -87,16 +95,22 @@ def test_geca_reads_and_writes_pipes(tmp_path):
     ("words", "message"),
     [
         (["augment", "geca", "scan/jump", "-o", "x.csv"], "suffix '.csv'"),
-        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--mode", "other"], "expected published or reference"),
-        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--novelty", "none"], "expected both, source, pair"),
+        (
+            ["augment", "geca", "scan/jump", "-o", "x.tsv", "--mode", "other"],
+            "mode: found 'other', expected 'published'",
+        ),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--novelty", "none"], "expected 'both', 'source' or 'pair'"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--limit", "1"], "at most 1 times"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--memory", "0.02"], "GiB or more"),
         (["augment", "geca", "scan/jump", "--split", "dev", "-o", "x.tsv"], "no examples in split 'dev'"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "3/2"], "expected I/N"),
         (["augment", "geca", "scan/jump", "-o", "-", "--shard", "1/2"], "give the name of a file"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--workers", "2"], "--workers is for --engine ray"),
-        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--memory", "nan"], "from 0.01 to"),
-        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--variants", 2**40], "less than 2^31"),
+        (
+            ["augment", "geca", "scan/jump", "-o", "x.tsv", "--memory", "nan"],
+            "Invalid value for '--memory'",
+        ),
+        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--variants", 2**40], "2147483647"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "²/3"], "expected I/N"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", ""], "--shard '': expected I/N"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "1/257"], "up to 256"),
@@ -106,8 +120,11 @@ def test_geca_reads_and_writes_pipes(tmp_path):
         (["augment", "concat", "scan/jump", "-n", 10**12, "-o", "x.tsv"], "fewer than"),
         (["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv"], "letters of a lemma and tags"),
         (["augment", "stemcorrupt", "scan/jump", "-o", "x.csv"], "suffix '.csv'"),
-        (["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv", "--theta", "0"], "theta 0: expected a probability"),
-        (["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv", "--stemless", "no"], "expected drop or keep"),
+        (
+            ["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv", "--theta", "0"],
+            "theta: found 0.0, expected a number",
+        ),
+        (["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv", "--stemless", "no"], "expected 'drop' or 'keep'"),
         (["explain", "geca", "gone.tsv"], "no such file"),
     ],
 )
@@ -144,7 +161,7 @@ def test_concat_puts_examples_one_behind_another(pairs, tmp_path):
     assert len(set(lines)) == 16
     assert "dax | jog left\tDAX | LEFT JOG" in lines
     record = json.loads((tmp_path / "more.tsv.run.json").read_text())
-    assert (record["data"], record["n"], record["separator"]) == (str(pairs), 16, "|")
+    assert (record["data"], record["n"], record["options"]["separator"]) == (str(pairs), 16, "|")
 
 
 def test_shares_meet_beside_out(pairs, tmp_path):
@@ -164,7 +181,7 @@ def test_stemcorrupt_keeps_affixes_and_says_what_it_dropped(tmp_path):
     words = ["augment", "stemcorrupt", given, "--seed", 3, "-o", out]
     done = compgen(*words, "-n", 200, "--theta", 1)
     assert done.returncode == 0, done.stderr
-    assert "200 examples of 2 training examples; 1 dropped for want of a stem; " in done.stderr
+    assert "200 examples of 2 training examples; 1 dropped for want of a stem" in done.stderr
     lines = out.read_text(encoding="utf-8").splitlines()
     assert len(set(lines)) == 200
     for source, target in (line.split("\t") for line in lines):
@@ -176,7 +193,8 @@ def test_stemcorrupt_keeps_affixes_and_says_what_it_dropped(tmp_path):
         assert (letters[stem:], form[stem:]) == affixes
     record = json.loads((tmp_path / "more.tsv.run.json").read_text())
     assert (record["data"], record["n"], record["seed"]) == (str(given), 200, 3)
-    assert (record["theta"], record["shortest"], record["stemless"], record["dropped"]) == (1, 3, "drop", 1)
+    assert record["options"] == {"theta": 1, "shortest": 3, "stemless": "drop", "candidates": 1}
+    assert record["report"]["dropped"] == 1
 
     piped = compgen(*words[:-1], "-", "--format", "tsv", "-n", 150, "--theta", 1)
     assert piped.stdout.splitlines() == lines[:150]
@@ -199,7 +217,7 @@ def test_csl_induces_a_grammar_and_draws_from_it(tmp_path):
     made = dict(line.split("\t") for line in out.read_text().splitlines())
     assert made["walk thrice"] == "W W W"
     record = json.loads((tmp_path / "more.tsv.run.json").read_text())
-    assert (record["config"], record["n"], record["uniform"]) == ("csl_scan", 300, False)
+    assert (record["config"], record["n"], record["options"]["uniform"]) == ("csl_scan", 300, False)
     uniform = compgen(
         "augment", "csl", data, "--config", "csl_scan", "--uniform", "-n", 300, "--format", "tsv", "-o", "-"
     )
@@ -239,7 +257,7 @@ def test_csl_on_smcalflow(tmp_path, monkeypatch):
     assert all("\t( Yield :output ( " in line for line in lines)
     assert any("CreateCommitEventWrapper" in line and "FindManager" in line for line in lines)
     record = json.loads((tmp_path / "more.tsv.run.json").read_text())
-    assert (record["seed_rules"], record["targets"]) == ("smcalflow", "smcalflow")
+    assert (record["options"]["seed_rules"], record["options"]["targets"]) == ("smcalflow", "smcalflow")
 
 
 def test_csl_finds_inflections_and_keeps_to_the_grammar_of_cogs(tmp_path):

@@ -26,20 +26,20 @@ def test_without_training_any_rule_is_as_probable_as_another():
 def test_what_has_an_order():
     augmenter = csl()
     with pytest.raises(UserError, match="induce a grammar before"):
-        augmenter.learn(COMMANDS)
+        augmenter.weigh(COMMANDS)
     with pytest.raises(UserError, match="fit the augmenter"):
         augmenter.sample(1)
     augmenter.induce(COMMANDS)
     with pytest.raises(UserError, match="fit the augmenter"):
         augmenter.sample(1)
     with pytest.raises(UserError, match="learn probabilities before"):
-        csl(training=None).fit(COMMANDS, unlabelled=COMMANDS)
+        csl(training=None).fit(COMMANDS).relearn(COMMANDS, COMMANDS)
 
 
 @pytest.mark.parametrize(("count", "seed"), [(-1, 0), (1, -1), (1, 2**64)])
 def test_numbers_that_cannot_be(count, seed):
     augmenter = csl(training=None).fit(COMMANDS)
-    with pytest.raises(UserError, match=rf"CSL: count {count}, seed {seed}: expected 0 or more"):
+    with pytest.raises(UserError, match=rf"csl: count {count}, seed {seed}: expected 0 or more"):
         augmenter.sample(count, seed)
 
 
@@ -53,7 +53,7 @@ def test_sample_i_of_a_seed_does_not_depend_on_how_many_are_asked_for():
 def test_unlabelled_sources_that_have_no_parse_are_left_out():
     augmenter = csl()
     augmenter.induce(COMMANDS)
-    augmenter.learn(COMMANDS, 1)
+    augmenter.weigh(COMMANDS, 1)
     steps = []
     more = Dataset.from_pairs([(["run", "twice"], []), (["fly"], []), (["walk"], [])])
     assert augmenter.relearn(COMMANDS, more, 1, lambda step, _: steps.append(step)) == 2
@@ -69,6 +69,6 @@ def test_a_target_that_the_target_grammar_does_not_derive_is_named(tmp_path):
 def test_learning_begins_from_seed_0_unless_one_says_otherwise():
     augmenter = csl()
     augmenter.induce(COMMANDS)
-    found = [augmenter.learn(COMMANDS, *seed).scores.rules for seed in ((), (0,), (1,))]
+    found = [augmenter.weigh(COMMANDS, *seed).scores.rules for seed in ((), (0,), (1,))]
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0] != found[2]).any()

@@ -19,6 +19,7 @@ from compgen.csl.sampling import slots
 from compgen.csl.seeds import exact_matches
 from compgen.csl.targets import TargetGrammar
 from compgen.data.examples import Dataset
+from compgen.data.formats import write_dataset
 from compgen.errors import ConfigError, DataError, UserError
 from tests.csl.data import GEOQUERY_TARGETS, geoquery, published, published_scan
 
@@ -265,7 +266,7 @@ def test_a_copy_is_as_probable_as_copies_are_in_its_place():
     assert ViterbiParser(grammar, log_probs, copying=True).parse(["x", "b"]) == ["then", "b", "x"]
 
 
-def test_unlabelled_sources_make_what_they_hold_probable():
+def test_unlabelled_sources_make_what_they_hold_probable(tmp_path):
     pairs = [(["go"], ["G"])] * 9 + [(["stop"], ["S"]), (["go", "now"], ["G", "N"]), (["stop", "now"], ["S", "N"])]
     dataset = Dataset.from_pairs(pairs)
     unlabelled = Dataset.from_pairs([(["stop"], [])] * 40 + [(["fly"], [])])
@@ -275,7 +276,9 @@ def test_unlabelled_sources_make_what_they_hold_probable():
     assert augmenter.relearn(dataset, unlabelled) == 40
     stop = [augmenter.grammar.alphabet.text(rule) for rule in augmenter.grammar.rules].index("stop ### S")
     assert augmenter.trained.scores.log_probs()[0, stop] > before[0, stop] + 0.5
-    again = Csl(augmenter.config).fit(dataset, unlabelled=unlabelled)
+    write_dataset(unlabelled, tmp_path / "more.txt")
+    again = Csl(augmenter.options.model_copy(update={"unlabelled": str(tmp_path / "more.txt")})).fit(dataset)
+    assert again.report()["unlabelled_parsed"] == 40 < again.report()["unlabelled"] == 41
     np.testing.assert_array_equal(again.trained.scores.rules, augmenter.trained.scores.rules)
     with pytest.raises(UserError, match="learn probabilities before"):
         Csl(config).relearn(dataset, unlabelled)

@@ -7,7 +7,6 @@ import pytest
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.geca.augmenter import Geca
-from compgen.geca.compose import Drawing
 from compgen.geca.tables import Config
 from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.experiment import SCHEMES, Kind, experiment, outputs, summary
@@ -72,10 +71,10 @@ def test_synthetic_sentences_that_are_resampled_ones_do_not_help(tmp_path, monke
 def test_a_template_has_as_few_variants_as_give_the_count():
     data = Dataset.from_pairs((tokens, []) for tokens in sentences(60, 0))
     kind = Kind(Config(spans=1, window=3), variants=20)
-    augmenter = Geca(kind.config).fit(data)
+    augmenter = Geca(kind.options).fit(data)
 
     def drawn(count, variants):
-        return [source for source, _ in augmenter.sample(count, 0, Drawing(variants)).pairs()]
+        return [source for source, _ in augmenter.with_options(variants=variants).sample(count, 0).pairs()]
 
     fewest, few, most = (len(drawn(None, variants)) for variants in (1, 2, 20))
     assert fewest < few < most
