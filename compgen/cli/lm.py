@@ -240,7 +240,8 @@ def augment(
     texts = (options.validation, options.test)
     report = experiment(load(data), *texts, out, scheme, estimation, seeds, options.partners, watch=say)
     asked: dict[str, Any] = {"data": named(data), "validation": named(str(texts[0])), "test": named(str(texts[1]))}
-    asked |= {"scheme": options.scheme, "settings": asdict(scheme), "estimation": asdict(estimation)}
+    settings = asdict(scheme) | {"kinds": [kind.options.model_dump(mode="json") for kind in scheme.kinds]}
+    asked |= {"scheme": options.scheme, "settings": settings, "estimation": asdict(estimation)}
     written = asked | {"with": list(map(str, options.partners))} | summary(report)
     with atomic_path(out / "report.json") as path:
         path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
