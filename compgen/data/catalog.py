@@ -158,9 +158,6 @@ def load(spec: str, format: str | None = None, answers: bool = False) -> Dataset
 
     A file that exists wins over a name. A file without any suffix (but .gz) is read as words of SIGMORPHON or UniMorph,
     which are published so, unless `format` is given. `answers` as for `read_dataset`.
-
-    Raises:
-        DataError: `spec` is none of these, or the file is malformed, or has to be downloaded first.
     """
     name, _, split = spec.partition("/")
     if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():

@@ -1,4 +1,4 @@
-"""COGS (Kim and Linzen, EMNLP 2020): English sentences and what they mean, with a split `gen` that recombines.
+"""COGS (Kim and Linzen, EMNLP 2020): English sentences and their meanings, with a split `gen` that recombines.
 
 A file is a part, with a pair on each line: sentence, TAB, target, and as published a third column, which is ignored.
 Targets are in one of two forms:
@@ -22,16 +22,12 @@ from compgen.errors import DataError
 Form = Literal["lf", "variable-free"]
 
 PARTS = ("train", "dev", "test", "gen")
-# A token that only the other form has. Both forms go by the same file names, so that one may pass for the other.
+# A token that only the other form has; files of both forms have the same names.
 _FOREIGN: dict[Form, str] = {"lf": "=", "variable-free": "_"}
 
 
 def read(files: Mapping[str, str | Path], form: Form) -> Dataset:
-    """The pairs of some files, each in the split that `files` maps to it, in this order.
-
-    Raises:
-        DataError: if a file is missing, a line has no TAB, or a target is of the other form.
-    """
+    """Return the pairs of some files, each in the split that `files` maps to it, in this order."""
     return Dataset(pl.concat([_part(path, part, form) for part, path in files.items()]))
 
 
@@ -41,6 +37,5 @@ def _part(path: str | Path, part: str, form: Form) -> pl.DataFrame:
     if not foreign.is_empty():
         found = " ".join(foreign["target"][0])
         raise DataError(f"{path}: found the target {found!r:.80}, expected targets in the form {form!r}")
-    # What is a token stays between single blanks, so cutting at blanks loses none.
     joined = pl.col("target").list.join(" ").str.replace_all(" _ ", "_", literal=True)
     return frame.with_columns(target=joined.str.extract_all(r"\S+"))

@@ -63,9 +63,6 @@ def variable_free(source: Sequence[str], target: Sequence[str]) -> list[str]:
     """Return the variable-free form of a logical form, whose variables may be written `x_1` or `x _ 1`.
 
     That of a sentence of one word is the word.
-
-    Raises:
-        DataError: the target is not the logical form of a tree, or is that of a single word but the source is longer.
     """
     tokens = " ".join(target).replace(" _ ", "_").split()
     if len(tokens) == 1 or tokens[:1] == [_TOP]:
@@ -76,12 +73,7 @@ def variable_free(source: Sequence[str], target: Sequence[str]) -> list[str]:
 
 
 def logical_form(source: Sequence[str], target: Sequence[str]) -> list[str]:
-    """Return the logical form of a sentence, given its variable-free form; the variable of word k is `x_k`.
-
-    Raises:
-        DataError: the target is not in the variable-free form, its nodes are not as many as the source has words for
-            nodes, or the sentence is a single noun or verb, whose meaning that form does not tell.
-    """
+    """Return the logical form of a sentence, given its variable-free form; the variable of word k is `x_k`."""
     if len(source) == 1 and list(target) == list(source):
         if source[0][:1].isupper():
             return list(source)

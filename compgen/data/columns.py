@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from compgen.data.ragged import lists_of
 from compgen.errors import DataError
 
 LIMIT = 2**53  # integers nearer to 0 than this are exact in a 64-bit float
@@ -34,8 +35,8 @@ def from_json(name: str, values: Sequence[Any]) -> pl.Series:
         dtype = _common_type(given)
         return pl.Series(name, _as(dtype, values), dtype=dtype)
     dtype = _common_type(leaf for value in given for leaf in value)
-    lists = [None if value is None else _as(dtype, value) for value in values]
-    return pl.Series(name, lists, dtype=pl.List(dtype))
+    lists = lists_of([_as(dtype, value or []) for value in values], dtype).alias(name)
+    return lists.set(pl.Series([value is None for value in values]), None)
 
 
 def _common_type(values: Iterable[Any]) -> pl.DataType:
@@ -55,11 +56,7 @@ def _text(value: object) -> str | None:
 
 
 def for_json(column: pl.Series, name: str) -> pl.Series:
-    """Return a column as JSON can hold it, for the file `name`.
-
-    Raises:
-        DataError: it cannot.
-    """
+    """Return a column as JSON can hold it, for the file `name`; objects, nested lists and bytes are a DataError."""
     leaves = column.explode() if isinstance(column.dtype, pl.List) else column
     kind = leaves.dtype
     if kind in (pl.Boolean, pl.String, pl.Null) or (kind.is_numeric() and _exact(leaves)):

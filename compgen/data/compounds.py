@@ -1,16 +1,16 @@
-"""Atoms and compounds of examples, and how far two parts of a dataset are apart in them (Keysers et al. 2020).
+"""Atoms and compounds of examples, and the divergence of two parts of a dataset in them (Keysers et al. 2020).
 
-*Atoms* are what examples are made of, *compounds* the ways in which it is put together. A split asks for
-compositional generalisation if its parts are alike in atoms and differ in compounds. Two inventories say what these
-are: `Trees` for targets with brackets (Shaw et al. 2021), `Ngrams` for any sequence of tokens. Both count every
-occurrence: Keysers et al. weight rule applications by how much of their context is fixed, which needs derivations.
+*Atoms* are what an example is made of, *compounds* the ways in which it is put together. A split asks for
+compositional generalisation if its parts are alike in atoms and differ in compounds. Two inventories define both:
+`Trees` for targets with brackets (Shaw et al. 2021), `Ngrams` for any sequence of tokens. They count every occurrence;
+Keysers et al. weight rule applications by how much of their context is fixed, which needs derivations.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
@@ -18,19 +18,22 @@ from compgen.errors import DataError
 Side = Literal["source", "target"]
 Bag = Counter[Hashable]
 ATOM_ALPHA = 0.5
-COMPOUND_ALPHA = 0.1  # a test compound that training hardly has counts for much less than one that it does not have
+COMPOUND_ALPHA = 0.1  # a test compound that is rare in training counts for much less than one that is absent
 _OPEN, _CLOSE, _COMMA = "(", ")", ","
 
 
 class Inventory(Protocol):
-    """What counts as an atom and as a compound: a bag for each example of a dataset, in order."""
+    """What counts as an atom and as a compound: a bag for each example of a dataset, in order.
+
+    Both raise DataError where brackets do not match; the message says in which example.
+    """
 
     def atoms(self, dataset: Dataset) -> list[Bag]:
-        """The atoms of each example."""
+        """Return the atoms of each example."""
         ...
 
     def compounds(self, dataset: Dataset) -> list[Bag]:
-        """The compounds of each example."""
+        """Return the compounds of each example."""
         ...
 
 
@@ -38,44 +41,29 @@ class Inventory(Protocol):
 class Trees:
     """Function applications in targets such as `answer ( most ( state , loc_1 , city ) )`; brackets are tokens.
 
-    Atoms are the tokens but for brackets and commas, each with its number of arguments if `arity` (as in Qiu et al.
-    2022; plain tokens are those of Shaw et al. 2021). A compound is (function, number of arguments, position, head of
-    the argument there): `most` above has three. The head is all that an argument has outside its brackets, so labels
-    as in `eat ( agent = dog )` belong to it. A bracket without a name before it is a function without a name.
+    Atoms are the tokens other than brackets and commas, each with its number of arguments if `arity` (Qiu et al. 2022;
+    plain tokens are those of Shaw et al. 2021). A compound is (function, number of arguments, position, head of the
+    argument there): `most` above has three. The head is all that an argument has outside its brackets, so labels as in
+    `eat ( agent = dog )` belong to it. A bracket without a name before it is a function without a name.
     """
 
     arity: bool = True
 
     def atoms(self, dataset: Dataset) -> list[Bag]:
-        """The atoms of each target.
-
-        Raises:
-            DataError: brackets do not match; the message says in which example.
-        """
+        """Return the atoms of each target."""
         return [Counter(tree.names if self.arity else [name for name, _ in tree.names]) for tree in _trees(dataset)]
 
     def compounds(self, dataset: Dataset) -> list[Bag]:
-        """The compounds of each target.
-
-        Raises:
-            DataError: brackets do not match; the message says in which example.
-        """
+        """Return the compounds of each target."""
         return [
-            Counter(
-                (name, len(heads), position, head)
-                for name, heads in tree.applications
-                for position, head in enumerate(heads)
-            )
+            Counter((name, len(heads), *argument) for name, heads in tree.applications for argument in enumerate(heads))
             for tree in _trees(dataset)
         ]
 
 
 @dataclass(frozen=True)
 class Ngrams:
-    """Tokens and n-grams of one side, for sequences without brackets.
-
-    Atoms are tokens, compounds the n-grams of 2 to `longest` tokens, those of all lengths together.
-    """
+    """For sequences without brackets: atoms are the tokens of one side, compounds its n-grams of 2 to `longest`."""
 
     side: Side = "source"
     longest: int = 3
@@ -86,15 +74,19 @@ class Ngrams:
             raise DataError(f"n-grams of at most {self.longest} tokens are no compounds: expected 2 or more")
 
     def atoms(self, dataset: Dataset) -> list[Bag]:
-        """The tokens of each example's side."""
-        return [Counter(tokens) for tokens in self._sequences(dataset)]
+        """Return the tokens of each example's side."""
+        return [Counter(tokens) for tokens in dataset.frame[self.side].to_list()]
 
     def compounds(self, dataset: Dataset) -> list[Bag]:
-        """The n-grams of each example's side; a side of one token has none."""
-        return [Counter(_ngrams(tokens, self.longest)) for tokens in self._sequences(dataset)]
-
-    def _sequences(self, dataset: Dataset) -> list[list[str]]:
-        return dataset.frame[self.side].to_list()
+        """Return the n-grams of each example's side; a side of one token has none."""
+        return [
+            Counter(
+                tuple(tokens[start : start + length])
+                for length in range(2, self.longest + 1)
+                for start in range(len(tokens) - length + 1)
+            )
+            for tokens in dataset.frame[self.side].to_list()
+        ]
 
 
 def bracketed(dataset: Dataset) -> bool:
@@ -104,19 +96,16 @@ def bracketed(dataset: Dataset) -> bool:
 
 
 def usual_inventory(dataset: Dataset) -> Inventory:
-    """`Trees` if any target has a bracket for a token, else `Ngrams` of the sources."""
+    """Return `Trees` if any target has a bracket for a token, else `Ngrams` of the sources."""
     return Trees() if bracketed(dataset) else Ngrams()
 
 
 def divergence(train: Dataset, test: Dataset, compounds: Callable[[Dataset], Iterable[Bag]], alpha: float) -> float:
-    """How unlike two parts are: 1 less the Chernoff coefficient, the sum over k of p_k^alpha q_k^(1 - alpha).
+    """Return 1 less the Chernoff coefficient, the sum over k of p_k^alpha q_k^(1 - alpha).
 
     p and q are the relative frequencies in train and test of what `compounds` finds in a dataset, e.g.
     `Trees().compounds` or `Ngrams().atoms`. Keysers et al. (2020), section 2.2, have an alpha of 0.5 for atoms and of
     0.1 for compounds. 0: the same frequencies; 1: nothing in common.
-
-    Raises:
-        DataError: alpha is not between 0 and 1, or a part has nothing to compare.
     """
     if not 0 < alpha < 1:
         raise DataError(f"found alpha {alpha:g}, expected a number between 0 and 1")
@@ -125,16 +114,7 @@ def divergence(train: Dataset, test: Dataset, compounds: Callable[[Dataset], Ite
 
 @dataclass(frozen=True)
 class Divergences:
-    """How far two parts are apart.
-
-    Attributes:
-        atoms: divergence of atoms, alpha 0.5.
-        compounds: divergence of compounds, alpha 0.1.
-        test_atoms: distinct atoms of the test part.
-        unseen_atoms: those that training does not have.
-        test_compounds: distinct compounds of the test part.
-        unseen_compounds: those that training does not have.
-    """
+    """How far two parts are apart: divergences, distinct items of the test part, and those that training lacks."""
 
     atoms: float
     compounds: float
@@ -145,16 +125,15 @@ class Divergences:
 
 
 def measure(train: Dataset, test: Dataset, inventory: Inventory) -> Divergences:
-    """Both divergences of a split, and what of the test part training does not have.
-
-    Raises:
-        DataError: a part has no compounds to compare, or brackets do not match.
-    """
-    known, wanted = (_total(inventory.atoms(part)) for part in (train, test))
-    atoms = _divergence(known, wanted, ATOM_ALPHA), len(wanted), len(wanted.keys() - known.keys())
-    known, wanted = (_total(inventory.compounds(part)) for part in (train, test))
-    compounds = _divergence(known, wanted, COMPOUND_ALPHA), len(wanted), len(wanted.keys() - known.keys())
+    """Return both divergences of a split, and what of the test part training does not have."""
+    atoms = _compare(inventory.atoms(train), inventory.atoms(test), ATOM_ALPHA)
+    compounds = _compare(inventory.compounds(train), inventory.compounds(test), COMPOUND_ALPHA)
     return Divergences(atoms[0], compounds[0], *atoms[1:], *compounds[1:])
+
+
+def _compare(train: Iterable[Bag], test: Iterable[Bag], alpha: float) -> tuple[float, int, int]:
+    known, wanted = _total(train), _total(test)
+    return _divergence(known, wanted, alpha), len(wanted), len(wanted.keys() - known.keys())
 
 
 def _total(bags: Iterable[Bag]) -> Bag:
@@ -173,15 +152,8 @@ def _divergence(p: Bag, q: Bag, alpha: float) -> float:
     return max(1 - shared / whole, 0.0)  # of equal frequencies, rounding may leave a little less than 0
 
 
-def _ngrams(tokens: Sequence[str], longest: int) -> Iterator[tuple[str, ...]]:
-    for length in range(2, min(longest, len(tokens)) + 1):
-        for start in range(len(tokens) - length + 1):
-            yield tuple(tokens[start : start + length])
-
-
-@dataclass(frozen=True)
-class _Tree:
-    """A target taken apart: tokens with their numbers of arguments, and functions with the heads of theirs."""
+class _Tree(NamedTuple):
+    """The parts of a target: tokens with their numbers of arguments, and functions with the heads of theirs."""
 
     names: list[tuple[str, int]]
     applications: list[tuple[str, list[str]]]
@@ -196,42 +168,31 @@ def _trees(dataset: Dataset) -> Iterator[_Tree]:
 
 
 def _tree(target: Sequence[str]) -> _Tree:
-    """Take a target apart, in one pass.
-
-    Raises:
-        ValueError: brackets do not match.
-    """
+    """Return the parts of a target; raise ValueError if brackets do not match."""
     tree = _Tree([], [])
-    # Of each bracket that is open: where in `names` its function is, if it has a name, and its arguments' tokens.
+    # For each open bracket: where in `names` its function is, if it has a name, and its arguments' tokens.
     open_: list[tuple[int | None, list[list[str]]]] = [(None, [[]])]
     previous = _COMMA
     for token in target:
-        arguments = open_[-1][1]
         if token == _OPEN:
             named = previous not in (_OPEN, _CLOSE, _COMMA)
             open_.append((len(tree.names) - 1 if named else None, [[]]))
         elif token == _CLOSE:
             if len(open_) == 1:
                 raise ValueError("found ')', expected a '(' before it")
-            place, inside = open_.pop()
+            place, arguments = open_.pop()
             # An argument that is brackets alone has no head, but is one: `f ( ( a ) )` is not `f ( )`.
-            _close(tree, place, [] if previous == _OPEN else inside)
+            heads = [] if previous == _OPEN else [" ".join(argument) for argument in arguments]
+            name = "" if place is None else tree.names[place][0]
+            if place is not None:
+                tree.names[place] = (name, len(heads))
+            tree.applications.append((name, heads))
         elif token == _COMMA:
-            arguments.append([])
+            open_[-1][1].append([])
         else:
-            arguments[-1].append(token)
+            open_[-1][1][-1].append(token)
             tree.names.append((token, 0))
         previous = token
     if len(open_) > 1:
         raise ValueError(f"found {len(open_) - 1} of '(' that are not closed, expected a ')' for each")
     return tree
-
-
-def _close(tree: _Tree, place: int | None, arguments: list[list[str]]) -> None:
-    """Add to a tree the function that ends here."""
-    heads = [" ".join(argument) for argument in arguments]
-    name = ""
-    if place is not None:
-        name = tree.names[place][0]
-        tree.names[place] = (name, len(heads))
-    tree.applications.append((name, heads))

@@ -15,11 +15,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_text(path: str | Path, lines: bool = True) -> str:
-    """Return the text of a file, or of standard input if `path` is `-`; gzip is recognised.
-
-    Raises:
-        DataError: there is no such file, it is not text in UTF-8, or (with `lines`) a line is too long.
-    """
+    """Return the text of a file, or of standard input if `path` is `-`; gzip is recognised."""
     return decoded(read(path, lines), name_of(path))
 
 
@@ -78,11 +74,7 @@ def _pieces(stream: BinaryIO, name: str, lines: bool | None) -> bytes:
 
 
 def decoded(content: bytes, name: str) -> str:
-    """Return content as text, without a byte order mark.
-
-    Raises:
-        DataError: it is not in UTF-8; the message says in which line.
-    """
+    """Return content as text, without a byte order mark."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

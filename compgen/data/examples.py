@@ -1,7 +1,7 @@
-"""Examples and datasets: the one form in which data travels between the packages.
+"""Examples and datasets: the form in which data travels between the packages.
 
-An example is a source sequence and a target sequence of tokens. A dataset is a Polars frame of them, so that
-methods can group, join and filter a corpus instead of looping over it.
+An example is a source and a target sequence of tokens. A dataset is a Polars frame of them, so that methods can group,
+join and filter a corpus instead of looping over it.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from compgen.data.ragged import lists_of
 from compgen.errors import DataError
 
 TOKENS = pl.List(pl.String)
@@ -35,38 +36,33 @@ class Dataset:
         for column, wanted in SCHEMA.items():
             found = self.frame.schema.get(column)
             if found != wanted:
-                raise DataError(
-                    f"a dataset needs a column {column!r} of type {wanted}: found {found or 'no such column'}"
-                )
+                kind = found or "no such column"
+                raise DataError(f"a dataset needs a column {column!r} of type {wanted}: found {kind}")
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[Sequence[str], Sequence[str]]], split: str = TRAIN) -> "Dataset":
-        """A dataset of (source tokens, target tokens), all in one split.
+        """Return a dataset of (source tokens, target tokens), all in one split.
 
         Raises:
-            TypeError: if a side is one string, which would otherwise be cut into its characters.
+            TypeError: a side is one string, which would otherwise be cut into its characters.
         """
         sources, targets = [], []
         for source, target in pairs:
             if isinstance(source, str) or isinstance(target, str):
                 raise TypeError(f"each side of a pair is a list of tokens, found ({source!r}, {target!r})")
-            sources.append(list(source))
-            targets.append(list(target))
-        columns = {"source": sources, "target": targets, "split": [split] * len(sources)}
-        return cls(pl.DataFrame(columns, schema=SCHEMA))
+            sources.append(source)
+            targets.append(target)
+        sides = {"source": lists_of(sources, pl.String()), "target": lists_of(targets, pl.String())}
+        return cls(pl.DataFrame(sides).with_columns(split=pl.lit(split)))
 
     @property
     def splits(self) -> dict[str, int]:
-        """The number of examples in each split, in the order in which the splits first appear."""
+        """The number of examples in each split, in order of first appearance."""
         counts = self.frame.group_by("split", maintain_order=True).len()
         return dict(counts.iter_rows())
 
     def split(self, name: str) -> "Dataset":
-        """The examples of one split; they keep their split's name.
-
-        Raises:
-            DataError: if the dataset has no example in that split; the message names the splits it has.
-        """
+        """Return the examples of one split."""
         part = self.frame.filter(pl.col("split") == name)
         if part.is_empty():
             available = ", ".join(f"{split} ({count:,})" for split, count in self.splits.items()) or "none"
@@ -74,20 +70,20 @@ class Dataset:
         return Dataset(part)
 
     def unique(self) -> "Dataset":
-        """Without the repetitions of a (source, target, split); the first of each stays, in order."""
+        """Return the dataset without repetitions of a (source, target, split); the first of each stays, in order."""
         return Dataset(self.frame.unique(subset=COLUMNS, keep="first", maintain_order=True))
 
     def repetitions(self) -> NDArray[np.int64]:
-        """How often each example of `unique` is there."""
+        """Return how often each example of `unique` occurs."""
         counts = self.frame.group_by(COLUMNS, maintain_order=True).len()["len"]
         return counts.to_numpy().astype(np.int64)
 
     def swapped(self) -> "Dataset":
-        """With each source for a target and each target for a source."""
+        """Return the dataset with sources and targets exchanged."""
         return Dataset(self.frame.with_columns(source=pl.col("target"), target=pl.col("source")))
 
     def pairs(self) -> list[tuple[list[str], list[str]]]:
-        """All examples as Python lists of tokens, in order."""
+        """Return all examples as Python lists of tokens, in order."""
         return list(zip(self.frame["source"].to_list(), self.frame["target"].to_list(), strict=True))
 
     def __len__(self) -> int:
@@ -106,16 +102,12 @@ class Dataset:
             raise DataError(f"found columns of unlike types in two datasets to join: {reason}") from None
 
     def __eq__(self, other: object) -> bool:
-        """The same rows in the same order: what `==` on frames, which compares cell by cell, cannot say."""
+        """Whether both have the same rows in the same order."""
         return isinstance(other, Dataset) and self.frame.equals(other.frame)
 
 
 def check_sides(frame: pl.DataFrame, method: str) -> None:
-    """See that all examples are pairs, or all are sentences.
-
-    Raises:
-        DataError: some are pairs and others are not, or one has no source.
-    """
+    """Raise DataError unless all examples are pairs, or all are sentences."""
     sources, targets = (frame[side].list.len() > 0 for side in ("source", "target"))
     paired = sources & targets
     if paired.any() and not paired.all():

@@ -27,6 +27,7 @@ import polars as pl
 from compgen.data.columns import for_json, from_json
 from compgen.data.content import PARQUET_MAGIC, decoded, malformed, name_of, read, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
+from compgen.data.ragged import lists_of
 from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import DataError
 from compgen.files import STDOUT, atomic_path, writing
@@ -111,11 +112,7 @@ def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None)
 
 
 def format_of(path: str | Path) -> str:
-    """Return the format that a file's suffix stands for, with or without `.gz`.
-
-    Raises:
-        DataError: the suffix stands for none; the message lists those that do.
-    """
+    """Return the format that a file's suffix stands for, with or without `.gz`."""
     suffix = Path(str(path).removesuffix(".gz")).suffix
     formats = {kind.suffix: format for format, kind in FORMATS.items()}
     if suffix in formats:
@@ -246,7 +243,8 @@ def _read_jsonl(content: bytes, name: str) -> _Examples:
                 raise malformed(name, number, f"further key {len(further):,}", f"at most {MOST_KEYS:,} in all lines")
             numbers.append(number)
             records.append(record)
-    frame = pl.DataFrame({column: [record[column] for record in records] for column in COLUMNS}, schema=SCHEMA)
+    sides = {side: lists_of([record[side] for record in records], pl.String()) for side in ("source", "target")}
+    frame = pl.DataFrame(sides | {"split": [record["split"] for record in records]}, schema_overrides=SCHEMA)
     columns = [from_json(key, [record.get(key) for record in records]) for key in further]
     return _Examples(frame.with_columns(columns), pl.Series(numbers, dtype=pl.Int64))
 
@@ -254,7 +252,7 @@ def _read_jsonl(content: bytes, name: str) -> _Examples:
 def _record(name: str, number: int, line: str) -> dict[str, Any]:
     """Return the object in a line of JSON, with tokens in lists and a split."""
     try:
-        record = json.loads(line, object_pairs_hook=_object)
+        record = _JSON.decode(line)
         if "\\u" in line:
             # JSON can spell half of a surrogate pair, which no text in UTF-8 and so no frame can hold.
             json.dumps(record, ensure_ascii=False).encode()
@@ -284,6 +282,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         raise KeyError(next(key for key in keys if keys.count(key) > 1))
     return found
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _read_parquet(content: bytes, name: str) -> _Examples:

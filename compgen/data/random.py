@@ -6,13 +6,13 @@ Two families, because a sample must be the same in every runtime, and a split or
   batch, thread or machine draws the same numbers for the same sample, in any order. The C++ runtime has its own copy.
 - *Streams* (`stream`) serve everything else in numpy: splits, batches, neighborhoods, controls, bootstrap.
 
-Published results depend on the keys below, so a key never changes. No other module may import `numpy.random` or
-`random` (ruff holds that). PyTorch's generators are seeded in `training.seeding` alone. GECA orders its candidates by a
-hash of what they are (`geca.arrays.mix`): that is no stream. `compgen data show --seed` lets Polars choose its rows.
+Published results depend on the keys below, so a key never changes. Some purposes have the same key, and so the same
+numbers for one seed; a new purpose should be a `_PCG` with a tag of its own. No other module may import `numpy.random`
+or `random` (ruff holds that). PyTorch's generators are seeded in `training.seeding` alone. GECA orders its candidates
+by a hash of what they are (`geca.arrays.mix`): that is no stream. `compgen data show --seed` lets Polars choose rows.
 """
 
 import random
-from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Any
 
@@ -31,50 +31,43 @@ _HALF = np.uint64(32)
 # Streams
 
 
-def _pcg(seed: int, tag: tuple[int, ...], index: Sequence[int]) -> Stream:
-    """PCG64 seeded with (seed, tag, index)."""
-    return np.random.default_rng([seed, *tag, *index])
-
-
-def _seeded_philox(seed: int, tag: tuple[int, ...], index: Sequence[int]) -> Stream:
-    """Philox 4x64 with a key hashed from the seed."""
-    assert not tag and not index
-    return np.random.Generator(np.random.Philox(seed))
-
-
-def _keyed_philox(seed: int, tag: tuple[int, ...], index: Sequence[int]) -> Stream:
-    """Philox 4x64 with the key (seed, tag); each index has 2^64 blocks of the counter to itself."""
-    counter = np.array([0, *(index or [0]), 0, 0], np.uint64)
-    return np.random.Generator(np.random.Philox(key=np.array([seed, *tag], np.uint64), counter=counter))
+_PCG = "PCG64 seeded with (seed, tag, index)"
+_SEEDED = "Philox 4x64 with a key hashed from the seed"
+_KEYED = "Philox 4x64 with the key (seed, tag); each index has 2^64 blocks of the counter to itself"
 
 
 class Purpose(Enum):
     """What a stream is for: (what draws from it, how it is keyed, its tag). The index is in brackets."""
 
-    BATCHES = ("order and mixture of training examples (epoch)", _pcg, ())
-    SWAPS = ("token swaps in a batch of neighborhoods (rows of the batch)", _pcg, ())
-    HELD_OUT = ("examples held out of training", _pcg, (0xDE,))
-    HELD_OUT_AUGMENTED = ("augmented examples held out of training", _pcg, (0xDF,))
-    NEIGHBORHOODS = ("prototypes of each training example", _pcg, (0x4E,))
-    LEMMA_SPLIT = ("order of lemmas in a split by lemma", _pcg, (0x1E,))
-    DIVERGENCE_SPLIT = ("the random split that TMCD and MCD start from", _pcg, (0x3CD,))
-    DEVELOPMENT = ("test examples that become dev", _pcg, (0xDE,))
-    PROBES = ("made-up sources that runtimes are compared on", _pcg, ())
-    SELECTION = ("synthetic examples chosen by a strategy", _seeded_philox, ())
-    CONCATENATION = ("pairs of examples to concatenate", _seeded_philox, ())
-    RESAMPLING = ("training sentences repeated as a control", _seeded_philox, ())
-    BOOTSTRAP = ("items resampled for a confidence interval", _seeded_philox, ())
-    PERMUTATIONS = ("permutations that estimate dependence by chance", _seeded_philox, ())
-    CORRUPTION = ("StemCorrupt's examples and characters (block of samples)", _keyed_philox, (0,))
-    HARMONY = ("Gumbel noise that ranks candidates in vowel harmony", _keyed_philox, (1,))
-    SIGNATURES = ("coefficients of the hash of words, with seed 0", _keyed_philox, (0,))
+    BATCHES = ("order and mixture of training examples (epoch)", _PCG, ())
+    SWAPS = ("token swaps in a batch of neighborhoods (rows of the batch)", _PCG, ())
+    HELD_OUT = ("examples held out of training", _PCG, (0xDE,))
+    HELD_OUT_AUGMENTED = ("augmented examples held out of training", _PCG, (0xDF,))
+    NEIGHBORHOODS = ("prototypes of each training example", _PCG, (0x4E,))
+    LEMMA_SPLIT = ("order of lemmas in a split by lemma", _PCG, (0x1E,))
+    DIVERGENCE_SPLIT = ("the random split that TMCD and MCD start from", _PCG, (0x3CD,))
+    DEVELOPMENT = ("test examples that become dev", _PCG, (0xDE,))
+    PROBES = ("made-up sources that runtimes are compared on", _PCG, ())
+    SELECTION = ("synthetic examples chosen by a strategy", _SEEDED, ())
+    CONCATENATION = ("pairs of examples to concatenate", _SEEDED, ())
+    RESAMPLING = ("training sentences repeated as a control", _SEEDED, ())
+    BOOTSTRAP = ("items resampled for a confidence interval", _SEEDED, ())
+    PERMUTATIONS = ("permutations that estimate dependence by chance", _SEEDED, ())
+    CORRUPTION = ("StemCorrupt's examples and characters (block of samples)", _KEYED, (0,))
+    HARMONY = ("Gumbel noise that ranks candidates in vowel harmony", _KEYED, (1,))
+    SIGNATURES = ("coefficients of the hash of words, with seed 0", _KEYED, (0,))
 
 
 def stream(purpose: Purpose, seed: int, *index: int) -> Stream:
     """Return the stream of random numbers for (seed, purpose, index), from its beginning."""
-    _, keyed, tag = purpose.value
-    make: Callable[[int, tuple[int, ...], Sequence[int]], Stream] = keyed
-    return make(seed, tag, index)
+    _, how, tag = purpose.value
+    if how == _PCG:
+        return np.random.default_rng([seed, *tag, *index])
+    if how == _SEEDED:
+        assert not index
+        return np.random.Generator(np.random.Philox(seed))
+    counter = np.array([0, *(index or [0]), 0, 0], np.uint64)
+    return np.random.Generator(np.random.Philox(key=np.array([seed, *tag], np.uint64), counter=counter))
 
 
 def shuffle_templates(templates: list[Any], seed: int) -> None:

@@ -30,11 +30,7 @@ _SIMPLE_TRAIN = 16_728  # the size of the published training file: 80% of all co
 
 
 def interpret(command: Sequence[str]) -> list[str]:
-    """Return the actions that a command stands for, e.g. `jump twice` -> `I_JUMP I_JUMP`.
-
-    Raises:
-        DataError: the words are not a SCAN command; the message names the part that is not.
-    """
+    """Return the actions that a command stands for, e.g. `jump twice` -> `I_JUMP I_JUMP`."""
     words = tuple(command)
     for place, word in enumerate(words):
         if word in ("and", "after"):

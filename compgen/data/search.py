@@ -1,9 +1,9 @@
-"""A search for the split whose compounds diverge most, or as much as is wanted, while its atoms do not.
+"""A search for the split whose compounds diverge most, or as much as wanted, while its atoms do not.
 
-Examples are swapped between the parts, always those that promise most. What each example's move would do to a
-divergence is exact and found for all of them at once: the Chernoff coefficient is a sum over items, to which an
-example that has item k m times adds a term that depends on (k, m) alone. These *features* are few, so their terms are
-worked out once, and an example's effect is the sum of its features' terms.
+Examples are swapped between the parts, the most promising first. The effect of each example's move on a divergence is
+exact, and computed for all examples at once: the Chernoff coefficient is a sum over items, to which an example that has
+item k m times adds a term that depends on (k, m) alone. There are few such *features*; their terms are computed once,
+and an example's effect is the sum of its features' terms.
 """
 
 import itertools
@@ -18,13 +18,12 @@ from compgen.data.compounds import ATOM_ALPHA, COMPOUND_ALPHA, Bag
 from compgen.data.ragged import Ints, ranges
 from compgen.errors import DataError
 
-TRAIN, TEST, REST = 0, 1, 2  # where an example is; what is in the rest is in neither part
+TRAIN, TEST, REST = 0, 1, 2  # where an example is; the rest is in neither part
 _KINDS = ((TRAIN, REST), (TEST, REST), (TRAIN, TEST))
 _BATCH = 64  # swaps at once, at most: larger steps are faster, and end in worse splits
-# The last of the way is long and leads nowhere: of 1,000 rounds one expects this much.
-_ROUNDS, _PROGRESS = 1_000, 2e-3
-# Of atoms' divergence above what is allowed, in units of compounds' divergence: first so that the search can pass
-# through splits that are not allowed, which ends in far better ones, then so that it does not stay in one.
+_ROUNDS, _PROGRESS = 1_000, 2e-3  # the search ends when so many rounds raise the score by less
+# The weight of atoms' divergence above what is allowed: first low, so that the search can pass through splits that are
+# not allowed, which ends in far better ones; then high, so that it does not stay in one.
 _PENALTIES = (10.0, 10_000.0)
 _CLOSE_ENOUGH = 5e-4  # to the divergence wanted
 
@@ -47,10 +46,10 @@ class Goal:
 
 
 def search(atoms: Sequence[Bag], compounds: Sequence[Bag], part: Ints, goal: Goal) -> Ints:
-    """A split as `goal` wants it, found by swaps from the split `part`, so that parts keep their sizes.
+    """Return a split as `goal` wants it, found by swaps from the split `part`, so that parts keep their sizes.
 
-    `part` (N,) says for each example where it is: TRAIN, TEST or REST. The result is a local optimum, or where
-    rounds hardly help any more; it is the same for the same arguments.
+    `part` (N,) is TRAIN, TEST or REST for each example. The result is a local optimum, or a split that many rounds
+    hardly improve; it is the same for the same arguments.
 
     Raises:
         DataError: not every atom of a test example can be in `goal.least` training examples.
@@ -63,10 +62,10 @@ def search(atoms: Sequence[Bag], compounds: Sequence[Bag], part: Ints, goal: Goa
 
 
 class _Bags:
-    """Bags of all examples as arrays: what features there are, and which of them each example has.
+    """Bags of all examples as arrays: the distinct features, and those of each example.
 
-    Feature f is item `item[f]`, `times[f]` times. Example i has the features `features[starts[i]:starts[i + 1]]`, of
-    which the first is feature 0, no item at all: `reduceat` knows no empty stretches.
+    Feature f is item `item[f]`, `times[f]` times. Example i has the features `features[starts[i]:starts[i + 1]]`. The
+    first of these is feature 0, no item at all, because `reduceat` needs stretches that are not empty.
     """
 
     def __init__(self, bags: Sequence[Bag]) -> None:
@@ -79,33 +78,28 @@ class _Bags:
                 key = (items.setdefault(item, len(items)), times)
                 features.append(numbers.setdefault(key, len(numbers)))
             starts.append(len(features))
-        item, count = np.array([*numbers], dtype=np.int64).T
+        table = np.array([*numbers], dtype=np.int64)  # (F, 2)
         self.items = max(len(items), 1)
-        self.item: Ints = item
-        self.times: Floats = count.astype(np.float64)
+        self.item: Ints = table[:, 0]
+        self.times: Floats = table[:, 1].astype(np.float64)
         self.features: Ints = np.array(features, dtype=np.int64)
         self.starts: Ints = np.array(starts, dtype=np.int64)
         self.sizes: Floats = np.array([bag.total() for bag in bags], dtype=np.float64)
 
-    def of(self, rows: Ints) -> Ints:
-        """The features of some examples, one after the other."""
-        starts = self.starts[rows]
-        found: Ints = self.features[ranges(starts, self.starts[rows + 1] - starts)[1]]
-        return found
-
     def count(self, rows: Ints) -> tuple[Floats, Ints]:
-        """How often each item is in some examples, and in how many of them it is."""
-        found = self.of(rows)
+        """Return how often each item occurs in some examples, and in how many of them."""
+        starts = self.starts[rows]
+        found = self.features[ranges(starts, self.starts[rows + 1] - starts)[1]]
         item, times = self.item[found], self.times[found]
         often = np.bincount(item, weights=times, minlength=self.items).astype(np.float64)
         return often, np.bincount(item[times > 0], minlength=self.items).astype(np.int64)
 
     def sums(self, terms: Floats) -> Floats:
-        """For each example the sum of its features' terms."""
+        """Return for each example the sum of its features' terms."""
         return np.add.reduceat(terms[self.features], self.starts[:-1])
 
     def least(self, values: Ints) -> Floats:
-        """For each example the least value of its items; infinity for one that has none."""
+        """Return for each example the least value of its items; infinity for an example without any."""
         terms = np.where(self.times > 0, values[self.item], math.inf)
         return np.minimum.reduceat(terms[self.features], self.starts[:-1])
 
@@ -116,62 +110,62 @@ class _Contrast:
     def __init__(self, bags: _Bags, alpha: float, part: Ints) -> None:
         self.bags = bags
         self.powers = (alpha, 1 - alpha)
-        self.often = [np.zeros(bags.items), np.zeros(bags.items)]
-        self.held = [np.zeros(bags.items, dtype=np.int64), np.zeros(bags.items, dtype=np.int64)]
+        self.often = [np.zeros(bags.items), np.zeros(bags.items)]  # occurrences of each item in train and test
+        self.held = [np.zeros(bags.items, dtype=np.int64), np.zeros(bags.items, dtype=np.int64)]  # examples with it
         for side in (TRAIN, TEST):
             self.add(np.flatnonzero(part == side), side, 1)
 
     def add(self, rows: Ints, side: int, sign: int) -> None:
-        """Count examples in (sign 1) or out (-1) of a part."""
+        """Add examples to a part (sign 1) or take them out (-1)."""
         if side != REST:
             often, held = self.bags.count(rows)
             self.often[side] += sign * often
             self.held[side] += sign * held
 
     def value(self) -> float:
-        """The divergence; 1 if a part has no items."""
-        totals = self._totals()
-        return 1 - float(self._overlap(self.often[TRAIN], TRAIN).sum() / totals) if totals else 1.0
+        """Return the divergence; 1 if a part has no items."""
+        whole = float(self.often[TRAIN].sum() ** self.powers[TRAIN] * self.often[TEST].sum() ** self.powers[TEST])
+        return 1 - float(self._overlap(TRAIN).sum() / whole) if whole else 1.0
 
     def after(self, side: int, sign: int) -> Floats:
-        """For each example the divergence if it alone went into (sign 1) or out of (-1) a part."""
-        bags, often = self.bags, self.often[side]
-        now = self._overlap(often, side)
-        changed = np.maximum(often[bags.item] + sign * bags.times, 0)
-        terms = (changed ** self.powers[side] - often[bags.item] ** self.powers[side]) * (
-            self.often[1 - side][bags.item] ** self.powers[1 - side]
+        """Return for each example the divergence if it alone went into (sign 1) or out of (-1) a part.
+
+        The Chernoff coefficient is the sum over items of overlap / whole; the example changes both:
+
+            overlap + sum over its features of ((often + sign * times)^power - often^power) * other often^other power
+            whole = (total + sign * its size)^power * other total^other power
+        """
+        bags, often, other = self.bags, self.often[side][self.bags.item], self.often[1 - side]
+        power, other_power = self.powers[side], self.powers[1 - side]
+        changed = np.maximum(often + sign * bags.times, 0)  # (F,)
+        terms = (changed**power - often**power) * other[bags.item] ** other_power
+        total = np.maximum(self.often[side].sum() + sign * bags.sizes, 1.0) ** power  # (N,)
+        result: Floats = 1 - (self._overlap(side).sum() + bags.sums(terms)) / (
+            total * max(other.sum(), 1.0) ** other_power
         )
-        total = np.maximum(often.sum() + sign * bags.sizes, 1.0) ** self.powers[side]
-        other = max(self.often[1 - side].sum(), 1.0) ** self.powers[1 - side]
-        result: Floats = 1 - (now.sum() + bags.sums(terms)) / (total * other)
         return result
 
-    def _overlap(self, often: Floats, side: int) -> Floats:
-        result: Floats = often ** self.powers[side] * self.often[1 - side] ** self.powers[1 - side]
+    def _overlap(self, side: int) -> Floats:
+        result: Floats = self.often[side] ** self.powers[side] * self.often[1 - side] ** self.powers[1 - side]
         return result
-
-    def _totals(self) -> float:
-        return float(np.prod([often.sum() ** power for often, power in zip(self.often, self.powers, strict=True)]))
 
 
 class _Split:
-    """A split under way."""
+    """A split in the course of the search."""
 
     def __init__(self, atoms: _Bags, compounds: _Bags, part: Ints, goal: Goal) -> None:
-        self.part = part
-        self.goal = goal
-        self.penalty = 0.0
+        self.part, self.goal, self.penalty = part, goal, 0.0
         self.atoms = _Contrast(atoms, ATOM_ALPHA, part)
         self.compounds = _Contrast(compounds, COMPOUND_ALPHA, part)
 
     def balance(self) -> None:
-        """Swap test examples with atoms that training has too rarely for training examples that it can do without.
+        """Swap test examples whose atoms are too rare in training for training examples that are not needed there.
 
         Raises:
-            DataError: there is none that it can do without.
+            DataError: all are needed.
         """
         while True:
-            rare = (self.atoms.held[TRAIN] < self.goal.least) & (self.atoms.held[TEST] > 0)
+            rare = self._rare()
             lacking = np.flatnonzero((self.part == TEST) & (self.atoms.bags.least((~rare).astype(np.int64)) < 1))
             if not len(lacking):
                 return
@@ -181,15 +175,15 @@ class _Split:
                     f"found no way to have every atom of the test part in {self.goal.least} training examples: "
                     "expected more examples to train on, or a smaller number"
                 )
-            self._swap(spare[:1], lacking[:1], TRAIN, TEST)
+            self._move(spare[:1], TRAIN, TEST)
+            self._move(lacking[:1], TEST, TRAIN)
 
     def climb(self, penalty: float) -> None:
-        """Swap batches while that leads nearer to the goal: as large as they may be, halved where they fail."""
+        """Swap batches while that improves the score: as large as possible, halved where they fail."""
         self.penalty = penalty
         kinds = [(one, two) for one, two in _KINDS if (self.part == two).any()]
         batches = dict.fromkeys(kinds, _BATCH)
-        score = self._score()
-        past = -math.inf
+        score, past = self._score(), -math.inf
         for number in itertools.count():
             if number % _ROUNDS == 0:
                 if score - past < _PROGRESS:
@@ -198,36 +192,35 @@ class _Split:
             kind = kinds[number % len(kinds)]
             if not any(batches.values()) or self._reached():
                 return
-            if not batches[kind]:
-                continue
-            better = self._try(kind, batches[kind], score)
-            if better is None:
-                batches[kind] //= 2
-                continue
-            score = better
-            batches = {other: max(size, 1) for other, size in batches.items()}
-            batches[kind] = min(2 * batches[kind], _BATCH)
+            if batches[kind]:
+                better = self._try(kind, batches[kind], score)
+                if better is None:
+                    batches[kind] //= 2
+                else:
+                    score = better
+                    batches = {other: max(size, 1) for other, size in batches.items()}
+                    batches[kind] = min(2 * batches[kind], _BATCH)
 
     def _try(self, kind: tuple[int, int], batch: int, score: float) -> float | None:
-        """Swap up to `batch` examples of two parts: the new score, or None if it is no better and all is as it was."""
+        """Swap up to `batch` examples of two parts; return the new score, or undo that and return None if no better."""
         one, two = kind
         out = self._best(one, two, batch)
         if not len(out):
             return None
         self._move(out, one, two)
-        # Now without those that just came, and knowing what they changed.
+        # Without those that just came, and knowing what they changed.
         back = self._best(two, one, len(out), without=out)
         if len(back) == len(out):
             self._move(back, two, one)
             new = self._score()
-            if new > score + 1e-9 and self._enough_atoms():
+            if new > score + 1e-9 and not self._rare().any():
                 return new
             self._move(back, one, two)
         self._move(out, two, one)
         return None
 
     def _best(self, source: int, target: int, count: int, without: Ints | None = None) -> Ints:
-        """The examples of one part that are best in another, the better first."""
+        """Return the examples of one part whose move to another scores best, the best first."""
         may = (self.part == source) & self._may_leave(source, target)
         if without is not None:
             may[without] = False
@@ -238,24 +231,21 @@ class _Split:
         return rows[np.argsort(-np.asarray(scores), kind="stable")[:count]]
 
     def _may_leave(self, source: int, target: int) -> NDArray[np.bool_]:
-        """Which examples can go from one part to another, each alone, and leave training enough of every atom."""
+        """Return which examples can move, each alone, and leave training enough of every atom (N,)."""
         if source != TRAIN and target != TEST:
             return np.ones(len(self.part), dtype=np.bool_)
         least = self.goal.least + (source == TRAIN)
         return self.atoms.bags.least(self.atoms.held[TRAIN]) >= least
 
-    def _enough_atoms(self) -> bool:
-        return not ((self.atoms.held[TRAIN] < self.goal.least) & (self.atoms.held[TEST] > 0)).any()
+    def _rare(self) -> NDArray[np.bool_]:
+        """Return which atoms of the test part are in too few training examples."""
+        return (self.atoms.held[TRAIN] < self.goal.least) & (self.atoms.held[TEST] > 0)
 
     def _move(self, rows: Ints, source: int, target: int) -> None:
         for contrast in (self.atoms, self.compounds):
             contrast.add(rows, source, -1)
             contrast.add(rows, target, 1)
         self.part[rows] = target
-
-    def _swap(self, ours: Ints, theirs: Ints, one: int, two: int) -> None:
-        self._move(ours, one, two)
-        self._move(theirs, two, one)
 
     def _score(self) -> float:
         atoms = max(self.atoms.value() - self.goal.atoms, 0.0)

@@ -46,11 +46,7 @@ class _Record(BaseModel):
 
 
 def read(files: Mapping[str, str | Path]) -> Dataset:
-    """Return the pairs of some files, each in the part that `files` maps to it: train, dev or test.
-
-    Raises:
-        DataError: a file is missing or empty, or a line is malformed; the message says which.
-    """
+    """Return the pairs of some files, each in the part that `files` maps to it: train, dev or test."""
     rows = [(*pair, _split(part, *pair)) for part, path in files.items() for pair in _pairs(path)]
     splits = dict.fromkeys(split for *_, split in rows)  # each split in one piece
     parts = (Dataset.from_pairs([row[:2] for row in rows if row[2] == split], split) for split in splits)
@@ -63,11 +59,7 @@ def words(text: str) -> list[str]:
 
 
 def nesting(target: Sequence[str]) -> list[int]:
-    """Return for each token of a target 1 if it opens a bracket, -1 if it closes one, else 0; quoted ones count as 0.
-
-    Raises:
-        DataError: brackets or quotation marks do not match, or a bracket is a part of a token.
-    """
+    """Return for each token of a target 1 if it opens a bracket, -1 if it closes one, else 0; not if quoted."""
     changes, depth, quoted = [], 0, False
     for number, token in enumerate(target, 1):
         quoted ^= token == QUOTE
@@ -124,4 +116,4 @@ def _split(part: str, source: Sequence[str], target: Sequence[str]) -> str:
 def _can_be_known(source: str, target: str) -> bool:
     """Whether a source has the names and the years of its target, perhaps as parts of words, as in the reference."""
     names = [" ".join(words(name)).lower() for name in _NAMES.findall(target)]
-    return all(one in source for one in (*names, *_YEARS.findall(target)))
+    return all(known in source for known in (*names, *_YEARS.findall(target)))

@@ -1,11 +1,13 @@
 """Splits that ask for compositional generalisation: by template, by length, and by divergence of compounds.
 
-Each function divides all examples of a dataset anew, whatever parts they had, into `train` and `test`; examples keep
-their order. `with_dev` takes a part for development out of `test`, as the published splits of GeoQuery do.
+Each function divides all examples of a dataset anew, ignoring their splits, into `train` and `test`; examples keep
+their order. `with_dev` takes a part for development out of `test`, as the published splits of GeoQuery do. All raise
+DataError where there are no examples, or not enough for both parts.
 """
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from compgen.data.compounds import Inventory, Side, usual_inventory
 from compgen.data.examples import TRAIN, Dataset
@@ -20,15 +22,12 @@ _MCD_TRAIN, _MCD_TEST = 0.4, 0.1  # of all examples, as in the published MCD spl
 
 
 def by_template(dataset: Dataset, train: int | None = None, seed: int = 0) -> Dataset:
-    """No target is in two parts (Finegan-Dollak et al. 2018; as Shaw et al. 2021 do it on GeoQuery).
+    """Return a split with no target in two parts (Finegan-Dollak et al. 2018; as Shaw et al. 2021 do it on GeoQuery).
 
-    Templates, in the order of their first occurrence, are shuffled by Python's generator; `train` gets whole templates
-    until one would make it more than `train` examples, by default half of all, and `test` the rest. A template is a
-    target: names and numbers in it should stand as placeholders, as in GeoQuery's `m0`. With an argument 440 and the
-    seeds 1, 2, 3 these are the published splits of GeoQuery.
-
-    Raises:
-        DataError: no examples, no room for both parts, fewer than two templates, or a first template larger than train.
+    Templates, in the order of their first occurrence, are shuffled; `train` gets whole templates until one would make
+    it larger than `train` examples, by default half of all, and `test` the rest. A template is a target: names and
+    numbers in it should stand as placeholders, as in GeoQuery's `m0`. With 440 examples and the seeds 1, 2, 3 these are
+    the published splits of GeoQuery.
     """
     size = _size(dataset, train)
     groups: dict[tuple[str, ...], list[int]] = {}
@@ -52,13 +51,10 @@ def by_template(dataset: Dataset, train: int | None = None, seed: int = 0) -> Da
 
 
 def by_length(dataset: Dataset, train: int | None = None, side: Side = "source") -> Dataset:
-    """The shortest examples in `train`, by default half of all, and the rest in `test`.
+    """Return the split with the shortest examples in `train`, by default half of all, and the rest in `test`.
 
-    Of examples with as many tokens on that side the earlier are taken, so one length may be in both parts. The
-    published length split of GeoQuery is this one for 440.
-
-    Raises:
-        DataError: no examples, or no room for both parts.
+    Of equally long examples the earlier are taken, so one length may be in both parts. The published length split of
+    GeoQuery is this one for 440.
     """
     lengths = dataset.frame[side].list.len().to_numpy()
     return _divided(dataset, np.argsort(lengths, kind="stable")[: _size(dataset, train)])
@@ -72,15 +68,15 @@ def tmcd(
     wanted: float = 1.0,
     inventory: Inventory | None = None,
 ) -> Dataset:
-    """Compounds as divergent as swaps make them, and every test atom in `least` training examples (Shaw et al. 2021).
+    """Return a split with divergent compounds, and each test atom in `least` training examples (Shaw et al. 2021).
 
     From a random split with `train` examples to train on, by default half of all, pairs of examples are swapped until
-    no swap raises the divergence of compounds, or it is as large as `wanted`. The published program takes the first
-    swap that helps, up to 1,000 of them, and estimates what a swap does as if no example had a compound twice; here the
-    best are taken, many at once, and the effect is exact. So splits are others, and more divergent.
+    no swap raises the divergence of compounds, or it reaches `wanted`. Deviation: the published program takes the first
+    swap that helps, up to 1,000 of them, and estimates its effect as if no example had a compound twice. Here the best
+    swaps are taken, many at once, and the effect is exact; so splits differ, and are more divergent.
 
     Raises:
-        DataError: no examples, no room for both parts, the atoms do not allow it, or brackets do not match.
+        DataError: the atoms do not allow it, or brackets do not match.
     """
     size = _size(dataset, train)
     return _search(dataset, size, len(dataset) - size, seed, Goal(wanted=wanted, least=least), inventory)
@@ -95,14 +91,14 @@ def mcd(
     atoms: float = 0.02,
     inventory: Inventory | None = None,
 ) -> Dataset:
-    """Compounds as divergent as can be, or as `wanted`, with atoms' divergence at most `atoms` (Keysers et al. 2020).
+    """Return a split with divergent compounds, and atoms' divergence at most `atoms` (Keysers et al. 2020).
 
-    Parts have `train` and `test` examples, by default 40% and 10% of all as in the published splits of SCAN; those in
-    neither are left out, which allows far more divergence. Every test atom is in training. Unlike
-    the paper's greedy algorithm, this one swaps examples, from a random split on, and compounds have no weights.
+    Parts have `train` and `test` examples, by default 40% and 10% of all as in the published splits of SCAN. The others
+    are left out, which allows far more divergence. Every test atom is in training. Deviation: the paper's algorithm is
+    greedy and its compounds have weights; this one swaps examples, starting from a random split, without weights.
 
     Raises:
-        DataError: no examples, no room for both parts, the atoms do not allow it, or brackets do not match.
+        DataError: the atoms do not allow it, or brackets do not match.
     """
     count = _nonempty(dataset)
     ours = max(int(_MCD_TRAIN * count), 1) if train is None else train
@@ -113,18 +109,13 @@ def mcd(
 
 
 def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
-    """With `count` examples of `test`, drawn at random, as `dev`.
-
-    Raises:
-        DataError: that leaves nothing to test on.
-    """
+    """Return the dataset with `count` examples of `test`, drawn at random, moved to `dev`."""
     rows = np.flatnonzero(dataset.frame["split"].to_numpy() == TEST)
     if not 0 <= count < len(rows):
         raise DataError(f"found {len(rows):,} examples to test on, expected more than the {count:,} for {DEV}")
-    names = dataset.frame["split"].to_list()
-    for row in stream(Purpose.DEVELOPMENT, seed).permutation(rows)[:count]:
-        names[row] = DEV
-    return Dataset(dataset.frame.with_columns(pl.Series("split", names, dtype=pl.String)))
+    names = dataset.frame["split"].to_numpy().astype(object)
+    names[stream(Purpose.DEVELOPMENT, seed).permutation(rows)[:count]] = DEV
+    return _named(dataset, names)
 
 
 def _nonempty(dataset: Dataset) -> int:
@@ -134,7 +125,7 @@ def _nonempty(dataset: Dataset) -> int:
 
 
 def _size(dataset: Dataset, train: int | None) -> int:
-    """How many to train on, where the rest is to test on."""
+    """Return the size of the training part, where the rest is the test part."""
     count = _nonempty(dataset)
     size = count // 2 if train is None else train
     if not 0 < size < count:
@@ -143,14 +134,18 @@ def _size(dataset: Dataset, train: int | None) -> int:
 
 
 def _divided(dataset: Dataset, train: Ints) -> Dataset:
-    """The dataset with these rows in `train` and all others in `test`."""
-    part = np.full(len(dataset), TEST, dtype=object)
-    part[train] = TRAIN
-    return Dataset(dataset.frame.with_columns(pl.Series("split", part.tolist(), dtype=pl.String)))
+    """Return the dataset with these rows in `train` and all others in `test`."""
+    names = np.full(len(dataset), TEST, dtype=object)
+    names[train] = TRAIN
+    return _named(dataset, names)
+
+
+def _named(dataset: Dataset, splits: NDArray[np.object_]) -> Dataset:
+    return Dataset(dataset.frame.with_columns(pl.Series("split", splits.tolist(), dtype=pl.String)))
 
 
 def _search(dataset: Dataset, train: int, test: int, seed: int, goal: Goal, inventory: Inventory | None) -> Dataset:
-    """Search from a random split on; examples in neither part are left out."""
+    """Return the result of a search that starts from a random split, without the examples in neither part."""
     if not (0 <= goal.wanted <= 1 and goal.atoms >= 0 and goal.least >= 0):
         raise DataError(
             f"found a divergence of {goal.wanted:g}, one of atoms of {goal.atoms:g}, each atom {goal.least} times: "
@@ -163,5 +158,5 @@ def _search(dataset: Dataset, train: int, test: int, seed: int, goal: Goal, inve
     part = np.repeat(np.arange(3), [train, test, len(dataset) - train - test])
     part = stream(Purpose.DIVERGENCE_SPLIT, seed).permutation(part)
     found = search(inventory.atoms(dataset), compounds, part, goal)
-    names = pl.Series("split", np.array([TRAIN, TEST, ""], dtype=object)[found].tolist(), dtype=pl.String)
-    return Dataset(dataset.frame.with_columns(names).filter(found != REST))
+    divided = _named(dataset, np.array([TRAIN, TEST, ""], dtype=object)[found])
+    return Dataset(divided.frame.filter(found != REST))

@@ -61,9 +61,6 @@ def read(path: str | Path, split: Split) -> Dataset:
 
     The `query` split keeps all questions for a query in one part, so that a test query is new but for its values; the
     `question` split does not. A split that is a number is a fold: 8 is dev, 9 is test, the others are train.
-
-    Raises:
-        DataError: there is no such file, it is not JSON, or an entry is malformed; the message says which.
     """
     pairs: dict[str, list[tuple[list[str], list[str]]]] = {part: [] for part in _PARTS}
     for number, entry in enumerate(_entries(path), start=1):

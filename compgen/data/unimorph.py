@@ -28,20 +28,15 @@ Word = tuple[str, str, tuple[str, ...]]  # lemma, form, tags
 
 
 def read_words(path: str | Path) -> list[Word]:
-    """Return the words of a file as they are written there; empty lines are skipped.
-
-    Raises:
-        DataError: there is no such file, it has no word, or a line has not three columns.
-    """
+    """Return the words of a file as they are written there; empty lines are skipped."""
     words = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
-        if not line.strip():
-            continue
-        lemma, form, tags = [*line.split("\t"), "", ""][:3]
-        names = tuple(tag for tag in tags.strip().split(";") if tag)
-        if line.count("\t") != 2 or not (lemma.strip() and form.strip() and names):
-            raise DataError(f"{path}, line {number}: found {line!r:.80}, expected {_EXPECTED}")
-        words.append((lemma.strip(), form.strip(), names))
+        if line.strip():
+            lemma, form, tags = (*map(str.strip, line.split("\t")), "", "")[:3]
+            names = tuple(tag for tag in tags.split(";") if tag)
+            if line.count("\t") != 2 or not (lemma and form and names):
+                raise DataError(f"{path}, line {number}: found {line!r:.80}, expected {_EXPECTED}")
+            words.append((lemma, form, names))
     if not words:
         raise DataError(f"{path}: no words: the file is empty")
     return words
@@ -51,19 +46,12 @@ def read(path: str | Path, split: str = TRAIN, language: str | None = None) -> D
     """Return the words of a file as examples of inflection.
 
     `language` matters where i has two capitals; by default it is taken from the file's name.
-
-    Raises:
-        DataError: as `read_words`, or a letter cannot be told from a tag.
     """
     return dataset(read_words(path), split, language_of(path) if language is None else language, str(path))
 
 
 def dataset(words: Iterable[Word], split: str = TRAIN, language: str = "", name: str = "words") -> Dataset:
-    """Return words as examples of inflection; errors call them `name`.
-
-    Raises:
-        DataError: there is no word, or one that `inflection` refuses.
-    """
+    """Return words as examples of inflection; errors call them `name`."""
     pairs = []
     for number, word in enumerate(words, start=1):
         try:
@@ -76,11 +64,7 @@ def dataset(words: Iterable[Word], split: str = TRAIN, language: str = "", name:
 
 
 def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
-    """Return a word as tokens: lemma and tags, and form.
-
-    Raises:
-        DataError: a letter would be read as a tag (a digit), or a tag as a letter, or one cannot stand in data.
-    """
+    """Return a word as tokens: lemma and tags, and form."""
     lemma, form, tags = word
     for text in (lemma, form):
         for letter in characters(text, language):
@@ -116,11 +100,7 @@ def split_tags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def rare_tags(words: Dataset, least: int = 2, most: int = 20) -> list[str]:
-    """Return the tags in `least` to `most` examples of inflection; the defaults are those of R&R's reference.
-
-    Raises:
-        DataError: there is no such tag.
-    """
+    """Return the tags in `least` to `most` examples of inflection; the defaults are those of R&R's reference."""
     held = Counter(tag for source, _ in words.pairs() for tag in set(split_tags(source)[1]))
     rare = sorted(tag for tag, count in held.items() if least <= count <= most and tag[0].isupper())
     if not rare:

@@ -41,11 +41,7 @@ class Vocabulary:
     __slots__ = ("_ids", "_spares", "tokens")
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        """Make the vocabulary whose full list of tokens, special symbols included, is `tokens`.
-
-        Raises:
-            DataError: the list does not begin with the special symbols, or holds a token twice.
-        """
+        """Make the vocabulary whose full list of tokens, special symbols included, is `tokens`."""
         self.tokens = tuple(tokens)
         if self.tokens[: len(SPECIALS)] != SPECIALS:
             found = " ".join(map(repr, self.tokens[: len(SPECIALS)])) or "nothing"
@@ -59,11 +55,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, token_lists: Iterable[Iterable[str]], spares: bool = False) -> "Vocabulary":
-        """Return the vocabulary of all tokens in `token_lists`: special symbols, SPARES if asked for, tokens sorted.
-
-        Raises:
-            DataError: a token of the data equals a special symbol or a spare asked for.
-        """
+        """Return the vocabulary of all tokens in `token_lists`: special symbols, SPARES if asked for, tokens sorted."""
         tokens = {token for tokens in token_lists for token in tokens}
         first = SPECIALS + SPARES if spares else SPECIALS
         for special in first:
@@ -72,11 +64,7 @@ class Vocabulary:
         return cls([*first, *sorted(tokens)])
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the ids of data tokens. Special symbols are not data: put their ids in by `BOS_ID` and its like.
-
-        Raises:
-            DataError: a token is special, or is not in the vocabulary; the message names similar ones.
-        """
+        """Return the ids of data tokens. Special symbols are not data: put their ids in by `BOS_ID` and its like."""
         ids = []
         for token in tokens:
             number = self._ids.get(token, -1)
@@ -95,15 +83,10 @@ class Vocabulary:
         Each distinct unknown word gets the next of the vocabulary's spares, so that a network can tell them apart and
         copy them. When no spare is left, words are UNK_ID. Special symbols are a DataError.
         """
-        spares = iter(self._spares)
-        lent: dict[str, int] = {}
-        ids = []
-        for token in tokens:
-            self._require_data(token)
-            if token not in self._ids and token not in lent:
-                lent[token] = next(spares, UNK_ID)
-            ids.append(lent[token] if token in lent else self._ids[token])
-        return ids, {number: token for token, number in lent.items() if number != UNK_ID}
+        source = self._data(tokens)
+        unknown = dict.fromkeys(token for token in source if token not in self._ids)
+        lent = dict(zip(self._spares, unknown, strict=False))
+        return self.read(source, lent), lent
 
     def read(self, tokens: Iterable[str], lent: Mapping[int, str]) -> list[int]:
         """Return the ids of a target whose source `lend` has read; UNK_ID for words that neither knows.
@@ -111,18 +94,10 @@ class Vocabulary:
         Special symbols are a DataError.
         """
         spares = {token: number for number, token in lent.items()}
-        ids = []
-        for token in tokens:
-            self._require_data(token)
-            ids.append(spares.get(token, self._ids.get(token, UNK_ID)))
-        return ids
+        return [spares.get(token, self._ids.get(token, UNK_ID)) for token in self._data(tokens)]
 
     def decode(self, ids: Iterable[int], lent: Mapping[int, str] | None = None) -> list[str]:
-        """Return the tokens of `ids`, special symbols included; for ids in `lent`, the words there (see `lend`).
-
-        Raises:
-            DataError: an id is outside the vocabulary.
-        """
+        """Return the tokens of `ids`, special symbols included; for ids in `lent`, the words there (see `lend`)."""
         words, tokens = lent or {}, []
         for number in ids:
             if not 0 <= number < len(self.tokens):
@@ -130,9 +105,13 @@ class Vocabulary:
             tokens.append(words.get(number, self.tokens[number]))
         return tokens
 
-    def _require_data(self, token: str) -> None:
-        if token in SPECIALS or (token in SPARES and self._spares):
-            raise _special_in_data(token)
+    def _data(self, tokens: Iterable[str]) -> list[str]:
+        """Return the tokens; raise DataError if one is a special symbol, or one of the spares if there are any."""
+        found = list(tokens)
+        for token in found:
+            if token in SPECIALS or (token in SPARES and self._spares):
+                raise _special_in_data(token)
+        return found
 
     def _unknown(self, token: str) -> DataError:
         near = difflib.get_close_matches(token, self.tokens[len(SPECIALS) :])

@@ -1,8 +1,13 @@
 """What every augmenter keeps: one test over all methods of the registry, each with options that suit its data."""
 
+import json
+import os
 import pickle
 import re
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -14,6 +19,7 @@ from compgen.data.formats import read_dataset, write_dataset
 from compgen.data.unimorph import inflection
 from compgen.errors import DataError, UserError
 
+DOCS = Path(__file__).parents[2] / "docs" / "augmenters.md"
 COMMANDS = [
     f"{verb} {how} -> {' '.join([verb.upper()] * times)}"
     for verb in ("walk", "run", "look", "hop")
@@ -37,6 +43,7 @@ SCAN = {  # as published for SCAN
     "source_given_target": 0,
     "target_given_source": 100,
 }
+SWAPS = "walk\tstroll\tWALK\tSTROLL\nrun\tdash\tRUN\tDASH\nlook\tpeek\tLOOK\tPEEK\nhop\tskip\tHOP\tSKIP\n"
 CASES = {
     "geca": ("geca", {}),
     "geca, all of few": ("geca", {"mode": "reference", "window": 1}),
@@ -47,6 +54,7 @@ CASES = {
     "stemcorrupt, in harmony": ("stemcorrupt", {"candidates": 4}),
     "concat": ("concat", {}),
     "resample": ("resample", {}),
+    "the example in the docs": ("token-swap", {}),
 }
 COUNT = 12
 
@@ -61,10 +69,30 @@ def data(name):
     return Dataset(found.frame.with_columns(note=pl.Series([f"note {row}" for row in range(len(found))])))
 
 
+@pytest.fixture(scope="module")
+def swaps(tmp_path_factory):
+    """The worked example of docs/augmenters.md, registered as another package registers its methods."""
+    folder = tmp_path_factory.mktemp("package")
+    code = re.search(r"```python\n(\"\"\"Token swap.*?)```", DOCS.read_text("utf-8"), re.S)
+    (folder / "token_swap_of_the_docs.py").write_text(code[1], "utf-8")
+    (folder / "swaps.tsv").write_text(SWAPS)
+    distribution = folder / "token_swap-1.dist-info"
+    distribution.mkdir()
+    (distribution / "METADATA").write_text("Metadata-Version: 2.1\nName: token-swap\nVersion: 1\n")
+    (distribution / "entry_points.txt").write_text(
+        "[compgen.augmenters]\ntoken-swap = token_swap_of_the_docs:TokenSwap\n"
+    )
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+
+
 @pytest.fixture(scope="module", params=CASES, ids=str)
-def case(request):
+def case(request, swaps):
     """A method's name, a fitted augmenter, its data, and how to make another."""
     name, options = CASES[request.param]
+    if name == "token-swap":
+        options = {"dictionary": str(swaps / "swaps.tsv")}
 
     def make(dataset=None):
         with warnings.catch_warnings():
@@ -75,7 +103,7 @@ def case(request):
 
 
 def test_every_method_is_tested():
-    assert {name for name, _ in CASES.values()} == set(BUILT_IN)
+    assert {name for name, _ in CASES.values()} == {*BUILT_IN, "token-swap"}
 
 
 def test_the_same_seed_gives_the_same_samples_and_another_gives_others(case):
@@ -173,3 +201,27 @@ def test_options_survive_the_record(case):
     assert find(name).options_type(**dumped) == augmenter.options
     described = [field.description for field in type(augmenter.options).model_fields.values()]
     assert all(text is None or text.strip() for text in described)
+
+
+def test_the_example_in_the_docs_has_its_command_help_configuration_and_record(swaps, tmp_path):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(swaps), os.environ.get("PYTHONPATH", "")])}
+
+    def run(*words):
+        command = [sys.executable, "-m", "compgen", *map(str, words)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "token-swap" in run("augment", "--help")
+    help = " ".join(run("augment", "token-swap", "--help").split())
+    assert "--dictionary FILE" in help and "by default 1,000" in help
+    given, out = tmp_path / "pairs.tsv", tmp_path / "more.jsonl"
+    given.write_text("walk twice\tWALK WALK\njump\tJUMP\n")
+    (tmp_path / "swaps.toml").write_text(f'dictionary = "{swaps / "swaps.tsv"}"\n')
+    run("augment", "token-swap", given, "--config", tmp_path / "swaps.toml", "-n", 1, "-o", out)
+    made = json.loads(out.read_text())
+    assert (made["source"], made["target"]) == (["stroll", "twice"], ["STROLL", "STROLL"])
+    assert (made["method"], made["host"], made["swap"]) == ("token-swap", 0, "walk stroll WALK STROLL")
+    record = json.loads((tmp_path / "more.jsonl.run.json").read_text())
+    assert record["options"] == {"dictionary": str(swaps / "swaps.tsv")}
+    assert "from         walk twice -> WALK WALK" in run("explain", "token-swap", out)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compgen.data.ragged import lists, lists_of_rectangle, ranges
+from compgen.data.ragged import cut, lists, lists_of, lists_of_rectangle, ranges
 
 TOKENS = pl.Series(["", "a", "bé", "a longer token than fits a view", "'"])
 rows = st.lists(st.lists(st.integers(0, len(TOKENS) - 1), max_size=7), max_size=9)
@@ -24,6 +24,14 @@ def test_lists_hold_the_tokens_of_each_row(numbers: list[list[int]]) -> None:
     made = lists(TOKENS, flat, np.array([len(row) for row in numbers], dtype=np.int64))
     assert made.dtype == pl.List(pl.String)
     assert made.to_list() == [[TOKENS[number] for number in row] for row in numbers]
+
+
+@given(numbers=rows)
+def test_lists_of_python_are_lists_of_polars(numbers: list[list[int]]) -> None:
+    made = lists_of([[TOKENS[number] for number in row] for row in numbers], pl.String())
+    assert made.to_list() == [[TOKENS[number] for number in row] for row in numbers]
+    assert made.dtype == pl.List(pl.String)
+    assert cut(pl.Series([1, None, 3]), np.array([0, 2, 0, 1])).to_list() == [[], [1, None], [], [3]]
 
 
 @pytest.mark.parametrize("kind", [np.uint16, np.uint32, np.int64])

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
-from compgen.geca import augmenter, enumeration, tables
+from compgen.geca import augmenter, definition, enumeration, tables
 from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
-from tests.geca import naive
 
 ALL = 300  # variants: more than there are candidates
 
@@ -87,8 +86,8 @@ configs = st.builds(
     "pair",
 )
 def test_tables_and_examples_are_those_of_the_definitions(examples, config, novelty):
-    expected = naive.rows(examples, config)
-    made = naive.composed(examples, config, novelty)
+    expected = definition.rows(examples, config)
+    made = definition.composed(examples, config.model_copy(update={"novelty": novelty}))
     augmenter = Geca(**config.model_dump() | {"variants": ALL, "novelty": novelty})
     try:
         found = augmenter.fit(Dataset.from_pairs(examples)).sample()

@@ -7,7 +7,7 @@ import pytest
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.geca.augmenter import Geca
-from compgen.geca.tables import Config
+from compgen.geca.options import GecaOptions
 from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.experiment import SCHEMES, Kind, experiment, outputs, summary
 from compgen.lm.mixture import Mixture, perplexity
@@ -35,7 +35,7 @@ def run(folder, training, scheme, **options):
 
 
 def test_what_geca_finds_out_beats_the_control(tmp_path):
-    wide = Kind(Config(spans=1, window=3), variants=20)
+    wide = Kind(GecaOptions(spans=1, window=3, variants=20))
     scheme = replace(SCHEMES["worth"], kinds=(wide,), count=300)
     report, texts = run(tmp_path, sentences(60, 0), scheme, seeds=[0, 1])
     assert report.gain > 0 and report.against_control.bootstrap_p < 0.05
@@ -62,7 +62,7 @@ def test_synthetic_sentences_that_are_resampled_ones_do_not_help(tmp_path, monke
         return [training[index] for index in random.integers(0, len(training), 300)]
 
     monkeypatch.setattr("compgen.lm.experiment.Kind.sample", resample)
-    kind = Kind(Config(spans=1, window=3), variants=1)
+    kind = Kind(GecaOptions(spans=1, window=3, variants=1))
     report, _ = run(tmp_path, training, replace(SCHEMES["paper"], kinds=(kind,)), seeds=[0, 1, 2])
     assert abs(report.gain) < 0.01
     assert report.against_control.bootstrap_p > 0.001
@@ -70,7 +70,7 @@ def test_synthetic_sentences_that_are_resampled_ones_do_not_help(tmp_path, monke
 
 def test_a_template_has_as_few_variants_as_give_the_count():
     data = Dataset.from_pairs((tokens, []) for tokens in sentences(60, 0))
-    kind = Kind(Config(spans=1, window=3), variants=20)
+    kind = Kind(GecaOptions(spans=1, window=3, variants=20))
     augmenter = Geca(kind.options).fit(data)
 
     def drawn(count, variants):
@@ -104,7 +104,7 @@ def test_what_cannot_be_is_said(tmp_path):
 
 
 def test_models_that_fell_back_on_fixed_discounts_are_named(tmp_path):
-    wide = Kind(Config(spans=1, window=3), variants=20)
+    wide = Kind(GecaOptions(spans=1, window=3, variants=20))
     scheme = replace(SCHEMES["worth"], kinds=(wide,), count=300)
     report, _ = run(tmp_path, sentences(60, 0), scheme, seeds=[3])
     names = ["base", "resampled-3", "augmented-3-0", "control-3-0"]
