@@ -5,7 +5,7 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Entry point: Ctrl-C ends the command as quietly while it is loaded as it does later."""
+    """Run the command; Ctrl-C while it is being imported ends it quietly, too."""
     try:
         from compgen.cli.main import run
 

@@ -1,4 +1,4 @@
-"""A Ray cluster, ours for as long as it is needed: the one that is running, one that is named, or one made here."""
+"""A Ray cluster, used for as long as it is needed: a running one, a named one, or one started here."""
 
 import os
 import signal
@@ -11,25 +11,20 @@ from typing import Any
 from compgen.errors import UserError
 
 
-def _ray() -> Any:
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise UserError("the engine ray needs Ray: pip install 'compgen[ray]'") from error
-    return ray
-
-
 @contextmanager
 def cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
-    """A running Ray: yields the module and how many CPUs to use.
+    """Yield the module `ray`, connected to a cluster, and the number of CPUs to use.
 
-    It is the Ray that is running in this process, else the cluster that the environment variable RAY_ADDRESS names,
-    else one on this machine, with `workers` CPUs (all by default), for as long as the context lasts.
+    The cluster is the one that this process is connected to, else the one that the environment variable RAY_ADDRESS
+    names, else one on this machine with `workers` CPUs (by default all), which lasts as long as the context.
 
     Raises:
         UserError: Ray is not installed, or its cluster cannot be reached.
     """
-    ray = _ray()
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise UserError("the engine ray needs Ray: pip install 'compgen[ray]'") from error
     started = not ray.is_initialized()
     if started:
         _start(ray, workers)
@@ -41,11 +36,10 @@ def cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
 
 
 def _start(ray: Any, workers: int | None) -> None:
-    address = os.environ.get("RAY_ADDRESS")
-    terminated = signal.getsignal(signal.SIGTERM)
+    address, on_sigterm = os.environ.get("RAY_ADDRESS"), signal.getsignal(signal.SIGTERM)
     quiet = {"log_to_driver": False, "logging_level": "error"}
     if address:
-        _knock(address)
+        _check_reachable(address)
     try:
         if address:
             ray.init("auto", **quiet)
@@ -55,14 +49,14 @@ def _start(ray: Any, workers: int | None) -> None:
         where = f"Ray at RAY_ADDRESS={address}" if address else "a Ray on this machine"
         raise UserError(f"{where} cannot be used: {first_line(error)}") from error
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, terminated)  # Ray put its own in place, which ends the process at once
+        signal.signal(signal.SIGTERM, on_sigterm)  # Ray's own handler ends the process at once
 
 
-def _knock(address: str) -> None:
-    """Ray would try an address where nobody answers for minutes."""
+def _check_reachable(address: str) -> None:
+    """Raise UserError if nothing answers at an address; Ray would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdigit():
-        return  # `auto`, or another name that only Ray can resolve
+        return  # `auto`, or another name that only Ray resolves
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
     except OSError as error:
@@ -70,5 +64,5 @@ def _knock(address: str) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """An error of Ray's, which may run over pages, on one line of a message."""
+    """Return the beginning of an error's text on one line; Ray's errors can be pages long."""
     return " ".join(str(error).split())[:200]

@@ -1,4 +1,4 @@
-"""Files appear whole: everything is written to a temporary name beside its goal, then moved."""
+"""Files appear whole: content is written to a temporary name beside the goal, then moved."""
 
 import contextlib
 import errno
@@ -18,48 +18,35 @@ from typing import TextIO
 from compgen.errors import UserError
 
 UNWRITABLE = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EACCES,
-    errno.EROFS,
-    errno.EPERM,
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.EEXIST,
-    errno.ENAMETOOLONG,
-    errno.EFBIG,
-    errno.EIO,
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
 }
 STDOUT = Path("standard output")
 
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """A full disk, or a folder that is missing or cannot be written, becomes a `UserError` that names `path`."""
+    """Turn errors of the system, as a full disk or a missing folder, into a `UserError` that names `path`."""
     try:
         yield
     except OSError as error:
-        code = error.errno or _code(error)
+        code = error.errno
+        if not code:  # Polars names the system's error only in its message
+            found = re.search(r"os error (\d+)", str(error))
+            code = int(found[1]) if found else 0
         if code in UNWRITABLE:
             raise UserError(f"{path}: cannot be written: {os.strerror(code)}") from error
         raise
 
 
-def _code(error: OSError) -> int:
-    """What Polars says of an error of the system, in words alone."""
-    found = re.search(r"os error (\d+)", str(error))
-    return int(found[1]) if found else 0
-
-
 def is_stream(path: Path) -> bool:
-    """Whether a path is a device or a pipe: what is written goes through it, and nothing takes its place."""
+    """Return whether a path is a device or a pipe, which is written through and never replaced."""
     found = _status(path)
     return found is not None and not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode)
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """What the system says of a path; None if it is not there or cannot be, which writing and reading will say."""
+    """Return the status of a path, or None if there is none; reading or writing it will give the error."""
     try:
         return path.stat()
     except OSError:
@@ -67,7 +54,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def take_place(made: Path, path: Path) -> None:
-    """Put a file that is made in the place of another, which hands on its permissions; a link to it stays one."""
+    """Move a file to `path`. A file that it replaces hands on its permissions, and a link stays a link."""
     path = linked(path)
     if path.is_file():
         shutil.copymode(path, made)
@@ -75,20 +62,20 @@ def take_place(made: Path, path: Path) -> None:
 
 
 def linked(path: Path) -> Path:
-    """What a path links to, or the path. Beside it is where to make what will take its place.
+    """Return the target of a link, else the path itself. A file that will replace it is made beside it.
 
-    A link that leads to itself is no link to anything, and gives way like a file.
+    A link to itself has no target, and is replaced like a file.
     """
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 @contextlib.contextmanager
 def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
-    """Yield a temporary path on the same file system; on success it becomes `path`, on failure it vanishes.
+    """Yield a temporary path on the same file system; move it to `path` on success, remove it on failure.
 
-    A file that is replaced hands on its permissions, and a link stays one, to the new content. Into a device or a pipe
-    the content is written in the end. With `directory=True` the temporary path is an existing empty folder, and a
-    folder already at `path` is replaced. Errors of writing are those of `writing`.
+    A file that is replaced hands on its permissions, and a link stays a link. Content for a device or a pipe is copied
+    into it at the end. With `directory=True` the temporary path is an existing empty folder, and a folder at `path` is
+    replaced. Errors are those of `writing`.
     """
     path = Path(path)
     if is_stream(path):
@@ -107,8 +94,6 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
                 temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
                 temporary.chmod(0o755)
             else:
-                # Nobody else, on this machine or another, writes to the same name. The goal's suffix stays last,
-                # because writers choose their format by it.
                 temporary = _beside(path)
             yield temporary
             if directory and path.exists():
@@ -121,23 +106,24 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
 
 
 def _beside(path: Path) -> Path:
+    """Return a name that no other process uses. The suffix stays last, because writers choose their format by it."""
     return path.parent / f".{uuid.uuid4().hex}.{path.name}"
 
 
 def open_text(path: Path) -> TextIO:
-    """A file to write text to, UTF-8 with plain line ends; compressed if its name ends in .gz."""
+    """Open a file to write UTF-8 with plain line ends to; it is compressed if its name ends in .gz."""
     if path.suffix == ".gz":
-        # Without a name and a time inside, the same text makes the same file.
+        # No name and no time inside, so that the same text gives the same file.
         packed = gzip.GzipFile(filename="", fileobj=path.open("wb"), mode="wb", compresslevel=6, mtime=0)
         return io.TextIOWrapper(packed, encoding="utf-8")
     return path.open("w", encoding="utf-8", newline="\n")
 
 
 def check_writable(path: Path) -> None:
-    """Make the folder of a file that is to be written later, and try it: before the work, not after.
+    """Check, before any work, that a file can be written; make its folder.
 
     Raises:
-        UserError: as `writing`; or it is `-`, which does not stand for standard output where this is called.
+        UserError: as `writing`; or the path is `-`, standard output, which callers do not support.
     """
     if str(path) == "-":
         raise UserError("standard output (-) cannot take this: give the name of a file")
@@ -147,7 +133,7 @@ def check_writable(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-        temporary = _beside(path)  # the name is as long as the one that will be needed
+        temporary = _beside(path)  # as long as the name that will be needed
         try:
             temporary.touch(exist_ok=False)
         finally:
@@ -155,12 +141,8 @@ def check_writable(path: Path) -> None:
 
 
 def check_apart(out: Path, *read: str | Path | None) -> None:
-    """See, before any work, that what is to be written takes the place of nothing that is read.
-
-    Raises:
-        UserError: it would.
-    """
-    ours = _status(Path(os.path.realpath(out)))  # a folder on the way, which `..` leaves again, may yet be to be made
+    """Raise UserError if OUT, which will be written, is one of the files that are read."""
+    ours = _status(Path(os.path.realpath(out)))  # resolves `folder/..` even if the folder has yet to be made
     for path in read:
         theirs = None if path is None else _status(Path(path))
         if ours is not None and theirs is not None and stat.S_ISREG(ours.st_mode) and os.path.samestat(ours, theirs):
@@ -168,7 +150,7 @@ def check_apart(out: Path, *read: str | Path | None) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file or a folder, whichever `path` is, if it is there."""
+    """Delete a file or a folder if it exists."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -176,6 +158,6 @@ def remove(path: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file's content, in hexadecimal."""
+    """Return the SHA-256 of a file's content in hexadecimal."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

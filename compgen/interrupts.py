@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at a moment that suits the work, so that its state can be saved whole."""
+"""Ctrl-C and SIGTERM are handled between two steps of the work, so that its state can be saved."""
 
 import signal
 import threading
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def interruptible() -> Iterator[Sequence[int]]:
-    """Collect SIGINT and SIGTERM instead of breaking off in the middle of something; a second one breaks off."""
+    """Yield a list that collects SIGINT and SIGTERM; a second signal raises KeyboardInterrupt at once."""
     got: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield got

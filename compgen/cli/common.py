@@ -1,94 +1,48 @@
-"""What several commands share: the arguments that mean the same everywhere, and the consoles.
+"""What several commands share: arguments and options that mean the same everywhere, printing, and checks.
 
-Nothing heavy is imported here: `compgen --help` must answer at once.
+Nothing heavy is imported here: `--help` must answer at once.
 """
 
 import functools
 import importlib
+import json
+import operator
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from compgen.errors import UserError
+from compgen.files import check_apart, check_writable, is_stream
+from compgen.record import named, record_of
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from compgen.data.examples import Dataset
     from compgen.trained.predictor import Predictor
+
+LAST_SEED = 2**64 - 1
 
 DataArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file (.tsv, .jsonl, .parquet, .scan or .txt, each perhaps .gz; without a suffix: words of UniMorph), "
+        help="A file (.tsv, .jsonl, .parquet, .scan or .txt, also with .gz; without a suffix: words of UniMorph), "
         "- for standard input, or NAME/SPLIT of a known data set, e.g. scan/jump.",
         show_default=False,
     ),
 ]
-SplitOption = Annotated[
-    str | None, typer.Option("--split", metavar="S", help="Only this split of DATA, e.g. train.", show_default=False)
-]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="Fixes everything that is drawn.")]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on with an interrupted training; the result is the same.")
-]
+SplitOption = Annotated[str | None, typer.Option("--split", metavar="S", help="Only this split of DATA, e.g. train.")]
 LearnOption = Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to learn from.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change one value of the configuration; may be repeated."),
-]
-CslOption = Annotated[
-    str,
-    typer.Option(
-        "--config",
-        metavar="C",
-        help="Settings as published for csl_scan, csl_cogs, csl_geoquery or csl_smcalflow; csl, for other pairs; "
-        "csl_scan_companions, beyond the paper; or a TOML file.",
-    ),
-]
-SeedRulesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--seed-rules",
-        metavar="R",
-        help="Rules to begin with: matches (what sources and targets share), companions (words that are in the same "
-        "examples), inflections (forms of target words, by word alignment), smcalflow (what its programs copy), a file "
-        "of them, 'source ### target' a line, or none; by default what the configuration says.",
-        show_default=False,
-    ),
-]
-TargetsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--targets",
-        metavar="G",
-        help="A grammar of well-formed targets: geoquery or cogs (shipped), smcalflow (by the brackets in DATA), a "
-        "file, 'LHS => token ##NAME' a line, or none; by default what the configuration says.",
-        show_default=False,
-    ),
-]
-UniformOption = Annotated[
-    bool, typer.Option("--uniform", help="All rules that fit somewhere alike; else by learned probabilities.")
-]
-ShortestOption = Annotated[
-    int,
-    typer.Option(
-        "--shortest", min=1, help="Characters (code points) of a stretch of lemma and form that counts as stem."
-    ),
-]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=LAST_SEED, help="Fixes everything that is drawn.")]
 OutOption = Annotated[
     Path,
     typer.Option(
         "--output", "-o", metavar="OUT", help="Where to write; the suffix chooses the format; - for standard output."
-    ),
-]
-TrustOption = Annotated[
-    bool,
-    typer.Option(
-        "--trust-code",
-        help="Let --runtime torchscript run the code in the bundle, which can do whatever its author liked. All else "
-        "in a bundle is data, and opening it runs nothing.",
     ),
 ]
 FormatOption = Annotated[
@@ -96,43 +50,113 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="F",
-        help="Format of OUT: tsv, jsonl, scan, text or parquet. Without it, OUT's suffix decides; jsonl for -.",
-        show_default=False,
+        help="Format of OUT: tsv, jsonl, scan, text or parquet. By default OUT's suffix decides, and - is jsonl.",
     ),
 ]
-
-
-def need_torch(what: str) -> None:
-    """Say at once, and say how to mend it, if torch is not installed.
-
-    Raises:
-        UserError: it is not.
-    """
-    from compgen.errors import UserError
-
-    try:
-        importlib.import_module("torch")
-    except ModuleNotFoundError as error:
-        raise UserError(f"{what} needs torch: pip install 'compgen[train]'") from error
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change one value of the configuration; may be repeated."),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue an interrupted training; the result is the same.")
+]
+TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust-code",
+        help="Let --runtime torchscript run the code in the bundle, which can do whatever its author liked. "
+        "Everything else in a bundle is data, and opening it runs nothing.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, a line for each row, in place of a table.")]
 
 
 @functools.cache
 def console() -> "Console":
-    """The console for talk: progress, warnings, notes. It is standard error; results go to standard output."""
+    """The console for progress, warnings and notes: standard error. Results go to standard output."""
     from rich.console import Console
 
     return Console(stderr=True, soft_wrap=True)
 
 
 def output() -> "Console":
-    """The console for tables of results, which go to standard output: whole where it is no terminal."""
+    """The console for results: standard output. Lines are not cut where it is not a terminal."""
     from rich.console import Console
 
     return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 10_000)
 
 
+def say(text: object) -> None:
+    """Print a note for people to standard error."""
+    console().print(str(text), highlight=False, markup=False)
+
+
+def show(*parts: object) -> None:
+    """Print results, tables or text, to standard output."""
+    for part in parts:
+        output().print(part, markup=False)
+
+
+def show_json(row: dict[str, Any]) -> None:
+    """Print a line of JSON to standard output."""
+    print(json.dumps(row))
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    title: str | None = None,
+    *,
+    whole: int = 0,
+    words: int | None = None,
+) -> "Table":
+    """Build a table without lines.
+
+    Args:
+        columns: headings.
+        rows: one cell for each of the first columns; further cells stay empty.
+        title: a line above it.
+        whole: how many columns, from the left, are never broken into lines.
+        words: how many columns, from the left, are words; the others are aligned right. By default none is.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for number, heading in enumerate(columns):
+        right = words is not None and number >= words
+        made.add_column(heading, no_wrap=number < whole, overflow="fold", justify="right" if right else "left")
+    for row in rows:
+        made.add_row(*(Text(str(cell)) for cell in row))
+    return made
+
+
+def sizes(dataset: "Dataset") -> str:
+    """The splits of a dataset and their sizes, in words."""
+    return ", ".join(f"{name} {count:,}" for name, count in dataset.splits.items())
+
+
+def signature(options: dict[str, Any], *more: str) -> str:
+    """The options that are set as NAME:VALUE, joined with further parts of a signature."""
+    return "|".join([*(f"{name}:{value}" for name, value in options.items() if value is not None), *more])
+
+
+def need_torch(what: str) -> None:
+    """Raise UserError, which says how to install it, if torch is not installed."""
+    try:
+        importlib.import_module("torch")
+    except ModuleNotFoundError as error:
+        raise UserError(f"{what} needs torch: pip install 'compgen[train]'") from error
+
+
+def check_input_once(*data: str | None) -> None:
+    """Raise UserError if standard input is named more than once."""
+    if data.count("-") > 1:
+        raise UserError("standard input (-) can be read only once: give files")
+
+
 def load_split(data: str, split: str | None, answers: bool = False) -> "Dataset":
-    """DATA, or one split of it. What a file has of other splits is easily forgotten, so that it is said.
+    """Load DATA, or one split of it, and say which splits of a file are left out.
 
     `answers` as for `read_dataset`.
     """
@@ -144,26 +168,44 @@ def load_split(data: str, split: str | None, answers: bool = False) -> "Dataset"
     part = dataset.split(split)
     if len(part) < len(dataset) and (data == "-" or Path(data).exists()):
         left = ", ".join(f"{count:,} of {name}" for name, count in dataset.splits.items() if name != split)
-        said = f"{data}: {len(part):,} examples of split {split}; left out: {left}"
-        console().print(said, markup=False, highlight=False)
+        say(f"{data}: {len(part):,} examples of split {split}; left out: {left}")
     return part
 
 
+def load_usual(data: str, split: str | None, usual: str) -> "tuple[Dataset, str]":
+    """Load one split of DATA, by default the usual one; return it with its name."""
+    from compgen.data.catalog import load
+
+    dataset = load(data)
+    split = usual_split(dataset, usual) if split is None else split
+    return dataset.split(split), split
+
+
+def load_both(data: str, train: str | None) -> "tuple[Dataset, Dataset]":
+    """Load data to test on and data to train on: the very same object if both are one file."""
+    from compgen.data.catalog import load
+
+    tested = load(data)
+    return tested, tested if train is None or named(train) == named(data) else load(train)
+
+
 def usual_split(dataset: "Dataset", usual: str) -> str:
-    """The split that a command looks at where none is named: the usual one, or the only one."""
+    """The split that a command reads if none is named: the usual one, or the only one."""
     return usual if len(dataset.splits) > 1 else next(iter(dataset.splits))
 
 
-def writable_format(out: Path, format: str | None, *read: str | Path | None) -> str | None:
-    """--format, if OUT, its suffix and --format are ones that can be written: an error now, not after the work.
+def joined(parts: "Iterable[Dataset]") -> "Dataset":
+    """The examples of several datasets as one."""
+    return functools.reduce(operator.add, parts)
 
-    Nor may OUT be a file that is read.
+
+def writable_format(out: Path, format: str | None, *read: str | Path | None) -> str | None:
+    """Check, before any work, that OUT can be written in a known format and is none of the files that are read.
+
+    Return --format. It is None if the suffix decides: .txt stands for two formats, and the examples say which.
     """
     from compgen.data.downloads import check_not_downloaded
     from compgen.data.formats import FORMATS, format_of
-    from compgen.errors import UserError
-    from compgen.files import check_apart, check_writable, is_stream
-    from compgen.record import record_of
 
     if str(out) != "-":
         check_apart(out, *read)
@@ -171,11 +213,9 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
         check_writable(out)
         if not is_stream(out):
             check_writable(record_of(out))
-    if format is None:
-        if str(out) != "-":
-            format_of(out)
-        return None  # the suffix .txt stands for one of two formats, which the examples decide
-    if format not in FORMATS:
+    if format is None and str(out) != "-":
+        format_of(out)
+    if format is not None and format not in FORMATS:
         raise UserError(f"no format {format!r}: expected one of {', '.join(FORMATS)}")
     return format
 
@@ -183,4 +223,4 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
 def say_remarks(model: str, predictor: "Predictor", sources: list[list[str]]) -> None:
     """Say what a predictor cannot read of its sources."""
     for remark in predictor.remarks(sources):
-        console().print(f"{model}: {remark}", highlight=False, markup=False)
+        say(f"{model}: {remark}")

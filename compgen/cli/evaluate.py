@@ -1,213 +1,153 @@
 """`compgen evaluate`: how well predictors predict."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from pydantic import BaseModel
 
-from compgen.cli.common import DataArgument, TrustOption, console, output, say_remarks, usual_split, writable_format
+from compgen.cli.common import (
+    DataArgument,
+    JsonOption,
+    TrustOption,
+    load_usual,
+    need_torch,
+    say,
+    say_remarks,
+    show,
+    show_json,
+    signature,
+    table,
+    writable_format,
+)
+from compgen.cli.options import argument, bounds, option, with_options
+from compgen.errors import UserError
+from compgen.progress import Progress
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from compgen.api import Generator, Predictor
     from compgen.evaluation.metrics import Scores
     from compgen.evaluation.significance import Comparison
 
+Sequences = list[list[str]]
+Pairs = list[tuple[list[str], list[str]]]
 
+
+class Options(BaseModel):
+    """The options of `compgen evaluate`."""
+
+    split: str | None = option(None, "The split of DATA; by default test, or the only one.", metavar="S")
+    beam: int = option(1, "Width of beam search; 1 is greedy.", **bounds("beam"))
+    direct: bool = option(
+        False,
+        "Let generators answer: by prototypes retrieved for each source, answers ranked with the prototypes summed out "
+        "(R&R, appendix E).",
+    )
+    execute: str | None = option(
+        None,
+        "Also execute each prediction, and score the share that gives its source: scan, for predictors of SCAN "
+        "commands from actions (NACS). What cannot be executed is wrong.",
+        metavar="LANGUAGE",
+    )
+    otherwise: str | None = option(
+        None,
+        "With --direct: the predictor for sources that the generator cannot answer. A grammar cannot answer what it "
+        "cannot parse, a network what has unknown tokens.",
+        metavar="PREDICTOR",
+    )
+    perplexity: bool = option(
+        False, "Score generators (.pt) by a bound on the probability of whole examples (over neighborhoods, R&R eq. 4)."
+    )
+    unit: str = option(
+        "token",
+        "What F1 counts: token; analysis (of words: the lemma and each tag); analysis-words (each word of the lemma, "
+        "as in R&R's tables).",
+        metavar="U",
+    )
+    predictions: Path | None = option(None, "Write source and predicted target here (one MODEL).", metavar="OUT")
+    errors: int = option(0, "Print the first N predictions that differ from their reference.", ge=0, metavar="N")
+    compare: int | None = option(
+        None,
+        "Also compare the systems, each of SEEDS models in a row (1: each model by itself): paired t-tests of F1 per "
+        "item over all items, with Bonferroni's correction, and over the means of the seeds.",
+        ge=1,
+        metavar="SEEDS",
+    )
+    as_json: JsonOption = False
+    runtime: str | None = option(None, "onnx or torchscript for bundles, torch for the rest.")
+    trust_code: TrustOption = False
+    limit: int | None = option(None, "Only the first N examples.", ge=1)
+
+    def for_predictions(self) -> bool:
+        """Whether an option is given that only applies to predictions."""
+        others = (self.direct, self.otherwise, self.beam > 1, self.execute, self.predictions, self.errors, self.compare)
+        return any(others) or self.unit != "token" or self.runtime not in (None, "torch") or self.trust_code
+
+
+@with_options
 def evaluate(
     models: Annotated[
         list[str],
-        typer.Argument(
-            metavar="MODEL...",
-            help="Predictors, or with --direct or --perplexity generators: checkpoints (.pt), bundles, or folders of "
+        argument(
+            "MODEL...",
+            "Predictors, or with --direct or --perplexity generators: checkpoints (.pt), bundles, or folders of "
             "`compgen train pretrained`.",
         ),
     ],
     data: DataArgument,
-    split: Annotated[
-        str | None,
-        typer.Option("--split", metavar="S", help="The split of DATA; by default test, or the only one there is."),
-    ] = None,
-    beam: Annotated[int, typer.Option("--beam", min=1, max=1024, help="Width of beam search; 1 is greedy.")] = 1,
-    direct: Annotated[
-        bool,
-        typer.Option(
-            "--direct",
-            help="Let generators answer: by prototypes retrieved for each source, answers ranked with the prototypes "
-            "summed out (R&R, appendix E).",
-        ),
-    ] = False,
-    execute: Annotated[
-        str | None,
-        typer.Option(
-            "--execute",
-            metavar="LANGUAGE",
-            help="Also execute each prediction, and score the share that gives its source: scan, for predictors of "
-            "SCAN commands from actions (NACS). What cannot be executed is wrong.",
-        ),
-    ] = None,
-    otherwise: Annotated[
-        str | None,
-        typer.Option(
-            "--otherwise",
-            metavar="PREDICTOR",
-            help="With --direct: what answers sources that the generator has no answer to: a grammar has none to "
-            "what it cannot parse, a network to what has unknown tokens.",
-        ),
-    ] = None,
-    perplexity: Annotated[
-        bool,
-        typer.Option(
-            "--perplexity",
-            help="Score generators (.pt) by how probable they find whole examples: a bound over neighborhoods, R&R's "
-            "equation 4.",
-        ),
-    ] = False,
-    unit: Annotated[
-        str,
-        typer.Option(
-            "--unit",
-            metavar="U",
-            help="What F1 counts: token; analysis (of words: the lemma and each tag); analysis-words (each word of the "
-            "lemma, as in R&R's tables).",
-        ),
-    ] = "token",
-    predictions: Annotated[
-        Path | None,
-        typer.Option("--predictions", metavar="OUT", help="Write source and predicted target here (one MODEL)."),
-    ] = None,
-    errors: Annotated[
-        int,
-        typer.Option("--errors", min=0, metavar="N", help="Print the first N predictions other than their reference."),
-    ] = 0,
-    compare: Annotated[
-        int | None,
-        typer.Option(
-            "--compare",
-            min=1,
-            metavar="SEEDS",
-            help="Also compare the systems, each SEEDS models in a row (1: each model by itself): paired t-tests of "
-            "F1 an item over all items, the same by Bonferroni, and over the means of the seeds.",
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON lines, one a model, in place of a table.")] = False,
-    runtime: Annotated[
-        str | None, typer.Option("--runtime", help="onnx or torchscript for bundles, torch for the rest.")
-    ] = None,
-    trust_code: TrustOption = False,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N examples.")] = None,
+    options: Options,
 ) -> None:
     """Predict the targets of DATA and score them: exact match and token F1, and with --execute by what they do.
 
     Example: compgen evaluate baseline.pt augmented.pt scan/jump
     """
-    from json import dumps
-
     from compgen.api import Generator, Predictor
-    from compgen.data.catalog import load
-    from compgen.data.examples import Dataset
-    from compgen.data.formats import write_dataset
-    from compgen.errors import UserError
-    from compgen.evaluation.metrics import SIGNATURES, check_executes, item_f1, score
 
-    if unit not in SIGNATURES:
-        raise UserError(f"--unit {unit}: expected one of {', '.join(SIGNATURES)}")
-    if perplexity:
-        others = (direct, otherwise, beam > 1, execute, predictions, errors, compare, unit != "token")
-        if any(others) or runtime not in (None, "torch") or trust_code:
-            raise UserError("--perplexity looks at examples as they are: leave out what is for predictions, but --json")
-        _perplexity(models, data, split, limit, json)
+    _check(models, data, options)
+    if options.perplexity:
+        _perplexity(models, data, options)
         return
-    if otherwise is not None and not direct:
-        raise UserError("--otherwise answers what a generator does not: add --direct")
-    if direct and beam > 1:
+    examples, split = _examples(data, options)
+    # All models are opened before one predicts, so that errors are reported at once.
+    kind = Generator if options.direct else Predictor
+    systems = [kind.load(model, options.runtime, trust_code=options.trust_code) for model in models]
+    second = None if options.otherwise is None else Predictor.load(options.otherwise)
+    results = []
+    for model, system in zip(models, systems, strict=True):
+        say(f"{model}: {len(examples):,} examples")
+        predicted = _predicted(model, system, [source for source, _ in examples], options, second)
+        results.append(_scored(examples, predicted, options))
+    scores = [found for found, _ in results]
+    way = {"direct": True, "otherwise": options.otherwise} if options.direct else {"beam": options.beam}
+    asked = {"data": data, "split": split, "limit": options.limit} | way
+    compared = [] if options.compare is None else _compared(models, [items for _, items in results], options.compare)
+    _print_scores(list(zip(models, scores, strict=True)), compared, asked, options.as_json)
+
+
+def _check(models: list[str], data: str, options: Options) -> None:
+    """Raise UserError for options that exclude each other, before any work."""
+    from compgen.evaluation.metrics import SIGNATURES
+
+    if options.unit not in SIGNATURES:
+        raise UserError(f"--unit {options.unit}: expected one of {', '.join(SIGNATURES)}")
+    if options.perplexity and options.for_predictions():
+        raise UserError("--perplexity scores examples as they are: leave out all options for predictions but --json")
+    if options.otherwise is not None and not options.direct:
+        raise UserError("--otherwise answers what a generator cannot: add --direct")
+    if options.direct and options.beam > 1:
         raise UserError("direct inference answers greedily: leave out --beam")
-    if compare is not None:
-        _check_compared(models, compare)
-    if predictions is not None:
-        _check_predictions(predictions, data, models, otherwise)
-    whole = load(data)
-    split = split or usual_split(whole, "test")
-    dataset = whole.split(split)
-    pairs = dataset.pairs()[:limit]
-    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    if not all(references) and (direct or not any(references)):  # no answer would count as a right one
-        raise UserError(f"{data}: found an example without a target, expected targets to score by")
-    if execute is not None:
-        check_executes(references, sources, execute)
-    rows = []
-    items = []
-    # All are opened before one predicts, so that what cannot be is heard of at once.
-    opened = [(Generator if direct else Predictor).load(model, runtime, trust_code=trust_code) for model in models]
-    second = None if otherwise is None else Predictor.load(otherwise)
-    for model, system in zip(models, opened, strict=True):
-        console().print(f"{model}: {len(pairs):,} examples", highlight=False, markup=False)
-        if isinstance(system, Predictor):
-            predicted = _predictions(model, system, sources, beam)
-        else:
-            predicted = _answers(model, system, sources)
-        if otherwise is not None and second is not None:
-            predicted = _filled(predicted, otherwise, second, sources)
-        rows.append((model, score(predicted, references, sources, execute, unit)))
-        if compare is not None:
-            items.append([item_f1(*row, unit) for row in zip(predicted, references, strict=True)])
-        wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
-        _print_errors(wrong[:errors], sys.stderr if json else sys.stdout)
-        if predictions is not None:
-            write_dataset(Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted"), predictions)
-    way = {"direct": True, "otherwise": otherwise} if direct else {"beam": beam}
-    signature = {"data": data, "split": split, "limit": limit} | way
-    compared = [] if compare is None else _compared(models, items, compare)
-    if json:
-        for model, scores in rows:
-            print(dumps({"model": model} | signature | scores.to_dict()))
-        for comparison in compared:
-            print(dumps(vars(comparison) | signature))
-        return
-    output().print(_scores(rows))
-    said = "|".join(f"{name}:{value}" for name, value in signature.items() if value is not None)
-    output().print(f"{said}|{rows[0][1].signature}", markup=False)
-    if compared:
-        output().print(_comparisons(compared))
-
-
-def _check_predictions(out: Path, data: str, models: list[str], otherwise: str | None) -> None:
-    """Raise unless predictions can go to this file."""
-    from compgen.errors import UserError
-
-    if len(models) > 1:
-        raise UserError(f"--predictions are of one model, found {len(models)} models")
-    if str(out) == "-":
-        raise UserError("scores go to standard output: give --predictions the name of a file")
-    writable_format(out, None, data, *models, otherwise)
-
-
-def _print_errors(wrong: Sequence[tuple[list[str], list[str], list[str]]], stream: TextIO) -> None:
-    """Sources, references and what was predicted in their place."""
-    for source, reference, found in wrong:
-        for label, tokens in (("source", source), ("expected", reference), ("found", [*found, "\n"])):
-            print(f"{label:<10}{' '.join(tokens)}", file=stream)
-
-
-def _scores(rows: "list[tuple[str, Scores]]") -> "Table":
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    table = Table(Column("model", overflow="fold"), "examples", "exact match", "F1", box=None, pad_edge=False)
-    if rows[0][1].executes is not None:
-        table.add_column("executes")
-    for model, scores in rows:
-        shares = [scores.exact_match, scores.f1] + ([] if scores.executes is None else [scores.executes])
-        table.add_row(Text(model), f"{scores.examples:,}", *(f"{share:.4f}" for share in shares))
-    return table
+    if options.compare is not None:
+        _check_compared(models, options.compare)
+    if options.predictions is not None:
+        if len(models) > 1:
+            raise UserError(f"--predictions are of one model, found {len(models)} models")
+        if str(options.predictions) == "-":
+            raise UserError("scores go to standard output: give --predictions the name of a file")
+        writable_format(options.predictions, None, data, *models, options.otherwise)
 
 
 def _check_compared(models: list[str], seeds: int) -> None:
-    """Raise unless models are whole systems, each there once, that can be compared."""
-    from compgen.errors import UserError
+    """Raise UserError unless the models are two or more whole systems, and no model is named twice."""
     from compgen.evaluation.significance import need_scipy
 
     if len(models) % seeds or len(models) == seeds:
@@ -218,8 +158,66 @@ def _check_compared(models: list[str], seeds: int) -> None:
         raise UserError(f"--compare needs systems that differ: found {again} twice")
 
 
-def _compared(models: list[str], items: list[list[float]], seeds: int) -> list["Comparison"]:
-    """All pairs of systems; a system has the name of its first model."""
+def _examples(data: str, options: Options) -> tuple[Pairs, str]:
+    """The examples to predict, and the split they are from."""
+    from compgen.evaluation.metrics import check_executes
+
+    dataset, split = load_usual(data, options.split, "test")
+    pairs = dataset.pairs()[: options.limit]
+    targets = [target for _, target in pairs]
+    if not all(targets) and (options.direct or not any(targets)):  # no answer would count as a right one
+        raise UserError(f"{data}: found an example without a target, expected targets to score by")
+    if options.execute is not None:
+        check_executes(targets, [source for source, _ in pairs], options.execute)
+    return pairs, split
+
+
+def _predicted(
+    model: str, system: "Generator | Predictor", sources: Sequences, options: Options, second: "Predictor | None"
+) -> Sequences:
+    """The targets that a model predicts.
+
+    With --direct, a `second` model predicts those that the first has no answer to (Qiu et al. 2022, appendix C.2, for
+    grammars). A source without any answer has an empty target.
+    """
+    from compgen.api import Predictor
+
+    if isinstance(system, Predictor):
+        say_remarks(model, system, sources)
+        return system.predict(sources, options.beam, unknown=True)
+    with Progress("answer", len(sources)) as progress:
+        answers = system.answer(sources, watch=progress.update)
+    say(f"{model}: {len(answers) - answers.count([]):,} answered")
+    lacking = [source for source, answer in zip(sources, answers, strict=True) if not answer]
+    if second is None or not lacking:
+        return answers
+    say_remarks(str(options.otherwise), second, lacking)
+    more = iter(second.predict(lacking, 1, unknown=True))
+    return [answer or next(more) for answer in answers]
+
+
+def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[Scores, list[float]]":
+    """Score predictions, print errors and write predictions if asked to; also return F1 per item for --compare."""
+    from compgen.data.examples import Dataset
+    from compgen.data.formats import write_dataset
+    from compgen.evaluation.metrics import item_f1, score
+
+    sources, references = [source for source, _ in examples], [target for _, target in examples]
+    wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
+    for row in wrong[: options.errors]:
+        for label, tokens in zip(("source", "expected", "found"), row, strict=True):
+            print(f"{label:<10}{' '.join(tokens)}", file=sys.stderr if options.as_json else sys.stdout)
+        print(file=sys.stderr if options.as_json else sys.stdout)
+    if options.predictions is not None:
+        written = Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted")
+        write_dataset(written, options.predictions)
+    compared = zip(predicted, references, strict=True) if options.compare is not None else ()
+    items = [item_f1(*row, options.unit) for row in compared]
+    return score(predicted, references, sources, options.execute, options.unit), items
+
+
+def _compared(models: list[str], items: list[list[float]], seeds: int) -> "list[Comparison]":
+    """Compare all pairs of systems; a system has the name of its first model."""
     import numpy as np
 
     from compgen.evaluation.significance import compare
@@ -228,72 +226,53 @@ def _compared(models: list[str], items: list[list[float]], seeds: int) -> list["
     return compare({models[at]: scores[at : at + seeds] for at in range(0, len(models), seeds)})
 
 
-def _comparisons(compared: list["Comparison"]) -> "Table":
-    """A table of them."""
-    from rich.table import Table
-    from rich.text import Text
+def _print_scores(
+    rows: "list[tuple[str, Scores]]", compared: "list[Comparison]", asked: dict[str, Any], json: bool
+) -> None:
+    if json:
+        for model, scores in rows:
+            show_json({"model": model} | asked | scores.to_dict())
+        for comparison in compared:
+            show_json(vars(comparison) | asked)
+        return
+    headings = ["model", "examples", "exact match", "F1"] + ["executes"] * (rows[0][1].executes is not None)
+    cells = []
+    for model, scores in rows:
+        shares = [scores.exact_match, scores.f1] + ([] if scores.executes is None else [scores.executes])
+        cells.append([model, f"{scores.examples:,}", *(f"{share:.4f}" for share in shares)])
+    show(table(headings, cells), signature(asked, rows[0][1].signature))
+    if compared:
+        show(_comparisons(compared))
 
-    table = Table("first", "second", "F1 an item", "p, items", "by Bonferroni", "p, seeds", box=None, pad_edge=False)
+
+def _comparisons(compared: "list[Comparison]") -> Any:
+    """Build a table of comparisons."""
+    cells = []
     for one in compared:
         ps = [one.items_p, one.corrected_p] + ([] if one.seeds_p is None else [one.seeds_p])
-        table.add_row(Text(one.first), Text(one.second), f"{one.mean:+.4f}", *(f"{p:.2g}" for p in ps))
-    return table
+        cells.append([one.first, one.second, f"{one.mean:+.4f}", *(f"{p:.2g}" for p in ps)])
+    return table(("first", "second", "F1 an item", "p, items", "by Bonferroni", "p, seeds"), cells)
 
 
-def _predictions(model: str, predictor: "Predictor", sources: list[list[str]], beam: int) -> list[list[str]]:
-    """A predictor's targets; says what it cannot read of the sources."""
-    say_remarks(model, predictor, sources)
-    return predictor.predict(sources, beam, unknown=True)
-
-
-def _answers(model: str, generator: "Generator", sources: list[list[str]]) -> list[list[str]]:
-    """A generator's targets, empty where it has none; says how many it has."""
-    from compgen.progress import Progress
-
-    with Progress("answer", len(sources)) as progress:
-        found = generator.answer(sources, watch=progress.update)
-    console().print(f"{model}: {len(found) - found.count([]):,} answered", highlight=False, markup=False)
-    return found
-
-
-def _filled(answers: list[list[str]], model: str, predictor: "Predictor", sources: list[list[str]]) -> list[list[str]]:
-    """Answers, and where there is none, a predictor's (Qiu et al. 2022, appendix C.2, where a grammar answers)."""
-    lacking = [source for source, answer in zip(sources, answers, strict=True) if not answer]
-    more = iter(_predictions(model, predictor, lacking, 1) if lacking else [])
-    return [answer or next(more) for answer in answers]
-
-
-def _perplexity(models: list[str], data: str, split: str | None, limit: int | None, json: bool) -> None:
-    """Print the bound of each generator."""
-    from json import dumps
-
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    from compgen.cli.common import need_torch
-    from compgen.data.catalog import load
-    from compgen.data.examples import Dataset
-
+def _perplexity(models: list[str], data: str, options: Options) -> None:
+    """Print the bound on the perplexity of each generator."""
     need_torch("perplexity of a generator")
+    from compgen.data.examples import Dataset
     from compgen.recombine.perplexity import bound
     from compgen.training.checkpoint import Checkpoint
 
-    whole = load(data)
-    split = split or usual_split(whole, "test")
-    dataset = whole.split(split)
-    dataset = dataset if limit is None else Dataset(dataset.frame.head(limit))
-    asked = {"data": data, "split": split, "limit": limit}
-    figures_of = ("examples", "with a neighborhood", "nats a token", "perplexity")
-    table = Table(Column("model", overflow="fold"), *figures_of, box=None, pad_edge=False)
-    checkpoints = [Checkpoint.load(Path(model)) for model in models]  # what cannot be opened is heard of at once
+    dataset, split = load_usual(data, options.split, "test")
+    dataset = dataset if options.limit is None else Dataset(dataset.frame.head(options.limit))
+    asked = {"data": data, "split": split, "limit": options.limit}
+    cells = []
+    checkpoints = [Checkpoint.load(Path(model)) for model in models]  # all, so that errors are reported at once
     for model, checkpoint in zip(models, checkpoints, strict=True):
         found = bound(checkpoint, dataset)
-        figures = (found.examples, found.covered, found.nats / found.tokens, found.perplexity)
-        if json:
-            names = ("examples", "covered", "nats_per_token", "perplexity")
-            print(dumps({"model": model} | asked | {"tokens": found.tokens} | dict(zip(names, figures, strict=True))))
-        table.add_row(Text(model), *map("{:,}".format, figures[:2]), *map("{:.4f}".format, figures[2:]))
-    if not json:
-        output().print(table)
-        said = "|".join(f"{name}:{value}" for name, value in asked.items() if value is not None)
-        output().print(f"{said}|bound:neighborhoods,all-tuples", markup=False)
+        nats = found.nats / found.tokens
+        if options.as_json:
+            figures = {"examples": found.examples, "covered": found.covered, "nats_per_token": nats}
+            show_json({"model": model} | asked | {"tokens": found.tokens} | figures | {"perplexity": found.perplexity})
+        cells.append([model, f"{found.examples:,}", f"{found.covered:,}", f"{nats:.4f}", f"{found.perplexity:.4f}"])
+    if not options.as_json:
+        headings = ("model", "examples", "with a neighborhood", "nats a token", "perplexity")
+        show(table(headings, cells), signature(asked, "bound:neighborhoods,all-tuples"))

@@ -1,18 +1,23 @@
 """`compgen lm`: n-gram language models, by KenLM."""
 
+import json
 import os
 import sys
-from json import dumps
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import BaseModel
 
-from compgen.cli.common import console, output
+from compgen.cli.common import JsonOption, say, show, show_json, table
+from compgen.cli.options import argument, option, with_options
+from compgen.errors import UserError
+from compgen.files import atomic_path, check_apart, check_writable
 from compgen.record import named, write_record
 
 if TYPE_CHECKING:
-    from compgen.lm.experiment import Report
+    from compgen.lm.experiment import Report, Scheme
     from compgen.lm.mixture import Mixture, Perplexity
 
 app = typer.Typer(
@@ -21,35 +26,23 @@ app = typer.Typer(
     "whether synthetic sentences lower it. `compgen lm install` builds KenLM's programs, once.",
 )
 
-TextArgument = Annotated[list[Path], typer.Argument(metavar="TEXT...", help="Sentences, one a line; .gz too.")]
-ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Threads that score; by default one a core.")
-]
+TextArgument = Annotated[list[Path], argument("TEXT...", "Sentences, one a line; also with .gz.")]
 OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Words of the longest n-grams.")]
-FallbackOption = Annotated[
-    bool,
-    typer.Option(
-        "--discount-fallback",
-        help="Fixed discounts (0.5, 1, 1.5) for an order of n-grams whose own cannot be estimated, as in a small or "
-        "repetitive text; the output and the record say which.",
-    ),
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Threads that compute scores; by default one per core.")
 ]
-MemoryOption = Annotated[
-    str, typer.Option("--memory", metavar="SIZE", help="For sorting, e.g. 2G or 50%; past it, disk.")
+ValidationOption = Annotated[
+    Path, typer.Option("--validation", metavar="TEXT", help="Sentences that the weights are chosen for.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Results as JSON.")]
 
 
 @app.command()
-def install(
-    folder: Annotated[
-        Path | None, typer.Option("--folder", help="Where to put the programs; by default beside this Python.")
-    ] = None,
-) -> None:
+@with_options
+def install(folder: Path | None = option(None, "Where to put the programs; by default beside this Python.")) -> None:
     """Build KenLM's programs from its source package: lmplz, build_binary, query, and compgen-ngram, which scores.
 
-    Needs a C++ compiler, make, CMake and Boost; where apt-get is there, Boost need not be installed. KenLM's archive is
-    checked by its SHA-256. Programs that are there are kept while their sources are the same.
+    Needs a C++ compiler, make, CMake and Boost; where apt-get is available, Boost need not be installed. KenLM's
+    archive is checked by its SHA-256. Programs that exist are kept while their sources are the same.
 
     Example: compgen lm install
     """
@@ -58,82 +51,67 @@ def install(
 
     goal = folder or Path(sys.executable).parent
     if installed(goal):
-        console().print(f"they are in {goal}", highlight=False, markup=False)
+        say(f"the programs are already in {goal}")
         return
-    build(goal, watch=lambda step: console().print(step, highlight=False, markup=False))
-    hint = f"; set {FOLDER}={goal}" if folder is not None else ""
-    console().print(f"the programs are in {goal}{hint}", highlight=False, markup=False)
+    build(goal, watch=say)
+    say(f"the programs are in {goal}" + (f"; set {FOLDER}={goal}" if folder is not None else ""))
+
+
+class TrainOptions(BaseModel):
+    """The options of `compgen lm train`."""
+
+    out: Path = option(..., "The model; ARPA if it ends in .arpa, else binary.", "--output", "-o", metavar="OUT")
+    order: OrderOption = 5
+    prune: str | None = option(None, "Leave out n-grams that occur at most N times, by order.", metavar="N,N..")
+    fallback: bool = option(
+        False,
+        "Use fixed discounts (0.5, 1, 1.5) for an order of n-grams whose own cannot be estimated, as in a small or "
+        "repetitive text; the output and the record say for which.",
+        "--discount-fallback",
+    )
+    memory: str = option("1G", "For sorting, e.g. 2G or 50%; beyond it, disk.", metavar="SIZE")
+    temporary: Path | None = option(None, "Folder for temporary files.")
+    kind: str = option("probing", "Of a binary model: probing is fast, trie is small.")
+    quantise: int | None = option(None, "Bits of each number in a trie; by default floats.", ge=2, le=25)
 
 
 @app.command()
-def train(
-    texts: TextArgument,
-    out: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="The model; ARPA if it ends in .arpa, else binary.")
-    ],
-    order: OrderOption = 5,
-    prune: Annotated[
-        str | None,
-        typer.Option("--prune", metavar="N,N..", help="Leave out n-grams seen so often or less, for orders from 1."),
-    ] = None,
-    fallback: FallbackOption = False,
-    memory: MemoryOption = "1G",
-    temporary: Annotated[Path | None, typer.Option("--temporary", help="Folder for what is sorted.")] = None,
-    kind: Annotated[str, typer.Option("--kind", help="Of a binary model: probing is fast, trie is small.")] = "probing",
-    quantise: Annotated[
-        int | None, typer.Option("--quantise", min=2, max=25, help="Bits of each number in a trie; by default floats.")
-    ] = None,
-) -> None:
+@with_options
+def train(texts: TextArgument, options: TrainOptions) -> None:
     """Estimate a model of TEXT by modified Kneser-Ney smoothing (KenLM's lmplz).
 
     Example: compgen lm train sentences.txt -o base.bin
     """
-    from compgen.errors import UserError
-    from compgen.files import check_apart
     from compgen.lm.estimation import Estimation, estimate, fixed_discounts
 
-    counts = (prune or "").replace(",", " ").split()
+    counts = _words(options.prune or "")
     if not all(count.isdecimal() for count in counts):
-        raise UserError(f"--prune {prune}: expected counts between commas, for instance 0,0,1")
-    estimation = Estimation(order, tuple(map(int, counts)), fallback, memory, kind, quantise)
-    check_apart(out, *texts)
-    found = estimate(texts, out, estimation, temporary)
-    write_record(out, {"texts": list(map(str, texts)), **found})
+        raise UserError(f"--prune {options.prune}: expected counts between commas, for instance 0,0,1")
+    chosen = options.model_dump(include={"order", "fallback", "memory", "kind", "quantise"})
+    estimation = Estimation(prune=tuple(map(int, counts)), **chosen)
+    check_apart(options.out, *texts)
+    found = estimate(texts, options.out, estimation, options.temporary)
+    write_record(options.out, {"texts": list(map(str, texts)), **found})
     grams = " ".join(f"{count:,}" for count in found["ngrams"])
-    console().print(
-        f"{found['sentences']:,} sentences, {found['tokens']:,} tokens; n-grams {grams}; {found['seconds']} s",
-        highlight=False,
-        soft_wrap=True,
-    )
+    say(f"{found['sentences']:,} sentences, {found['tokens']:,} tokens; n-grams {grams}; {found['seconds']} s")
     if found["fallback_orders"]:
-        console().print(
-            f"fixed discounts, as the text gives none, for {fixed_discounts(found['fallback_orders'])}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        say(f"fixed discounts, as the text gives none, for {fixed_discounts(found['fallback_orders'])}")
 
 
 @app.command()
+@with_options
 def perplexity(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A model of KenLM, a mixture (.json), or a recurrent one (.pt).")
-    ],
+    model: Annotated[Path, argument("MODEL", "A model of KenLM, a mixture (.json), or a recurrent one (.pt).")],
     texts: TextArgument,
-    sentences: Annotated[
-        Path | None, typer.Option("--sentences", metavar="OUT", help="Each sentence's tokens and loss, as TSV.")
-    ] = None,
-    tokens: Annotated[
-        Path | None, typer.Option("--tokens", metavar="OUT", help="Each token's score, as Parquet.")
-    ] = None,
+    sentences: Path | None = option(None, "Each sentence's tokens and loss, as TSV.", metavar="OUT"),
+    tokens: Path | None = option(None, "Each token's score, as Parquet.", metavar="OUT"),
     threads: ThreadsOption = None,
-    json: JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Perplexity of each TEXT, sentence ends included, with and without the tokens that MODEL does not know.
+    """Print the perplexity of each TEXT, sentence ends included, with and without tokens that MODEL does not know.
 
     Example: compgen lm perplexity base.bin test.txt
     """
-    from compgen.errors import UserError
-    from compgen.files import check_apart, check_writable
     from compgen.lm.measuring import measure
     from compgen.lm.mixture import Mixture
 
@@ -145,51 +123,25 @@ def perplexity(
     for path in filter(None, (sentences, tokens)):
         check_apart(path, model, *texts)
         check_writable(path)
-    rows = [
-        (text, measure(mixture, text, threads or os.cpu_count() or 1, sentences=sentences, tokens=tokens))
-        for text in texts
-    ]
-    if json:
-        for text, found in rows:
-            print(dumps({"model": str(model), "text": str(text)} | found.to_dict()))
-        return
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    table = Table(
-        Column("text", overflow="fold"),
-        "sentences",
-        "tokens",
-        "unknown",
-        "perplexity",
-        "without unknown",
-        box=None,
-        pad_edge=False,
-    )
-    for text, found in rows:
+    cells = []
+    for text in texts:
+        found = measure(mixture, text, threads or os.cpu_count() or 1, sentences=sentences, tokens=tokens)
+        if as_json:
+            show_json({"model": str(model), "text": str(text)} | found.to_dict())
         counts = (f"{count:,}" for count in (found.sentences, found.tokens, found.unknown))
-        table.add_row(Text(str(text)), *counts, f"{found.including:.4f}", f"{found.excluding:.4f}")
-    output().print(table)
+        cells.append([text, *counts, f"{found.including:.4f}", f"{found.excluding:.4f}"])
+    if not as_json:
+        show(table(("text", "sentences", "tokens", "unknown", "perplexity", "without unknown"), cells))
 
 
 @app.command()
+@with_options
 def interpolate(
-    models: Annotated[
-        list[Path], typer.Argument(metavar="MODEL...", help="Models over one vocabulary, recurrent ones (.pt) too.")
-    ],
-    validation: Annotated[
-        Path, typer.Option("--validation", metavar="TEXT", help="Sentences that the weights are chosen for.")
-    ],
+    models: Annotated[list[Path], argument("MODEL...", "Models over one vocabulary, also recurrent ones (.pt).")],
+    validation: ValidationOption,
     out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The mixture (.json).")],
-    grid: Annotated[
-        str | None,
-        typer.Option(
-            "--grid", metavar="V,V..", help="Choose the second model's weight among these, e.g. 0.05,0.1,0.5."
-        ),
-    ] = None,
-    by_history: Annotated[
-        bool, typer.Option("--by-history", help="Weights for each number of words of history that MODEL 1 knows.")
-    ] = False,
+    grid: str | None = option(None, "Choose the second weight among these, e.g. 0.05,0.1,0.5.", metavar="V,V.."),
+    by_history: bool = option(False, "Weights for each number of words of history that the first MODEL knows."),
     threads: ThreadsOption = None,
 ) -> None:
     """Mix models token by token, with the weights that make a text most probable (by expectation maximisation).
@@ -204,8 +156,6 @@ def interpolate(
 
         compgen lm interpolate base.bin lstm.pt --validation val.txt -o mix.json
     """
-    from compgen.errors import UserError
-    from compgen.files import check_apart, check_writable
     from compgen.lm.mixture import best_of, check_vocabularies, perplexity, tuned
     from compgen.lm.scoring import score_all
 
@@ -219,135 +169,117 @@ def interpolate(
     scores = score_all(models, validation, threads or os.cpu_count() or 1)
     mixture = tuned(models, scores, by_history) if grid is None else best_of(models, scores, _weights(grid))
     mixture.save(out)
-    console().print(
-        f"weights {_rows(mixture)}; perplexity of {validation} {perplexity(mixture, scores).including:.4f}",
-        highlight=False,
-        soft_wrap=True,
+    say(f"weights {_rows(mixture)}; perplexity of {validation} {perplexity(mixture, scores).including:.4f}")
+
+
+class AugmentOptions(BaseModel):
+    """The options of `compgen lm augment`."""
+
+    validation: ValidationOption
+    test: Path = option(..., "Sentences that are measured at the end.", metavar="TEXT")
+    out: Path = option(..., "A folder for models and report.json.", "--output", "-o", metavar="DIR")
+    scheme: str = option(
+        "worth",
+        "worth: synthetic n-grams weighted by how much of the history the text itself knows. paper: as published.",
     )
+    count: int | None = option(None, "Most synthetic sentences of a kind.", "-n", ge=1, metavar="N")
+    window: int | None = option(None, "Tokens around a gap that must agree; by default the scheme's.", ge=0)
+    seeds: str = option("0,1,2", "One run each.", metavar="S,S..")
+    partners: list[Path] = option([], "One more model for mixture and control.", "--with", metavar="MODEL")
+    order: OrderOption = 5
+    fallback: bool = option(False, "Fixed discounts for the base model too.", "--discount-fallback")
+    as_json: JsonOption = False
+
+    def runs(self) -> list[int]:
+        """The numbers in --seeds."""
+        numbers = _words(self.seeds)
+        if not numbers or not all(seed.isdecimal() for seed in numbers) or len({*map(int, numbers)}) < len(numbers):
+            raise UserError(f"--seeds {self.seeds}: expected different numbers between commas")
+        return list(map(int, numbers))
+
+    def chosen(self) -> "Scheme":
+        """The scheme, with a count and a window of its own if they are given."""
+        from compgen.lm.experiment import SCHEMES
+
+        if self.scheme not in SCHEMES:
+            raise UserError(f"no scheme {self.scheme!r}: expected {', '.join(SCHEMES)}")
+        scheme = SCHEMES[self.scheme]
+        if self.count is not None:
+            scheme = replace(scheme, count=self.count)
+        if self.window is not None:
+            window = {"window": self.window}
+            kinds = (replace(kind, options=kind.options.model_copy(update=window)) for kind in scheme.kinds)
+            scheme = replace(scheme, kinds=tuple(kinds))
+        return scheme
 
 
 @app.command()
+@with_options
 def augment(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Sentences to learn from, one a line.")],
-    validation: Annotated[
-        Path, typer.Option("--validation", metavar="TEXT", help="Sentences that the weights are chosen for.")
-    ],
-    test: Annotated[Path, typer.Option("--test", metavar="TEXT", help="Sentences that are measured at the end.")],
-    out: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder for models and report.json.")],
-    scheme: Annotated[
-        str,
-        typer.Option(
-            "--scheme",
-            help="worth: synthetic n-grams weighted by how far the text itself knows the history. paper: as published.",
-        ),
-    ] = "worth",
-    count: Annotated[
-        int | None, typer.Option("-n", min=1, metavar="N", help="Most synthetic sentences of a kind.")
-    ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option("--window", min=0, help="Tokens around a gap that must agree; by default the scheme's."),
-    ] = None,
-    seeds: Annotated[str, typer.Option("--seeds", metavar="S,S..", help="One run each.")] = "0,1,2",
-    partners: Annotated[
-        list[Path] | None,
-        typer.Option("--with", metavar="MODEL", help="One more model for mixture and control alike; may be repeated."),
-    ] = None,
-    order: OrderOption = 5,
-    fallback: Annotated[
-        bool,
-        typer.Option(
-            "--discount-fallback", help="Fixed discounts for the base model too, where its own cannot be estimated."
-        ),
-    ] = False,
-    json: JsonOption = False,
+    data: Annotated[str, argument("DATA", "Sentences to learn from, one a line.")], options: AugmentOptions
 ) -> None:
     """Find out whether synthetic sentences (GECA) lower perplexity, and keep the mixture.
 
-    Beside the gain stands the control: a mixture of as many models in which training sentences, drawn again, take the
-    place of the synthetic ones. What it gains, any second model would.
+    The gain is reported with its control: a mixture of as many models in which training sentences, drawn again, take
+    the place of the synthetic ones. Any second model would gain as much as the control.
 
     Models with synthetic or resampled sentences have fixed discounts (KenLM's --discount_fallback) for orders of
-    n-grams whose own cannot be estimated. The output says which, and report.json, by `fallback_orders`.
+    n-grams whose own cannot be estimated. The output says which, as does `fallback_orders` in report.json.
 
     Example: compgen lm augment train.txt --validation val.txt --test test.txt -o runs/lm
     """
-    from dataclasses import asdict, replace
-
     from compgen.data.catalog import load
-    from compgen.errors import UserError
-    from compgen.files import atomic_path, check_apart, check_writable
     from compgen.lm.estimation import Estimation
-    from compgen.lm.experiment import SCHEMES, experiment, outputs, summary
+    from compgen.lm.experiment import experiment, outputs, summary
 
-    if scheme not in SCHEMES:
-        raise UserError(f"no scheme {scheme!r}: expected {', '.join(SCHEMES)}")
-    chosen = SCHEMES[scheme] if count is None else replace(SCHEMES[scheme], count=count)
-    if window is not None:
-        kinds = (replace(kind, options=kind.options.model_copy(update={"window": window})) for kind in chosen.kinds)
-        chosen = replace(chosen, kinds=tuple(kinds))
-    numbers = seeds.replace(",", " ").split()
-    if not numbers or not all(seed.isdecimal() for seed in numbers) or len({*map(int, numbers)}) < len(numbers):
-        raise UserError(f"--seeds {seeds}: expected different numbers between commas")
-    for path in (out / "report.json", *outputs(out, chosen, list(map(int, numbers)))):
-        check_apart(path, data, validation, test, *(partners or []))
+    scheme, seeds, out = options.chosen(), options.runs(), options.out
+    for path in (out / "report.json", *outputs(out, scheme, seeds)):
+        check_apart(path, data, options.validation, options.test, *options.partners)
     check_writable(out / "report.json")
-    estimation = Estimation(order, fallback=fallback)
-    report = experiment(
-        load(data),
-        validation,
-        test,
-        out,
-        chosen,
-        estimation,
-        list(map(int, numbers)),
-        partners or [],
-        watch=lambda step: console().print(step, highlight=False, markup=False),
-    )
-    asked: dict[str, Any] = {
-        "data": named(data),
-        "validation": named(str(validation)),
-        "test": named(str(test)),
-        "scheme": scheme,
-    }
-    asked |= {"settings": asdict(chosen), "estimation": asdict(estimation), "with": list(map(str, partners or []))}
-    written = asked | summary(report)
+    estimation = Estimation(options.order, fallback=options.fallback)
+    texts = (options.validation, options.test)
+    report = experiment(load(data), *texts, out, scheme, estimation, seeds, options.partners, watch=say)
+    asked: dict[str, Any] = {"data": named(data), "validation": named(str(texts[0])), "test": named(str(texts[1]))}
+    settings = asdict(scheme) | {"kinds": [kind.options.model_dump(mode="json") for kind in scheme.kinds]}
+    asked |= {"scheme": options.scheme, "settings": settings, "estimation": asdict(estimation)}
+    written = asked | {"with": list(map(str, options.partners))} | summary(report)
     with atomic_path(out / "report.json") as path:
-        path.write_text(dumps(written, indent=1) + "\n", encoding="utf-8")
-    if json:
-        print(dumps(written))
+        path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    if options.as_json:
+        show_json(written)
     else:
         _show(report)
 
 
 def _show(report: "Report") -> None:
-    from rich.table import Table
-
-    table = Table("", "validation", "test", "p: t", "sign", "bootstrap", box=None, pad_edge=False)
-    table.add_row("base", *_figures(report.base))
+    """Print a table of the runs, and what follows from it."""
+    cells = [["base", *_figures(report.base)]]
     for trial in report.trials:
         found = trial.against_control
         tests = (f"{p:.2g}" for p in (found.t_p, found.sign_p, found.bootstrap_p))
-        table.add_row(f"control, seed {trial.seed}", *_figures(trial.control))
-        table.add_row(f"augmented, seed {trial.seed}", *_figures(trial.mixture), *tests)
-    output().print(table)
-    output().print(
-        "Perplexities; p is of the difference of sentence losses on the test text, augmented against control."
+        cells.append([f"control, seed {trial.seed}", *_figures(trial.control)])
+        cells.append([f"augmented, seed {trial.seed}", *_figures(trial.mixture), *tests])
+    show(
+        table(("", "validation", "test", "p: t", "sign", "bootstrap"), cells),
+        "Perplexities; p is of the difference of sentence losses on the test text, augmented against control.",
+        report.fallback,
+        report.verdict,
     )
-    output().print(report.fallback)
-    output().print(report.verdict)
 
 
 def _figures(sides: "dict[str, Perplexity]") -> list[str]:
     return [f"{side.including:.4f}" for side in sides.values()]
 
 
-def _weights(text: str) -> list[float]:
-    """--grid as numbers."""
-    from compgen.errors import UserError
+def _words(text: str) -> list[str]:
+    """Split at commas and blanks."""
+    return text.replace(",", " ").split()
 
+
+def _weights(text: str) -> list[float]:
+    """The numbers in --grid."""
     try:
-        weights = [float(word) for word in text.replace(",", " ").split()]
+        weights = [float(word) for word in _words(text)]
     except ValueError:
         weights = []
     if not weights or not all(0 <= weight <= 1 for weight in weights):

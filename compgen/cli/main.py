@@ -13,7 +13,6 @@ import typer
 
 from compgen.cli.lazy import lazy_group
 from compgen.errors import Interrupted, Remark, UserError
-from compgen.files import STDOUT
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -31,7 +30,7 @@ A first round, on SCAN (which compgen makes itself):
 
 # Typer carries its own copy of Click and exports the errors of parsing only by their subclasses.
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
-# How torch and ONNX Runtime say it, whose errors have no type of their own.
+# Messages of torch and ONNX Runtime, whose errors have no type of their own.
 NO_MEMORY = ("can't allocate memory", "not enough memory", "CUDA out of memory", "Failed to allocate memory")
 
 COMMANDS = {
@@ -70,13 +69,13 @@ def _fail(message: str, code: int) -> NoReturn:
     print(f"compgen: {message}", file=sys.stderr)
     with suppress(OSError):
         sys.stdout.flush()
-    # What standard output could not take must not fail once more when Python ends.
+    # Python must not fail once more, at its end, to write what standard output could not take.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Print a remark of ours as one line; those of libraries as Python does."""
+    """Print our own warnings on one line, those of libraries as Python does."""
     if issubclass(category, Remark):
         print(f"compgen: {message}", file=sys.stderr)
     else:
@@ -87,18 +86,18 @@ _show_warning = warnings.showwarning
 
 
 def _terminated(*_: object) -> NoReturn:
-    """SIGTERM unwinds like Ctrl-C, so that nothing half-written and no temporary folder stays."""
+    """On SIGTERM, unwind as on Ctrl-C, so that no half-written file and no temporary folder is left."""
     _signals.append(signal.SIGTERM)
     sys.exit(128 + signal.SIGTERM)
 
 
-_signals: list[int] = []  # that ended the command
+_signals: list[int] = []  # those that ended the command
 
 
 def _call() -> int | None:
-    """The command, and its exit code."""
+    """Run the command and return its exit code."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by whoever called
+        if getattr(sys, name) is None:  # the caller has closed it
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until Python ends
     try:
         code: int | None = app(prog_name="compgen", standalone_mode=False)
@@ -107,14 +106,30 @@ def _call() -> int | None:
     except Exception:
         if not _signals:
             raise
-        sys.exit(128 + _signals[0])  # a library that was calling back has made an error of its own of the exit
+        sys.exit(128 + _signals[0])  # a library has turned the exit, raised in its callback, into an error
+
+
+def _explained(error: Exception) -> str | None:
+    """Return the message to a user for an error that is not a bug; None for a bug."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, OSError):
+        if error.errno in (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP, errno.ENOTDIR) and error.filename:
+            return f"{error.filename}: {error.strerror}"  # an impossible name, or one that may not be looked up
+        if error.errno in (errno.ENOSPC, errno.EIO):
+            return f"standard output: cannot be written: {error.strerror}"  # files have messages of their own
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
+    ):
+        return f"not enough memory: {' '.join(str(error).split())[:200] or 'ask for less at a time'}"
+    return None
 
 
 def run() -> NoReturn:
-    """Entry point of the command.
+    """Run the command and exit.
 
-    Exit codes: 0 done, 1 a bug (with its traceback), 2 a user's error, 130 interrupted, 141 the reader went away, 143
-    terminated.
+    Exit codes: 0 done, 1 a bug (with its traceback), 2 a user's error, 130 interrupted, 141 the reader of standard
+    output has gone, 143 terminated.
     """
     warnings.showwarning = _warn
     signal.signal(signal.SIGTERM, _terminated)
@@ -122,21 +137,16 @@ def run() -> NoReturn:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `compgen ... | head` ends quietly, like any filter
     try:
         code = _call()
-    except UserError as error:
-        _fail(str(error), 128 + error.number if isinstance(error, Interrupted) else 2)
-    except OSError as error:
-        if error.errno in (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP, errno.ENOTDIR) and error.filename:
-            _fail(f"{error.filename}: {error.strerror}", 2)  # no name that a file can have, or that may be looked up
-        if error.errno not in (errno.ENOSPC, errno.EIO):
-            raise
-        _fail(f"{STDOUT}: cannot be written: {error.strerror}", 2)  # files have messages of their own
     except USAGE_ERROR as error:
         error.show()
         sys.exit(2)
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not any(words in str(error) for words in NO_MEMORY):
+    except Interrupted as error:
+        _fail(str(error), 128 + error.number)
+    except Exception as error:
+        message = _explained(error)
+        if message is None:
             raise
-        _fail(f"not enough memory: {' '.join(str(error).split())[:200] or 'lower what is done at a time'}", 2)
+        _fail(message, 2)
     if code == INTERRUPTED:  # Typer turns Ctrl-C into this code
         print("compgen: interrupted", file=sys.stderr)
     sys.exit(code or 0)

@@ -2,7 +2,7 @@
 
     class Options(BaseModel):
         beam: int = option(1, "Width of beam search; 1 is greedy.", ge=1, le=1024)
-        rare: tuple[str, ...] = option((), "A rare token; may be repeated.", "--rare-token", metavar="TOKEN")
+        rare: tuple[str, ...] = option((), "A rare token.", "--rare-token", metavar="TOKEN")
 
     @app.command()
     @with_options
@@ -11,7 +11,8 @@
 A field `rare_tokens` is the option `--rare-tokens`. Its type, bounds, default and description become those of the
 option. Extra keys of a field (`json_schema_extra`) change that: `flags`, a list of names to use; `metavar`; `hidden`;
 `argument`, true for a positional argument. Plain `pydantic.Field` will do; `option` only writes these keys shorter.
-A type annotated with `typer.Option` or `typer.Argument` is taken as it is, in models too.
+The help of a list says that the option may be repeated. In a model, too, a type that is annotated with `typer.Option`
+or `typer.Argument` is taken as it is.
 """
 
 import dataclasses
@@ -27,6 +28,7 @@ from pydantic.fields import FieldInfo
 from typer.models import ParameterInfo
 
 from compgen.errors import UserError
+from compgen.trained.limits import LIMITS
 
 CONTEXT = "_context"
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -46,12 +48,18 @@ def argument(metavar: str, help: str) -> Any:
     return Field(description=help, json_schema_extra={"argument": True, "metavar": metavar})
 
 
+def bounds(name: str) -> dict[str, Any]:
+    """Return the bounds of one of LIMITS, for `option`."""
+    least, most = LIMITS[name]
+    return {"ge": least, "le": most}
+
+
 def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callable[..., None]:
     """Replace each parameter that is a pydantic model by an option per field; `call` gets the model, checked.
 
     The result is for `app.command()`. `models` gives the types of parameters whose annotation does not say it. If the
-    annotation is `dict[str, Any]`, `call` gets the values that were given on the command line, without defaults and
-    unchecked.
+    annotation is `dict[str, Any]`, `call` gets the values that were given on the command line, unchecked.
+    Called from Python, the result is `call` itself.
     """
     signature = inspect.signature(call, eval_str=True)
     kinds: dict[str, type[BaseModel]] = {}
@@ -69,7 +77,9 @@ def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callab
             parameters.append(parameter.replace(kind=KEYWORD))
 
     @functools.wraps(call)
-    def command(**values: Any) -> None:
+    def command(*arguments: Any, **values: Any) -> None:
+        if CONTEXT not in values:
+            return call(*arguments, **values)
         context: typer.Context = values.pop(CONTEXT)
         for name, field in fields.items():
             values[name] = _chosen(name, field, values[name])
@@ -78,7 +88,7 @@ def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callab
             given = {field: value for field, value in found.items() if _given(context, field)}
             raw = get_origin(signature.parameters[name].annotation) is dict
             values[name] = given if raw else _checked(kind, given)
-        call(**values)
+        return call(**values)
 
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -88,6 +98,12 @@ def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callab
 def option_parameters(kind: type[BaseModel]) -> list[inspect.Parameter]:
     """Build a keyword parameter, annotated for typer, of each field but those that are models themselves."""
     return [_parameter(name, field) for name, field in kind.model_fields.items() if not _is_model(field.annotation)]
+
+
+def spelled(name: str, field: FieldInfo) -> str:
+    """Return an option as it is written: its first long flag."""
+    flags: list[str] = _extra(field).get("flags") or [_flag(name)]
+    return next((flag for flag in flags if flag.startswith("--")), flags[0]).partition("/")[0]
 
 
 def alternatives(choices: Sequence[str]) -> str:
@@ -106,29 +122,33 @@ def _field_of(parameter: inspect.Parameter) -> FieldInfo | None:
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
-    kind, choices = _typer_type(field.annotation)
+    kind, _ = _typer_type(field.annotation)
     default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
-    extra = _extra(field)
-    found: Any = next((part for part in field.metadata if isinstance(part, ParameterInfo)), None)
-    if found is None and extra.get("argument"):
-        found = typer.Argument(metavar=extra.get("metavar"), help=field.description)
-    elif found is None:
-        flags = list(extra.get("flags") or [_flag(name)])
-        if kind in (bool, bool | None) and default is not False and not any("/" in flag for flag in flags):
-            flags[0] += f"/--no-{flags[0].removeprefix('--')}"
-        found = typer.Option(
-            *flags,
-            metavar=extra.get("metavar") or (f"[{'|'.join(choices)}]" if choices else None),
-            help=field.description,
-            hidden=bool(extra.get("hidden")),
-            **_bounds(field, whole=kind in (int, int | None, list[int])),
-        )
+    found = next((part for part in field.metadata if isinstance(part, ParameterInfo)), None) or _typer_info(name, field)
     if default == () or default == []:
         kind, default = kind | None, None  # typer would show an empty list as a default
     if isinstance(default, tuple):
         default = list(default)
     annotation = Annotated[kind, found]  # type: ignore[valid-type]
     return inspect.Parameter(name, KEYWORD, annotation=annotation, default=default)
+
+
+def _typer_info(name: str, field: FieldInfo) -> Any:
+    """Return what typer has to know of a field, but its type and default."""
+    extra, (kind, choices) = _extra(field), _typer_type(field.annotation)
+    repeated = " May be repeated." if list in (get_origin(kind), *map(get_origin, get_args(kind))) else ""
+    if extra.get("argument"):
+        return typer.Argument(metavar=extra.get("metavar"), help=field.description)
+    flags = list(extra.get("flags") or [_flag(name)])
+    if kind in (bool, bool | None) and field.default is not False and not any("/" in flag for flag in flags):
+        flags[0] += f"/--no-{flags[0].removeprefix('--')}"
+    return typer.Option(
+        *flags,
+        metavar=extra.get("metavar") or (f"[{'|'.join(choices)}]" if choices else None),
+        help=f"{field.description or ''}{repeated}",
+        hidden=bool(extra.get("hidden")),
+        **_bounds(field, whole=kind in (int, int | None, list[int])),
+    )
 
 
 def _typer_type(annotation: Any) -> tuple[Any, tuple[str, ...]]:
@@ -145,13 +165,16 @@ def _typer_type(annotation: Any) -> tuple[Any, tuple[str, ...]]:
     if get_origin(annotation) in (list, tuple):
         kind, choices = _typer_type(get_args(annotation)[0])
         return list[kind], choices  # type: ignore[valid-type]
+    if get_origin(annotation) is Annotated:
+        return _typer_type(get_args(annotation)[0])
     return annotation, ()
 
 
 def _bounds(field: FieldInfo, whole: bool) -> dict[str, Any]:
-    """Return the least and the most that an option can be; open bounds only of whole numbers."""
+    """Return the least and the most that an option, or one of a list, can be; open bounds only of whole numbers."""
     found = {}
-    for bound in field.metadata:
+    inner = [part for one in get_args(field.annotation) for part in getattr(one, "__metadata__", ())]
+    for bound in [*field.metadata, *(bound for part in inner for bound in getattr(part, "metadata", [part]))]:
         for name, side, step in (("ge", "min", 0), ("gt", "min", 1), ("le", "max", 0), ("lt", "max", -1)):
             if hasattr(bound, name) and (whole or not step):
                 found[side] = getattr(bound, name) + step
@@ -171,12 +194,6 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _spelled(name: str, field: FieldInfo) -> str:
-    """Return an option as it is written: its first long flag."""
-    flags: list[str] = _extra(field).get("flags") or [_flag(name)]
-    return next((flag for flag in flags if flag.startswith("--")), flags[0]).partition("/")[0]
-
-
 def _given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
@@ -191,7 +208,7 @@ def _chosen(name: str, field: FieldInfo, value: Any) -> Any:
     _, choices = _typer_type(field.annotation)
     for one in value if isinstance(value, list) else [value]:
         if choices and one is not None and one not in choices:
-            raise UserError(f"{_spelled(name, field)} {one}: expected {alternatives(choices)}")
+            raise UserError(f"{spelled(name, field)} {one}: expected {alternatives(choices)}")
     return field.get_default() if value is None and not field.is_required() else value
 
 
@@ -210,4 +227,4 @@ def _checked(kind: type[BaseModel], given: dict[str, Any]) -> BaseModel:
         if not problem["loc"]:
             raise UserError(message) from None
         name = str(problem["loc"][0])
-        raise UserError(f"{_spelled(name, kind.model_fields[name])} {problem['input']}: {message}") from None
+        raise UserError(f"{spelled(name, kind.model_fields[name])} {problem['input']}: {message}") from None

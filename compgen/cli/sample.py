@@ -1,276 +1,236 @@
 """`compgen sample`: new examples from a trained generator."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-import typer
+from pydantic import BaseModel, model_validator
 
-from compgen.cli.common import TrustOption, console
+from compgen.cli.common import TrustOption, say
+from compgen.cli.options import argument, bounds, option, spelled, with_options
+from compgen.errors import ExhaustedError, Interrupted, UserError
+from compgen.files import check_apart, is_stream
 from compgen.record import write_record
 
-FiltersOption = Annotated[
-    list[str] | None,
-    typer.Option(
+if TYPE_CHECKING:
+    from compgen.api import Generator
+    from compgen.sampling.choice import Choice
+    from compgen.sampling.resampling import FilterConfig
+    from compgen.trained.run import End
+
+NATIVE = [  # fields of Options that the C++ runner takes too, by the names of the options
+    *("count", "draws", "out", "filters", "novelty", "rarity", "ngram", "rare_tokens", "best", "vote", "margin"),
+    *("support", "temperature", "seed", "start", "batch", "workers"),
+]
+
+
+class Options(BaseModel):
+    """The options of `compgen sample`."""
+
+    count: int | None = option(None, "Stop when N samples are kept.", "-n", ge=1, metavar="N")
+    out: str = option("-", "A .jsonl or .tsv file (also with .gz), or -.", "--output", "-o", metavar="OUT")
+    draws: int | None = option(None, "Make D draws, however many are kept.", ge=1, metavar="D")
+    filters: tuple[str, ...] = option(
+        (),
+        "Keep only samples that are: novel (source and target unseen in training), unique (not drawn before in this "
+        "run), rare (contain a token that is rare in training).",
         "--filter",
         metavar="F,...",
-        help="Keep only samples that are: novel (source and target unseen in training), unique (not drawn before in "
-        "this run), rare (hold a token that is rare in training).",
-    ),
-]
+    )
+    novelty: str | None = option(None, "What novel means: both (sides; default), source, or pair.")
+    rarity: float | None = option(
+        None, "rare: at most this share of distinct training examples has the n-gram; default 0.01."
+    )
+    ngram: int | None = option(
+        None, "rare: length of n-grams, default 1; from 2 on, n-grams that are absent from training are rare too.", ge=1
+    )
+    rare_tokens: list[str] = option(
+        [],
+        "rare: contains this token, instead of those that are rare in training, or one of several.",
+        "--rare-token",
+        metavar="TOKEN",
+    )
+    best: int | None = option(None, "Write only the first K, ordered by probability (or by --vote).", ge=1, metavar="K")
+    vote: bool = option(
+        False,
+        "Write one target for each source: the one drawn most often, clear decisions first. Use it with --draws, and "
+        "without the filter unique, which would leave one vote each.",
+    )
+    margin: int | None = option(
+        None,
+        "With --vote: only targets drawn at least N times more often than all others of their source together. What a "
+        "few draws agree on is often wrong, so make many draws and ask for 3.",
+        ge=1,
+        metavar="N",
+    )
+    support: float | None = option(
+        None,
+        "Leave out samples with a new pair of neighbouring source tokens that fewer than this share of samples have: "
+        "combinations that training lacks are drawn many times, errors are not. Try 0.1.",
+        ge=0,
+        le=1,
+        metavar="SHARE",
+    )
+    temperature: str | None = option(
+        None, "Of sources and targets; 0 is greedy; by default the model's.", metavar="T[,T]"
+    )
+    beam: int | None = option(None, "Decode by beam search of this width instead of drawing.", **bounds("beam"))
+    seed: int = option(0, "Selects a stream of samples.", **bounds("seed"))
+    start: int = option(0, "The first address of the stream to draw.", **bounds("start"))
+    runtime: str | None = option(
+        None, "onnx, torchscript or native (the C++ runner, by `make cpp`) for bundles, torch for checkpoints."
+    )
+    provider: str = option("auto", "Of ONNX Runtime: auto, cpu or cuda.")
+    trust_code: TrustOption = False
+    batch: int | None = option(None, "Rows that a worker decodes at a time; by default by runtime and device.", ge=1)
+    workers: int | None = option(None, "Threads, or CPUs of the Ray cluster; by default all.", **bounds("workers"))
+    engine: Literal["threads", "ray"] = option(
+        "threads",
+        "What draws: threads of this process, or ray, the CPUs of a Ray cluster: the one that RAY_ADDRESS names, else "
+        "one started here. Its machines need compgen, and the bundle at the same path as here.",
+        metavar="E",
+    )
+    resume: bool = option(
+        False,
+        "Continue a run to the same OUT that was interrupted or killed, with the same options. OUT is then what it "
+        "would have been without interruption (from a checkpoint, the last digit of a log_prob may differ). For "
+        ".jsonl and .tsv, without --vote, --support and --best.",
+    )
 
-NgramOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="rare: length of n-grams, default 1; from 2 on, n-grams that training lacks are rare too.",
-        show_default=False,
-    ),
-]
+    @model_validator(mode="after")
+    def _consistent(self) -> "Options":
+        native = self.runtime == "native"
+        named_and_counted = self.rare_tokens and (self.rarity, self.ngram) != (None, None)
+        not_on_cpu = (self.beam, self.provider) != (None, "auto")
+        refused = {
+            "say how many samples to keep (-n) or how many draws to make (--draws)": self.count is self.draws is None,
+            "--rare-token names what is rare: leave out --rarity and --ngram": named_and_counted,
+            "--workers are for drawing; beam search (--beam) has none": None not in (self.beam, self.workers),
+            "--engine ray draws on CPUs: leave out --provider cuda": (self.engine, self.provider) == ("ray", "cuda"),
+            "--trust-code is for --runtime torchscript: leave it out": native and self.trust_code,
+            "the native runtime draws on the CPU: leave out --beam and --provider": native and not_on_cpu,
+            "the native runtime has neither --resume nor --engine: leave out --runtime native": native
+            and (self.resume or self.engine != "threads"),
+        }
+        for message, wrong in refused.items():
+            if wrong:
+                raise ValueError(message)
+        return self
 
 
+@with_options
 def sample(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A bundle folder, the name of a shipped bundle, or a checkpoint.")
-    ],
-    count: Annotated[
-        int | None, typer.Option("-n", min=1, metavar="N", help="Stop when N samples are kept.", show_default=False)
-    ] = None,
-    out: Annotated[
-        str, typer.Option("--output", "-o", metavar="OUT", help="A .jsonl or .tsv file (perhaps .gz), or -.")
-    ] = "-",
-    draws: Annotated[
-        int | None,
-        typer.Option("--draws", min=1, metavar="D", help="Make D draws, however many are kept.", show_default=False),
-    ] = None,
-    filters: FiltersOption = None,
-    novelty: Annotated[
-        str | None, typer.Option(help="What novel means: both (sides; default), source, or pair.", show_default=False)
-    ] = None,
-    rarity: Annotated[
-        float | None,
-        typer.Option(
-            help="rare: at most this share of the distinct training examples holds the n-gram; default 0.01.",
-            show_default=False,
-        ),
-    ] = None,
-    ngram: NgramOption = None,
-    rare_tokens: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rare-token",
-            metavar="TOKEN",
-            help="rare: holds this token, whatever is rare in training; may be repeated, for one of several.",
-            show_default=False,
-        ),
-    ] = None,
-    best: Annotated[
-        int | None,
-        typer.Option("--best", min=1, metavar="K", help="Write the first K only, most probable (or by --vote) first."),
-    ] = None,
-    vote: Annotated[
-        bool,
-        typer.Option(
-            "--vote",
-            help="Write one target for each source, the one drawn most often, clear decisions first. Use with "
-            "--draws, and without the filter unique, which would leave one vote each.",
-        ),
-    ] = False,
-    margin: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="With --vote: only targets drawn at least N times more than all others of their source together. What "
-            "few draws agree on is often wrong, so draw much and ask for 3.",
-        ),
-    ] = None,
-    support: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            metavar="SHARE",
-            help="Leave out samples with a new pair of neighbouring source tokens that fewer than this share of "
-            "samples have: what training really lacks is made again and again, slips are not. Try 0.1.",
-        ),
-    ] = None,
-    temperature: Annotated[
-        str | None,
-        typer.Option(metavar="T[,T]", help="Of source and target halves; 0 is greedy. By default the generator's."),
-    ] = None,
-    beam: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1024, help="Decode by beam search of this width in place of drawing.", show_default=False
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Names a stream of samples.", min=0, max=2**64 - 1)] = 0,
-    start: Annotated[int, typer.Option(help="The first address of the stream to draw.", min=0, max=2**61)] = 0,
-    runtime: Annotated[
-        str | None,
-        typer.Option(
-            help="onnx, torchscript or native (the C++ runner, by `make cpp`) for bundles, torch for checkpoints.",
-            show_default=False,
-        ),
-    ] = None,
-    provider: Annotated[str, typer.Option(help="Of ONNX Runtime: auto, cpu or cuda.")] = "auto",
-    trust_code: TrustOption = False,
-    batch: Annotated[
-        int | None,
-        typer.Option(min=1, help="Rows decoded at a time by each worker; by default what suits runtime and device."),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Threads, or CPUs of the Ray cluster; by default all cores.")
-    ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            metavar="E",
-            help="What draws: threads of this process, or ray, the CPUs of a Ray cluster: the one that RAY_ADDRESS "
-            "names, else one started here. Its machines need compgen, and the bundle at the path it has here.",
-        ),
-    ] = "threads",
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with a run to the same OUT that was interrupted or killed, given the same options. OUT is then "
-            "what it would have been (from a checkpoint but for the last digit of a log_prob now and then). For "
-            ".jsonl and .tsv, without --vote, --support and --best.",
-        ),
-    ] = False,
+    model: Annotated[str, argument("MODEL", "A bundle folder, the name of a shipped bundle, or a checkpoint.")],
+    options: Options,
 ) -> None:
     """Draw new examples from a generator and keep those that pass the filters.
 
-    Sample i of a seed is always the same, whatever the batch, the workers, the runtime or the machine (but for the rare
-    draw that rounding decides), so a large job can be split by --start and --draws; the filter unique, --vote,
-    --support and --best then hold within each part. Unfinished and malformed samples are never kept.
+    Sample i of a seed is always the same, whatever the batch, the workers, the runtime or the machine (except for the
+    rare draw that rounding decides). So a large job can be split by --start and --draws; the filter unique, --vote,
+    --support and --best then apply within each part. Unfinished and malformed samples are never kept.
 
-    While a run draws, its samples are in OUT.partial, and every two seconds OUT.partial.json says how far it is: with
-    --resume a run goes on from there, however it ended. Batch, workers, runtime and engine may then be others.
+    While a run draws, its samples are in OUT.partial, and every two seconds OUT.partial.json records its progress:
+    with --resume a run continues from there, however it ended. Batch, workers, runtime and engine may then differ.
 
     Example: compgen sample recomb2 -n 400 --filter novel,unique,rare -o samples.jsonl
     """
-    import os
-
-    from compgen import __version__
     from compgen.api import Generator
-    from compgen.csl.backend import GrammarBackend
-    from compgen.errors import ExhaustedError, Interrupted, UserError
-    from compgen.files import check_apart, is_stream
     from compgen.sampling.choice import Choice
-    from compgen.sampling.resampling import FilterConfig
     from compgen.trained.run import Run, finished
 
-    names = filter_names(filters or [], novel=(novelty,), rare=(rarity, ngram, rare_tokens))
-    if rare_tokens and not (rarity is None and ngram is None):
-        raise UserError("--rare-token names what is rare: leave out --rarity and --ngram")
-    config = FilterConfig(names, novelty or "both", 0.01 if rarity is None else rarity, ngram or 1)
-    choice = Choice(vote, margin, support, best)
+    config = _filters(options)
+    choice = Choice(options.vote, options.margin, options.support, options.best)
     drawing = choice.drawing(config)
-    check_apart(Path(out), model)
-    as_they_come = not choice.made and out != "-" and not out.endswith(".gz") and not is_stream(Path(out))
-    if count is None and draws is None:
-        raise UserError("say how many samples to keep (-n) or how many draws to make (--draws)")
-    if resume and not as_they_come:
+    out = Path(options.out)
+    check_apart(out, model)
+    to_file = not choice.made and options.out != "-" and out.suffix != ".gz" and not is_stream(out)
+    if options.resume and not to_file:
         raise UserError(
-            "--resume is for samples that go to a .jsonl or .tsv file as they are drawn: "
+            "--resume is for samples that are written to a .jsonl or .tsv file as they are drawn: "
             "not for standard output or .gz, nor with --vote, --support or --best"
         )
-    if runtime == "native":
-        from compgen.sampling import native
-
-        if trust_code:
-            raise UserError("--trust-code is for --runtime torchscript: leave it out")
-        if beam is not None or provider != "auto":
-            raise UserError("the native runtime draws on the CPU: leave out --beam and --provider")
-        if resume or engine != "threads":
-            raise UserError("the native runtime has neither --resume nor --engine: leave out --runtime native")
-        native.sample(
-            model,
-            {
-                "-n": count,
-                "--draws": draws,
-                "--output": out,
-                "--filter": ",".join(names) or None,
-                "--novelty": novelty,
-                "--rarity": rarity,
-                "--ngram": ngram,
-                "--rare-token": rare_tokens,
-                "--best": best,
-                "--vote": vote,
-                "--margin": margin,
-                "--support": support,
-                "--temperature": temperature,
-                "--seed": seed,
-                "--start": start,
-                "--batch": batch,
-                "--workers": workers,
-            },
-        )
-    if beam is not None and workers is not None:
-        raise UserError("--workers are for drawing; beam search (--beam) has none")
-    if engine == "ray" and provider == "cuda":
-        raise UserError("--engine ray draws on CPUs: leave out --provider cuda")
-    generator = Generator.load(model, runtime, provider, trust_code=trust_code)
-    options: dict[str, Any] = {
-        "seed": seed,
-        "start": start,
-        "draws": draws,
-        "rarity": config.rarity,
-        "ngram": config.ngram,
-        "rare_tokens": rare_tokens or [],
-        "temperature": _temperature(temperature) or (generator.temperature if beam is None else None),
-        "beam": beam,
-    }
-    asked: dict[str, Any] = {"compgen": __version__, "identity": generator.identity, "asked": count, "filters": names}
-    asked |= {"novelty": config.novelty} | options | asdict(choice)
-    if resume and finished(Path(out), asked):
-        console().print(f"{out} is finished: nothing to go on with", highlight=False, markup=False)
+    if options.runtime == "native":
+        _sample_natively(model, options, config.names)
+    generator = Generator.load(model, options.runtime, options.provider, trust_code=options.trust_code)
+    drawn = _drawn(options, config, generator)
+    asked = _asked(options, config, choice, generator, drawn)
+    if options.resume and finished(out, asked):
+        say(f"{out} is finished: nothing to continue")
         return
-    running: dict[str, Any] = {"batch": batch, "workers": workers, "engine": engine}
-    run = Run(generator, count, options | {"filters": drawing.names, "novelty": drawing.novelty}, running)
-    end = run.to_file(Path(out), resume) if as_they_come else run.to_stream(out, choice, config)
-    counts, seconds = end.counts, end.seconds
-    speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
-    if engine == "threads" and beam is None and not isinstance(generator.backend, GrammarBackend):
-        speed += f", {workers or os.cpu_count() or 1} threads"
-    chose = f"; {end.written:,} chosen" if choice.made else ""
-    console().print(f"{counts}{chose} ({speed})", highlight=False)
-    following = start + counts.drawn
-    if out != "-":
-        done = {"written": end.written, "counts": counts.to_dict(), "next": following}
-        write_record(Path(out), {"model": model} | asked | done | {"seconds": round(seconds, 2)})
+    running = {"batch": options.batch, "workers": options.workers, "engine": options.engine}
+    run = Run(generator, options.count, drawn | {"filters": drawing.names, "novelty": drawing.novelty}, running)
+    end = run.to_file(out, options.resume) if to_file else run.to_stream(options.out, choice, config)
+    _report(end, options, choice, generator)
+    following = options.start + end.counts.drawn
+    if options.out != "-":
+        done = {"written": end.written, "counts": end.counts.to_dict(), "next": following}
+        write_record(out, {"model": model} | asked | done | {"seconds": round(end.seconds, 2)})
     if isinstance(end.stopped, KeyboardInterrupt):
         raise Interrupted(f"interrupted; {end.written:,} samples written, --start {following} goes on", *end.signals)
     if end.stopped is not None:
-        raise ExhaustedError(f"{end.stopped}; {end.written:,} samples are in {out}")
+        raise ExhaustedError(f"{end.stopped}; {end.written:,} samples are in {options.out}")
 
 
-def filter_names(given: list[str], novel: tuple[object, ...] = (), rare: tuple[object, ...] = ()) -> tuple[str, ...]:
-    """The filters of one or more --filter; what only one of them reads must not be given without it.
+def _filters(options: Options) -> "FilterConfig":
+    """The filters that options describe.
 
     Raises:
-        UserError: no such filter, or an option that no filter reads.
+        UserError: there is no such filter, or an option is given without the filter that it belongs to.
     """
-    from compgen.errors import UserError
     from compgen.sampling.resampling import FilterConfig
 
-    names = FilterConfig(tuple(name for words in given for name in words.split(",") if name)).names
-    for name, options, words in (
-        ("novel", novel, "--novelty is"),
-        ("rare", rare, "--rarity, --ngram and --rare-token are"),
-    ):
-        if name not in names and any(option is not None for option in options):
-            raise UserError(f"{words} for the filter {name}: add --filter {name}")
-    return names
+    names = tuple(name for words in options.filters for name in words.split(",") if name)
+    rarity = 0.01 if options.rarity is None else options.rarity
+    config = FilterConfig(names, options.novelty or "both", rarity, options.ngram or 1)
+    if options.novelty is not None and "novel" not in names:
+        raise UserError("--novelty is for the filter novel: add --filter novel")
+    rare = options.rarity is not None or options.ngram is not None or options.rare_tokens
+    if rare and "rare" not in names:
+        raise UserError("--rarity, --ngram and --rare-token are for the filter rare: add --filter rare")
+    return config
+
+
+def _sample_natively(model: str, options: Options, names: Sequence[str]) -> NoReturn:
+    """Become the C++ runner."""
+    from compgen.sampling import native
+
+    values = options.model_dump(include=set(NATIVE)) | {"filters": ",".join(names) or None}
+    native.sample(model, {spelled(name, Options.model_fields[name]): values[name] for name in NATIVE})
+
+
+def _drawn(options: Options, config: "FilterConfig", generator: "Generator") -> dict[str, Any]:
+    """The options that decide which samples are drawn, besides the filters."""
+    temperature = _temperature(options.temperature) or (generator.temperature if options.beam is None else None)
+    chosen = options.model_dump(include={"seed", "start", "draws", "rare_tokens", "beam"})
+    return chosen | {"rarity": config.rarity, "ngram": config.ngram, "temperature": temperature}
+
+
+def _asked(
+    options: Options, config: "FilterConfig", choice: "Choice", generator: "Generator", drawn: dict[str, Any]
+) -> dict[str, Any]:
+    """All options that decide what is written, for the record."""
+    from compgen import __version__
+
+    asked = {"compgen": __version__, "identity": generator.identity, "asked": options.count, "filters": config.names}
+    return asked | {"novelty": config.novelty} | drawn | asdict(choice)
+
+
+def _report(end: "End", options: Options, choice: "Choice", generator: "Generator") -> None:
+    """Say what was drawn and kept, and how fast."""
+    from compgen.csl.backend import GrammarBackend
+
+    counts, seconds = end.counts, end.seconds
+    speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
+    if options.engine == "threads" and options.beam is None and not isinstance(generator.backend, GrammarBackend):
+        speed += f", {options.workers or os.cpu_count() or 1} threads"
+    chosen = f"; {end.written:,} chosen" if choice.made else ""
+    say(f"{counts}{chosen} ({speed})")
 
 
 def _temperature(text: str | None) -> tuple[float, float] | None:
     """One temperature for both halves, or two with a comma between them."""
-    from compgen.errors import UserError
-
     if text is None:
         return None
     try:

@@ -1,54 +1,58 @@
 """`compgen select`: which of many synthetic examples to train on."""
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Literal
 
-import typer
+from pydantic import BaseModel
 
 from compgen.cli.common import (
     DataArgument,
     FormatOption,
     OutOption,
     SeedOption,
-    console,
     load_split,
+    say,
     say_remarks,
     writable_format,
 )
+from compgen.cli.options import option, with_options
+from compgen.errors import UserError
 from compgen.record import named, write_record
 
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
 
-def select(
-    candidates: DataArgument,
-    out: OutOption,
-    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many.")],
-    strategy: Annotated[
-        str,
-        typer.Option(
-            "--by",
-            metavar="STRATEGY",
-            help="random; umt or emt (diverse: templates are drawn uniformly, or as often as they occur); highloss or "
-            "lowloss (what MODEL finds least or most probable); umt+loss, emt+loss (both: the least probable example "
-            "of each template drawn).",
-        ),
-    ] = "umt+loss",
-    model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="MODEL", help="For losses: a predictor, trained on the original examples."),
-    ] = None,
-    template: Annotated[
-        str,
-        typer.Option(
-            "--template",
-            metavar="T",
-            help="What examples are to differ in: tags (of inflection), or template: that column of DATA, which JSON "
-            "lines and Parquet can have, and GECA's examples do.",
-        ),
-    ] = "tags",
-    split: Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to select from.")] = "train",
-    seed: SeedOption = 0,
-    format: FormatOption = None,
-) -> None:
+    from compgen.data.examples import Dataset
+
+
+class Options(BaseModel):
+    """The options of `compgen select`."""
+
+    out: OutOption
+    count: int = option(..., "How many.", "-n", ge=1, metavar="N")
+    by: str = option(
+        "umt+loss",
+        "random; umt or emt (diverse: templates are drawn uniformly, or as often as they occur); highloss or lowloss "
+        "(what MODEL finds least or most probable); umt+loss, emt+loss (both: the least probable example of each "
+        "template drawn).",
+        metavar="STRATEGY",
+    )
+    model: str | None = option(None, "For losses: a predictor, trained on the original examples.", metavar="MODEL")
+    template: Literal["tags", "template"] = option(
+        "tags",
+        "What selected examples should differ in: tags (of inflection), or template: that column of DATA, which JSON "
+        "lines and Parquet can have, and GECA's examples do.",
+        metavar="T",
+    )
+    split: str = option("train", "The split of DATA to select from.", metavar="S")
+    seed: SeedOption = 0
+    format: FormatOption = None
+
+
+@with_options
+def select(candidates: DataArgument, options: Options) -> None:
     """Select N of the synthetic examples in DATA, of any augmenter, to train on beside the original ones.
 
     Uncertain and diverse examples teach more than random ones (Samir and Silfverberg 2023), where they are right.
@@ -57,45 +61,52 @@ def select(
     """
     from compgen.augmenters import selection
     from compgen.data.formats import write_dataset
-    from compgen.errors import UserError
 
-    if strategy not in selection.STRATEGIES:
-        raise UserError(f"--by {strategy}: expected one of {', '.join(selection.STRATEGIES)}")
-    how = selection.STRATEGIES[strategy]
-    if bool(how.sign) != (model is not None):
-        raise UserError(f"--by {strategy} " + ("looks at no losses: leave out --model" if model else "needs a --model"))
-    if template not in ("tags", "template"):
-        raise UserError(f"--template {template}: expected tags or template")
-    if template != "tags" and how.alpha is None:
-        raise UserError(f"--by {strategy} looks at no templates: leave out --template")
-    format = writable_format(out, format, candidates, model)
+    _check_strategy(options)
+    format = writable_format(options.out, options.format, candidates, options.model)
     began = time.monotonic()
-    dataset = load_split(candidates, split)
-    given = dataset.frame.get_column("template", default=None) if template == "template" else None
-    if template == "template" and (given is None or given.has_nulls() or given.dtype.is_nested()):
-        raise UserError(f"{candidates}: expected a `template` with every example, as JSON lines and Parquet can have")
-    given = None if given is None else given.cast(str)
+    dataset = load_split(candidates, options.split)
+    given = _templates(dataset, candidates) if options.template == "template" else None
     # An error now, not after computing losses.
-    templates = selection.templates_of(dataset, count, strategy, given)
-    losses = None
-    if model is not None:
-        from compgen.api import Predictor
-        from compgen.progress import Progress
+    templates = selection.templates_of(dataset, options.count, options.by, given)
+    losses = None if options.model is None else _losses(options.model, dataset)
+    chosen = selection.select(dataset, options.count, options.by, templates=templates, losses=losses, seed=options.seed)
+    write_dataset(chosen, options.out, format)
+    asked = {"data": named(candidates), "n": options.count, "by": options.by, "model": named(options.model)}
+    asked |= options.model_dump(include={"template", "split", "seed"})
+    write_record(options.out, asked | {"candidates": len(dataset), "seconds": round(time.monotonic() - began, 1)})
+    say(f"{len(chosen):,} of {len(dataset):,} examples by {options.by}")
 
-        predictor = Predictor.load(model)
-        say_remarks(model, predictor, dataset.frame["source"].to_list())
-        with Progress("losses", len(dataset)) as progress:
-            losses = predictor.losses(dataset, watch=progress.update)
-    chosen = selection.select(dataset, count, strategy, templates=templates, losses=losses, seed=seed)
-    write_dataset(chosen, out, format)
-    seconds = round(time.monotonic() - began, 1)
-    asked = {
-        "data": named(candidates),
-        "n": count,
-        "by": strategy,
-        "model": named(model),
-        "template": template,
-        "split": split,
-    }
-    write_record(out, asked | {"seed": seed, "candidates": len(dataset), "seconds": seconds})
-    console().print(f"{len(chosen):,} of {len(dataset):,} examples by {strategy}", highlight=False, markup=False)
+
+def _check_strategy(options: Options) -> None:
+    """Raise UserError for an unknown strategy, or for an option that the strategy does not use."""
+    from compgen.augmenters.selection import STRATEGIES
+
+    if options.by not in STRATEGIES:
+        raise UserError(f"--by {options.by}: expected one of {', '.join(STRATEGIES)}")
+    strategy = STRATEGIES[options.by]
+    if strategy.sign and options.model is None:
+        raise UserError(f"--by {options.by} needs a --model")
+    if not strategy.sign and options.model is not None:
+        raise UserError(f"--by {options.by} uses no losses: leave out --model")
+    if options.template != "tags" and strategy.alpha is None:
+        raise UserError(f"--by {options.by} uses no templates: leave out --template")
+
+
+def _templates(dataset: "Dataset", name: str) -> "pl.Series":
+    """The column `template`, as text."""
+    found: pl.Series | None = dataset.frame.get_column("template", default=None)
+    if found is None or found.has_nulls() or found.dtype.is_nested():
+        raise UserError(f"{name}: expected a `template` with every example, as JSON lines and Parquet can have")
+    return found.cast(str)
+
+
+def _losses(model: str, dataset: "Dataset") -> "NDArray[np.float64]":
+    """The loss of each example under a predictor."""
+    from compgen.api import Predictor
+    from compgen.progress import Progress
+
+    predictor = Predictor.load(model)
+    say_remarks(model, predictor, dataset.frame["source"].to_list())
+    with Progress("losses", len(dataset)) as progress:
+        return predictor.losses(dataset, watch=progress.update)

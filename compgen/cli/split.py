@@ -1,64 +1,76 @@
-"""`compgen data split`: divide data into parts that ask for generalisation."""
+"""`compgen data split`: split data so that the test part asks for generalisation; and `compgen data divergence`."""
 
-import functools
-import operator
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from pydantic import BaseModel, Field
 
-from compgen.cli import compositional
-from compgen.cli.common import DataArgument, OutOption, SeedOption, SplitOption, console, load_split, writable_format
+from compgen.cli.common import (
+    DataArgument,
+    OutOption,
+    SeedOption,
+    SplitOption,
+    check_input_once,
+    joined,
+    load_both,
+    load_split,
+    say,
+    show_json,
+    sizes,
+    writable_format,
+)
+from compgen.cli.options import argument, option, with_options
+from compgen.errors import DataError, UserError
+from compgen.files import check_apart
 
-app = typer.Typer(no_args_is_help=True, help="Divide data into parts that ask for generalisation.")
-app.command("template")(compositional.template)
-app.command("length")(compositional.length)
-app.command("tmcd")(compositional.tmcd)
-app.command("mcd")(compositional.mcd)
+if TYPE_CHECKING:
+    from compgen.data.compounds import Divergences, Inventory
+    from compgen.data.examples import Dataset
 
-WordsArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="WORDS",
-        help="A file of words, lemma TAB form TAB tags, as SIGMORPHON and UniMorph have it, or sigmorphon/LANGUAGE.",
-        show_default=False,
+app = typer.Typer(no_args_is_help=True, help="Split data so that the test part asks for generalisation.")
+
+DevOption = Annotated[int, typer.Option("--dev", min=0, metavar="N", help="Draw N of the test examples as dev.")]
+DivergenceOption = Annotated[
+    float,
+    typer.Option(
+        "--divergence", min=0, max=1, metavar="D", help="Aim for this divergence of compounds; 1: the largest."
     ),
 ]
 
 
 @app.command("few-shot")
+@with_options
 def few_shot(
-    words: WordsArgument,
-    out: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Where a file for each split goes.", file_okay=False),
-    ],
-    hints: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--hints",
-            min=1,
-            metavar="H",
-            help="Past and future words in training; may be repeated; else 4, 8, 16.",
+    words: Annotated[
+        str,
+        argument(
+            "WORDS", "A file of words, lemma TAB form TAB tags, as in SIGMORPHON and UniMorph, or sigmorphon/LANGUAGE."
         ),
-    ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=5, metavar="N", help="Splits of each, at most 5.")] = 5,
+    ],
+    out: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="A folder for one file per split.", file_okay=False)
+    ],
+    hints: list[Annotated[int, Field(ge=1)]] = option(
+        [], "Past and future words in training; by default 4, 8, 16.", metavar="H"
+    ),
+    seeds: int = option(5, "Splits of each, at most 5.", ge=1, le=5, metavar="N"),
 ) -> None:
     """Keep all but a few past and future forms out of training (Akyürek et al. 2021): 1,000 words to train on.
 
     FOLDER/LANGUAGE.hints-H.seed-S.tsv has the parts train, validation, past, other and future, as examples of
     inflection (lemma and tags to form). The splits of 4, 8 and 16 hints are the published ones. To learn analysis, swap
-    their sides: `compgen data write FILE --swap -o analysis.tsv`.
+    the sides: `compgen data write FILE --swap -o analysis.tsv`.
 
     Example: compgen data split few-shot sigmorphon/turkish --hints 8 --seeds 2 -o splits
     """
     from compgen.data.catalog import find_words
     from compgen.data.downloads import check_not_downloaded
     from compgen.data.formats import write_dataset
-    from compgen.data.unimorph import dataset, language_of, read_words
-    from compgen.errors import UserError
-    from compgen.files import check_apart
-    from compgen.morphology.few_shot import HINTS, few_shot
+    from compgen.data.unimorph import language_of
+    from compgen.morphology.few_shot import HINTS
 
     if str(out) == "-":
         raise UserError("splits are several files: give the name of a folder")
@@ -66,42 +78,50 @@ def few_shot(
     name, _, language = words.partition("/")
     path = find_words(language, "train-high") if name == "sigmorphon" and not Path(words).exists() else Path(words)
     language = language_of(path)
-    published = [count for count in HINTS if count <= max(set(wanted) & set(HINTS), default=0)]
-    streams = [published, *([count] for count in wanted if count not in HINTS)]
-    for file in (_few_shot_file(out, language, count, seed) for count in wanted for seed in range(seeds)):
+    files = {
+        (count, seed): out / f"{language}.hints-{count}.seed-{seed}.tsv" for count in wanted for seed in range(seeds)
+    }
+    for file in files.values():
         check_apart(file, path)
         check_not_downloaded(file)
-    read, made = read_words(path), {}
-    for hints_of_stream in filter(None, streams):
-        # Each split goes on with the random numbers of the one before, so those before it are made, too.
-        for split in few_shot(read, language, hints_of_stream):
+    made = _few_shot_splits(path, language, wanted, seeds)  # all can be made before one is written
+    for key, dataset in made.items():
+        write_dataset(dataset, files[key])
+        say(files[key])
+
+
+def _few_shot_splits(path: Path, language: str, wanted: Sequence[int], seeds: int) -> "dict[tuple[int, int], Dataset]":
+    """Make a split for each number of hints and each seed, by these two numbers."""
+    from compgen.data.unimorph import dataset, read_words
+    from compgen.morphology.few_shot import HINTS, few_shot
+
+    published = [count for count in HINTS if count <= max(set(wanted) & set(HINTS), default=0)]
+    streams = [published, *([count] for count in wanted if count not in HINTS)]
+    words, made = read_words(path), {}
+    for hints in filter(None, streams):
+        # Each split continues the random numbers of the one before, so those before it are made, too.
+        for split in few_shot(words, language, hints):
             if split.hints in wanted and split.seed < seeds:
-                parts = [dataset(part, name, language, str(path)) for name, part in split.parts.items()]
-                file = _few_shot_file(out, language, split.hints, split.seed)
-                made[file] = functools.reduce(operator.add, parts)
-            if (split.hints, split.seed) == (hints_of_stream[-1], seeds - 1):
+                parts = (dataset(part, name, language, str(path)) for name, part in split.parts.items())
+                made[split.hints, split.seed] = joined(parts)
+            if (split.hints, split.seed) == (hints[-1], seeds - 1):
                 break
-    for file, dataset_of_split in made.items():  # all can be made before one is written
-        write_dataset(dataset_of_split, file)
-        console().print(f"{file}", highlight=False, markup=False)
-
-
-def _few_shot_file(folder: Path, language: str, hints: int, seed: int) -> Path:
-    return folder / f"{language}.hints-{hints}.seed-{seed}.tsv"
+    return made
 
 
 @app.command()
+@with_options
 def lemma(
     data: DataArgument,
     out: OutOption,
-    train: Annotated[float, typer.Option("--train", min=0, max=1, help="Share of the examples to train on.")] = 0.8,
-    validation: Annotated[float, typer.Option("--validation", min=0, max=1, help="Share to validate on.")] = 0.1,
+    train: float = option(0.8, "Share of the examples to train on.", ge=0, le=1),
+    validation: float = option(0.1, "Share to validate on.", ge=0, le=1),
     split: SplitOption = None,
     seed: SeedOption = 0,
 ) -> None:
     """Let no lemma be in two of the parts train, validation and test (Goldman et al. 2022).
 
-    DATA are examples of inflection; without --split all of them are divided anew, whatever parts they had.
+    DATA are examples of inflection; without --split all of them are split anew, whatever parts they had.
 
     Example: compgen data split lemma sigmorphon/georgian --split train -o georgian.tsv
     """
@@ -111,4 +131,216 @@ def lemma(
     writable_format(out, None, data)
     parts = by_lemma(load_split(data, split), train, validation, seed)
     write_dataset(parts, out)
-    console().print(", ".join(f"{name} {count:,}" for name, count in parts.splits.items()), highlight=False)
+    say(sizes(parts))
+
+
+class CompoundOptions(BaseModel):
+    """What atoms and compounds are."""
+
+    compounds: Literal["tree", "source", "target"] | None = option(
+        None,
+        "tree: function applications in targets with ( ) and , as tokens; source or target: n-grams of that side. "
+        "By default tree if any target has brackets, else source.",
+        metavar="KIND",
+    )
+    ngram: int | None = option(None, "Compounds of sequences are 2 to N tokens long; by default 3.", ge=2, metavar="N")
+    plain_atoms: bool = option(False, "Atoms of trees are names alone, without their number of arguments.")
+
+    def inventory(self, dataset: "Dataset") -> "Inventory":
+        """The atoms and compounds of a dataset.
+
+        Raises:
+            UserError: an option does not apply to compounds of this kind.
+        """
+        from compgen.data.compounds import Ngrams, Trees, bracketed
+
+        kind = self.compounds or ("tree" if bracketed(dataset) else "source")
+        if kind != "tree":
+            if self.plain_atoms:
+                raise UserError(f"--plain-atoms: compounds are n-grams of the {kind} here, expected --compounds tree")
+            return Ngrams(kind, 3 if self.ngram is None else self.ngram)
+        if self.ngram is not None:
+            raise UserError(
+                f"--ngram {self.ngram}: compounds are those of trees here, expected --compounds source or target"
+            )
+        return Trees(arity=not self.plain_atoms)
+
+
+class SplitOptions(BaseModel):
+    """The options of all splits by composition."""
+
+    out: OutOption
+    train: int | None = option(None, "Examples to train on; by default half.", ge=1, metavar="N")
+    dev: DevOption = 0
+    split: SplitOption = None
+    seed: SeedOption = 0
+
+    def load(self, data: str) -> "Dataset":
+        """Load DATA, once OUT is known to be a file that can hold all parts of a split."""
+        from compgen.data.formats import format_of
+
+        writable_format(self.out, None, data)
+        if str(self.out) != "-" and format_of(self.out) in ("scan", "text"):
+            raise UserError(
+                f"{self.out}: it is to hold all parts of a split, but its format has no names of parts: "
+                "write .tsv, .jsonl or .parquet"
+            )
+        return load_split(data, self.split)
+
+    def write(self, parts: "Dataset", inventory: "Inventory | None" = None) -> "Divergences | None":
+        """Write a split, and print its sizes and divergences, which are returned; None if there are no compounds."""
+        from compgen.data.compounds import measure, usual_inventory
+        from compgen.data.formats import write_dataset
+        from compgen.data.splits import with_dev
+
+        written = with_dev(parts, self.dev, self.seed)
+        write_dataset(written, self.out)
+        say(", ".join(f"{name} {count:,}" for name, count in sorted(written.splits.items())))
+        try:
+            found = measure(parts.split("train"), parts.split("test"), inventory or usual_inventory(parts))
+        except DataError as error:
+            # Templates and lengths need no compounds.
+            say(f"divergences not measured: {error}")
+            return None
+        say(_in_words(found))
+        return found
+
+
+class LengthOptions(SplitOptions):
+    """The options of `compgen data split length`."""
+
+    side: Literal["source", "target"] = option("source", "Whose tokens are counted.", metavar="SIDE")
+
+
+class TmcdOptions(SplitOptions, CompoundOptions):
+    """The options of `compgen data split tmcd`."""
+
+    least: int = option(2, "Every test atom is in at least M training examples.", ge=0, metavar="M")
+    divergence: DivergenceOption = 1.0
+
+
+class McdOptions(SplitOptions, CompoundOptions):
+    """The options of `compgen data split mcd`."""
+
+    train: int | None = option(None, "Examples to train on; by default 40%.", ge=1, metavar="N")
+    test: int | None = option(None, "Examples to test on; by default 10%.", ge=1, metavar="N")
+    atoms: float = option(0.02, "The largest divergence of atoms.", ge=0, le=1, metavar="D")
+    divergence: DivergenceOption = 1.0
+
+
+@app.command()
+@with_options
+def template(data: DataArgument, options: SplitOptions) -> None:
+    """Let no target be in both train and test: whole groups of equal targets are drawn (Shaw et al. 2021).
+
+    Names in targets should be placeholders, like m0; otherwise templates that differ only in names count as two.
+    On GeoQuery, --train 440 with the seeds 1, 2 and 3 gives the published splits.
+
+    Example: compgen data split template geoquery.tsv --train 440 --dev 110 --seed 1 -o template1.tsv
+    """
+    from compgen.data.splits import by_template
+
+    options.write(by_template(options.load(data), options.train, options.seed))
+
+
+@app.command()
+@with_options
+def length(data: DataArgument, options: LengthOptions) -> None:
+    """Train on the shortest examples, test on the others (Shaw et al. 2021). The seed is for --dev alone.
+
+    Of examples that are as long as the longest to train on, the first in DATA are trained on. SCAN's own length split
+    is by targets: --side target --train 16990.
+
+    Example: compgen data split length geoquery.tsv --train 440 --dev 110 -o length.tsv
+    """
+    from compgen.data.splits import by_length
+
+    options.write(by_length(options.load(data), options.train, options.side))
+
+
+@app.command()
+@with_options
+def tmcd(data: DataArgument, options: TmcdOptions) -> None:
+    """Make train and test differ in compounds, while training knows each test atom (TMCD; Shaw et al. 2021).
+
+    All examples are in one part or the other. Atoms are the symbols of targets; compounds say which function takes what
+    as its first, second ... argument. The published splits of GeoQuery have divergences of 0.13 to 0.24; the largest
+    is more: ask for those with --divergence. Those of Shaw et al. have --train 440 --least 1 --plain-atoms.
+
+    Example: compgen data split tmcd geoquery.tsv --train 440 --dev 110 --seed 1 -o tmcd1.tsv
+    """
+    from compgen.data.splits import tmcd
+
+    dataset = options.load(data)
+    inventory = options.inventory(dataset)
+    parts = tmcd(dataset, options.train, options.seed, options.least, options.divergence, inventory)
+    options.write(parts, inventory)
+
+
+@app.command()
+@with_options
+def mcd(data: DataArgument, options: McdOptions) -> None:
+    """Make train and test differ in compounds, but hardly in atoms (MCD; Keysers et al. 2020).
+
+    Examples in neither part are left out: the more there are, the larger the divergence can be. Every atom of the test
+    part is in training. SCAN takes half a minute or less.
+
+    Example: compgen data split mcd scan/simple --seed 1 -o mcd1.tsv
+    """
+    from compgen.data.splits import mcd
+
+    dataset = options.load(data)
+    inventory = options.inventory(dataset)
+    sizes = (options.train, options.test)
+    parts = mcd(dataset, *sizes, options.seed, options.divergence, options.atoms, inventory)
+    found = options.write(parts, inventory)
+    if found is not None and found.atoms > options.atoms + 5e-5:  # as it is printed
+        say(
+            f"atoms diverge by more than --atoms {options.atoms:g}: give more examples, or leave out more of them by "
+            "smaller parts"
+        )
+
+
+class DivergenceOptions(CompoundOptions):
+    """The options of `compgen data divergence`."""
+
+    split: list[str] = option(
+        [], "The split of DATA to test on. By default all but those to train on, taken together.", metavar="S"
+    )
+    train: str | None = option(None, "Training data; by default DATA itself.", metavar="DATA")
+    train_split: str = option("train", "The split of the training data.", metavar="S")
+    as_json: bool = option(False, "Print a line of JSON in place of words.", "--json")
+
+
+@with_options
+def divergence(data: DataArgument, options: DivergenceOptions) -> None:
+    """Print the divergence of the parts of a split, in atoms and in compounds.
+
+    Divergence is 0 if both parts have the same relative frequencies, and 1 if they have nothing in common: 1 minus the
+    Chernoff coefficient, alpha 0.5 for atoms and 0.1 for compounds (Keysers et al. 2020).
+
+    Example: compgen data divergence template1.tsv
+    """
+    from compgen.data.compounds import measure
+
+    check_input_once(data, options.train)
+    train_split = options.train_split
+    tested, trained = load_both(data, options.train)
+    wanted = options.split or [name for name in tested.splits if trained is not tested or name != train_split]
+    if not wanted or (trained is tested and train_split in wanted):
+        raise UserError(f"{data}: the split {train_split!r} would be compared with itself: give --train, or --split")
+    test, known = joined(map(tested.split, wanted)), trained.split(train_split)
+    found = measure(known, test, options.inventory(known + test))
+    if not options.as_json:
+        print(_in_words(found))
+        return
+    asked = {"data": data, "split": ",".join(wanted), "train": options.train or data, "train_split": train_split}
+    show_json(asked | asdict(found))
+
+
+def _in_words(found: "Divergences") -> str:
+    return (
+        f"divergence of atoms {found.atoms:.4f}, of compounds {found.compounds:.4f}; not in training: "
+        f"{found.unseen_atoms:,} of {found.test_atoms:,} atoms and {found.unseen_compounds:,} of "
+        f"{found.test_compounds:,} compounds of the test"
+    )

@@ -1,30 +1,38 @@
 """`compgen train`: from data to a checkpoint."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from pydantic import BaseModel
 
-from compgen.cli import grammar
 from compgen.cli.common import (
     DataArgument,
     LearnOption,
     ResumeOption,
     SeedOption,
     SetOption,
-    console,
     load_split,
     need_torch,
+    say,
 )
+from compgen.cli.lazy import lazy_group
+from compgen.cli.options import option, with_options
 
-if TYPE_CHECKING:
-    from compgen.data.examples import Dataset
+METHODS = {
+    "recombine": ("compgen.cli.train:recombine", "Train a generator that recombines training examples."),
+    "seq2seq": ("compgen.cli.train:seq2seq", "Train a predictor: an attentive LSTM encoder-decoder."),
+    "transformer": ("compgen.cli.train:transformer", "Train a predictor: a Transformer, from scratch."),
+    "pretrained": ("compgen.cli.train:pretrained", "Fine-tune a pretrained encoder-decoder such as T5."),
+    "csl": ("compgen.cli.grammar:command", "Train a generator that is a grammar."),
+}
 
 app = typer.Typer(
+    cls=lazy_group(METHODS),
     no_args_is_help=True,
     help="Train a generator (recombine, csl) or a predictor (seq2seq, transformer, pretrained). Training of a network "
-    "logs to OUT.log.jsonl, saves its state to OUT.partial, stops cleanly on Ctrl-C, and goes on where it stopped with "
-    "--resume.",
+    "logs to OUT.log.jsonl, saves its state to OUT.partial, stops cleanly on Ctrl-C, and with --resume continues where "
+    "it stopped.",
 )
 
 OutOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The checkpoint to write (.pt).")]
@@ -32,24 +40,66 @@ ConfigOption = Annotated[str, typer.Option("--config", metavar="C", help="A ship
 AugmentedOption = Annotated[
     str | None, typer.Option("--augmented", metavar="DATA", help="More examples, as `compgen sample` writes them.")
 ]
-DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: cuda where there is one.")]
-ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads; by default all cores.")
-]
 
 
-@app.command()
-def recombine(
-    data: DataArgument,
-    out: OutOption,
-    config: ConfigOption = "recombine_small",
-    set_: SetOption = None,
-    split: LearnOption = "train",
-    seed: SeedOption = 0,
-    resume: ResumeOption = False,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-) -> None:
+class Options(BaseModel):
+    """The options of training any network."""
+
+    out: OutOption
+    config: ConfigOption = "recombine_small"
+    changes: SetOption = None
+    split: LearnOption = "train"
+    seed: SeedOption = 0
+    resume: ResumeOption = False
+    device: str = option("auto", "cpu, cuda, or auto: cuda where there is one.")
+    threads: int | None = option(None, "CPU threads; by default all cores.", ge=1, le=1024)
+
+    def run(self, train: Any, data: str, *arguments: Any, **options: Any) -> None:
+        """Load DATA, and train by one of the functions of `compgen.api`."""
+        need_torch("training")
+        if self.threads is not None:
+            import torch
+
+            torch.set_num_threads(self.threads)
+        common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device}
+        dataset = load_split(data, self.split)
+        options |= common | self.more()
+        finished(self.out, train(dataset, *arguments, self.config, self.out, self.changes or [], **options))
+
+    def more(self) -> dict[str, Any]:
+        """Further options of the function."""
+        return {}
+
+
+class Seq2SeqOptions(Options):
+    """The options of training a recurrent predictor."""
+
+    augmented: AugmentedOption = None
+    config: ConfigOption = "seq2seq_small"
+
+    def more(self) -> dict[str, Any]:
+        """Load the augmented examples."""
+        from compgen.data.catalog import load
+
+        return {"augmented": None if self.augmented is None else load(self.augmented)}
+
+
+class TransformerOptions(Seq2SeqOptions):
+    """The options of training a Transformer."""
+
+    config: ConfigOption = "transformer_small"
+
+
+class PretrainedOptions(Seq2SeqOptions):
+    """The options of fine-tuning."""
+
+    model: str = option(..., "A folder as transformers saves models, or a name on the Hugging Face hub.", metavar="M")
+    out: Path = option(..., "The folder to write.", "--output", "-o", metavar="OUT")
+    config: ConfigOption = "t5_small"
+
+
+@with_options
+def recombine(data: DataArgument, options: Options) -> None:
     """Train a generator that recombines training examples (R&R: recomb0, recomb1, recomb2 and more).
 
     Shipped configurations: recombine_small (two cores, long-short neighborhoods), recombine_small_around_right
@@ -61,79 +111,39 @@ def recombine(
     """
     from compgen.api import train_generator
 
-    _threads(threads)
-    dataset = load_split(data, split)
-    done = train_generator(dataset, config, out, set_ or [], seed=seed, name=data, resume=resume, device=device)
-    _finished(out, done)
+    options.run(train_generator, data)
 
 
-@app.command()
-def seq2seq(
-    data: DataArgument,
-    out: OutOption,
-    augmented: AugmentedOption = None,
-    config: ConfigOption = "seq2seq_small",
-    set_: SetOption = None,
-    split: LearnOption = "train",
-    seed: SeedOption = 0,
-    resume: ResumeOption = False,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-) -> None:
+@with_options
+def seq2seq(data: DataArgument, options: Seq2SeqOptions) -> None:
     """Train a predictor of targets from sources: an attentive LSTM encoder-decoder, with copying by configuration.
 
-    Augmented examples join the originals, or are drawn with probability p_aug: --set p_aug=0.2.
+    Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2.
 
     Example: compgen train seq2seq scan/jump --augmented samples.jsonl -o predictor.pt
     """
-    options = {"seed": seed, "name": data, "resume": resume, "device": device}
-    _predictor(data, split, augmented, config, out, set_ or [], threads, options)
+    from compgen.api import train_predictor
+
+    options.run(train_predictor, data)
 
 
-@app.command()
-def transformer(
-    data: DataArgument,
-    out: OutOption,
-    augmented: AugmentedOption = None,
-    config: ConfigOption = "transformer_small",
-    set_: SetOption = None,
-    split: LearnOption = "train",
-    seed: SeedOption = 0,
-    resume: ResumeOption = False,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-) -> None:
+@with_options
+def transformer(data: DataArgument, options: TransformerOptions) -> None:
     """Train a predictor of targets from sources: a Transformer, from scratch.
 
-    Augmented examples join the originals, or are drawn with probability p_aug: --set p_aug=0.2. Shipped configurations:
-    transformer_small (two cores) and transformer. In data of inflection, tags are told from letters by
-    --set network.invariant_tags=true: then they have no place in the source.
+    Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2. Shipped
+    configurations: transformer_small (two cores) and transformer. In data of inflection, tags are told from letters by
+    --set network.invariant_tags=true: then they have no position in the source.
 
     Example: compgen train transformer words.tsv --augmented more.tsv -o predictor.pt
     """
-    options = {"seed": seed, "name": data, "resume": resume, "device": device, "transformer": True}
-    _predictor(data, split, augmented, config, out, set_ or [], threads, options)
+    from compgen.api import train_predictor
+
+    options.run(train_predictor, data, transformer=True)
 
 
-@app.command()
-def pretrained(
-    data: DataArgument,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", metavar="M", help="A folder as transformers saves models, or a name on the Hugging Face hub."
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The folder to write.")],
-    augmented: AugmentedOption = None,
-    config: ConfigOption = "t5_small",
-    set_: SetOption = None,
-    split: LearnOption = "train",
-    seed: SeedOption = 0,
-    resume: ResumeOption = False,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-) -> None:
+@with_options
+def pretrained(data: DataArgument, options: PretrainedOptions) -> None:
     """Train a predictor of targets from sources: a pretrained encoder-decoder such as T5, fine-tuned.
 
     Augmented examples are drawn as often as the originals, or with another probability: --set p_aug=0.2. Shipped
@@ -144,47 +154,10 @@ def pretrained(
     """
     from compgen.api import train_pretrained
 
-    _threads(threads)
-    dataset = load_split(data, split)
-    options = {"augmented": _augmented(augmented), "seed": seed, "name": data, "resume": resume, "device": device}
-    _finished(out, train_pretrained(dataset, model, config, out, set_ or [], **options))
+    options.run(train_pretrained, data, options.model)
 
 
-app.command("csl")(grammar.command)
-
-
-def _predictor(
-    data: str,
-    split: str,
-    augmented: str | None,
-    config: str,
-    out: Path,
-    overrides: list[str],
-    threads: int | None,
-    options: dict[str, Any],
-) -> None:
-    from compgen.api import train_predictor
-
-    _threads(threads)
-    dataset = load_split(data, split)
-    _finished(out, train_predictor(dataset, config, out, overrides, augmented=_augmented(augmented), **options))
-
-
-def _augmented(data: str | None) -> "Dataset | None":
-    from compgen.data.catalog import load
-
-    return load(data) if data is not None else None
-
-
-def _threads(threads: int | None) -> None:
-    need_torch("training")
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
-
-
-def _finished(out: Path, done: dict[str, Any]) -> None:
-    figures = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items() if value is not None)
-    console().print(figures, highlight=False, markup=False)
+def finished(out: Path, done: dict[str, Any]) -> None:
+    """Print what a checkpoint was trained on to standard error, and its path to standard output."""
+    say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items() if value is not None))
     print(out)

@@ -25,7 +25,7 @@ class Options(BaseModel):
     theta: float = Field(0.5, gt=0, le=1, description="A probability.")
     mode: Literal["published", "reference"] = Field("published", description="Which rule.")
     rare: tuple[str, ...] = option((), "A rare token.", "--rare-token", metavar="TOKEN")
-    sizes: list[int] = Field([3, 4], description="Sizes.")
+    sizes: list[Annotated[int, Field(gt=1)]] = Field([3, 4], description="Sizes.")
     vote: bool = Field(False, description="Vote.")
     keep_all: bool = Field(True, description="Keep.")
     torchscript: bool | None = Field(None, description="Keep the file.")
@@ -87,7 +87,9 @@ def test_help_shows_flags_bounds_choices_and_defaults():
     assert "--no-vote" not in text and "--secret" not in text and "--table" not in text
 
 
-@pytest.mark.parametrize("words", [["-n", 0], ["--beam", 1025], ["--theta", 2], ["--theta", "x"], ["--table", 1]])
+@pytest.mark.parametrize(
+    "words", [["-n", 0], ["--beam", 1025], ["--theta", 2], ["--theta", "x"], ["--sizes", 1], ["--table", 1]]
+)
 def test_click_refuses_impossible_values(words):
     done, got = run("d", *words)
     assert done.exit_code == 2 and words[0] in done.output and got is None
@@ -126,7 +128,7 @@ def test_parameters_can_be_fields_themselves():
         models: Annotated[list[str], argument("MODEL...", "Some models.")],
         shared: Annotated[int, typer.Option("--other", min=1)] = 2,
         side: Literal["source", "target"] = option("source", "Whose."),
-        sizes: tuple[int, ...] = option((0, 128), "How many.", "--size", ge=0),
+        sizes: tuple[Annotated[int, Field(ge=0)], ...] = option((0, 128), "How many.", "--size"),
         names: tuple[str, ...] = option((), "Which."),
     ) -> None:
         got.append((models, shared, side, tuple(sizes), names))

@@ -8,6 +8,7 @@ import onnx
 import pytest
 import torch
 
+from compgen.cli.export import Options
 from compgen.cli.export import export as command
 from compgen.errors import BundleError, CheckpointError
 from compgen.export import bundle_writer
@@ -84,7 +85,7 @@ def test_export_replaces_a_bundle_and_nothing_else(tmp_path):
 
 def test_the_command_prints_parity_beside_and_the_folder_as_its_result(tmp_path, capsys):
     make("predictor").save(tmp_path / "model.pt")
-    command(tmp_path / "model.pt", tmp_path / "out", samples=10)
+    command(tmp_path / "model.pt", Options(folder=tmp_path / "out", samples=10))
     printed = capsys.readouterr()
     assert printed.out == f"{tmp_path / 'out'}\n"
     assert "onnx loop" in printed.err

@@ -11,6 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 from compgen import Generator
+from compgen.cli.export import Options
 from compgen.cli.export import export as command
 from compgen.errors import BundleError
 from compgen.export.assemble import assemble
@@ -177,7 +178,7 @@ def test_float64_weights_are_refused(tmp_path):
 
 def test_the_command_prints_the_measured_distance(tmp_path, capsys):
     make(**LARGE).save(tmp_path / "model.pt")
-    command(tmp_path / "model.pt", tmp_path / "out", samples=10, int8=True)
+    command(tmp_path / "model.pt", Options(folder=tmp_path / "out", samples=10, int8=True))
     printed = capsys.readouterr()
     assert printed.out == f"{tmp_path / 'out'}\n"
     assert "approximate (int8)" in printed.err
