@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compgen.csl.rules import FIRST, MOST, Grammar
+from compgen.csl.rules import FIRST, MOST, Grammar, codes
 from compgen.data.ragged import Ints, ranges
 
 
@@ -39,7 +39,7 @@ class Side:
     @classmethod
     def of(cls, texts: Sequence[str], arity: int) -> "Side":
         """Build it from the sources or the targets of rules, whose largest arity is `arity`."""
-        letters = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
+        letters = codes("".join(texts))
         symbols = np.where(letters <= MOST, -letters, letters - FIRST)
         counts = np.array([len(text) for text in texts], dtype=np.int64)
         rule = np.repeat(np.arange(len(texts)), counts)

@@ -9,7 +9,6 @@ examples; here each update sees all examples, as they share one forest, so their
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -46,24 +45,24 @@ def learn(
     if not len(inside.root):
         raise DataError(f"the grammar derives none of {len(examples):,} examples, expected some to learn from")
 
-    def heard(before: int, step: int, loss: float) -> None:
-        watch(before + step, loss)
-
     generator = torch_stream(seed)
     shapes = ((grammar.shape[0], training.states), (training.states, grammar.shape[1]))
     starts = []
     for number in range(training.starts):
         tables = [(0.05 * torch.randn(shape, generator=generator)).requires_grad_() for shape in shapes]
-        starts.append((tables, _descend(inside, tables, training, partial(heard, number * training.steps))))
+        starts.append((tables, _descend(inside, tables, training, number * training.steps, watch)))
     tables, losses = min(starts, key=lambda start: start[1][-1:])
     learned, rules = (table.detach().double().numpy() for table in tables)
     return Scores(learned, rules), losses
 
 
 def _descend(
-    inside: "Inside", tables: list[Tensor], training: Training, watch: Callable[[int, float], None]
+    inside: "Inside", tables: list[Tensor], training: Training, before: int, watch: Callable[[int, float], None]
 ) -> list[float]:
-    """Change the tables in place, by Adam, to make the examples more probable; return the loss of each step."""
+    """Change the tables in place, by Adam, to make the examples more probable; return the loss of each step.
+
+    `before` is the number of steps before the first.
+    """
     optimiser = torch.optim.Adam(tables, lr=training.rate)
     losses = []
     for step in range(1, training.steps + 1):
@@ -72,7 +71,7 @@ def _descend(
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         losses.append(float(loss.detach()))
-        watch(step, losses[-1])
+        watch(before + step, losses[-1])
     return losses
 
 

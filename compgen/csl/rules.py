@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_text
+from compgen.data.ragged import Ints
 from compgen.errors import DataError
 
 PREFIX = "NT_"
@@ -190,6 +193,11 @@ def normal(source: str, target: str) -> Rule:
 def template(side: str) -> str:
     """Return a side as a format string; its fields are the expansions of NT_1, NT_2, ..."""
     return side.translate(_FIELDS)
+
+
+def codes(letters: str) -> Ints:
+    """Return the code points of letters."""
+    return np.frombuffer(letters.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
 
 
 def _cut(place: str, line: str) -> tuple[Sequence[str], Sequence[str]]:

@@ -5,9 +5,9 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from compgen.csl.rules import Grammar, Rule, examples
+from compgen.csl.rules import Grammar, Rule, codes, examples
 from compgen.data.examples import Dataset
-from compgen.data.ragged import Ints
+from compgen.data.ragged import Ints, ranges
 
 _LEFT_OUT = (".", "'")
 _ROUNDS = 10  # of expectation maximisation; the best translations no longer change after the first few
@@ -99,14 +99,9 @@ def _translations(pairs: Sequence[Rule]) -> list[Rule]:
 
 def _links(pairs: Sequence[Rule]) -> tuple[Ints, Ints, Ints]:
     """Return all pairs of a source token and a target token of one example: letters, and the target token, (links)."""
-    sources, targets = (_codes("".join(side)) for side in zip(*pairs, strict=True))
+    sources, targets = (codes("".join(side)) for side in zip(*pairs, strict=True))
     lengths = np.array([[len(side) for side in pair] for pair in pairs])
     starts = np.cumsum(lengths[:, 0]) - lengths[:, 0]
-    width, start = (np.repeat(some, lengths[:, 1]) for some in (lengths[:, 0], starts))  # of each target token
-    origin = np.repeat(np.arange(len(targets)), width)
-    within = np.arange(len(origin)) - np.repeat(np.cumsum(width) - width, width)
-    return sources[start[origin] + within], targets[origin], origin
-
-
-def _codes(letters: str) -> Ints:
-    return np.frombuffer(letters.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
+    start, width = (np.repeat(some, lengths[:, 1]) for some in (starts, lengths[:, 0]))  # of each target token's source
+    origin, places = ranges(start, width)
+    return sources[places], targets[origin], origin

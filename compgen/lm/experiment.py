@@ -302,16 +302,8 @@ class _Setting:
         scores = {part: self.scores[part].beside(score_all(own, path)) for part, path in self.measured.items()}
         best, gained = self.mixed(f"interpolated-{seed}", [*self.common, *augmented], every, scores)
         _, controlled = self.mixed(f"control-{seed}", [*self.common, *control], every, scores)
-        losses = [_losses(sides) for sides in (gained, controlled, self.plain)]
-        return Trial(
-            seed,
-            list(map(len, synthetic)),
-            gained,
-            controlled,
-            paired(losses[0], losses[1]),
-            paired(losses[0], losses[2]),
-            best,
-        )
+        against_control, against_base = (paired(_losses(gained), _losses(other)) for other in (controlled, self.plain))
+        return Trial(seed, list(map(len, synthetic)), gained, controlled, against_control, against_base, best)
 
     def mixed(
         self, name: str, models: Sequence[Path], every: Sequence[Path], scores: dict[str, Scores]
