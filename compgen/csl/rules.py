@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compgen.data.content import read_text
 from compgen.data.examples import Dataset
-from compgen.data.formats import read_text
 from compgen.data.ragged import Ints
 from compgen.errors import DataError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from compgen.csl.charts import Chart, Pattern
 from compgen.csl.rules import COPIED, MOST, NONTERMINAL, Alphabet, is_nonterminal
-from compgen.data.formats import read_text
+from compgen.data.content import read_text
 from compgen.errors import DataError
 
 ROOT = "ROOT"

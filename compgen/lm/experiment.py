@@ -40,8 +40,9 @@ class Kind:
     """One kind of synthetic sentences.
 
     Attributes:
-        options: of GECA. Their `variants`, the most sentences per template, are doubled from 1 until they give the wanted
-            number: sentences of one template share all but a fragment, and what they share counts again with each.
+        options: of GECA. `variants`, the most sentences per template, is doubled from 1, up to the value here, until
+            there are as many as wanted: sentences of one template share all but a fragment, and what they share counts
+            again with each.
     """
 
     options: GecaOptions
