@@ -35,8 +35,7 @@ class Estimation:
 
     Attributes:
         order: of the longest n-grams.
-        prune: counts for orders from 1: rarer n-grams, or equally rare ones, are left out; the last is for all orders
-            that follow.
+        prune: for orders from 1, the count up to which n-grams are left out; the last holds for all higher orders too.
         fallback: take the FIXED discounts for an order whose own cannot be estimated, as where a text is small or
             repeats itself; `estimate` says for which orders.
         memory: for sorting, as lmplz reads it: 2G, 50%; it is reserved at once.
