@@ -1,29 +1,29 @@
-"""What rules derive: a chart parser, and a quick filter of what can take part in a derivation.
+"""Charts: what rules derive from each part of a sequence; and "occurs in", a quick necessary condition of it.
 
-The parser goes from the whole source down. A cell of its chart is a sequence of tokens, not a place in the source, so
-that a phrase that comes twice is parsed once, and a cell is filled only if some rule wants it. A rule derives a cell
-if the source's terminals are where they should be and each nonterminal stands for one token or more.
+A chart is filled from the top down. Its cells are addressed by a sequence of tokens, not by a place in the source, so a
+phrase that occurs twice is parsed once, and a cell is filled only if some rule needs it.
 """
 
 import functools
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from compgen.csl.rules import NONTERMINAL, Rule, is_nonterminal, nonterminals, template
 
-_MILE = 128
+_MILE = 128  # tokens; recursion must not go deeper by many times as much
 Cell = TypeVar("Cell", bound=Collection[object])
 
 
 class Pattern(NamedTuple):
-    """One side of a rule as terminals around nonterminals.
+    """One side of a rule, as terminals around nonterminals.
 
     Attributes:
-        head, tail: the terminals before the first nonterminal, and behind the last.
-        separators: the terminals between one nonterminal and the next.
-        least: the length of what it can stand for, at least.
+        head, tail: the terminals before the first nonterminal, and after the last.
+        separators: the terminals between each two neighbouring nonterminals.
+        least: the length of the shortest expansion.
     """
 
     head: str
@@ -33,28 +33,24 @@ class Pattern(NamedTuple):
 
     @classmethod
     def of(cls, side: str) -> "Pattern":
-        """The pattern of a side with at least one nonterminal."""
+        """Build the pattern of a side with at least one nonterminal."""
         head, *separators, tail = NONTERMINAL.split(side)
         return cls(head, tuple(separators), tail, len(side))
 
     def cuts(self, span: str, cell: Callable[[str], Cell]) -> Iterable[tuple[Cell, ...]]:
-        """The cells of what the nonterminals can stand for, in order, so that the pattern is the whole span.
-
-        There is one tuple for each way to do so in which no cell is empty.
-        """
+        """Yield, for each way to match a whole span, the cells of the nonterminals' parts; no cell is empty."""
         if len(span) < self.least or not span.startswith(self.head) or not span.endswith(self.tail):
             return ()
         return _cuts(span[len(self.head) : len(span) - len(self.tail)], self.separators, cell)
 
 
 def _cuts(body: str, separators: Sequence[str], cell: Callable[[str], Cell]) -> Iterator[tuple[Cell, ...]]:
-    """The ways to cut a body into parts, whose cells are not empty, with the separators between them."""
     if not separators:
         if only := cell(body):
             yield (only,)
         return
     separator, rest = separators[0], separators[1:]
-    # Behind the separator there is a token for each nonterminal left, and the separators between these.
+    # After the separator there is at least one token for each nonterminal left, and the separators between these.
     last = len(body) - sum(map(len, rest)) - len(rest) - 1
     at = body.find(separator, 1, last)
     while at > 0:
@@ -64,38 +60,169 @@ def _cuts(body: str, separators: Sequence[str], cell: Callable[[str], Cell]) -> 
         at = body.find(separator, at + 1, last)
 
 
-def milestones(sequence: str) -> Iterator[str]:
-    """Parts of a long sequence, short ones first. Where their cells are filled first, recursion never goes deep."""
-    for length in range(_MILE, len(sequence), _MILE):
-        for start in range(len(sequence) - length + 1):
-            yield sequence[start : start + length]
+class Chart(ABC, Generic[Cell]):
+    """What rules derive from the spans of a sequence (CKY, top down).
+
+        cell(span, 0) = what rules other than unit rules derive
+        cell(span, n) = cell(span, 0) and what unit rules derive from cell(span, n - 1)
+
+    A unit rule is one whose side is a single nonterminal. Subclasses say what a cell holds.
+    """
+
+    def __init__(self, unit_limit: int) -> None:
+        """Stack up to `unit_limit` unit rules on each other; 0 where there are none."""
+        self._unit_limit = unit_limit
+        self._cells: dict[str, Cell] = {}
+
+    def whole(self, sequence: str) -> Cell:
+        """Return the cell of a sequence of any length."""
+        for length in range(_MILE, len(sequence), _MILE):  # short parts first: no recursion is deep
+            for start in range(len(sequence) - length + 1):
+                self.cell(sequence[start : start + length])
+        return self.cell(sequence)
+
+    def cell(self, span: str) -> Cell:
+        """Return what is derived with as many unit rules on top as are allowed."""
+        found = self._cells.get(span)
+        return self._fill(span) if found is None else found
+
+    def _fill(self, span: str) -> Cell:
+        base = found = self._base(span)
+        for _ in range(self._units_over(span) if base else 0):
+            found = self._with_units(base, found)
+        self._cells[span] = found
+        return found
+
+    def _units_over(self, span: str) -> int:  # noqa: ARG002
+        return self._unit_limit
+
+    @abstractmethod
+    def _base(self, span: str) -> Cell:
+        """Return cell(span, 0)."""
+
+    @abstractmethod
+    def _with_units(self, base: Cell, below: Cell) -> Cell:
+        """Return cell(span, n), given cell(span, 0) and cell(span, n - 1)."""
+
+
+class Open(NamedTuple):
+    """A rule with nonterminals, the pattern of its source, and its target as a format string."""
+
+    rule: Rule
+    pattern: Pattern
+    target: str
+
+    @classmethod
+    def of(cls, rule: Rule) -> "Open":
+        """Prepare a rule for matching."""
+        return cls(rule, Pattern.of(rule.source), template(rule.target))
+
+
+opened = functools.lru_cache(1 << 16)(Open.of)
+
+
+class Parser:
+    """The rules of a grammar, indexed by what a source must contain for them.
+
+    Rules without nonterminals are found by their whole source, others by the rarest terminal of their source.
+
+    Attributes:
+        unit_limit: how many unit rules (the source is a single nonterminal) may be stacked; 0 where there are none.
+        closed: the targets of rules without nonterminals, by source.
+        units: the unit rules.
+    """
+
+    def __init__(self, rules: Iterable[Rule], unit_limit: int = 2) -> None:
+        self.closed: defaultdict[str, list[str]] = defaultdict(list)
+        self.units: list[Open] = []
+        some = []
+        for rule in rules:
+            if is_nonterminal(rule.source):
+                self.units.append(opened(rule))
+            elif nonterminals(rule.source):
+                some.append(rule)
+            else:
+                self.closed[rule.source].append(rule.target)
+        self.unit_limit = unit_limit if self.units else 0
+        holders = Counter(token for rule in some for token in set(rule.source))
+        self._by_token: defaultdict[str, list[Open]] = defaultdict(list)
+        for rule in some:
+            terminals = NONTERMINAL.sub("", rule.source)
+            self._by_token[min(terminals, key=holders.__getitem__, default="")].append(opened(rule))
+
+    def derives(self, goal: Rule) -> bool:
+        """Whether the rules derive a goal: an example, or a rule, whose nonterminals derive only themselves."""
+        return goal.target in _Targets(self, goal).whole(goal.source)
+
+    def derives_otherwise(self, goal: Rule) -> bool:
+        """Whether the rules other than the goal derive it: the test that it can be removed (appendix B.3)."""
+        return goal.target in _Targets(self, goal, without=goal).whole(goal.source)
+
+    def usable(self, goal: Rule) -> list[Open]:
+        """Return the rules with nonterminals both of whose sides occur in those of a goal."""
+        return [one for one in self.fitting(goal.source) if occurs(one.rule.target, goal.target)]
+
+    def fitting(self, source: str) -> list[Open]:
+        """Return the rules with nonterminals whose source occurs in a source."""
+        some = (one for token in dict.fromkeys(["", *source]) for one in self._by_token.get(token, ()))
+        return [one for one in some if occurs(one.rule.source, source)]
+
+
+class _Targets(Chart[set[str]]):
+    """The derived targets that are parts of the goal's target.
+
+    The reference compares joined text, so a part may end within a token. That takes longer and gives the same result.
+    """
+
+    def __init__(self, parser: Parser, goal: Rule, without: Rule | None = None) -> None:
+        super().__init__(parser.unit_limit)
+        self._closed, self._goal, self._without = parser.closed, goal.target, without
+        self._open = [one for one in parser.usable(goal) if one.rule != without]
+        self._units = [one for one in parser.units if one.rule != without]
+
+    def _base(self, span: str) -> set[str]:
+        goal = self._goal
+        if is_nonterminal(span):
+            return {span}
+        found = {target for target in self._closed.get(span, ()) if target in goal}
+        if self._without is not None and span == self._without.source:
+            found.discard(self._without.target)
+        for _, pattern, target in self._open:
+            for cells in pattern.cuts(span, self.cell):
+                found.update([made for below in product(*cells) if (made := target.format(*below)) in goal])
+        return found
+
+    def _units_over(self, span: str) -> int:
+        # In the reference the first unit rule over a nonterminal of the goal does not count.
+        return self._unit_limit + is_nonterminal(span) if self._units else 0
+
+    def _with_units(self, base: set[str], below: set[str]) -> set[str]:
+        made = {one.target.format(under) for one in self._units for under in below}
+        return base | {target for target in made if target in self._goal}
 
 
 @functools.lru_cache(1 << 16)
 def _blocks(pattern: str) -> tuple[tuple[tuple[int, str], ...], int]:
-    """The runs of terminals of a pattern, each with the number of nonterminals before it; then of those at the end."""
+    """Return the runs of terminals, each with the number of nonterminals before it; and of those after the last."""
     gap, blocks = 0, []
-    parts = NONTERMINAL.split(pattern)
-    for part in parts[:-1]:
+    *parts, last = NONTERMINAL.split(pattern)
+    for part in parts:
         if part:
             blocks.append((gap, part))
             gap = 0
         gap += 1
-    if parts[-1]:
-        return (*blocks, (gap, parts[-1])), 0
-    return tuple(blocks), gap
+    return ((*blocks, (gap, last)), 0) if last else (tuple(blocks), gap)
 
 
 def occurs(pattern: str, sequence: str) -> bool:
-    """Whether a side of a rule could take part in a derivation of a sequence ("can maybe derive").
+    """Whether a side of a rule "occurs in" a sequence (Qiu et al. 2022, footnote 12).
 
-    The pattern must match a part of the sequence: its terminals the same terminals, each nonterminal one token or
-    more of any kind. That the numbers of nonterminals agree is not asked. Nothing occurs in an empty sequence, nor
-    does an empty pattern.
+    Some substitution of the nonterminals, by one token or more each, makes the pattern a part of the sequence. Equal
+    nonterminals may be substituted differently. Nothing occurs in an empty sequence, and an empty pattern nowhere.
     """
     blocks, tail = _blocks(pattern)
     at = 0
-    for gap, block in blocks:  # where the first run of terminals is found earliest, so can be all that follow
+    for gap, block in blocks:  # the earliest match of each run of terminals leaves most to the others
         at = sequence.find(block, at + gap)
         if at < 0:
             return False
@@ -104,21 +231,21 @@ def occurs(pattern: str, sequence: str) -> bool:
 
 
 class Occurrences:
-    """In which of some sequences patterns occur. Sequences are numbered as they are added; sets are bits of an int."""
+    """Numbered sequences, and which of them patterns occur in; a set of numbers is the bits of an int."""
 
     def __init__(self) -> None:
         self._sequences: list[str] = []
         self._holders: defaultdict[str, int] = defaultdict(int)  # of each token
 
     def add(self, sequence: str) -> None:
-        """One more sequence."""
+        """Add a sequence."""
         bit = 1 << len(self._sequences)
         self._sequences.append(sequence)
         for token in set(sequence):
             self._holders[token] |= bit
 
     def of(self, pattern: str, among: int) -> int:
-        """Which sequences among some a pattern occurs in."""
+        """Return the numbers, among some, of the sequences that a pattern occurs in."""
         for token in pattern:
             if not among:
                 return 0
@@ -130,127 +257,9 @@ class Occurrences:
 
 
 def bits(numbers: int) -> Iterator[int]:
-    """The places of the bits that are set, ascending."""
+    """Yield the places of the set bits, ascending."""
     written = bin(numbers)[:1:-1]
     at = written.find("1")
     while at >= 0:
         yield at
         at = written.find("1", at + 1)
-
-
-class _Open(NamedTuple):
-    """A rule with nonterminals, ready to be matched.
-
-    Attributes:
-        rule: the rule.
-        pattern: of its source.
-        target: its target as a format string.
-    """
-
-    rule: Rule
-    pattern: Pattern
-    target: str
-
-    @classmethod
-    def of(cls, rule: Rule) -> "_Open":
-        return cls(rule, Pattern.of(rule.source), template(rule.target))
-
-
-_opened = functools.lru_cache(1 << 16)(_Open.of)
-
-
-class Parser:
-    """Which targets some rules derive from a source.
-
-    Rules are found by what a source must have for them: those without nonterminals by their whole source, the others
-    by that terminal of it, if there is one, which fewest rules have.
-    """
-
-    def __init__(self, rules: Iterable[Rule], unit_limit: int = 2) -> None:
-        """For some rules, of which unit rules (the source is a single nonterminal) stack up to `unit_limit` high."""
-        self.unit_limit = unit_limit
-        self.closed: defaultdict[str, list[str]] = defaultdict(list)
-        self.units: list[Rule] = []
-        opened = []
-        for rule in rules:
-            if is_nonterminal(rule.source):
-                self.units.append(rule)
-            elif not nonterminals(rule.source):
-                self.closed[rule.source].append(rule.target)
-            else:
-                opened.append(rule)
-        holders = Counter(token for rule in opened for token in set(rule.source))
-        self._by_token: defaultdict[str, list[_Open]] = defaultdict(list)
-        for rule in opened:
-            terminals = NONTERMINAL.sub("", rule.source)
-            self._by_token[min(terminals, key=holders.__getitem__, default="")].append(_opened(rule))
-
-    def derives(self, goal: Rule) -> bool:
-        """Whether the rules derive an example, or a rule, whose own nonterminals then stand for themselves."""
-        return _Chart(self, goal).whole()
-
-    def derives_otherwise(self, goal: Rule) -> bool:
-        """Whether the rules other than the goal itself derive it: what a rule must pass to be removed."""
-        return _Chart(self, goal, without=goal).whole()
-
-    def usable(self, goal: Rule) -> list[_Open]:
-        """The rules with nonterminals that can take part in a derivation of the goal."""
-        return [one for one in self.fitting(goal.source) if occurs(one.rule.target, goal.target)]
-
-    def fitting(self, source: str) -> list[_Open]:
-        """The rules with nonterminals that can take part in a derivation of a source, whatever its target."""
-        some = (one for token in {"", *source} for one in self._by_token.get(token, ()))
-        return [one for one in some if occurs(one.rule.source, source)]
-
-
-class _Chart:
-    """The targets of each cell that are parts of the goal's target.
-
-    The reference compares the sides as text, so that a target may also be part of a token of the goal: that costs time
-    and gives no other result, as in the end the whole must be equal.
-    """
-
-    def __init__(self, parser: Parser, goal: Rule, without: Rule | None = None) -> None:
-        self._parser, self._source, self._goal, self._without = parser, goal.source, goal.target, without
-        self._open = [one for one in parser.usable(goal) if one.rule != without]
-        self._cells: dict[str, set[str]] = {}
-
-    def whole(self) -> bool:
-        """Whether the goal is derived."""
-        for part in milestones(self._source):
-            self.targets(part)
-        return self._goal in self.targets(self._source)
-
-    def targets(self, span: str) -> set[str]:
-        found = self._cells.get(span)
-        if found is None:
-            found = self._base(span)
-            if self._parser.units:
-                self._stack(span, found)
-            self._cells[span] = found
-        return found
-
-    def _base(self, span: str) -> set[str]:
-        """The targets with no unit rule on top."""
-        goal = self._goal
-        if is_nonterminal(span):
-            return {span}
-        found = {target for target in self._parser.closed.get(span, ()) if target in goal}
-        if self._without is not None and span == self._without.source:  # it fits no shorter span
-            found.discard(self._without.target)
-        for _, pattern, target in self._open:
-            for cells in pattern.cuts(span, self.targets):
-                found.update([made for below in product(*cells) if (made := target.format(*below)) in goal])
-        return found
-
-    def _stack(self, span: str, found: set[str]) -> None:
-        """Add what unit rules make of the targets.
-
-        A nonterminal of the goal is no derivation yet: the first unit rule over it does not count, as in the reference.
-        """
-        for _ in range(self._parser.unit_limit + is_nonterminal(span)):
-            below = [*found]
-            for rule in self._parser.units:
-                if rule != self._without:
-                    target = _opened(rule).target
-                    found.update([made for under in below if (made := target.format(under)) in self._goal])

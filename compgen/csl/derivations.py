@@ -1,22 +1,22 @@
-"""Derivations as arrays, many at once, level by level, and the sequences that they derive."""
+"""Derivations as arrays, many at once and level by level, and the sequences that they derive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from compgen.csl.rules import FIRST, MOST, Grammar
+from compgen.csl.rules import FIRST, MOST, Grammar, codes
 from compgen.data.ragged import Ints, ranges
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The nodes of a depth. A node's children are next to each other in the level below, from `first` on."""
+    """The nodes of one depth, (n) each. The children of a node are neighbours in the level below."""
 
     rule: Ints
-    parent: Ints  # in the level above
-    number: Ints  # which nonterminal of the parent's rule it fills, from 0 on
-    first: Ints
+    parent: Ints  # the node above
+    number: Ints  # the parent's nonterminal that it fills, from 0
+    first: Ints  # the first child
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +24,10 @@ class Side:
     """One side of all rules.
 
     Attributes:
-        symbols: of all rules, one behind the other: numbers of tokens, and -i for NT_i.
-        starts, counts: where a rule's symbols are, and how many.
-        terminals: how many of a rule's symbols are tokens.
-        times: (rules, most nonterminals), how often each nonterminal of a rule occurs.
+        symbols: of all rules, one after the other: numbers of tokens, and -i for NT_i.
+        starts, counts: (rules) the slice of each rule's symbols.
+        terminals: (rules) how many symbols are tokens.
+        times: (rules, largest arity) how often each nonterminal occurs.
     """
 
     symbols: Ints
@@ -37,28 +37,32 @@ class Side:
     times: Ints
 
     @classmethod
-    def of(cls, texts: Sequence[str], arities: Ints) -> "Side":
-        """That of some rules' sources, or targets."""
-        letters = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
+    def of(cls, texts: Sequence[str], arity: int) -> "Side":
+        """Build it from the sources or the targets of rules, whose largest arity is `arity`."""
+        letters = codes("".join(texts))
         symbols = np.where(letters <= MOST, -letters, letters - FIRST)
         counts = np.array([len(text) for text in texts], dtype=np.int64)
         rule = np.repeat(np.arange(len(texts)), counts)
-        times = np.zeros((len(texts), int(arities.max(initial=0))), dtype=np.int64)
+        times = np.zeros((len(texts), arity), dtype=np.int64)
         inner = symbols < 0
         np.add.at(times, (rule[inner], -symbols[inner] - 1), 1)
         terminals = np.bincount(rule[~inner], minlength=len(texts))
         return cls(symbols, np.cumsum(counts) - counts, counts, terminals, times)
 
     def write(self, levels: Sequence[Level], roots: Ints) -> tuple[Ints, Ints]:
-        """What the derivations of some roots derive: numbers of tokens, all in one, and each one's length."""
+        """Return the sequences that some roots derive, one after the other, and their lengths.
+
+        for each level, and each (node, begin) to write, at first the roots:
+            for each symbol of the node's rule, from `begin` on:
+                a token is written; a nonterminal's child is to be written here, and takes its length
+        """
         lengths = self._lengths(levels)
         whole = lengths[0][roots]
         written = np.empty(int(whole.sum()), dtype=np.int64)
-        # Of each level, the nodes that are written, as often as they are, and where each begins.
-        nodes, begins = roots, np.cumsum(whole) - whole
+        nodes, begins = roots, np.cumsum(whole) - whole  # a node is here once for each place where it is written
         for level, below in zip(levels, [*lengths[1:], np.empty(0, dtype=np.int64)], strict=True):
             rules = level.rule[nodes]
-            rows, places = ranges(self.starts[rules], self.counts[rules])
+            rows, places = ranges(self.starts[rules], self.counts[rules])  # of all symbols of all nodes
             symbols = self.symbols[places]
             inner = np.flatnonzero(symbols < 0)
             children = level.first[nodes[rows[inner]]] - symbols[inner] - 1
@@ -72,7 +76,7 @@ class Side:
         return written, whole
 
     def _lengths(self, levels: Sequence[Level]) -> list[Ints]:
-        """How many tokens each node of each level derives."""
+        """Return how many tokens each node of each level derives."""
         found: list[Ints] = []
         for depth in reversed(range(len(levels))):
             length = self.terminals[levels[depth].rule]
@@ -85,8 +89,7 @@ class Side:
 
 
 def sides(grammar: Grammar) -> tuple[Side, Side]:
-    """The sources and the targets of a grammar's rules."""
-    arities = np.array([rule.arity for rule in grammar.rules], dtype=np.int64)
-    return Side.of([rule.source for rule in grammar.rules], arities), Side.of(
-        [r.target for r in grammar.rules], arities
-    )
+    """Return the sources and the targets of a grammar's rules."""
+    arity = max((rule.arity for rule in grammar.rules), default=0)
+    sources, targets = zip(*grammar.rules, strict=True)
+    return Side.of(sources, arity), Side.of(targets, arity)

@@ -1,7 +1,10 @@
-"""What induction makes small: the size of rules, and how badly one side of a rule predicts the other.
+"""The objective of induction: small rules whose sides predict each other (Qiu et al. 2022, section 3.1.4).
 
-The objective of a grammar is the sum over its rules of size and penalty (Qiu et al. 2022, section 3.1.4). The
-reference program always counts all examples seen so far, as here; the paper would also estimate from a sample.
+    L_D(G) = sum over rules NT -> <alpha, beta> of |alpha| + |beta| - c_D(alpha, beta)       (Eq. 6)
+    c_D(alpha, beta) = k_alpha ln p(alpha | beta) + k_beta ln p(beta | alpha)                (Eq. 7)
+
+As in the reference program, logarithms are to base 2, and p is estimated from all examples so far. The paper has
+natural logarithms, and samples larger data.
 """
 
 from collections.abc import Iterable
@@ -12,20 +15,20 @@ from compgen.csl.rules import Rule, nonterminals
 
 
 class Objective:
-    """The size and the penalty of rules."""
+    """The terms of L_D(G): |alpha| + |beta| is `size`, -c_D(alpha, beta) is `penalty`."""
 
     def __init__(self, terminal_size: float, source_given_target: float, target_given_source: float) -> None:
-        """With what a terminal counts, where a nonterminal counts 1, and with the weights of the two predictions."""
+        """Set the size of a terminal, where a nonterminal counts 1, k_alpha and k_beta."""
         self._terminal_size = terminal_size
         self._source_given_target, self._target_given_source = source_given_target, target_given_source
         self._examples = 0
         self._sources, self._targets = Occurrences(), Occurrences()
         self._sizes: dict[Rule, float] = {}
         self._penalties: dict[Rule, float] = {}
-        self._counts: dict[Rule, tuple[int, int, int, int]] = {}  # of how many examples, and of these
+        self._counts: dict[Rule, tuple[int, int, int, int]] = {}  # the number of examples looked at, and see `_count`
 
     def add_examples(self, rules: Iterable[Rule]) -> None:
-        """Count in more examples."""
+        """Add examples to D."""
         for rule in rules:
             self._sources.add(rule.source)
             self._targets.add(rule.target)
@@ -33,7 +36,7 @@ class Objective:
         self._penalties.clear()
 
     def size(self, rule: Rule) -> float:
-        """The tokens of both sides, where terminals count `terminal_size` each, and nonterminals 1."""
+        """Return |alpha| + |beta|."""
         found = self._sizes.get(rule)
         if found is None:
             open_ = len(nonterminals(rule.source)) + len(nonterminals(rule.target))
@@ -41,28 +44,26 @@ class Objective:
         return found
 
     def penalty(self, rule: Rule) -> float:
-        """How badly the sides predict each other: the weighted negative logarithms of p(one | other), to base 2.
+        """Return -c_D(alpha, beta), 0 where no example contains both sides.
 
-        p is estimated by the examples so far in which both sides occur, among those in which the other does. A rule
-        of which no example has both sides has no penalty.
+        p(beta | alpha) is the share of the examples in which both sides occur among those in which alpha does.
         """
         found = self._penalties.get(rule)
         if found is None:
-            found = self._penalties[rule] = self._penalty(rule)
+            sources, targets, both = self._count(rule)
+            found = 0.0
+            if both:
+                found = self._target_given_source * log2(sources / both)
+                found += self._source_given_target * log2(targets / both)
+            self._penalties[rule] = found
         return found
 
-    def _penalty(self, rule: Rule) -> float:
-        sources, targets, both = self._count(rule)
-        if not both:
-            return 0.0
-        return self._target_given_source * log2(sources / both) + self._source_given_target * log2(targets / both)
-
     def _count(self, rule: Rule) -> tuple[int, int, int]:
-        """In how many examples the source occurs, the target, and both. None is looked at twice."""
+        """Return in how many examples alpha occurs, beta, and both; only examples new since the last call are read."""
         seen, source, target, both = self._counts.get(rule, (0, 0, 0, 0))
         later = (1 << self._examples) - (1 << seen)
         sources = self._sources.of(rule.source, later)
-        # How often a target occurs without the source matters only where the source is predicted.
+        # Without k_alpha, targets count only in examples whose source fits.
         targets = self._targets.of(rule.target, later if self._source_given_target else sources)
         source, target = source + sources.bit_count(), target + targets.bit_count()
         both += (sources & targets).bit_count()

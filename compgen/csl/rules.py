@@ -1,11 +1,10 @@
-"""Rules of quasi-synchronous context-free grammars: NT -> <source, target> (Qiu et al. 2022, section 3.1.1).
+"""Rules of a quasi-synchronous context-free grammar, NT -> <alpha, beta> (Qiu et al. 2022, section 3.1.1).
 
-There is one nonterminal symbol. In a rule its occurrences are numbered, written `NT_1`, `NT_2` and so on; each number
-is once in the source, and once or more in the target. An example is a rule without nonterminals.
+There is one nonterminal symbol. Its occurrences in a rule are numbered and written `NT_1`, `NT_2`, ...; each number
+occurs once in the source, and once or more in the target. An example <x, y> is a rule without nonterminals.
 
-Sequences are held as strings with one letter (a code point) for each token. That is an immutable sequence of integers
-for which the interpreter finds, counts, slices, replaces and hashes in C: the work of parsing and induction is that.
-An `Alphabet` says which token a letter stands for.
+A sequence is a string with one letter (code point) per token, so that searching, slicing, replacing and hashing run in
+C. An `Alphabet` maps tokens to letters. The letter of NT_i is the code point i.
 """
 
 import re
@@ -14,15 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from compgen.data.content import read_text
 from compgen.data.examples import Dataset
+from compgen.data.ragged import Ints
 from compgen.errors import DataError
 
 PREFIX = "NT_"
 SEPARATOR = "###"
-MOST = 99  # nonterminals in a rule; the letter of NT_i is the code point i
-UNKNOWN = chr(128)  # the letter of every token that an alphabet does not know: no rule has it
-COPIED = chr(127)  # the letter of a token that no rule has where it is copied
-FIRST = 129  # code point of the first token; beyond what `str.format` gives a meaning
+MOST = 99  # nonterminals of a rule
+COPIED = chr(127)  # any token that is copied and occurs in no rule
+UNKNOWN = chr(128)  # any token outside the alphabet; no rule derives it
+FIRST = 129  # code point of the first token; all letters that have a meaning to `str.format` are below it
 _TOKENS = 0x110000 - FIRST
 NONTERMINAL = re.compile(f"[\0-{chr(MOST)}]")
 _NAME = re.compile(r"NT_([1-9][0-9]?)")
@@ -31,14 +34,13 @@ _FORM = f"'source {SEPARATOR} target', tokens between blanks"
 
 
 class Alphabet:
-    """Tokens as letters. The letters of tokens are in the order of the tokens."""
+    """A letter for each token, in the order of the tokens."""
 
     def __init__(self, tokens: Iterable[str]) -> None:
-        """For some tokens of data, in any order, repeated or not.
+        """Number distinct tokens.
 
         Raises:
-            DataError: a token could not be told from a nonterminal or from the mark between a rule's sides, or it is
-                empty or holds a blank, so that a rule with it could not be written; or there are more than a million.
+            DataError: a token is empty, contains a blank, is the separator of rules or begins like a nonterminal.
         """
         self.tokens = tuple(sorted(set(tokens)))
         for token in self.tokens:
@@ -50,23 +52,23 @@ class Alphabet:
         self._tokens = names | {letter: token for token, letter in self._letters.items()}
 
     def encode(self, tokens: Iterable[str]) -> str:
-        """The letters of tokens of data. A token that is not in the alphabet becomes UNKNOWN, which no rule derives."""
+        """Return the letters of tokens; UNKNOWN for a token outside the alphabet."""
         return "".join([self._letters.get(token, UNKNOWN) for token in tokens])
 
-    def examples(self, dataset: Dataset) -> list["Rule"]:
-        """The examples of a dataset as rules without nonterminals, in order."""
-        return [Rule(self.encode(source), self.encode(target)) for source, target in dataset.pairs()]
-
     def decode(self, letters: str) -> tuple[str, ...]:
-        """The tokens that letters stand for; nonterminals as they are written."""
+        """Return the tokens of letters, among them names of nonterminals."""
         return tuple([self._tokens[letter] for letter in letters])
 
+    def examples(self, dataset: Dataset) -> list["Rule"]:
+        """Return the examples of a dataset as rules without nonterminals, in order."""
+        return [Rule(self.encode(source), self.encode(target)) for source, target in dataset.pairs()]
+
     def key(self, rule: "Rule") -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What rules are ordered by: their tokens, those of the source first."""
+        """Return the tokens of both sides: the sort key of rules."""
         return self.decode(rule.source), self.decode(rule.target)
 
     def text(self, rule: "Rule") -> str:
-        """A rule as it is written: `source ### target`."""
+        """Return a rule as `source ### target`."""
         source, target = self.key(rule)
         return f"{' '.join(source)} {SEPARATOR} {' '.join(target)}"
 
@@ -79,7 +81,7 @@ def _check_token(token: str, place: str = "") -> None:
 
 
 class Rule(NamedTuple):
-    """A rule by the letters of its sides. The k-th nonterminal of the source is always NT_k: see `normal`."""
+    """The letters of both sides of a rule, in normal form: the k-th nonterminal of the source is NT_k."""
 
     source: str
     target: str
@@ -91,33 +93,31 @@ class Rule(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The number of tokens on both sides."""
+        """The number of tokens of both sides."""
         return len(self.source) + len(self.target)
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """Distinct rules in order, and what their letters mean."""
+    """Distinct rules, sorted, and the alphabet of their letters."""
 
     alphabet: Alphabet
     rules: tuple[Rule, ...]
 
     @classmethod
     def of(cls, alphabet: Alphabet, rules: Iterable[Rule]) -> "Grammar":
-        """The grammar of some rules in any order, repeated or not."""
+        """Build the grammar of rules in any order, repeated or not."""
         return cls(alphabet, tuple(sorted(set(rules), key=alphabet.key)))
 
     @classmethod
     def parse(cls, lines: Iterable[str], name: str = "rules") -> "Grammar":
-        """The grammar written in some lines, one rule a line; blank lines are skipped.
-
-        `name` is what errors call the lines. Indices are renumbered to the normal form.
+        """Build the grammar of lines `source ### target`; blank lines are skipped, `name` is for messages.
 
         Raises:
-            DataError: a line is no rule; the message names it.
+            DataError: a line is not a rule.
         """
-        places = {f"{name}, line {number}": line for number, line in enumerate(lines, 1) if line.strip()}
-        sides = {place: _cut(place, line) for place, line in places.items()}
+        numbered = [(f"{name}, line {number}", line) for number, line in enumerate(lines, 1) if line.strip()]
+        sides = {place: _cut(place, line) for place, line in numbered}
         tokens: set[str] = set()
         for place, both in sides.items():
             for token in {token for side in both for token in side if not _NAME.fullmatch(token)} - tokens:
@@ -128,32 +128,37 @@ class Grammar:
 
     @classmethod
     def read(cls, path: str | Path) -> "Grammar":
-        """The grammar in a file.
+        """Read a grammar from a file.
 
         Raises:
-            DataError: there is no such file, it is not text, holds no rule, or a line that is none.
+            DataError: the file cannot be read or contains no rule, or a line is not a rule.
         """
-        read = cls.parse(read_lines(path), str(path))
+        read = cls.parse(read_text(path).splitlines(), str(path))
         if not read.rules:
             raise DataError(f"{path}: no rules: the file is empty")
         return read
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of slots (the root, and each nonterminal of each rule's source) and of rules."""
+        return 1 + sum(rule.arity for rule in self.rules), len(self.rules)
+
     def moved(self, alphabet: Alphabet) -> list[Rule]:
-        """The rules in the letters of another alphabet that has all tokens of this one."""
-        old = self.alphabet
-        letters = {ord(letter): alphabet.encode([token]) for token in old.tokens for letter in old.encode([token])}
+        """Return the rules in the letters of another alphabet, which contains all tokens of this one."""
+        tokens = self.alphabet.tokens
+        letters = str.maketrans(self.alphabet.encode(tokens), alphabet.encode(tokens))
         return [Rule(rule.source.translate(letters), rule.target.translate(letters)) for rule in self.rules]
 
     def text(self) -> str:
-        """What `parse` reads: one rule a line."""
+        """Return the lines that `parse` reads."""
         return "".join(f"{self.alphabet.text(rule)}\n" for rule in self.rules)
 
 
 def examples(dataset: Dataset, seeds: Grammar | None = None) -> tuple[Alphabet, list[Rule]]:
-    """The examples of a dataset as rules, in order, with the alphabet of their tokens and those of some seed rules.
+    """Return the examples of a dataset as rules, and the alphabet of their tokens and those of seed rules.
 
     Raises:
-        DataError: an example has an empty side, or a token that no rule can have; the message names it.
+        DataError: an example has an empty side, or a token that no rule can have.
     """
     known = set() if seeds is None else set(seeds.alphabet.tokens)
     for number, (source, target) in enumerate(dataset.pairs(), 1):
@@ -173,36 +178,26 @@ def is_nonterminal(letters: str) -> bool:
 
 
 def nonterminals(letters: str) -> list[str]:
-    """The nonterminals of a sequence, in order, as often as they occur."""
+    """Return all occurrences of nonterminals in a sequence, in order."""
     return NONTERMINAL.findall(letters)
 
 
 def normal(source: str, target: str) -> Rule:
-    """The rule with two sides whose nonterminals are numbered in any way: renumbered in the order of the source."""
-    found = nonterminals(source)
-    if all(ord(letter) == number for number, letter in enumerate(found, 1)):
+    """Return the rule of two sides, its nonterminals renumbered in the order of the source."""
+    numbers = {ord(letter): number for number, letter in enumerate(nonterminals(source), 1)}
+    if all(old == new for old, new in numbers.items()):
         return Rule(source, target)
-    numbers = {ord(letter): number for number, letter in enumerate(found, 1)}
     return Rule(source.translate(numbers), target.translate(numbers))
 
 
 def template(side: str) -> str:
-    """A side as a format string for what NT_1, NT_2 and so on stand for: no token has a letter with a meaning there."""
+    """Return a side as a format string; its fields are the expansions of NT_1, NT_2, ..."""
     return side.translate(_FIELDS)
 
 
-def read_lines(path: str | Path) -> list[str]:
-    """The lines of a text file.
-
-    Raises:
-        DataError: there is no such file, or it is not text.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}, expected a file to read") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: found bytes that are not text, expected UTF-8") from error
+def codes(letters: str) -> Ints:
+    """Return the code points of letters."""
+    return np.frombuffer(letters.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
 
 
 def _cut(place: str, line: str) -> tuple[Sequence[str], Sequence[str]]:
@@ -214,18 +209,15 @@ def _cut(place: str, line: str) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _checked(place: str, source: Sequence[str], target: Sequence[str], alphabet: Alphabet) -> Rule:
-    sides = [_letters(side, alphabet) for side in (source, target)]
+    def letter(token: str) -> str:
+        name = _NAME.fullmatch(token)
+        return chr(int(name[1])) if name else alphabet.encode([token])
+
+    sides = ["".join(map(letter, side)) for side in (source, target)]
     found = nonterminals(sides[0])
     if len(set(found)) < len(found) or set(found) != set(nonterminals(sides[1])):
         raise DataError(
             f"{place}: found the nonterminals of {' '.join(source)!r:.60} and {' '.join(target)!r:.60}, expected each "
-            "once in the source and, the same ones, in the target"
+            "once in the source, and the same ones in the target"
         )
     return normal(*sides)
-
-
-def _letters(side: Sequence[str], alphabet: Alphabet) -> str:
-    names = [_NAME.fullmatch(token) for token in side]
-    return "".join(
-        chr(int(name[1])) if name else alphabet.encode([token]) for token, name in zip(side, names, strict=True)
-    )

@@ -1,17 +1,16 @@
-"""New pairs from a grammar (Qiu et al. 2022, sections 3.1.2 and 3.2): derivations drawn from the root down.
+"""Samples of a grammar (Qiu et al. 2022, sections 3.1.2 and 3.2): derivations drawn from the root down.
 
-Which rule comes next depends on the rule above it and on which of that rule's nonterminals it fills: its slot. With a
-target grammar, each nonterminal of a derivation has one of the names that the target grammar can give it, so that all
-targets are well formed. (In the reference only more or less so: what one nonterminal has become does not narrow what
-its siblings may be.)
+The next rule depends on its slot: the rule above it, and the nonterminal of that rule which it fills. With a target
+grammar, each nonterminal of a derivation has one of the names that the target grammar can give it, so that all targets
+are well formed. (In the reference not all are: the name of one nonterminal does not restrict its siblings.)
 
-Sample i of a seed is a function of the grammar, the weights, the seed and i alone, whatever else is asked for. A few
-thousand derivations are drawn together, a level at a time: a node's random numbers are addressed by its sample, the
+Sample i of a seed is a function of the grammar, the weights, the seed and i alone, whatever else is drawn. A few
+thousand derivations are drawn together, a level at a time: the address of a node's random numbers is its sample, the
 attempt, and its place in the derivation, counted level by level.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,20 +31,20 @@ from compgen.errors import ConfigError, DataError, ExhaustedError
 
 LONGEST = 1000  # tokens on a side
 BLOCK = 4096  # samples that are drawn together
-_ATTEMPTS = 1000  # at one sample
-_PATIENCE = 20  # attempts after which one sample makes all of its others, as they may all be in vain
-_DEEPEST = 1000  # what `Depth.most` may be
-_BEYOND = 5  # levels that a derivation may go deeper where it cannot end
+_ATTEMPTS = 1000  # for one sample
+_PATIENCE = 20  # attempts after which all others of one sample are made at once, as they may all fail
+_DEEPEST = 1000  # the limit of `Depth.most`
+_BEYOND = 5  # levels below `Depth.most`, for derivations that cannot end there
 
 
 @dataclass(frozen=True)
 class Depth:
-    """How deep derivations are; the root is at depth 0.
+    """The depth of derivations; the root is at depth 0.
 
     Attributes:
-        least: above this depth, rules have nonterminals.
-        most: from this depth on, they have none, where any without fits. Where none does, derivations go up to five
-            levels deeper, or are given up and begun again.
+        least: above this depth, only rules with nonterminals are drawn.
+        most: from this depth on, only rules without are, where one fits. Where none fits, the derivation may be up to
+            five levels deeper, or the attempt fails.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -54,7 +53,6 @@ class Depth:
     most: int = 5
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for what no derivation can have."""
         if not 0 <= self.least <= self.most <= _DEEPEST:
             raise ConfigError(
                 f"depth: found at least {self.least} and at most {self.most}, expected 0 <= least <= most <= {_DEEPEST}"
@@ -67,8 +65,8 @@ class Drawing:
 
     Attributes:
         depth: how deep they are.
-        longest: tokens on a side; longer samples are given up and drawn again. (The reference has no such limit, and
-            makes samples of thousands of tokens by uniform weights.)
+        longest: the most tokens on a side; longer samples are drawn again. (The reference has no such limit, and with
+            uniform weights makes samples of thousands of tokens.)
         temperature, bias, biased: see `Scores.weights`.
     """
 
@@ -81,7 +79,6 @@ class Drawing:
     biased: int = 1
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for what no pair can be drawn by."""
         if not (self.longest >= 1 and 0 < self.temperature < math.inf and math.isfinite(self.bias)):
             raise ConfigError(
                 f"drawing: found {self}, expected longest >= 1, a temperature above 0 and a bias that is a number"
@@ -90,12 +87,12 @@ class Drawing:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Samples one after the other, from number `start` on.
+    """Consecutive samples, from number `start` on; N of them.
 
     Attributes:
-        numbers: the tokens of the sources, all in one, and of the targets, as numbers in the alphabet.
-        lengths: of the sources, and of the targets.
-        log_probs: of derivations, log p(rule | slot) of all their rules together.
+        numbers: the tokens of all sources, one after the other, and of all targets, as numbers in the alphabet.
+        lengths: (N) of the sources, and of the targets.
+        log_probs: (N) log p(z): the sum of log p(rule | slot) over the rules of each derivation.
     """
 
     start: int
@@ -115,20 +112,20 @@ class Sampler:
         targets: TargetGrammar | None = None,
         longest: int = LONGEST,
     ) -> None:
-        """Draw derivations within `depth`; restrict targets to `targets` if given.
+        """Prepare to draw derivations within `depth`, with well-formed targets if `targets` are given.
 
         Args:
             grammar: its rules; those that no well-formed target can contain are ignored.
             depth: the least and the most levels of a derivation.
-            weights: of each rule in each slot; uniform if None. Where a rule cannot be used, its weight goes to the
-                other rules in proportion. A rule's weight is divided among the ways to name its nonterminals.
+            weights: of each rule in each slot; uniform if None. The weight of a rule that cannot be used goes to the
+                others in proportion. A rule's weight is divided equally among the ways to name its nonterminals.
             targets: a grammar of well-formed targets.
-            longest: the most tokens on a side, see `Drawing`.
+            longest: the most tokens on a side.
 
         Raises:
             DataError: the grammar has no rules.
-            ExhaustedError: no derivation ends in time.
-            ValueError: the weights are not this grammar's, or some are no weights.
+            ExhaustedError: no derivation ends within the depth.
+            ValueError: the weights are not those of this grammar.
         """
         if not grammar.rules:
             raise DataError("found a grammar without rules, expected some to draw from")
@@ -138,7 +135,7 @@ class Sampler:
         self._source, self._target = sides(grammar)
         self._arities = np.array([rule.arity for rule in grammar.rules], dtype=np.int64)
         self._slots = np.array(slots(grammar), dtype=np.int64)
-        self._ways = Ways.of(grammar, self._arities, targets)
+        self._ways = Ways.of(grammar, targets)
         arities = self._arities[self._ways.rule]
         self._any, self._inner, self._final = (
             Choice.of(self._ways, weights, allowed) for allowed in (arities >= 0, arities > 0, arities == 0)
@@ -146,10 +143,10 @@ class Sampler:
         self._require_end()
 
     def sample(self, number: int, seed: int = 0, start: int = 0) -> Dataset:
-        """The samples from `start` on, so many of them, in order; one may be like another.
+        """Return samples `start` to `start` + `number` - 1; they may repeat.
 
         Raises:
-            ExhaustedError: for one sample a thousand attempts led to where no rule can be used, or became too long.
+            ExhaustedError: all of a thousand attempts at one sample failed or were too long.
         """
         words = pl.Series(self.alphabet.tokens, dtype=pl.String)
         columns: tuple[list[pl.Series], list[pl.Series]] = ([], [])
@@ -166,7 +163,7 @@ class Sampler:
         return Dataset(pl.DataFrame({"source": source, "target": target, **drawn}).with_columns(split=pl.lit(TRAIN)))
 
     def blocks(self, seed: int, start: int, stop: int, rows: int = BLOCK) -> Iterator[Block]:
-        """The samples from `start` to before `stop`, at most `rows` at a time; raises as `sample`."""
+        """Yield samples `start` to `stop` - 1, at most `rows` at a time; raises as `sample`."""
         for first in range(start, stop, rows):
             try:
                 yield self.block(seed, first, min(first + rows, stop))
@@ -176,21 +173,18 @@ class Sampler:
                 raise
 
     def block(self, seed: int, start: int, stop: int) -> Block:
-        """The samples from `start` to before `stop`, all at a time; raises as `sample`."""
+        """Draw samples `start` to `stop` - 1 together; raises as `sample`."""
         pending = np.arange(start, stop, dtype=np.int64)
         order: list[Ints] = []
-        numbers: tuple[list[Ints], list[Ints]] = ([], [])
-        lengths: tuple[list[Ints], list[Ints]] = ([], [])
+        written: tuple[list[tuple[Ints, Ints]], list[tuple[Ints, Ints]]] = ([], [])
         scores: list[Floats] = []
         for attempt in range(_ATTEMPTS):
             if attempt == _PATIENCE:
                 self._require_success(seed, int(pending[0]))
             levels, score, alive = self._derive(seed, pending, np.full(len(pending), attempt))
             roots = np.flatnonzero(alive)
-            for side, found, length in zip((self._source, self._target), numbers, lengths, strict=True):
-                tokens, counts = side.write(levels, roots)
-                found.append(tokens)
-                length.append(counts)
+            for side, found in zip((self._source, self._target), written, strict=True):
+                found.append(side.write(levels, roots))
             order.append(pending[roots])
             scores.append(score[roots])
             pending = pending[~alive]
@@ -199,11 +193,11 @@ class Sampler:
         else:
             raise self._exhausted(int(pending[0]))
         place = np.argsort(np.concatenate(order))
-        both = [_reordered(np.concatenate(n), np.concatenate(k), place) for n, k in zip(numbers, lengths, strict=True)]
-        return Block(start, (both[0][0], both[1][0]), (both[0][1], both[1][1]), np.concatenate(scores)[place])
+        numbers, lengths = zip(*(_reordered(found, place) for found in written), strict=True)
+        return Block(start, numbers, lengths, np.concatenate(scores)[place])
 
     def _require_success(self, seed: int, sample: int) -> None:
-        """Raise ExhaustedError if no attempt at a sample comes to an end."""
+        """Raise ExhaustedError if all attempts at a sample fail."""
         attempts = np.arange(_ATTEMPTS)
         if not self._derive(seed, np.full(_ATTEMPTS, sample), attempts)[2].any():
             raise self._exhausted(sample)
@@ -217,12 +211,17 @@ class Sampler:
         )
 
     def _derive(self, seed: int, samples: Ints, attempts: Ints) -> tuple[list[Level], Floats, NDArray[np.bool_]]:
-        """Derivations of some samples, their log-probabilities, and which of them came to an end."""
+        """Draw derivations of samples; return their nodes, their log p(z), and which of them ended within the limits.
+
+        level = the root of each sample
+        while level has nodes:
+            for each node: draw a way to use a rule, given the node's slot and name
+            level = the nonterminals of the drawn rules, each with its slot and its name by the drawn way
+        """
         count = len(samples)
         alive, scores, used = np.ones(count, dtype=bool), np.zeros(count), np.zeros(count, dtype=np.int64)
-        sizes = np.zeros((2, count), dtype=np.int64)
-        # The nodes of a level: of which sample, in which slot, with which name, how often in the target; and those of
-        # `Level`.
+        sizes = np.zeros((2, count), dtype=np.int64)  # tokens so far, of the source and of the target
+        # Of each node of a level: its sample, slot, name, times in the target, parent, and number below the parent.
         sample, none = np.arange(count), np.zeros(count, dtype=np.int64)
         slot, name, times, parent, number = none, none, none + 1, none, none
         levels: list[Level] = []
@@ -234,7 +233,7 @@ class Sampler:
             alive[sample[way < 0]] = False
             rule = self._ways.rule[way]
             scores += np.bincount(sample, self._weights.of(slot, rule), minlength=count)
-            left = np.zeros((2, count), dtype=np.int64)  # nonterminals, of which each becomes a token at least
+            left = np.zeros((2, count), dtype=np.int64)  # nonterminals, each of which becomes at least one token
             for place, (side, often) in enumerate(((self._source, np.ones_like(times)), (self._target, times))):
                 sizes[place] += _counted(sample, side.terminals[rule] * often, count)
                 left[place] = _counted(sample, (side.counts - side.terminals)[rule] * often, count)
@@ -247,13 +246,13 @@ class Sampler:
             above = rule[parent]
             sample, slot = sample[parent], self._slots[above] + number
             name = self._ways.below[way[parent], number]
-            # Samples that are too long are not counted on: they would be past counting soon.
+            # Capped, because the number may double at each level and overflow; the sample is too long anyway.
             times = np.minimum(times[parent] * self._target.times[above, number], self.longest + 1)
         alive[sample] = False
         return levels, scores, alive
 
     def _choose(self, depth: int, slot: Ints, name: Ints, uniforms: Floats) -> Ints:
-        """Which way goes on at each node; -1 where there is none."""
+        """Draw a way for each node of a level, (n); -1 where there is none."""
         if depth < self.depth.least:
             return self._inner.draw(slot, name, uniforms)
         if depth < self.depth.most:
@@ -264,13 +263,16 @@ class Sampler:
         return way
 
     def _require_end(self) -> None:
-        """Raise ExhaustedError if no derivation ends within the depth, whatever rules weigh."""
-        arities, names = self._arities[self._ways.rule], self._ways.counts
-        name = np.repeat(np.arange(len(names)), names)
-        final = np.zeros(len(names), dtype=bool)
+        """Raise ExhaustedError if no derivation ends within the depth, whatever the weights.
+
+        ends(name, depth) = some way with the name, allowed at this depth, whose nonterminals all end at depth + 1
+        """
+        arities, counts = self._arities[self._ways.rule], self._ways.counts
+        name = np.repeat(np.arange(len(counts)), counts)  # (ways)
+        final = np.zeros(len(counts), dtype=bool)
         final[name[arities == 0]] = True
-        ends = np.zeros(len(names) + 1, dtype=bool)
-        ends[-1] = True  # where there is no nonterminal
+        ends = np.zeros(len(counts) + 1, dtype=bool)
+        ends[-1] = True  # `Ways.below` is -1 where a rule has fewer nonterminals
         for depth in reversed(range(self.depth.most + _BEYOND + 1)):
             allowed = (arities > 0) | (depth >= self.depth.least)
             if depth >= self.depth.most:
@@ -289,7 +291,7 @@ class Sampler:
 
 
 class _ExhaustedAtError(ExhaustedError):
-    """Raised when every attempt at a sample leaves the limits of depth and length."""
+    """Raised when all attempts at a sample fail."""
 
     def __init__(self, sample: int, message: str) -> None:
         super().__init__(message)
@@ -297,11 +299,12 @@ class _ExhaustedAtError(ExhaustedError):
 
 
 def _counted(sample: Ints, values: Ints, count: int) -> Ints:
-    """The sum of some nodes' values for each sample."""
+    """Return the sum of the values of each sample's nodes, (n) to (count)."""
     return np.bincount(sample, values, minlength=count).astype(np.int64)
 
 
-def _reordered(tokens: Ints, lengths: Ints, order: Ints) -> tuple[Ints, Ints]:
-    """Ragged rows in another order."""
+def _reordered(parts: Sequence[tuple[Ints, Ints]], order: Ints) -> tuple[Ints, Ints]:
+    """Join ragged rows (values, lengths) and put them in another order."""
+    values, lengths = (np.concatenate(some) for some in zip(*parts, strict=True))
     starts = np.cumsum(lengths) - lengths
-    return tokens[ranges(starts[order], lengths[order])[1]], lengths[order]
+    return values[ranges(starts[order], lengths[order])[1]], lengths[order]

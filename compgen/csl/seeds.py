@@ -1,28 +1,24 @@
-"""Seed rules found in the data: what source and target have in common, inflected forms, and words that go together."""
+"""Seed rules found in the data: phrases that sides share, inflected forms, and words that go together."""
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 import numpy as np
 
-from compgen.csl.rules import Grammar, Rule, examples
+from compgen.csl.rules import Grammar, Rule, codes, examples
 from compgen.data.examples import Dataset
-from compgen.data.ragged import Ints
+from compgen.data.ragged import Ints, ranges
 
 _LEFT_OUT = (".", "'")
-_ROUNDS = 10  # of expectation maximisation; the best translations settle in the first few
-# Two forms of a word have more of their letters in common: thought and think a third. Other translations have fewer.
-_ALIKE = 0.3
+_ROUNDS = 10  # of expectation maximisation; the best translations no longer change after the first few
+_ALIKE = 0.3  # the share of common letters of two forms of a word (thought, think: a third); other words have fewer
 
 
 def exact_matches(dataset: Dataset) -> Grammar:
     """Seed rules x -> x for the phrases that source and target share, as published for GeoQuery and SMCalFlow.
 
-    In each example, phrases are taken from the longest to the shortest and from left to right, if they overlap none
-    taken before on either side. Those that begin or end with a full stop or an apostrophe are left out.
-
-    Raises:
-        DataError: an example has an empty side, or a token that no rule can have.
+    In each example, phrases are taken from the longest to the shortest and from left to right, unless they overlap one
+    taken before on either side, or begin or end with a full stop or an apostrophe. Raises DataError as `examples`.
     """
     alphabet, rules = examples(dataset)
     unwanted = set(alphabet.encode(_LEFT_OUT))
@@ -34,7 +30,7 @@ def _shared(source: str, target: str, unwanted: set[str]) -> Iterator[str]:
         start = 0
         while start + length <= len(source):
             phrase = source[start : start + length]
-            # A token that is taken becomes a nonterminal's letter, another one on each side, so that it is not shared.
+            # What is taken is overwritten, differently on each side, so that it is not shared again.
             if phrase in target and unwanted.isdisjoint((phrase[0], phrase[-1])):
                 yield phrase
                 source = source[:start] + "\1" * length + source[start + length :]
@@ -45,11 +41,8 @@ def _shared(source: str, target: str, unwanted: set[str]) -> Iterator[str]:
 def companions(dataset: Dataset) -> Grammar:
     """Seed rules x -> y for words that go together: x is in an example's source if, and only if, y is in its target.
 
-    If several words of a side are in the same examples, they are left out. This is not of the paper. Where *left* has
-    no rule of its own, all that is said with it must be learned again with *right*.
-
-    Raises:
-        DataError: an example has an empty side, or a token that no rule can have.
+    Words of one side that are in the same examples are left out. This is not in the paper. Without a rule for *left*,
+    everything learned with *left* must be learned again with *right*. Raises DataError as `examples`.
     """
     alphabet, rules = examples(dataset)
     where: tuple[dict[str, list[int]], ...] = ({}, {})
@@ -68,35 +61,33 @@ def companions(dataset: Dataset) -> Grammar:
 def inflections(dataset: Dataset) -> Grammar:
     """Seed rules x' -> x, one token each, where x' is another form of the word x (`ate`, `eat`), as published for COGS.
 
-    x is the most probable translation of x' by IBM Model 1 (Brown et al. 1993), and like it in letters. The paper says
-    the first, and that x' is x or an inflected form of x, not how that was told. Its list has no rules x -> x, nor has
-    this one, and both have 140 rules.
-
-    Raises:
-        DataError: an example has an empty side, or a token that no rule can have.
+    x is the most probable translation of x' by IBM Model 1 (Brown et al. 1993), and shares letters with it. The paper
+    names the model, and says that x' is x or an inflected form of x, but not how that was decided. Its list has 140
+    rules, none of them x -> x; so has this one. Raises DataError as `examples`.
     """
     alphabet, rules = examples(dataset)
     return Grammar.of(alphabet, (rule for rule in _translations(rules) if _alike(*alphabet.key(rule))))
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two tokens differ in more than case, and have many letters in common, in order."""
+    """Whether two tokens differ in more than case, and share many letters in order."""
     letters = one[0].lower(), other[0].lower()
     return letters[0] != letters[1] and SequenceMatcher(None, *letters, autojunk=False).ratio() > _ALIKE
 
 
 def _translations(pairs: Sequence[Rule]) -> list[Rule]:
-    """Each token of the sources, with the token of the targets that it most probably becomes, by IBM Model 1.
+    """Return each source token with its most probable translation by IBM Model 1, without the empty source token.
 
-    There is no empty source token, which the model has for what comes from none: every token of a target has its origin
-    in some token of the source.
+    for each round: expected[x, y] = sum over the target tokens y of pairs with x in the source
+                                     of p(y | x) / sum over the tokens x' of the source of p(y | x')
+                    p(y | x) = expected[x, y] / sum over y' of expected[x, y']
     """
     if not pairs:
         return []
     source, target, origin = _links(pairs)
     kinds, kind = np.unique(source << 32 | target, return_inverse=True)
     sources, own = np.unique(kinds >> 32, return_inverse=True)
-    probable = np.ones(len(kinds))  # p(target token | source token), but for a factor at first
+    probable = np.ones(len(kinds))  # (kinds) p(y | x), to within a factor at first
     for _ in range(_ROUNDS):
         weights = probable[kind]
         expected = np.bincount(kind, weights / np.bincount(origin, weights)[origin])
@@ -107,15 +98,10 @@ def _translations(pairs: Sequence[Rule]) -> list[Rule]:
 
 
 def _links(pairs: Sequence[Rule]) -> tuple[Ints, Ints, Ints]:
-    """All pairs of a token of a source and one of its target: their letters, and which target token it is, (links)."""
-    sources, targets = (_codes("".join(side)) for side in zip(*pairs, strict=True))
+    """Return all pairs of a source token and a target token of one example: letters, and the target token, (links)."""
+    sources, targets = (codes("".join(side)) for side in zip(*pairs, strict=True))
     lengths = np.array([[len(side) for side in pair] for pair in pairs])
     starts = np.cumsum(lengths[:, 0]) - lengths[:, 0]
-    width, start = (np.repeat(some, lengths[:, 1]) for some in (lengths[:, 0], starts))  # of each target token
-    origin = np.repeat(np.arange(len(targets)), width)
-    within = np.arange(len(origin)) - np.repeat(np.cumsum(width) - width, width)
-    return sources[start[origin] + within], targets[origin], origin
-
-
-def _codes(letters: str) -> Ints:
-    return np.frombuffer(letters.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
+    start, width = (np.repeat(some, lengths[:, 1]) for some in (starts, lengths[:, 0]))  # of each target token's source
+    origin, places = ranges(start, width)
+    return sources[places], targets[origin], origin

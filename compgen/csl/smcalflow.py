@@ -14,122 +14,37 @@ UNITS = Path(__file__).parents[1] / "configs" / "csl_smcalflow.rules"
 _TEXTS = {"PersonName", "String", "LocationKeyphrase", "Month", "DayOfWeek"}
 _NUMBER = "Number"
 _WHEN = {":date", ":time"}
+_Phrases = Iterator[tuple[list[str], Sequence[str]]]  # tokens of a source, and the part of a target that they become
 
 
 class Slot(NamedTuple):
-    """What stands before a bracketed part of a target that is a nonterminal.
-
-    Attributes:
-        name: the nonterminal.
-        before: the tokens before the bracket, nonterminals among them written as in a rule.
-        inside: the nonterminal whose right side has the slot; any if empty.
-    """
+    """A nonterminal: its name, that on whose right side it stands (or `*`), and the tokens before its bracket."""
 
     name: str
-    before: str
-    inside: str = ""
+    inside: str
+    before: list[str]
+
+    @classmethod
+    def read(cls, path: Path) -> list["Slot"]:
+        """Read the slots of a file."""
+        rows = [line.split() for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
+        return [cls(row[0], row[1], row[2:]) for row in rows if row]
 
 
-_CONSTRAINTS = {  # on what
-    "DATETIME_CONSTRAINT": "DATETIME",
-    "DATE_CONSTRAINT": "DATE",
-    "TIME_CONSTRAINT": "TIME",
-    "DURATION_CONSTRAINT": "DURATION",
-}
-_OPERATORS = ("?=", "?<", "?>", "?<=", "?>=", "?~=")
-_FUNCTIONS = {  # of a date, and of what is said behind it
-    "nextDayOfMonth": "# NUMBER",
-    "previousDayOfMonth": "# NUMBER",
-    "nextDayOfWeek": "# WEEKDAY",
-    "previousDayOfWeek": "# WEEKDAY",
-    "nextMonthDay": "# MONTH # NUMBER",
-    "previousMonthDay": "# MONTH # NUMBER",
-    "adjustByPeriod": "PERIOD",
-}
-
-
-def _arguments(function: str, kinds: str) -> Iterator[Slot]:
-    """The slots of a function's arguments, which have no names: those before tell where one is."""
-    before = function
-    for kind in f"DATE {kinds}".split():
-        if kind == "#":
-            before += " #"
-        else:
-            yield Slot(kind, before)
-            before += f" ( {MARK}{kind} )"
-
-
-# The first that fits counts. Of our own making, from the paper's few words and the programs' names: constraints, as on
-# the start of an event, are told from what they are on, as the reference's 96 lines do not, so that more targets that
-# mean nothing are kept out.
-SLOTS = (
-    Slot("OUTPUT", "Yield :output"),
-    Slot("EVENT", "CreateCommitEventWrapper :event"),
-    Slot("EVENT_CONSTRAINT", ":constraint", inside="EVENT"),
-    Slot("EVENT_CONSTRAINT", "FindEventWrapperWithDefaults :constraint"),
-    Slot("EVENT_CONSTRAINT", "FindNumNextEvent :constraint"),
-    Slot("EVENT_CONSTRAINT", ":event"),
-    # What an event has.
-    Slot("ATTENDEES", ":attendees"),
-    Slot("ATTENDEES", "andConstraint", inside="ATTENDEES"),
-    Slot("ATTENDEES", "andConstraint ( ##ATTENDEES )", inside="ATTENDEES"),
-    Slot("DATETIME_CONSTRAINT", ":start"),
-    Slot("DATETIME_CONSTRAINT", ":end"),
-    Slot("DURATION_CONSTRAINT", ":duration", inside="EVENT_CONSTRAINT"),
-    Slot("SUBJECT", ":subject"),
-    Slot("LOCATION", ":location"),
-    Slot("SHOW_AS", ":showAs"),
-    # Constraints.
-    *(Slot(on, operator, inside=name) for name, on in _CONSTRAINTS.items() for operator in _OPERATORS),
-    *(Slot(name, "andConstraint", inside=name) for name in _CONSTRAINTS),
-    *(Slot(name, f"andConstraint ( ##{name} )", inside=name) for name in _CONSTRAINTS),
-    Slot("DATE_CONSTRAINT", "Constraint[DateTime] :date"),
-    Slot("TIME_CONSTRAINT", "Constraint[DateTime] :time"),
-    Slot("TIME_CONSTRAINT", "Constraint[DateTime] :date ( ##DATE_CONSTRAINT ) :time"),
-    Slot("TIME_CONSTRAINT", "DateTimeConstraint :constraint"),
-    # Values.
-    Slot("DATETIME", ":dateTime"),
-    Slot("DATE", ":date"),
-    Slot("DATE", ":date1"),
-    Slot("DATE", ":date2"),
-    Slot("DATE_RANGE", ":dateRange"),
-    Slot("TIME", ":time"),
-    Slot("DURATION", ":duration"),
-    *(slot for function, kinds in _FUNCTIONS.items() for slot in _arguments(function, kinds)),
-    Slot("PERIOD", ":period"),
-    Slot("WEEK", ":week"),
-    Slot("RECIPIENT", ":recipient"),
-    Slot("RECIPIENT_CONSTRAINT", ":recipientConstraint"),
-    Slot("PEOPLE", ":people"),
-    Slot("PEOPLE", ":team"),
-    Slot("PERSON", ":person"),
-    # Texts and numbers.
-    Slot("STRING", "?= #", inside="SUBJECT"),
-    Slot("STRING", "?~= #", inside="SUBJECT"),
-    Slot("PLACE", "?= #", inside="LOCATION"),
-    Slot("PLACE", "?~= #", inside="LOCATION"),
-    Slot("STATUS", "?= #", inside="SHOW_AS"),
-    Slot("PERSON_NAME", ":name #"),
-    Slot("WEEKDAY", ":dow #"),
-    Slot("MONTH", ":month #"),
-    *(Slot("NUMBER", f":{what} #") for what in ("number", "day", "year", "hours", "minutes")),
-    *(Slot("NUMBER", f"to{unit} #") for unit in ("Minutes", "Hours", "Days", "Weeks", "Months", "Years")),
-)
-_SLOTS = [(slot, slot.before.split()) for slot in SLOTS]
+SLOTS = Slot.read(UNITS.with_suffix(".slots"))
 
 
 def seed_rules(dataset: Dataset) -> Grammar:
-    """Seed rules for a dataset, each phrase if it is in the source of the target that it is from, capitals or not.
+    """Return the seed rules of a dataset. The source of a rule is in the source of the example whose target it is from.
 
         text -> Type " text "        for names, subjects, places, months and weekdays
         n -> Number n, Number n.0    and for decimals all their tokens: 1 . 5 -> Number 1.5
-        phrase -> phrase             for what is in `:date ( )` or `:time ( )` and has no brackets
+        phrase -> phrase             for the content of `:date ( )` or `:time ( )` without brackets
 
-    and the five unit rules of the file `UNITS`, which make a part of a target of what is in it.
+    and the five unit rules of the file `UNITS`, which make a part of a target of what it contains.
 
-    Unlike the reference's, a rule's source is as the training source has it, `May -> Month " MAY "`, where the
-    reference's keeps the target's capitals and so never fits; phrases are whole tokens, so that 1 is not found in 10;
-    and decimals are found at all.
+    Sources are compared without case, and are written as in the example: `May -> Month " MAY "`; the reference keeps
+    the target's capitals, which never fit. Phrases are whole tokens: 1 is not found in 10. Decimals are found at all.
 
     Raises:
         DataError: an example has an empty side, a token that no rule can have, or brackets or quotation marks in the
@@ -146,14 +61,13 @@ def seed_rules(dataset: Dataset) -> Grammar:
 
 
 def target_grammar(dataset: Dataset) -> TargetGrammar:
-    """The rules by which the targets of a dataset are made; between them, they derive more.
+    """Return the rules by which the targets of a dataset are made; together they derive more targets.
 
-    In each target, a bracketed part behind a slot is a nonterminal; other brackets are tokens of what they stand in.
-    The right side of a nonterminal is what is between its brackets, that of ROOT a whole target.
+    In each target, a bracketed part after the tokens of a slot is a nonterminal, and its content the right side of a
+    rule; other brackets are tokens of the rule around them. A right side of ROOT is a whole target.
 
     Raises:
-        DataError: an example has an empty side, a token that no rule of a grammar can have, or brackets or quotation
-            marks in the target that do not match.
+        DataError: as `seed_rules`, or a token begins like a nonterminal.
     """
     examples(dataset)
     rules: dict[TargetRule, None] = {}
@@ -176,8 +90,8 @@ def _nesting(number: int, target: Sequence[str]) -> list[int]:
 
 
 def _bracketed(target: Sequence[str], changes: Sequence[int]) -> Iterator[TargetRule]:
-    """The rules of one target, inner ones first."""
-    open_: list[tuple[str, list[str]]] = [(ROOT, [])]  # nonterminals, and their right sides as far as they go
+    """Yield the rules of one target, inner ones first."""
+    open_: list[tuple[str, list[str]]] = [(ROOT, [])]  # nonterminals, and the symbols of their right sides so far
     named: list[bool] = []  # for each open bracket, whether it is that of a nonterminal
     for at, (token, change) in enumerate(zip(target, changes, strict=True)):
         name, symbols = open_[-1]
@@ -187,7 +101,7 @@ def _bracketed(target: Sequence[str], changes: Sequence[int]) -> Iterator[Target
             symbols = open_[-1][1]
             symbols.append(MARK + name)
         if change > 0:
-            # What is in empty brackets has no right side.
+            # The content of empty brackets would have no right side.
             below = None if changes[at + 1] < 0 else _name(name, symbols)
             named.append(below is not None)
             if below is not None:
@@ -197,29 +111,27 @@ def _bracketed(target: Sequence[str], changes: Sequence[int]) -> Iterator[Target
 
 
 def _name(inside: str, before: Sequence[str]) -> str | None:
-    """The nonterminal behind some symbols, if they end with a slot."""
-    for slot, symbols in _SLOTS:
-        if slot.inside in ("", inside) and before[-len(symbols) :] == symbols:
-            return slot.name
-    return None
+    """Return the nonterminal after some symbols of a right side, if they end with those of a slot."""
+    fitting = (one for one in SLOTS if one.inside in ("*", inside) and before[-len(one.before) :] == one.before)
+    return next((slot.name for slot in fitting), None)
 
 
-def _texts(target: Sequence[str]) -> Iterator[tuple[list[str], Sequence[str]]]:
-    """What stands between quotation marks, as tokens of a source, and with its type, as it is in the target."""
+def _texts(target: Sequence[str]) -> _Phrases:
+    """Yield what is between quotation marks, and with it its type."""
     marks = [at for at, token in enumerate(target) if token == QUOTE]
     for start, stop in zip(marks[::2], marks[1::2], strict=True):
         if start and target[start - 1] in _TEXTS:
             yield words(" ".join(target[start + 1 : stop])), target[start - 1 : stop + 1]
 
 
-def _numbers(target: Sequence[str]) -> Iterator[tuple[list[str], Sequence[str]]]:
+def _numbers(target: Sequence[str]) -> _Phrases:
     for at, token in enumerate(target[1:], 1):
         if target[at - 1] == _NUMBER and token.replace(".", "", 1).isdecimal():
             for digits in {token, token.removesuffix(".0")}:
                 yield words(digits), [_NUMBER, token]
 
 
-def _dates(target: Sequence[str], changes: Sequence[int]) -> Iterator[tuple[list[str], Sequence[str]]]:
+def _dates(target: Sequence[str], changes: Sequence[int]) -> _Phrases:
     for at, token in enumerate(target[:-1]):
         if token in _WHEN and changes[at + 1] > 0:
             stop = next(place for place in range(at + 2, len(target)) if changes[place])
@@ -228,7 +140,7 @@ def _dates(target: Sequence[str], changes: Sequence[int]) -> Iterator[tuple[list
 
 
 def _found(phrase: Sequence[str], source: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Where a phrase is in a source, capitals or not, as the source has it."""
+    """Yield the parts of a source that are a phrase but for case."""
     lower, length = _lower(phrase), len(phrase)
     for start in range(len(source) - length + 1) if phrase else ():
         if _lower(source[start : start + length]) == lower:

@@ -1,40 +1,45 @@
-"""Target grammars: context-free grammars of the targets that are well formed (Qiu et al. 2022, section 3.1.2)."""
+"""Target grammars: context-free grammars of well-formed targets ("output CFG", Qiu et al. 2022, section 3.1.2)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from pathlib import Path
 
-from compgen.csl.charts import Pattern, milestones
-from compgen.csl.rules import COPIED, MOST, NONTERMINAL, Alphabet, is_nonterminal, read_lines
+from compgen.csl.charts import Chart, Pattern
+from compgen.csl.rules import COPIED, MOST, NONTERMINAL, Alphabet, is_nonterminal
+from compgen.data.content import read_text
 from compgen.errors import DataError
 
 ROOT = "ROOT"
 _ARROW = "=>"
-MARK = "##"  # before the names of nonterminals
-_ANY = MARK  # without a name: any token that no rule has
+MARK = "##"  # prefix of names
+_ANY = MARK  # without a name: any token that occurs in no rule
 _FORM = f"'LHS {_ARROW} tokens', nonterminals on the right with {MARK} before their names"
-# Unit rules on top of each other, as in the reference's induction. For sampling it stacks one only for some data sets.
-_UNITS = 2
+_UNITS = 2  # stacked unit rules, as in the reference's induction; in sampling the reference stacks one for some data
 
 
 @dataclass(frozen=True)
 class TargetRule:
-    """A rule of a target grammar: a name becomes symbols, of which those that begin with `##` are names."""
+    """A rule of a target grammar: a name, and the symbols that it becomes; those with the prefix `##` are names."""
 
     name: str
     symbols: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Raise DataError for more nonterminals than letters stand for."""
         if len(self.kinds) > MOST:
             raise DataError(f"found {len(self.kinds)} nonterminals in a rule for {self.name}, expected at most {MOST}")
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The names among the symbols, in order, without `##`."""
-        names = (symbol for symbol in self.symbols if symbol.startswith(MARK) and symbol != _ANY)
-        return tuple([name[len(MARK) :] for name in names])
+        return tuple([symbol.removeprefix(MARK) for symbol in self.symbols if symbol[:2] == MARK and symbol != _ANY])
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether the only symbol is a name."""
+        return len(self.kinds) == len(self.symbols) == 1
 
 
 @dataclass(frozen=True)
@@ -45,14 +50,13 @@ class TargetGrammar:
 
     @classmethod
     def parse(cls, lines: Iterable[str], name: str = "target grammar") -> "TargetGrammar":
-        """The grammar written in some lines, one rule a line, as `LHS => token ##NONTERMINAL token`.
+        """Build the grammar of lines `LHS => token ##NONTERMINAL token`; `name` is for messages.
 
-        Blank lines and those that begin with `#` are skipped. `name` is what errors call the lines. A rule may be
-        `LHS => ##`, for any token that is in none of the rules: what words there are, the data say.
+        Blank lines and those that begin with `#` are skipped. `LHS => ##` derives any token that occurs in no rule.
 
         Raises:
-            DataError: a line is no rule, a nonterminal has no rule or none that ends, unit rules (of a single
-                nonterminal) go round in a circle, or there is no rule for ROOT.
+            DataError: a line is not a rule, a nonterminal has no rule or none that ends, unit rules (of a single
+                nonterminal) form a circle, or ROOT has no rule.
         """
         found: dict[TargetRule, str] = {}
         for number, line in enumerate(lines, 1):
@@ -71,19 +75,15 @@ class TargetGrammar:
 
     @classmethod
     def read(cls, path: str | Path) -> "TargetGrammar":
-        """The grammar in a file.
-
-        Raises:
-            DataError: there is no such file, it is not text, or what `parse` raises.
-        """
-        return cls.parse(read_lines(path), str(path))
+        """Read a grammar from a file. Raises DataError as `parse`, or if the file cannot be read."""
+        return cls.parse(read_text(path).splitlines(), str(path))
 
     def text(self) -> str:
-        """What `parse` reads: one rule a line."""
+        """Return the lines that `parse` reads."""
         return "".join(f"{rule.name} {_ARROW} {' '.join(rule.symbols)}\n" for rule in self.rules)
 
     def checker(self, alphabet: Alphabet) -> "Checker":
-        """What parses targets whose tokens are letters of an alphabet."""
+        """Return a checker of targets in the letters of an alphabet."""
         return Checker(self, alphabet)
 
 
@@ -99,29 +99,25 @@ def _rule(line: str, place: str) -> TargetRule:
         raise DataError(f"{place}: {error}") from None
 
 
-def _is_unit(rule: TargetRule) -> bool:
-    """Whether its right side is a single nonterminal."""
-    return len(rule.kinds) == len(rule.symbols) == 1
-
-
 def _check_units(places: Mapping[TargetRule, str]) -> None:
-    """Raise DataError if unit rules lead from a nonterminal to itself: it would have endless derivations."""
-    left = [rule for rule in places if _is_unit(rule)]
-    before = None
-    while len(left) != before:  # what is on no circle goes from either end
-        before = len(left)
-        above, below = {rule.name for rule in left}, {rule.kinds[0] for rule in left}
-        left = [rule for rule in left if rule.name in below and rule.kinds[0] in above]
-    if left:
-        names = ", ".join(sorted({rule.name for rule in left}))
+    """Raise DataError if unit rules lead from a nonterminal to itself: its derivations would be endless."""
+    units = [rule for rule in places if rule.is_unit]
+    below = TopologicalSorter[str]()
+    for rule in units:
+        below.add(rule.name, *rule.kinds)
+    try:
+        below.prepare()
+    except CycleError as error:
+        names = set(error.args[1])
+        first = next(rule for rule in units if rule.name in names and rule.kinds[0] in names)
         raise DataError(
-            f"{places[left[0]]}: found {left[0].name} {_ARROW} {left[0].symbols[0]}, with which rules of a single "
-            f"nonterminal go round in a circle ({names}), expected them to end"
-        )
+            f"{places[first]}: found {first.name} {_ARROW} {first.symbols[0]}, a rule of a single nonterminal in a "
+            f"circle ({', '.join(sorted(names))}), expected no circle"
+        ) from None
 
 
 def _check_ends(places: Mapping[TargetRule, str]) -> None:
-    """Raise DataError if from a nonterminal no derivation ends."""
+    """Raise DataError if no derivation from some nonterminal ends."""
     ended: set[str] = set()
     while more := {rule.name for rule in places if ended.issuperset(rule.kinds)} - ended:
         ended |= more
@@ -133,87 +129,86 @@ def _check_ends(places: Mapping[TargetRule, str]) -> None:
             )
 
 
-Types = tuple[tuple[str, str], ...]  # nonterminals of a rule's target, ascending, each with one of the target grammar
+Types = tuple[tuple[str, str], ...]  # nonterminals of a rule's target, ascending, each with a name
+Names = set[tuple[str, Types]]  # what a span can be, and then what its own nonterminals are
 
 
 class Checker:
-    """Says whether targets of rules are parts of well-formed targets."""
+    """Decides whether targets of rules are parts of well-formed targets, in the letters of an alphabet."""
 
     def __init__(self, grammar: TargetGrammar, alphabet: Alphabet) -> None:
-        """For targets in the letters of an alphabet. Rules with other tokens derive nothing there."""
         self._alphabet = alphabet
         used = {symbol for rule in grammar.rules for symbol in rule.symbols}
         self._others = alphabet.encode(token for token in alphabet.tokens if token not in used)
         self.names = sorted({rule.name for rule in grammar.rules})
-        self._closed: defaultdict[str, list[str]] = defaultdict(list)
-        self._units: defaultdict[str, list[str]] = defaultdict(list)
-        # By the first terminal, and then together those that differ in names alone.
-        self._open: defaultdict[str, defaultdict[Pattern, list[tuple[str, list[str]]]]]
-        self._open = defaultdict(lambda: defaultdict(list))
+        self.closed: defaultdict[str, list[str]] = defaultdict(list)
+        self.units: defaultdict[str, list[str]] = defaultdict(list)
+        # By the first terminal; rules that differ in names alone are together.
+        self.open: defaultdict[str, defaultdict[Pattern, list[tuple[str, tuple[str, ...]]]]]
+        self.open = defaultdict(lambda: defaultdict(list))
         for rule in grammar.rules:
             self._enter(rule)
-        self._loose: dict[str, set[tuple[str, Types]]] = {}
+        self._loose = _Spans(self, tied=False)
 
     def _enter(self, rule: TargetRule) -> None:
         if rule.symbols == (_ANY,):
             for letter in (*self._others, COPIED):
-                self._closed[letter].append(rule.name)
+                self.closed[letter].append(rule.name)
             return
-        kinds = [*rule.kinds]
-        if _is_unit(rule):
-            self._units[kinds[0]].append(rule.name)
+        if rule.is_unit:
+            self.units[rule.kinds[0]].append(rule.name)
             return
-        numbers = iter(range(1, len(kinds) + 1))
+        numbers = iter(range(1, MOST + 1))
         side = "".join(
             chr(next(numbers)) if symbol.startswith(MARK) else self._alphabet.encode([symbol])
             for symbol in rule.symbols
         )
-        if kinds:
+        if rule.kinds:
             first = "" if is_nonterminal(side[0]) else side[0]
-            self._open[first][Pattern.of(side)].append((rule.name, kinds))
+            self.open[first][Pattern.of(side)].append((rule.name, rule.kinds))
         else:
-            self._closed[side].append(rule.name)
+            self.closed[side].append(rule.name)
 
     def allows(self, target: str) -> bool:
-        """Whether some nonterminal derives a target, in which each nonterminal may stand for any, at each occurrence.
+        """Whether some name derives a target whose nonterminals may be any names, as in the reference's induction.
 
-        That one nonterminal of a rule is the same at all its occurrences is not asked, as in the reference's induction.
+        Occurrences of one nonterminal may have different names.
         """
-        return bool(self._whole(NONTERMINAL.sub("\1", target), self._loose, tied=False))
+        return bool(self._loose.whole(NONTERMINAL.sub("\1", target)))
 
     def signatures(self, target: str) -> set[tuple[str, ...]]:
-        """What nonterminals of this grammar a rule's target can be made of.
+        """Return all (name of the whole, name of NT_1, name of NT_2, ...) by which a target is derived.
 
-        Each is a name for the whole, and then one for NT_1, NT_2 and so on, of which each has one name at all places.
+        All occurrences of one nonterminal have the same name.
         """
-        found = self._whole(target, {}, tied=True)
+        found = _Spans(self, tied=True).whole(target)
         return {(name, *(kind for _, kind in types)) for name, types in found}
 
-    def _whole(self, target: str, cells: dict[str, set[tuple[str, Types]]], tied: bool) -> set[tuple[str, Types]]:
-        for part in milestones(target):
-            self._cell(part, cells, tied)
-        return self._cell(target, cells, tied)
 
-    def _cell(self, span: str, cells: dict[str, set[tuple[str, Types]]], tied: bool) -> set[tuple[str, Types]]:
-        """The nonterminals that derive a span; with what its own nonterminals are then, if they are `tied`."""
-        found = cells.get(span)
-        if found is None:
-            if is_nonterminal(span):
-                found = {(name, ((span, name),) if tied else ()) for name in self.names}
-            else:
-                found = {(name, ()) for name in self._closed.get(span, ())}
-                for first in (span[0], ""):
-                    for pattern, rules in self._open.get(first, {}).items():
-                        for below in pattern.cuts(span, lambda child: self._cell(child, cells, tied)):
-                            found |= {(name, types) for name, kinds in rules for types in _together(below, kinds)}
-            for _ in range(_UNITS):
-                found |= {(name, types) for kind, types in found for name in self._units.get(kind, ())}
-            cells[span] = found
+class _Spans(Chart[Names]):
+    """The names that derive a span; with names of its own nonterminals, if they are `tied`."""
+
+    def __init__(self, checker: Checker, tied: bool) -> None:
+        super().__init__(_UNITS)
+        self._checker, self._tied = checker, tied
+
+    def _base(self, span: str) -> Names:
+        checker = self._checker
+        if is_nonterminal(span):
+            return {(name, ((span, name),) if self._tied else ()) for name in checker.names}
+        found: Names = {(name, ()) for name in checker.closed.get(span, ())}
+        for pattern, rules in chain(*(checker.open.get(first, {}).items() for first in (span[0], ""))):
+            for cells in pattern.cuts(span, self.cell):
+                found |= {(name, types) for name, kinds in rules for types in _together(cells, kinds)}
         return found
 
+    def _with_units(self, base: Names, below: Names) -> Names:
+        units = self._checker.units
+        return base | {(name, types) for kind, types in below for name in units.get(kind, ())}
 
-def _together(cells: Iterable[set[tuple[str, Types]]], kinds: Iterable[str]) -> set[Types]:
-    """What the nonterminals in some cells are if each cell is of a kind."""
+
+def _together(cells: Iterable[Names], kinds: Iterable[str]) -> set[Types]:
+    """Return what the nonterminals within some cells are if the cells have the names `kinds`."""
     found: set[Types] = {()}
     for cell, kind in zip(cells, kinds, strict=True):
         below = {types for name, types in cell if name == kind}
@@ -224,7 +219,7 @@ def _together(cells: Iterable[set[tuple[str, Types]]], kinds: Iterable[str]) -> 
 
 
 def _agreed(some: Types, other: Types) -> Types | None:
-    """Both together, if they agree on what each nonterminal is."""
+    """Return the union, or None if they differ on a nonterminal."""
     if not some or not other:
         return some or other
     both = {*some, *other}

@@ -1,11 +1,13 @@
-"""UNIFY: from two rules a and b, the rules c that together with b derive a (Qiu et al. 2022, appendix B.3).
+"""UNIFY (Qiu et al. 2022, figure 4 and appendix B.3).
 
-Either c fills a nonterminal of b (c is the inner rule), or b fills a nonterminal of c (c is the outer rule). In the
-first case only one nonterminal of b may be filled with something; the others must meet nonterminals of a. The rules of
-the reference's search that restrict what is found are kept by `quirks`.
+    UNIFY(a, b) = {c : b o c => a, or c o b => a}
 
-Sources are in normal form, and that settles most: once it is known where in a's source the inner rule begins and
-ends, each nonterminal of b has its number in a, and what the targets must be follows.
+b o c => a says that rule b, one of whose nonterminals is expanded by rule c, is rule a. So c is either the inner rule,
+which fills a nonterminal of b, or the outer rule, one of whose nonterminals b fills. In the first case only one
+nonterminal of b may be filled with material; the others must meet nonterminals of a.
+
+Sources are in normal form. So the place of the inner rule in the source of a settles the numbers of b's nonterminals in
+a, and from them what the targets must be.
 """
 
 import functools
@@ -15,23 +17,25 @@ from dataclasses import dataclass
 
 from compgen.csl.rules import MOST, NONTERMINAL, Rule, is_nonterminal, nonterminals, normal
 
-_FRESH = "\0"  # a nonterminal before it has its number; in masks, any nonterminal
+_FRESH = "\0"  # a nonterminal without a number yet; in masks, any nonterminal
 _GAP = chr(MOST + 1)  # in masks, the nonterminal to be filled
 
 
 @dataclass(frozen=True)
 class Unification:
-    """Which rules c are wanted.
+    """The conditions on rules c.
 
     Attributes:
-        max_nonterminals: at most so many in a rule.
-        repeated_targets: a nonterminal may occur in a target more than once. That makes a grammar quasi-synchronous.
-        bare_targets: a target may be a single nonterminal. A source never is: unit rules come from seed rules only.
-        lexical_sources: a source has a token. Rules of nonterminals alone put anything beside anything.
-        quirks: restrict as the reference does: b fills no nonterminal of c where its span is in a's source again; where
-            its span is in a's target again, all of them are replaced; and of the nonterminals of b that are not
-            filled, one that gets another number in a occurs in b's target only once. Without, one span of several may
-            be replaced, and all of them too if `repeated_targets` allows it.
+        max_nonterminals: of an outer rule; an inner one has no more than a.
+        repeated_targets: whether a nonterminal may occur in a target more than once, which makes a grammar
+            quasi-synchronous.
+        bare_targets: whether a target may be a single nonterminal. A source never is: unit rules are seed rules only.
+        lexical_sources: whether a source must have a token; not published. Rules of nonterminals alone put anything
+            beside anything.
+        quirks: search as restricted as the reference's. A span of the source of a that occurs there again is not
+            replaced; of one that occurs again in the target, all occurrences are; and a nonterminal of b that is not
+            filled, but has another number in a, occurs in the target of b only once. Otherwise one occurrence of
+            several may be replaced, and all of them if `repeated_targets` allows that.
     """
 
     max_nonterminals: int = 4
@@ -41,32 +45,26 @@ class Unification:
     quirks: bool = True
 
     def unify(self, a: Rule, b: Rule) -> set[Rule]:
-        """All rules c that give a by filling a nonterminal of b, or by having one of theirs filled with b."""
+        """Return UNIFY(a, b)."""
         mask = masked(a.source)
-        found = set()
+        found = {c for start in _places(masked(b.source), mask) for c in self.outer(a, b, start)}
         for number, pattern in enumerate(_gapped(b.source), 1):
             head, _, tail = pattern.partition(_GAP)
             if len(a.source) >= len(b.source) and mask.startswith(head) and mask.endswith(tail):
                 found |= self.inner(a, b, number, len(head), len(mask) - len(tail))
-        inner = masked(b.source)
-        start = mask.find(inner)
-        while start >= 0:
-            found |= self.outer(a, b, start)
-            start = mask.find(inner, start + 1)
         return found
 
     def inner(self, a: Rule, b: Rule, number: int, start: int, stop: int) -> set[Rule]:
-        """The rule, if any, that fills NT_number of b, where a's source before `start` and from `stop` on is b's."""
+        """Return the c, one or none, that fills NT_number of b: a.source[start:stop] and what b leaves of a.target.
+
+        Outside of the slice, the sources of a and b must be equal but for numbers.
+        """
         source = a.source[start:stop]
+        if not self._admits(source):
+            return set()
         times = b.target.count(chr(number))
         length, left = divmod(len(a.target) - len(b.target) + times, times)
-        if (
-            is_nonterminal(source)
-            or self._unlexical(source)
-            or left
-            or length < 1
-            or (times > 1 and not self.repeated_targets)
-        ):
+        if left or length < 1 or (times > 1 and not self.repeated_targets):
             return set()
         at = b.target.index(chr(number))
         target = a.target[at : at + length]
@@ -76,37 +74,33 @@ class Unification:
             return set()
         if b.target.translate({number: target} | {one: one + shift for one in later}) != a.target:
             return set()
-        if is_nonterminal(target) and not self.bare_targets:
-            return set()
-        if set(nonterminals(source)) != set(nonterminals(target)):
-            return set()
-        return {normal(source, target)}
+        return {normal(source, target)} if self._agree(source, target) else set()
 
     def outer(self, a: Rule, b: Rule, start: int) -> set[Rule]:
-        """The rules with a nonterminal in the place of b's source, which but for numbers is a's source from `start`."""
+        """Return the c with a nonterminal instead of b; a.source[start:] begins with b.source but for numbers."""
         stop = start + len(b.source)
         source = a.source[:start] + _FRESH + a.source[stop:]
-        if len(source) == 1 or self._unlexical(source) or (self.quirks and _count(a.source[start:stop], a.source) > 1):
+        if not self._admits(source) or len(nonterminals(source)) > self.max_nonterminals:
             return set()
-        kept = nonterminals(source)
-        if len(kept) > self.max_nonterminals:
+        if self.quirks and len([*_places(a.source[start:stop], a.source)]) > 1:
             return set()
         before = len(nonterminals(a.source[:start]))
         span = b.target.translate({one: one + before for one in range(1, b.arity + 1)}) if before else b.target
         if is_nonterminal(span) and not self.bare_targets:
             return set()
-        return {
-            normal(source, target)
-            for target in self._replaced(a.target, span)
-            if set(nonterminals(target)) == set(kept) and (self.bare_targets or not is_nonterminal(target))
-        }
+        return {normal(source, target) for target in self._replaced(a.target, span) if self._agree(source, target)}
 
-    def _unlexical(self, source: str) -> bool:
-        """Whether a source is of nonterminals alone where it must not be."""
-        return self.lexical_sources and len(nonterminals(source)) == len(source)
+    def _admits(self, source: str) -> bool:
+        """Whether a new rule may have a source."""
+        return not is_nonterminal(source) and not (self.lexical_sources and len(nonterminals(source)) == len(source))
+
+    def _agree(self, source: str, target: str) -> bool:
+        """Whether a new rule with a source may have a target."""
+        bare = is_nonterminal(target) and not self.bare_targets
+        return not bare and set(nonterminals(source)) == set(nonterminals(target))
 
     def _replaced(self, target: str, span: str) -> list[str]:
-        """A target with a fresh nonterminal in the place of a span."""
+        """Return a target with a fresh nonterminal instead of a span, at one place or at all."""
         places = [*_places(span, target)]
         if len(places) < 2:
             return [target.replace(span, _FRESH)] if places else []
@@ -117,7 +111,7 @@ class Unification:
 
 
 class Partners:
-    """Rules b, to be found by what of a rule a's source they could make up, instead of trying each."""
+    """Rules b, indexed by the part of the source of a that they match, so that not each of them must be tried."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._inner: defaultdict[str, list[Rule]] = defaultdict(list)
@@ -128,7 +122,7 @@ class Partners:
                 self._outer[pattern].append((rule, number))
 
     def unify(self, options: Unification, a: Rule) -> Iterator[tuple[Rule, Rule]]:
-        """All (b, c) with c from unifying a and a rule b other than a, possibly some twice."""
+        """Yield all (b, c) with c in UNIFY(a, b) and b other than a, possibly some twice."""
         mask = masked(a.source)
         for start in range(len(mask)):
             for stop in range(start + 1, len(mask) + 1):
@@ -142,25 +136,20 @@ class Partners:
 
 @functools.lru_cache(1 << 16)
 def masked(source: str) -> str:
-    """A sequence with all its nonterminals alike."""
+    """Return a sequence with all nonterminals alike."""
     return NONTERMINAL.sub(_FRESH, source)
 
 
 @functools.lru_cache(1 << 16)
 def _gapped(source: str) -> list[str]:
-    """For each nonterminal, the masked sequence with a gap in its place."""
+    """Return, for each nonterminal, the masked sequence with a gap in its place."""
     mask = masked(source)
-    places = _places(_FRESH, mask)
-    return [mask[:place] + _GAP + mask[place + 1 :] for place in places]
+    return [mask[:place] + _GAP + mask[place + 1 :] for place in _places(_FRESH, mask)]
 
 
 def _places(part: str, whole: str) -> Iterator[int]:
-    """Where a part begins, overlaps included."""
+    """Yield where a part begins, overlaps included."""
     at = whole.find(part)
     while at >= 0:
         yield at
         at = whole.find(part, at + 1)
-
-
-def _count(part: str, whole: str) -> int:
-    return sum(1 for _ in _places(part, whole))

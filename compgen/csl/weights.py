@@ -1,8 +1,9 @@
-"""How probable rules are: p(rule | slot), factored by latent states (Qiu et al. 2022, section 3.1.2).
+"""p(r | r_p, i), how probable rules are, factored by latent states (Qiu et al. 2022, section 3.1.2, appendix B.2).
 
-A slot is a nonterminal of a rule, or the root. With S latent states,
+A slot is a nonterminal i of a rule r_p, or the root. With S latent states,
 
-    p(rule | slot) = sum over s of softmax(A[slot])[s] softmax(B[s])[rule].
+    p(r | slot) = sum over s of p(s | slot) p(r | s)                                                 (Eq. 4)
+    p(s | slot) = softmax(A[slot])[s],    p(r | s) = softmax(B[s])[r],    theta = (A, B)             (Eqs. 8, 9)
 """
 
 from collections.abc import Sequence
@@ -20,15 +21,15 @@ Floats = NDArray[np.float64]
 
 
 def slots(grammar: Grammar) -> list[int]:
-    """The first slot of each rule: that of NT_1, behind which come those of NT_2 and so on. Slot 0 is the root."""
+    """Return the slot of NT_1 of each rule, before those of NT_2 and so on. Slot 0 is the root."""
     return [*accumulate((rule.arity for rule in grammar.rules[:-1]), initial=1)][: len(grammar.rules)]
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What a rule weighs in a slot, `states` (slots, S) times `rules` (S, rules): probabilities, or in proportion.
+    """What a rule weighs in a slot, to within a factor: `states` (slots, S) times `rules` (S, rules).
 
-    Both tables hold logarithms, so that what weighs next to nothing can be told from nothing.
+    Both tables hold logarithms, so that the smallest weight differs from none.
     """
 
     states: Floats
@@ -36,21 +37,20 @@ class Weights:
 
     @classmethod
     def uniform(cls, grammar: Grammar) -> "Weights":
-        """All rules alike everywhere."""
-        count = 1 + sum(rule.arity for rule in grammar.rules)
-        return cls(np.zeros((count, 1)), np.zeros((1, len(grammar.rules))))
+        """Return equal weights of all rules, with one state."""
+        count, number = grammar.shape
+        return cls(np.zeros((count, 1)), np.zeros((1, number)))
 
     def check(self, grammar: Grammar) -> None:
-        """Raise ValueError if these are not a grammar's, or some are no weights."""
-        wanted = 1 + sum(rule.arity for rule in grammar.rules), len(grammar.rules)
+        """Raise ValueError if the shapes are not a grammar's, or some weight is infinite or not a number."""
         found = len(self.states), self.rules.shape[1]
-        if found != wanted or self.states.shape[1] != len(self.rules):
-            raise ValueError(f"found weights of shape {found}, expected {wanted}")
+        if found != grammar.shape or self.states.shape[1] != len(self.rules):
+            raise ValueError(f"found weights of shape {found}, expected {grammar.shape}")
         if not all((table < np.inf).all() for table in (self.states, self.rules)):
             raise ValueError("found logarithms of weights that are no numbers, or infinite")
 
     def of(self, slot: Ints, rule: Ints) -> Floats:
-        """The logarithm of what each rule weighs in each slot, (n)."""
+        """Return the logarithm of the weight of each rule in its slot, (n)."""
         number = self.rules.shape[1]
         different, which = np.unique(slot * number + rule, return_inverse=True)
         found: Floats = logsumexp(self.states[different // number] + self.rules[:, different % number].T)[which]
@@ -59,28 +59,27 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What is learned: A, `slots` (slots, S), and B, `rules` (S, rules), before the softmax."""
+    """Theta: A, `slots` (slots, S), and B, `rules` (S, rules)."""
 
     slots: Floats
     rules: Floats
 
     @classmethod
     def uniform(cls, grammar: Grammar) -> "Scores":
-        """All rules alike everywhere, with one state."""
+        """Return equal scores of all rules, with one state."""
         even = Weights.uniform(grammar)
         return cls(even.states, even.rules)
 
     def weights(
         self, temperature: float = 1.0, bias: float = 0.0, biased: int = 1, arities: Sequence[int] = ()
     ) -> Weights:
-        """Probabilities to draw by.
+        """Return the probabilities of states and rules at a temperature (appendix C.6).
 
-        Both tables are divided by the temperature, as in the reference (in the paper only B is), and then `bias` is
-        added to the scores of rules with at least `biased` nonterminals, of which `arities` tells: so derivations are
-        longer.
+        Both tables are divided by the temperature, as in the reference; in the paper only B is. After that, `bias` is
+        added to the scores of rules whose arity is `biased` or more, so that derivations get longer.
 
         Raises:
-            UserError: a temperature that is not above 0, or so little that scores divided by it are no numbers.
+            UserError: the temperature is not above 0, or so low that scores become infinite.
         """
         if not 0 < temperature < float("inf"):
             raise UserError(f"temperature {temperature:g}: expected a number above 0 for a grammar's rules")
@@ -90,10 +89,10 @@ class Scores:
             raise UserError(f"temperature {temperature:g}: found scores that it makes infinite, expected a higher one")
         if bias:
             rules = rules + bias * (np.asarray(arities) >= biased)
-        return Weights(_log_softmax(states), _log_softmax(rules))
+        return Weights(*(table - logsumexp(table)[:, None] for table in (states, rules)))
 
     def log_probs(self) -> Floats:
-        """log p(rule | slot), (slots, rules)."""
+        """Return log p(rule | slot), (slots, rules)."""
         weights = self.weights()
         with np.errstate(divide="ignore"):
             found: Floats = np.log(np.exp(weights.states) @ np.exp(weights.rules))
@@ -101,12 +100,8 @@ class Scores:
 
 
 def logsumexp(scores: Floats) -> Floats:
-    """log of the sum of exp(scores) in each row, (n, m) to (n); all of a row may be -inf, which is then its sum."""
+    """Return log of the sum of exp(scores) in each row, (n, m) to (n); -inf for a row of -inf."""
     most = scores.max(axis=1)
     with np.errstate(divide="ignore"):
         found: Floats = most + np.log(np.exp(scores - np.where(most > -np.inf, most, 0)[:, None]).sum(axis=1))
     return found
-
-
-def _log_softmax(scores: Floats) -> Floats:
-    return scores - logsumexp(scores)[:, None]

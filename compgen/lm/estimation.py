@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ SMALL = (
 # What lmplz says of discounts, without its advice; it counts orders from 0 where it falls back, and from 1 elsewhere.
 _REASON = re.compile(r"((?:Could not calculate|\d-gram discount).*?)(?:; Is this|\.  This means|$)", re.M)
 _FELL_BACK = re.compile(r"^Substituting fallback discounts for order (\d)", re.M)
+_STATISTICS = re.compile(r"^(\d+) (\d+)(?:/\d+)? D1=(\S+) D2=(\S+) D3\+=(\S+)", re.M)
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,10 @@ class Estimation:
 
     Attributes:
         order: of the longest n-grams.
-        prune: for orders from 1: n-grams seen so often or less are left out; the last holds for all higher orders.
+        prune: for orders from 1, the count up to which n-grams are left out; the last holds for all higher orders too.
         fallback: take the FIXED discounts for an order whose own cannot be estimated, as where a text is small or
             repeats itself; `estimate` says for which orders.
-        memory: for sorting, as lmplz wants it: 2G, 50%; it takes what it may at once.
+        memory: for sorting, as lmplz reads it: 2G, 50%; it is reserved at once.
         kind: of binary files: `probing` (fast) or `trie` (small).
         quantise: bits of a probability and of a back-off in a trie; None for floats.
     """
@@ -49,18 +51,18 @@ class Estimation:
     quantise: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise UserError for what cannot be."""
-        if not 2 <= self.order <= MAX_ORDER:
-            raise UserError(f"order {self.order}: expected 2 to {MAX_ORDER}")
-        if not re.fullmatch(r"0*[1-9]\d*(\.\d+)?[bkKMGTPEZY%]?", self.memory):
-            raise UserError(f"memory {self.memory}: expected a size such as 2G, or a share such as 50%")
-        if self.kind not in KINDS:
-            raise UserError(f"no kind {self.kind!r} of binary model: expected {' or '.join(KINDS)}")
-        if self.quantise is not None and (self.kind != "trie" or not 2 <= self.quantise <= 25):
-            raise UserError(f"quantise {self.quantise}: expected 2 to 25 bits, and the kind trie")
-        falling = any(a > b for a, b in zip(self.prune, self.prune[1:], strict=False))
-        if len(self.prune) > self.order or falling or any(count < 0 for count in self.prune):
-            raise UserError(f"prune {self.prune}: expected up to {self.order} counts, none below the one before it")
+        bits = self.quantise is None or (self.kind == "trie" and 2 <= self.quantise <= 25)
+        rising = len(self.prune) <= self.order and all(a <= b for a, b in pairwise((0, *self.prune)))
+        size = re.fullmatch(r"0*[1-9]\d*(\.\d+)?[bkKMGTPEZY%]?", self.memory)
+        for holds, message in (
+            (2 <= self.order <= MAX_ORDER, f"order {self.order}: expected 2 to {MAX_ORDER}"),
+            (size, f"memory {self.memory}: expected a size such as 2G, or a share such as 50%"),
+            (self.kind in KINDS, f"no kind {self.kind!r} of binary model: expected {' or '.join(KINDS)}"),
+            (bits, f"quantise {self.quantise}: expected 2 to 25 bits, and the kind trie"),
+            (rising, f"prune {self.prune}: expected up to {self.order} counts, none below the one before it"),
+        ):
+            if not holds:
+                raise UserError(message)
 
 
 def estimate(
@@ -70,18 +72,18 @@ def estimate(
 
     Args:
         texts: taken as one, plain or compressed by gzip.
-        out: where to.
+        out: the file to write.
         estimation: how.
-        temporary: a folder for what is sorted; the system's by default.
+        temporary: a folder for sorting; the system's by default.
 
     Returns:
-        what was counted: `sentences`, `tokens`, `ngrams` of each order, their `discounts` (D1, D2, D3+), the orders
-        with FIXED ones (`fallback_orders`), `seconds`.
+        The numbers of `sentences`, `tokens`, `ngrams` of each order; their `discounts` (D1, D2, D3+), the orders with
+        FIXED ones (`fallback_orders`), `seconds`, and the fields of `estimation`.
 
     Raises:
         DataError: a text is missing, bad or empty, or too small for its discounts.
-        UserError: the programs are not installed, or fail; `out` cannot be written; or a form of binary models is
-            asked of ARPA.
+        UserError: the programs are not installed, or fail; `out` cannot be written; or `estimation` has options of
+            binary models and `out` is ARPA.
     """
     estimation = estimation or Estimation()
     if out.suffix == ".arpa" and (estimation.kind, estimation.quantise) != (Estimation.kind, None):
@@ -104,8 +106,10 @@ def estimate(
             if out.suffix == ".arpa":
                 shutil.copyfile(arpa, made)
             else:
-                _run([program("build_binary"), "-T", f"{work}/", *_form(estimation), arpa, made], texts, estimation)
-    statistics = re.findall(r"^(\d+) (\d+)(?:/\d+)? D1=(\S+) D2=(\S+) D3\+=(\S+)", talk, re.M)
+                bits = ["-q", estimation.quantise, "-b", estimation.quantise] if estimation.quantise else []
+                build = [program("build_binary"), "-T", f"{work}/", *bits, estimation.kind, arpa, made]
+                _run(build, texts, estimation)
+    statistics = _STATISTICS.findall(talk)
     return {
         "sentences": sentences,
         "tokens": tokens,
@@ -118,10 +122,10 @@ def estimate(
 
 
 def write_sentences(sentences: Iterable[Sequence[str]], path: Path) -> Path:
-    """Sentences as a text, one a line; returns the path.
+    """Write sentences as a text, one a line; return the path.
 
     Raises:
-        DataError: a token is not one word there, as it is empty or has a blank in it.
+        DataError: a token is empty or contains a blank, so that the text would have other words.
     """
     with atomic_path(path) as temporary:
         temporary.write_text("".join(_line(tokens, path) for tokens in sentences), encoding="utf-8")
@@ -137,7 +141,7 @@ def _line(tokens: Sequence[str], path: Path) -> str:
 
 
 def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
-    """All texts as one plain file, checked; how many sentences and tokens they have."""
+    """Check all texts and join them in one plain file; return the numbers of sentences and tokens."""
     sentences = tokens = 0
     part = goal.with_name("part")
     with goal.open("w", encoding="utf-8") as whole:
@@ -158,13 +162,8 @@ def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
     return sentences, tokens
 
 
-def _form(estimation: Estimation) -> list[object]:
-    bits = [] if estimation.quantise is None else ["-q", estimation.quantise, "-b", estimation.quantise]
-    return [*bits, estimation.kind]
-
-
 def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimation) -> str:
-    """What a program of KenLM's says while it succeeds."""
+    """Run a program of KenLM's; return its messages."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return done.stderr
@@ -180,5 +179,5 @@ def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimatio
 
 
 def fixed_discounts(orders: Sequence[int]) -> str:
-    """Some orders with FIXED discounts in words: `3-grams, 5-grams`."""
+    """Name the orders of n-grams with FIXED discounts: `3-grams, 5-grams`."""
     return ", ".join(f"{order}-grams" for order in orders)

@@ -1,15 +1,15 @@
-"""Does augmentation lower perplexity? GECA on sentences, interpolation, and the control that tells the truth.
+"""Does augmentation lower perplexity? GECA on sentences, interpolation, and a control.
 
-A mixture of two models of the same text is better than one of them by itself, whatever the second has been given. So a
-gain over the base model says nothing; what counts is the gain over the control, in which as many training sentences,
-drawn again, stand wherever a synthetic sentence does.
+A mixture of two models of the same text is better than either alone, whatever the second has seen. So a gain over the
+base model says nothing. What counts is the gain over the control: the same mixture, in which each synthetic sentence is
+replaced by a training sentence drawn again.
 
 Two schemes:
 
 - `paper`: GECA by the paper's settings; one model of the training text and the synthetic sentences; one weight.
 - `worth`: two kinds of synthetic sentences, many of each, each with a model of its own (with the training text), and a
-  model of resampled training sentences; weights by the known history. A weight is what a synthetic n-gram counts for,
-  given how far the training text itself knows the history. The control has the same models, of resampled sentences.
+  model of resampled training sentences; weights by the known history. So a weight is what a synthetic n-gram counts
+  for, given how much of the history the training text knows. The control has the same models, of resampled sentences.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,8 +31,8 @@ from compgen.lm.estimation import Estimation, estimate, fixed_discounts, write_s
 from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
 from compgen.lm.scoring import Scores, score, score_all
 
-SURE = 0.05  # a gain is believed if chance would give one less often
-LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 with its two markers
+SURE = 0.05  # the p-value below which a gain is believed
+LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 less its two markers
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class Kind:
     """One kind of synthetic sentences.
 
     Attributes:
-        options: of GECA. Its `variants`, most sentences of a template, are doubled from 1 until they give the number
-            that is asked for: sentences of one template share all but a fragment, and what they share is counted again
-            with each.
+        options: of GECA. `variants`, the most sentences per template, is doubled from 1, up to the value here, until
+            there are as many as wanted: sentences of one template share all but a fragment, and what they share counts
+            again with each.
     """
 
     options: GecaOptions
 
     def sample(self, augmenter: Geca, count: int, seed: int) -> list[list[str]]:
-        """Up to `count` sentences from an augmenter that was fitted with this kind's options."""
+        """Return up to `count` sentences from an augmenter that was fitted with this kind's options."""
         variants = 1
         while True:
             made = augmenter.with_options(variants=variants).sample(count, seed).frame["source"].to_list()
@@ -62,9 +62,9 @@ class Scheme:
     """How augmentation is used.
 
     Attributes:
-        kinds: of synthetic sentences, each with a model of its own.
-        count: most sentences of each kind.
-        resampled: whether a model of resampled training sentences joins in.
+        kinds: the kinds of synthetic sentences, each with a model of its own.
+        count: the most sentences of each kind.
+        resampled: whether there is a model of resampled training sentences too.
         by_history: whether weights depend on the known history.
     """
 
@@ -95,12 +95,12 @@ SCHEMES = {
 
 @dataclass(frozen=True)
 class Trial:
-    """One seed: what the mixture with synthetic sentences and the control cost the text that is tested.
+    """One seed.
 
     Attributes:
         seed: of the synthetic sentences and of the resampling.
-        synthetic: how many synthetic sentences of each kind there are.
-        mixture, control: their perplexities, on `validation` and on `test`.
+        synthetic: the number of synthetic sentences of each kind.
+        mixture, control: the perplexities of the mixture and of the control, on `validation` and on `test`.
         against_control, against_base: paired tests of sentence losses on the test text.
         interpolated: the mixture.
     """
@@ -120,9 +120,9 @@ class Report:
 
     Attributes:
         base: perplexities of the base model, on `validation` and on `test`.
-        trials: one a seed.
-        against_control, against_base: paired tests of sentence losses on the test text, mean of the seeds.
-        fallbacks: of each model that was estimated, by name, the orders with fixed discounts (see `Estimation`).
+        trials: one per seed.
+        against_control, against_base: paired tests of sentence losses on the test text, averaged over the seeds.
+        fallbacks: for each estimated model, by name, the orders with fixed discounts (see `Estimation`).
     """
 
     base: dict[str, Perplexity]
@@ -133,12 +133,12 @@ class Report:
 
     @property
     def gain(self) -> float:
-        """By which share the mixtures' perplexity on the test text is below the controls', mean of the seeds."""
+        """The share by which the mixtures' perplexity on the test text is below the controls', mean of the seeds."""
         return 1 - mean(trial.mixture["test"].including / trial.control["test"].including for trial in self.trials)
 
     @property
     def fallback(self) -> str:
-        """Which models have fixed discounts for which orders, in plain words."""
+        """Which models have fixed discounts for which orders, as a sentence."""
         models: dict[str, list[str]] = {}
         for name, orders in self.fallbacks.items():
             if orders:
@@ -150,13 +150,13 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """Plain words."""
+        """The answer, as a sentence."""
         gain, sure = self.gain, self.against_control.bootstrap_p < SURE
         better = self.against_base.mean < 0 and self.against_base.bootstrap_p < SURE
         if sure and gain > 0 and better:
             return f"Synthetic sentences help: {gain:.2%} below the control."
         if sure and gain > 0:
-            return "Synthetic sentences do not help: better than the control, but not than the base model by itself."
+            return "Synthetic sentences do not help: better than the control, but not than the base model alone."
         if sure:
             return f"Synthetic sentences harm: {-gain:.2%} above the control."
         alone = mean(trial.control["test"].including for trial in self.trials) / self.base["test"].including - 1
@@ -184,17 +184,17 @@ def experiment(
     Args:
         training: sentences: examples with an empty target.
         validation, test: texts, a sentence a line.
-        folder: for models and texts; `interpolated-SEED.json` there are the mixtures.
+        folder: for models and texts; the mixtures are `interpolated-SEED.json` there.
         scheme: how augmentation is used.
-        estimation: of all models; those with synthetic or resampled sentences may fall back on fixed discounts in any
-            case, which the report's `fallbacks` say.
-        seeds: one run each.
-        partners: models, of the same words, that join the mixture and the control alike: a recurrent one, say.
-        watch: hears of each step.
+        estimation: of all models. Those with synthetic or resampled sentences may use fixed discounts in any case; the
+            report's `fallbacks` say so.
+        seeds: one trial each.
+        partners: models of the same words, a recurrent one for instance, for the mixture and the control alike.
+        watch: called before each step.
 
     Raises:
-        DataError, UserError, ExhaustedError: a text is bad, a program is missing, GECA finds nothing, or what is read
-            would be overwritten.
+        DataError, UserError, ExhaustedError: a text is bad, a program is missing, GECA finds nothing, or a file that is
+            read would be overwritten.
     """
     need_scipy()
     if not all(0 <= seed < 2**64 for seed in seeds):
@@ -203,16 +203,12 @@ def experiment(
         check_apart(path, validation, test, *partners)
     if (training.frame["target"].list.len() > 0).any():
         raise UserError("found pairs, expected sentences: a text file with one a line")
-    measured = {"validation": validation, "test": test}
-    for part, path in measured.items():  # an error now, not after the work
-        if str(path) == "-":
-            raise UserError(f"the {part} text is read by each model: give the name of a file, not -")
-        found, needed = sum(len(block.lengths) for block in score([], path)), 2 if part == "test" else 1
-        if found < needed:
-            raise DataError(f"{path}: found {found or 'no'} sentence, expected {needed} or more")
-    if not any((estimation or Estimation()).prune[:1]):  # or else its model does not know all words of the text
+    _check_texts(validation, test)
+    estimation = estimation or Estimation()
+    if not any(estimation.prune[:1]):  # otherwise the model does not know all words of the text
         check_vocabularies(partners, set(training.frame["source"].explode()))
-    setting = _Setting(training, scheme, estimation or Estimation(), measured, folder, partners, watch)
+    measured = {"validation": validation, "test": test}
+    setting = _Setting(training, scheme, estimation, measured, folder, partners, watch)
     trials = [setting.trial(seed) for seed in seeds]
     mixed = np.mean([_losses(trial.mixture) for trial in trials], axis=0)
     controlled = np.mean([_losses(trial.control) for trial in trials], axis=0)
@@ -221,8 +217,18 @@ def experiment(
     )
 
 
+def _check_texts(validation: Path, test: Path) -> None:
+    """Read the texts before any work; raise DataError or UserError if one cannot be measured."""
+    for part, path, needed in (("validation", validation, 1), ("test", test, 2)):
+        if str(path) == "-":
+            raise UserError(f"the {part} text is read by each model: give the name of a file, not -")
+        found = sum(len(block.lengths) for block in score([], path))
+        if found < needed:
+            raise DataError(f"{path}: found {found or 'no'} sentence, expected {needed} or more")
+
+
 def outputs(folder: Path, scheme: Scheme, seeds: Sequence[int]) -> list[Path]:
-    """The files that `experiment` may write."""
+    """Return the files that `experiment` may write."""
     names = ["training.txt", "base.bin"]
     for seed in seeds:
         names += [f"interpolated-{seed}.json", f"control-{seed}.json"]
@@ -232,12 +238,12 @@ def outputs(folder: Path, scheme: Scheme, seeds: Sequence[int]) -> list[Path]:
 
 
 def _losses(sides: dict[str, Perplexity]) -> Floats:
-    """Of each sentence of the test text."""
+    """Return the loss of each sentence of the test text."""
     return np.concatenate(sides["test"].losses)
 
 
 class _Setting:
-    """What all seeds have in common, made once: models and their scores, and augmenters."""
+    """What all seeds share: models, their scores, and augmenters."""
 
     def __init__(
         self,
@@ -265,18 +271,18 @@ class _Setting:
             self.augmenters.append(Geca(kind.options).fit(training))
 
     def model(self, name: str, sentences: Sequence[Sequence[str]]) -> Path:
-        """A model of the training text and more."""
+        """Estimate a model of the training text and more sentences; return its path."""
         self.watch(f"model {name}")
         texts, out, estimation = [self.text], self.folder / f"{name}.bin", self.estimation
         if sentences:
             texts.append(write_sentences(sentences, self.folder / f"{name}.txt"))
-            # Drawn often enough, no n-gram is left that stands once, from which discounts are estimated.
+            # With enough sentences no n-gram occurs only once, and discounts are estimated from those.
             estimation = replace(estimation, fallback=True)
         self.fallbacks[name] = estimate(texts, out, estimation)["fallback_orders"]
         return out
 
     def trial(self, seed: int) -> Trial:
-        """One seed."""
+        """Run one seed."""
         random = stream(Purpose.RESAMPLING, seed)
 
         def resampled(count: int) -> list[list[str]]:
@@ -297,21 +303,13 @@ class _Setting:
         scores = {part: self.scores[part].beside(score_all(own, path)) for part, path in self.measured.items()}
         best, gained = self.mixed(f"interpolated-{seed}", [*self.common, *augmented], every, scores)
         _, controlled = self.mixed(f"control-{seed}", [*self.common, *control], every, scores)
-        losses = [_losses(sides) for sides in (gained, controlled, self.plain)]
-        return Trial(
-            seed,
-            list(map(len, synthetic)),
-            gained,
-            controlled,
-            paired(losses[0], losses[1]),
-            paired(losses[0], losses[2]),
-            best,
-        )
+        against_control, against_base = (paired(_losses(gained), _losses(other)) for other in (controlled, self.plain))
+        return Trial(seed, list(map(len, synthetic)), gained, controlled, against_control, against_base, best)
 
     def mixed(
         self, name: str, models: Sequence[Path], every: Sequence[Path], scores: dict[str, Scores]
     ) -> tuple[Mixture, dict[str, Perplexity]]:
-        """The best mixture of some of all models that were scored, kept by a name, and its perplexities."""
+        """Save the best mixture of some of the scored models by a name; return it and its perplexities."""
         own = {part: found.of([every.index(model) for model in models]) for part, found in scores.items()}
         best = tuned(models, own["validation"], self.scheme.by_history)
         best.save(self.folder / f"{name}.json")
@@ -319,7 +317,7 @@ class _Setting:
 
 
 def summary(report: Report) -> dict[str, Any]:
-    """The report as names and numbers."""
+    """Return the report for JSON."""
 
     def figures(sides: dict[str, Perplexity]) -> dict[str, Any]:
         return {part: side.to_dict() for part, side in sides.items()}

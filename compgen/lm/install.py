@@ -1,7 +1,7 @@
-"""KenLM's programs: where they are, and how they are built.
+"""KenLM's programs: finding and building them.
 
-`lmplz` estimates, `build_binary` makes a model quick to open, and `compgen-ngram`, which is ours, scores text with
-KenLM's library. No package brings them built, but KenLM's source package has all that is needed.
+`lmplz` estimates, `build_binary` makes a model quick to open, and our `compgen-ngram` scores text with KenLM's library.
+No package contains them built; KenLM's source package has all that is needed.
 """
 
 import hashlib
@@ -36,10 +36,10 @@ TOOLS = (
 
 
 def program(name: str) -> Path:
-    """Where one of the PROGRAMS is: in the folder that COMPGEN_KENLM names, beside this Python, or on PATH.
+    """Find one of the PROGRAMS: in the folder that COMPGEN_KENLM names, beside this Python, or on PATH.
 
     Raises:
-        UserError: nowhere, or ours was built from other sources; the message says how to build it.
+        UserError: it is missing, or ours was built from other sources; the message says how to build it.
     """
     folders = [os.environ.get(FOLDER, ""), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     found = shutil.which(name, path=os.pathsep.join(folder for folder in folders if folder))
@@ -52,7 +52,7 @@ def program(name: str) -> Path:
 
 
 def installed(folder: Path) -> bool:
-    """Whether all PROGRAMS are in a folder, built from the sources that this compgen has."""
+    """Whether a folder has all PROGRAMS, built from the sources of this compgen."""
     return all((folder / name).exists() for name in PROGRAMS) and _up_to_date(folder)
 
 
@@ -65,30 +65,29 @@ def _up_to_date(folder: Path) -> bool:
 
 @cache
 def _digest() -> str:
-    """The SHA-256 of all that the programs are built from: KenLM's archive, by its own, and our sources."""
+    """Return the SHA-256 of the SHA-256s of all sources: KenLM's archive and our files."""
     ours = (sha256(_native() / name) for name in ("CMakeLists.txt", "ngram.cc"))
     return hashlib.sha256("\n".join([SHA256, *ours]).encode()).hexdigest()
 
 
 def _native() -> Path:
-    """The folder of our own sources."""
+    """Return the folder of our own sources."""
     return Path(str(resources.files("compgen") / "lm" / "native"))
 
 
 def plain(message: str) -> str:
-    """What one of the PROGRAMS says of an error, without the place in KenLM's sources."""
+    """Return the error message of one of the PROGRAMS without the place in KenLM's sources."""
     return re.sub(r"\S+\.(?:cc|hh):\d+ in .*? threw \w+(?: because `.*?')?\.\s*", "", message, flags=re.DOTALL)
 
 
 def install(folder: Path, watch: Callable[[str], None] = lambda _: None) -> None:
-    """Build the PROGRAMS from KenLM's source package into a folder. `watch` hears of each step.
+    """Build the PROGRAMS from KenLM's source package in a folder. `watch` is called before each step.
 
-    The package is that of version KENLM, and its archive has the SHA-256 that is written here, or nothing is built.
-    Boost is the system's, or else (Debian and its kin) comes from its packages, without being installed.
+    The archive must have the SHA-256 above. Boost is the system's, or else, on Debian and its kin, is unpacked from
+    its packages without being installed.
 
     Raises:
-        UserError: a tool is missing, the package cannot be had or is another, or a step fails; the message ends with
-            its last lines.
+        UserError: a tool or the package is missing, the archive differs, or a step fails.
     """
     for tool in ("cmake", "make", "c++"):
         if shutil.which(tool) is None:
@@ -115,15 +114,11 @@ def install(folder: Path, watch: Callable[[str], None] = lambda _: None) -> None
 
 
 def _sources(work: Path) -> Path:
-    """KenLM's sources, unpacked. pip looks at the SHA-256 of the archive before it runs anything of it.
-
-    Raises:
-        UserError: the archive cannot be had, or has another SHA-256.
-    """
+    """Unpack KenLM's sources; return their folder. pip checks the SHA-256 before it runs any of the archive's code."""
     (work / "kenlm.txt").write_text(f"kenlm=={KENLM} --hash=sha256:{SHA256}\n", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--no-binary", "kenlm"]
     pip += ["--require-hashes", "-r", "kenlm.txt"]
-    try:  # with what is installed, and if that is too little, with an environment that pip makes for it
+    try:  # with the packages that are installed, or else in an environment that pip makes
         _run([*pip, "--no-build-isolation"], work)
     except UserError as error:
         if "DO NOT MATCH THE HASHES" in str(error):
@@ -132,7 +127,7 @@ def _sources(work: Path) -> Path:
                 "nothing was built; see which package index or cache pip takes it from"
             ) from None
         _run(pip, work)
-    safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # which 3.11.4 brought
+    safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # since 3.11.4
     with tarfile.open(next(work.glob("kenlm-*.tar.gz"))) as archive:
         archive.extractall(work, **safely)
     return next(path for path in work.glob("kenlm-*") if path.is_dir())
@@ -150,7 +145,7 @@ def _has_boost(work: Path, configure: list[str]) -> bool:
 
 
 def _boost(folder: Path) -> Path:
-    """Boost from the packages of Debian or its kin, unpacked: needs no rights and installs nothing."""
+    """Unpack Boost from the packages of Debian or its kin, which needs no rights; return its folder."""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         raise UserError(f"no Boost: building KenLM needs {TOOLS}")
     for part in ("lists/partial", "cache/archives/partial", "packages"):
@@ -169,11 +164,7 @@ def _boost(folder: Path) -> Path:
 
 
 def _run(command: list[str], folder: Path) -> str:
-    """What a command prints.
-
-    Raises:
-        UserError: it fails; the message has the end of what it printed.
-    """
+    """Run a command and return its output, whose end is in the message of a UserError if it fails."""
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         end = "\n".join(done.stdout.splitlines()[-30:])

@@ -1,4 +1,4 @@
-"""Perplexity of a whole text, a block at a time, with the scores of sentences and tokens kept where asked for."""
+"""Perplexity of a text of any length, a block at a time, and the scores of its sentences and tokens as files."""
 
 import tempfile
 from contextlib import ExitStack
@@ -16,27 +16,26 @@ from compgen.lm.scoring import Scores, score
 def measure(
     mixture: Mixture, text: str | Path, threads: int = 1, *, sentences: Path | None = None, tokens: Path | None = None
 ) -> Perplexity:
-    """What a text costs a mixture. Memory does not grow with the text, but for a number a sentence.
+    """Return the perplexity of a text for a mixture, in memory that grows by one number per sentence only.
 
     Args:
         mixture: models and weights.
         text: sentences, one a line: a file or `-`.
-        threads: that score.
-        sentences: where to write each sentence's `tokens` (its end included), `unknown` and `loss` (nats), as TSV,
+        threads: the number of threads that score.
+        sentences: a file for the `tokens` (its end included), `unknown` and `loss` (nats) of each sentence, as TSV,
             compressed if it ends in .gz.
-        tokens: where to write, as Parquet, for each token: `sentence` and `position` from 0, `log10` of its
-            probability, `matched` and `known` of the first model (see `Scores`).
+        tokens: a file, in Parquet, for each token's `sentence` and `position` from 0, `log10` of its probability,
+            `matched` and `known` of the first model (see `Scores`).
 
     Raises:
         DataError: the text is bad or empty.
-        UserError: a model cannot be read, or a file not be written.
+        UserError: a model cannot be read, or a file cannot be written.
     """
     result = Perplexity()
     with ExitStack() as stack:
         rows = None
         if sentences is not None:
-            path = stack.enter_context(atomic_path(sentences))
-            rows = stack.enter_context(open_text(path))
+            rows = stack.enter_context(open_text(stack.enter_context(atomic_path(sentences))))
             rows.write("tokens\tunknown\tloss\n")
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="compgen-lm-"))) if tokens else None
         for number, block in enumerate(score(mixture.models, text, threads)):

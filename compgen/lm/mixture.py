@@ -2,12 +2,11 @@
 
     p(w | h) = sum over m of v[c(h), m] p_m(w | h),    sum over m of v[c, m] = 1
 
-p_m are models over one vocabulary, so that p sums to one over it; c(h) is one class for all histories, or how many
-words of the history the first model knows: where it knows many it is to be trusted more. Weights maximise the
-likelihood of a text by expectation maximisation (Jelinek and Mercer 1980); a class with few tokens is drawn to the
-weights of all.
+p_m are models over one vocabulary, so p sums to one. c(h) is one class for all histories, or the number of words of the
+history that the first model knows: where it knows many, it deserves more weight. Weights maximise the likelihood of a
+text by expectation maximisation (Jelinek and Mercer 1980); in a class with few tokens they stay close to those of all.
 
-What the paper's program does instead is not this: it mixes whole sentences, and logarithms of two bases.
+The paper's program does something else: it mixes whole sentences, and logarithms of two bases.
 """
 
 import json
@@ -29,8 +28,8 @@ from compgen.lm.scoring import Scores, is_neural, words_of
 Floats = NDArray[np.float64]
 FORMAT = "compgen mixture of n-gram models 1"
 ROUNDS = 1000  # of expectation maximisation, at most
-CLOSE = 1e-7  # change of a weight at which it ends
-PSEUDO = 20.0  # tokens that the weights of all are worth in a class
+CLOSE = 1e-7  # it ends when no weight changes more
+PSEUDO = 20.0  # tokens that the weights of all count for in a class
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Mixture:
 
     Attributes:
         models: KenLM's or recurrent ones, over one vocabulary.
-        weights: (classes, models): one class, or one for each number of words of history, from 0.
+        weights: (classes, models) one class, or one for each number of known words of history, from 0.
     """
 
     models: tuple[Path, ...]
@@ -47,34 +46,31 @@ class Mixture:
 
     @classmethod
     def open(cls, path: Path) -> "Mixture":
-        """A mixture that was saved, or a model by itself.
+        """Read a mixture, or make one of a single model.
 
         Raises:
-            UserError: there is no such file, or it is a broken mixture.
+            UserError: the file is missing, or a broken mixture.
         """
         if not path.exists():
             raise UserError(f"{path}: no such file, expected a language model or a mixture")
-        if path.is_dir():
+        if path.is_dir() or not _begins_json(path):
             return cls((path,), np.ones((1, 1)))
-        with path.open("rb") as stream:
-            if stream.read(1) != b"{":
-                return cls((path,), np.ones((1, 1)))
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content["format"] != FORMAT:
                 raise UserError(f"{path}: found the format {content['format']!r}, expected {FORMAT!r}")
             weights = np.array(content["weights"], dtype=np.float64)
             models = tuple(linked(path).parent / str(name) for name in content["models"])
-            if weights.ndim != 2 or weights.shape[1] != len(models) or len(weights) not in (1, MAX_ORDER):
-                raise UserError(f"{path}: found weights of the shape {weights.shape} for {len(models)} models")
-            if not (np.isfinite(weights).all() and (weights >= 0).all() and np.allclose(weights.sum(axis=1), 1)):
-                raise UserError(f"{path}: found weights that do not sum to one")
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"{path}: not a mixture: {error}") from error
+        if weights.ndim != 2 or weights.shape[1] != len(models) or len(weights) not in (1, MAX_ORDER):
+            raise UserError(f"{path}: found weights of the shape {weights.shape} for {len(models)} models")
+        if not (np.isfinite(weights).all() and (weights >= 0).all() and np.allclose(weights.sum(axis=1), 1)):
+            raise UserError(f"{path}: found weights that do not sum to one")
         return cls(models, weights)
 
     def save(self, path: Path) -> None:
-        """Write what `open` reads. The models stay where they are, and are named relative to `path`."""
+        """Write what `open` reads. The models stay where they are; their paths are relative to `path`."""
         folder = os.path.realpath(linked(path).parent)  # a link may lead to where `..` is another folder
         names = [os.path.relpath(Path(os.path.realpath(model.parent), model.name), folder) for model in self.models]
         content = {"format": FORMAT, "models": names, "weights": self.weights.tolist()}
@@ -82,28 +78,33 @@ class Mixture:
             temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
     def probabilities(self, scores: Scores) -> Floats:
-        """(T) the probability of each token of a text that `scores` has for these models."""
-        each = np.power(10.0, scores.log10, dtype=np.float64)
+        """Return p of each token, (T), from the scores of these models."""
+        each = np.power(10.0, scores.log10, dtype=np.float64)  # (M, T)
         if len(self.weights) == 1:
             return np.asarray(self.weights[0] @ each, dtype=np.float64)
         return np.asarray((self.weights[scores.known[0]].T * each).sum(axis=0), dtype=np.float64)
 
 
+def _begins_json(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(1) == b"{"
+
+
 def tuned(models: Sequence[Path], scores: Scores, by_history: bool = False) -> Mixture:
-    """The mixture that makes a text most probable.
+    """Return the mixture that makes a text most probable.
 
     Args:
         models: over one vocabulary (see `check_vocabularies`).
         scores: of the text by these models.
-        by_history: weights for each number of words of history that the first model knows.
+        by_history: whether weights depend on the number of words of history that the first model knows.
 
     Raises:
         DataError: the text has no token.
-        UserError: `by_history` and a first model that is recurrent, which knows all history alike.
+        UserError: `by_history`, and the first model is recurrent.
     """
     if by_history and is_neural(models[0]):
-        raise UserError(f"{models[0]}: weights by history go by an n-gram model: name one first")
-    each = np.power(10.0, scores.log10, dtype=np.float64)
+        raise UserError(f"{models[0]}: weights by history need an n-gram model: name one first")
+    each = np.power(10.0, scores.log10, dtype=np.float64)  # (M, T)
     if not each.shape[1]:
         raise DataError("found no sentence to tune weights on")
     overall = _maximised(each, np.full(len(models), 1 / len(models)), 0.0)
@@ -114,12 +115,9 @@ def tuned(models: Sequence[Path], scores: Scores, by_history: bool = False) -> M
 
 
 def best_of(models: Sequence[Path], scores: Scores, weights: Sequence[float]) -> Mixture:
-    """Of two models' mixtures with some weights of the second, the one that makes a text most probable.
+    """Return the mixture of two models that makes a text most probable, for some weights of the second.
 
-    The paper's are 0.05, 0.1 and 0.5.
-
-    Raises:
-        UserError: the models are not two.
+    The paper's weights are 0.05, 0.1 and 0.5.
     """
     if len(models) != 2:
         raise UserError(f"a grid of weights is for two models, found {len(models)}")
@@ -128,7 +126,7 @@ def best_of(models: Sequence[Path], scores: Scores, weights: Sequence[float]) ->
 
 
 def _maximised(each: Floats, start: Floats, pseudo: float) -> Floats:
-    """Weights (M) for tokens (M, T) by expectation maximisation; `start` counts as `pseudo` tokens."""
+    """Return weights (M) for tokens (M, T) by expectation maximisation; `start` counts as `pseudo` tokens."""
     weights = start
     for _ in range(ROUNDS):
         joint = weights[:, None] * each
@@ -143,7 +141,7 @@ def _maximised(each: Floats, start: Floats, pseudo: float) -> Floats:
 def check_vocabularies(models: Sequence[Path], text: Set[str] | None = None) -> None:
     """Raise UserError unless all models have one vocabulary: otherwise a mixture does not sum to one.
 
-    It is the first model's, or that of a `text` whose model is yet to be estimated.
+    It is the first model's, or the words of a `text` whose model is yet to be estimated.
     """
     if not models:
         return
@@ -159,12 +157,12 @@ def check_vocabularies(models: Sequence[Path], text: Set[str] | None = None) -> 
 
 @dataclass
 class Perplexity:
-    """What a text costs a model; added to block by block.
+    """The loss of a text, summed block by block.
 
     Attributes:
         sentences, tokens: how many; the end of a sentence is a token.
         unknown: tokens out of vocabulary.
-        loss: minus the natural logarithm of the probability of all tokens; `loss_unknown`, of those out of vocabulary.
+        loss, loss_unknown: -ln p of all tokens, and of those out of vocabulary.
         losses: of each sentence, block by block.
     """
 
@@ -176,7 +174,7 @@ class Perplexity:
     losses: list[Floats] = field(default_factory=list)
 
     def add(self, scores: Scores, probabilities: Floats) -> None:
-        """Take a block of sentences."""
+        """Add a block of sentences."""
         surprise = -np.log(probabilities)
         unknown = scores.matched[0] == 0
         self.sentences += len(scores.lengths)
@@ -188,25 +186,25 @@ class Perplexity:
 
     @property
     def including(self) -> float:
-        """Perplexity of all tokens."""
+        """The perplexity of all tokens."""
         return math.exp(self.loss / self.tokens)
 
     @property
     def excluding(self) -> float:
-        """Perplexity of the tokens in the vocabulary."""
+        """The perplexity of the tokens in the vocabulary."""
         return math.exp((self.loss - self.loss_unknown) / max(1, self.tokens - self.unknown))
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures by name."""
+        """Return the figures by name."""
         counts = {"sentences": self.sentences, "tokens": self.tokens, "unknown": self.unknown}
         return counts | {"perplexity": self.including, "perplexity_without_unknown": self.excluding}
 
 
 def perplexity(mixture: Mixture, scores: Scores) -> Perplexity:
-    """What a text costs a mixture, from the scores of its models.
+    """Return the perplexity of a text for a mixture, from the scores of its models.
 
     Raises:
-        DataError: there is no sentence.
+        DataError: the text has no sentence.
     """
     if not len(scores.lengths):
         raise DataError("found no sentence to measure")

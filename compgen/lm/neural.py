@@ -1,7 +1,7 @@
 """Text scored by a recurrent language model: a generator without prototypes (`compgen train recombine`, recomb0).
 
-It writes a sentence as a source, then the separator, then nothing; the sentence's end is both symbols together. A word
-that it does not know has the probability of its `<unk>`, which training never shows it.
+A sentence is a source with an empty target: its end is the separator and the end symbol together. An unknown word has
+the probability of `<unk>`, which training never shows.
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,14 @@ from numpy.typing import NDArray
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, UNK_ID
 from compgen.errors import UserError
 
-BATCH = 64  # sentences scored together: of each there is a row of all words' probabilities
+BATCH = 64  # sentences scored together; a step has the probabilities of all words for each
 
 
 class NeuralModel:
     """A recurrent language model, from a checkpoint or a bundle."""
 
     def __init__(self, path: Path, threads: int = 1) -> None:
-        """Open it.
-
-        Raises:
-            UserError: it cannot be used, has prototypes, or was trained on pairs.
-        """
+        """Open a model; raises UserError if it cannot be used, has prototypes, or was trained on pairs."""
         from compgen.trained.opening import open_generator
 
         backend, meta = open_generator(path, None, "auto", threads)
@@ -38,7 +34,7 @@ class NeuralModel:
         self.backend: Any = backend
 
     def score(self, sentences: Sequence[Sequence[str]]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-        """log10 of the probability of each token of some sentences, ends included; and whether it is known, 1 or 0."""
+        """Return log10 p of each token, (T), the ends of sentences included; and whether it is known, 1 or 0, (T)."""
         ids = [[self.ids.get(word, UNK_ID) for word in words] for words in sentences]
         ends = np.cumsum([len(words) + 1 for words in ids])
         log10 = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.float32)
@@ -51,23 +47,23 @@ class NeuralModel:
         return log10, known
 
     def words(self) -> set[str]:
-        """What it knows, but for symbols of its own."""
+        """Return the words that it knows, without its special symbols."""
         return set(self.ids)
 
     def _batch(self, sentences: list[list[int]]) -> list[NDArray[np.float64]]:
-        """log10 of each token of sentences of like length."""
+        """Return log10 p of the tokens of each of B sentences of similar lengths."""
         from compgen.runtime.predict import advance, opening
 
         rows = len(sentences)
         steps = max(map(len, sentences)) + 2
-        written = np.full((rows, steps), EOS_ID, dtype=np.int64)
+        written = np.full((rows, steps), EOS_ID, dtype=np.int64)  # (B, steps)
         for row, words in enumerate(sentences):
             written[row, : len(words) + 1] = [*words, SEP_ID]
         state: dict[str, Any] = opening(self.backend, np.zeros((rows, 0, 0), dtype=np.int64), half=0)
         found = np.zeros((rows, steps))
         for step in range(steps):
             token = np.full(rows, BOS_ID) if step == 0 else written[:, step - 1]
-            state, log_probs = advance(self.backend, state | {"token": token})
+            state, log_probs = advance(self.backend, state | {"token": token})  # log_probs: (B, V)
             found[:, step] = log_probs[np.arange(rows), written[:, step]]
         found /= np.log(10)
         return [

@@ -1,4 +1,4 @@
-"""Text scored by KenLM's models, token by token, at the speed of KenLM's own query."""
+"""Text scored by language models, token by token: by KenLM's at the speed of its own query, and by recurrent ones."""
 
 import gzip
 import io
@@ -32,9 +32,9 @@ class Scores:
 
     Attributes:
         lengths: (S) tokens of each sentence, its end included.
-        log10: (M, T) logarithms to the base 10 of the probabilities, given the history in the sentence.
-        matched: (M, T) words of the n-gram that a token was found with; 0 for one out of vocabulary.
-        known: (M, T) words of its history that the model knew, up to the order less one.
+        log10: (M, T) log10 p(token | history in the sentence).
+        matched: (M, T) the order of the n-gram found for a token; 0 if it is out of vocabulary.
+        known: (M, T) words of the history that the model knows, at most its order less one.
     """
 
     lengths: NDArray[np.uint32]
@@ -48,46 +48,39 @@ class Scores:
         return np.cumsum(self.lengths, dtype=np.int64) - self.lengths
 
     def of(self, models: Sequence[int]) -> "Scores":
-        """Those of some of the models."""
+        """Return the scores of some of the models."""
         rows = list(models)
         return Scores(self.lengths, self.log10[rows], self.matched[rows], self.known[rows])
 
     def beside(self, other: "Scores") -> "Scores":
-        """These, and what more models give the same text."""
-        return Scores(
-            self.lengths,
-            np.concatenate([self.log10, other.log10]),
-            np.concatenate([self.matched, other.matched]),
-            np.concatenate([self.known, other.known]),
-        )
+        """Return these scores and those of more models for the same text."""
+        return Scores(self.lengths, *_concatenated([self, other], axis=0))
 
     @classmethod
     def joined(cls, parts: Sequence["Scores"], models: int) -> "Scores":
-        """Several texts, one after another; none is a text without sentences."""
-        empty = np.zeros((models, 0))
-        nothing = cls(np.zeros(0, np.uint32), empty.astype(np.float32), empty.astype(np.uint8), empty.astype(np.uint8))
-        rows = [nothing, *parts]
-        return cls(
-            np.concatenate([part.lengths for part in rows]),
-            np.concatenate([part.log10 for part in rows], axis=1),
-            np.concatenate([part.matched for part in rows], axis=1),
-            np.concatenate([part.known for part in rows], axis=1),
-        )
+        """Return the scores of several texts, one after another; of no text, those of a text without sentences."""
+        empty = np.zeros((models, 0), np.uint8)
+        rows = [cls(np.zeros(0, np.uint32), empty.astype(np.float32), empty, empty), *parts]
+        return cls(np.concatenate([part.lengths for part in rows]), *_concatenated(rows, axis=1))
+
+
+def _concatenated(parts: Sequence[Scores], axis: int) -> list[NDArray[Any]]:
+    names = ("log10", "matched", "known")
+    return [np.concatenate([getattr(part, name) for part in parts], axis=axis) for name in names]
 
 
 def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterator[Scores]:
-    """Score a text, a sentence a line and words as `split_words` has them, a block of lines at a time.
+    """Score a text, a sentence a line and words as `split_words` finds them, a block of lines at a time.
 
     Blank lines are no sentences.
 
     Args:
-        models: in KenLM's binary formats, ARPA files, or recurrent ones (see `NeuralModel`); none to check the text
-            only.
-        text: a file, perhaps compressed by gzip, or `-` for standard input.
-        threads: that score.
+        models: KenLM's binary or ARPA files, or recurrent models (see `NeuralModel`); none to check the text only.
+        text: a file, plain or compressed by gzip, or `-` for standard input.
+        threads: the number of threads that score.
 
     Raises:
-        DataError: the text is not there, or has what is not UTF-8, a control character, or a special symbol.
+        DataError: the text is missing, or has bytes that are not UTF-8, a control character or a special symbol.
         UserError: a model cannot be read, or the program that scores is not installed.
     """
     neural = {place: NeuralModel(model, threads) for place, model in enumerate(models) if is_neural(model)}
@@ -105,7 +98,7 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterato
 
 
 def _with_neural(block: Scores, neural: dict[int, NeuralModel], sentences: list[list[str]]) -> Scores:
-    """A block of scores with those of recurrent models inserted; `matched` is 1 for known tokens, `known` is 0."""
+    """Insert the scores of recurrent models; `matched` is 1 for known tokens, `known` is 0."""
     found = {place: model.score(sentences) for place, model in neural.items()}
     rows = iter(zip(block.log10, block.matched, block.known, strict=True))
     nothing = np.zeros(int(block.lengths.sum()), dtype=np.uint8)
@@ -117,65 +110,58 @@ def _with_neural(block: Scores, neural: dict[int, NeuralModel], sentences: list[
 
 
 def _scored(models: Sequence[Path], text: str | Path, threads: int) -> Iterator[Scores]:
-    """The same by KenLM's models alone."""
+    """Score a text by KenLM's models, in the program compgen-ngram."""
     command = [str(program("compgen-ngram")), "--threads", str(threads), *map(str, models)]
     for model in models:
         if not model.is_file():
             raise UserError(f"{model}: no such file, expected a model of KenLM")
-    with opened(text) as (stream, feed):
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE if feed else stream, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+    with opened(text) as (stream, feed), _running(command, stream, feed) as process:
         assert process.stdout is not None and process.stderr is not None
+        while block := _block(process.stdout, len(models)):
+            yield block
+        message = plain(process.stderr.read().decode(errors="replace").strip())
+    if process.returncode and message.startswith("line "):
+        raise DataError(f"{text}, {message}; expected sentences of plain words")
+    if process.returncode:
+        raise UserError(message or f"compgen-ngram ended with code {process.returncode}")
+
+
+@contextmanager
+def _running(command: list[str], stream: Any, feed: bool) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a program on a stream, whose bytes a thread passes on if `feed`; kill it if the block raises."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe if feed else stream, stdout=pipe, stderr=pipe) as process:
         errors: list[Exception] = []
-        feeder = threading.Thread(target=_feed, args=(stream, process.stdin, errors), daemon=True) if feed else None
+        feeder = threading.Thread(target=_feed, args=(stream, process.stdin, errors), daemon=True)
         try:
-            if feeder is not None:
+            if feed:
                 feeder.start()
-            while block := _block(process.stdout, len(models)):
-                yield block
-            message = plain(process.stderr.read().decode(errors="replace").strip())
-            if feeder is not None:
+            yield process
+            if feed:
                 feeder.join()
             if errors:
                 raise errors[0]
         except BaseException:
             process.kill()
             raise
-        finally:
-            process.wait()
-            process.stdout.close()
-            process.stderr.close()
-    if process.returncode:
-        if message.startswith("line "):
-            raise DataError(f"{text}, {message}; expected sentences of plain words")
-        raise UserError(message or f"compgen-ngram ended with code {process.returncode}")
 
 
 def split_words(line: str) -> list[str]:
-    """The words of a line as KenLM splits it: between spaces, tabs and carriage returns.
+    """Return the words of a line as KenLM splits it: at spaces, tabs and carriage returns.
 
     Other white space, as U+00A0, is part of a word; `compgen-ngram` has the same rule, and refuses control characters,
-    of which KenLM's own programs split at different ones.
+    at which KenLM's own programs split differently.
     """
     return _WORD.findall(line)
 
 
 def score_all(models: Sequence[Path], text: str | Path, threads: int = 1) -> Scores:
-    """The same for a whole text at once: 12 bytes a token and model or so.
-
-    Raises:
-        DataError, UserError: as `score`.
-    """
+    """Score a whole text at once, in about 12 bytes per token and model; raises as `score`."""
     return Scores.joined(list(score(models, text, threads)), len(models))
 
 
 def words_of(model: Path) -> set[str]:
-    """The words that a model knows, without symbols of its own.
-
-    Raises:
-        UserError: as `score`.
-    """
+    """Return the words that a model knows, without its special symbols; raises UserError as `score`."""
     if is_neural(model):
         return NeuralModel(model).words()
     done = subprocess.run([program("compgen-ngram"), "--words", model], capture_output=True, check=False)
@@ -191,16 +177,16 @@ def is_neural(model: Path) -> bool:
 
 @contextmanager
 def opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
-    """A text as a stream, and whether its bytes must be passed on: a program cannot read gzip by itself.
+    """Open a text as a stream; also return whether its bytes must be passed on, as a program cannot read gzip.
 
     Raises:
-        DataError: it is not there, or cut short.
+        DataError: the file is missing or cut short.
     """
     if str(text) == "-":
         yield sys.stdin.buffer, False
         return
     try:
-        with Path(text).open("rb", buffering=0) as stream:  # the program goes on where this process stopped reading
+        with Path(text).open("rb", buffering=0) as stream:  # a program that gets it reads on from here
             if not stream.seekable():
                 raise DataError(f"{text}: cannot be read twice: give it as standard input")
             packed = stream.read(2) == GZIP_MAGIC
@@ -226,6 +212,7 @@ def _feed(stream: IO[bytes], sink: IO[bytes], errors: list[Exception]) -> None:
 
 
 def _block(stream: IO[bytes], models: int) -> Scores | None:
+    """Read a block that compgen-ngram wrote; None at the end. T tokens of M models take M rows of 6 T bytes."""
     head = stream.read(8)
     if len(head) < 8:
         return None

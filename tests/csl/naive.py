@@ -84,20 +84,19 @@ def occurs(pattern, sequence):
 
 def step(alphabet, grammar, seeds, examples, options):
     """The grammar after one step, with everything looked up anew and all pairs tried."""
-    unification = options.unification
     gone, come = set(), set()
     for rule in grammar - seeds:
         if Parser(grammar - {rule}).derives(rule):
             gone.add(rule)
             continue
-        candidates = {new for other in grammar - {rule} for new in unification.unify(rule, other)} - {rule}
+        candidates = {new for other in grammar - {rule} for new in options.unify(rule, other)} - {rule}
         tried = []
         for new in candidates:
             holders = sorted(
                 (one for one in grammar if both_occur(new, one)),
                 key=lambda one: (one.length, alphabet.decode(one.target), alphabet.decode(one.source)),
             )
-            others = {one for one in holders[:10] if one not in seeds and unification.unify(one, new) & grammar}
+            others = {one for one in holders[:10] if one not in seeds and options.unify(one, new) & grammar}
             removed = others | {rule}
             gain = sum(size(one, options) for one in removed) - size(new, options)
             tried.append((gain, removed, new))

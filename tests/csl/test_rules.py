@@ -97,7 +97,7 @@ def test_files(tmp_path):
     path.write_bytes(b"\xff ### a")
     with pytest.raises(DataError, match="UTF-8"):
         Grammar.read(path)
-    with pytest.raises(DataError, match="expected a file"):
+    with pytest.raises(DataError, match="no such file"):
         Grammar.read(tmp_path / "none")
 
 
