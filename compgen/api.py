@@ -82,19 +82,18 @@ def train_predictor(
     out: str | Path,
     overrides: Sequence[str] = (),
     *,
-    transformer: bool = False,
+    architecture: str = "recurrent",
     **options: Any,
 ) -> dict[str, Any]:
     """Train a predictor by a named configuration, with `augmented=` data or without; returns how it went.
 
-    With `transformer`, the configuration is a Transformer's, else a recurrent network's.
+    `architecture` is a tag of `compgen.trained.architectures`: recurrent, transformer.
     """
     from compgen.configuration import load_config
-    from compgen.training.config import Seq2SeqConfig, TransformerConfig
-    from compgen.training.predictors import train_predictor
+    from compgen.training.predictors import config_of, train_predictor
 
-    kind: type[Seq2SeqConfig | TransformerConfig] = TransformerConfig if transformer else Seq2SeqConfig
-    checkpoint, _ = train_predictor(dataset, load_config(kind, config, list(overrides)), Path(out), **options)
+    described = load_config(config_of(architecture), config, list(overrides))
+    checkpoint, _ = train_predictor(dataset, described, Path(out), **options)
     return checkpoint.trained_on
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from compgen.csl.checkpoint import checkpoint_of
 
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
-from compgen.csl.checkpoint import checkpoint_of
 from compgen.csl.options import CslOptions
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
@@ -29,7 +29,7 @@ from compgen.errors import CheckpointError
 from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
 from compgen.recombine.compatible import compatible
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 
 WAYS = ("flip", "cut", "swap", "zero", "repeat", "append")
 

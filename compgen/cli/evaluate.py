@@ -276,7 +276,7 @@ def _perplexity(models: list[str], data: str, split: str | None, limit: int | No
 
     need_torch("perplexity of a generator")
     from compgen.recombine.perplexity import bound
-    from compgen.training.checkpoint import Checkpoint
+    from compgen.trained.checkpoint import Checkpoint
 
     whole = load(data)
     split = split or usual_split(whole, "test")

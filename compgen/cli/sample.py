@@ -156,7 +156,6 @@ def sample(
 
     from compgen import __version__
     from compgen.api import Generator
-    from compgen.csl.backend import GrammarBackend
     from compgen.errors import ExhaustedError, Interrupted, UserError
     from compgen.files import check_apart, is_stream
     from compgen.sampling.choice import Choice
@@ -234,7 +233,7 @@ def sample(
     end = run.to_file(Path(out), resume) if as_they_come else run.to_stream(out, choice, config)
     counts, seconds = end.counts, end.seconds
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
-    if engine == "threads" and beam is None and not isinstance(generator.backend, GrammarBackend):
+    if engine == "threads" and beam is None and generator.threaded:
         speed += f", {workers or os.cpu_count() or 1} threads"
     chose = f"; {end.written:,} chosen" if choice.made else ""
     console().print(f"{counts}{chose} ({speed})", highlight=False)

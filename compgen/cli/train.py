@@ -111,7 +111,7 @@ def transformer(
 
     Example: compgen train transformer words.tsv --augmented more.tsv -o predictor.pt
     """
-    options = {"seed": seed, "name": data, "resume": resume, "device": device, "transformer": True}
+    options = {"seed": seed, "name": data, "resume": resume, "device": device, "architecture": "transformer"}
     _predictor(data, split, augmented, config, out, set_ or [], threads, options)
 
 

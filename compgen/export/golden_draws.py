@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.csl.backend import GrammarBackend
 from compgen.data import random
 from compgen.data.vocabulary import EOS_ID, SPECIALS, forbidden
 from compgen.runtime.backend import Backend, Decoder, Ints, State
@@ -17,6 +16,7 @@ from compgen.runtime.manifest import GOLDEN
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import as_sources, greedy, opening
 from compgen.sampling.batching import Draw, draws
+from compgen.trained.architectures import GeneratorModel, Request
 
 # Seed, first address and how many draws; addresses beyond 32 bits have to be right, too.
 STREAMS = ((0, 0, 100), (2**64 - 1, 2**40 + 7, 60), (2**33 + 1, 2**33, 60))
@@ -56,18 +56,14 @@ def draws_of(bundle: Bundle, backend: Backend) -> Golden:
     return Golden(streams=streams)
 
 
-def draws_of_grammar(backend: GrammarBackend, temperature: float) -> Golden:
-    """Draws of a grammar, in which nothing is rounded."""
-    return Golden(
-        streams=[
-            GoldenStream(
-                seed=seed,
-                temperature=[temperature, temperature],
-                samples=list(map(_golden, backend.draws(seed, start, start + wanted, temperature, wanted))),
-            )
-            for seed, start, wanted in STREAMS
-        ]
-    )
+def draws_of_grammar(model: GeneratorModel) -> Golden:
+    """Return draws of a grammar, in which nothing is rounded."""
+    streams = []
+    for seed, start, wanted in STREAMS:
+        drawn = model.draws(Request(seed, start, start + wanted, batch=wanted))
+        samples = [_golden(draw) for draw in drawn]
+        streams.append(GoldenStream(seed=seed, temperature=list(model.temperature), samples=samples))
+    return Golden(streams=streams)
 
 
 def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:

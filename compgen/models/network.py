@@ -20,11 +20,13 @@ from compgen.models.copying import Mixture, OwnAttention
 from compgen.models.encoder import Encoder
 from compgen.models.init import init_lstm
 from compgen.models.latent import Posterior
+from compgen.models.trainable import Trainable
 
 
-class Network(nn.Module):
+class Network(Trainable):
     """Encoders, attention, an LSTM decoder and an output that writes words or copies them."""
 
+    architecture = "recurrent"
     shown: Tensor  # (V) which embedding each token has: its own, or the unknown token's
 
     def __init__(self, config: NetworkConfig, vocabulary: int) -> None:

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 from compgen.errors import CheckpointError, Remark, UserError
 from compgen.files import atomic_path, sha256
 from compgen.models.spelling import Spelling, texts
+from compgen.models.trainable import Trainable
 from compgen.runtime.predict import as_sources, by_length
 
 FILE = "compgen.json"  # beside the files of transformers
@@ -29,7 +30,7 @@ UNSEALED = 1  # the version before there were digests
 Ids = list[list[int]]
 
 
-class Pretrained(nn.Module):
+class Pretrained(Trainable):
     """An encoder-decoder, its tokenizer, and how examples are written for it.
 
     Attributes:
@@ -39,6 +40,7 @@ class Pretrained(nn.Module):
         spelling: how tokens are written. It knows no tokens until training gives it those of the data.
     """
 
+    architecture = "pretrained"
     theirs: Tensor  # (5 + V), the tokenizer's number of each of our ids
 
     def __init__(self, model: Any, tokenizer: Any, prefix: str, source_length: int, max_length: int) -> None:

@@ -13,13 +13,16 @@ from torch.nn import functional
 
 from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN, PAD_ID
 from compgen.models.config import TransformerNetwork
+from compgen.models.trainable import Trainable
 
 HIDDEN = -1e9  # score of what must not be attended to
 Cache = tuple[Tensor, Tensor]  # keys and values (B, N, h, L, d / h) of N layers and h heads
 
 
-class Transformer(nn.Module):
+class Transformer(Trainable):
     """Encoder and decoder of N layers with h heads over embeddings of size d, which are the output's weights, too."""
+
+    architecture = "transformer"
 
     def __init__(self, config: TransformerNetwork, vocabulary: int) -> None:
         super().__init__()

@@ -209,12 +209,12 @@ def _pool(path: Path, data: bytes, prototypes: int, vocabulary: int) -> Prototyp
         pool = PrototypePool(**arrays)
     except (TypeError, KeyError) as error:
         raise BundleError(f"{path}: not a prototype pool: {_line(error)}") from error
-    if problem := _pool_problem(pool, prototypes, vocabulary):
+    if problem := pool_problem(pool, prototypes, vocabulary):
         raise BundleError(f"{path}: {problem}")
     return pool
 
 
-def _pool_problem(pool: PrototypePool, prototypes: int, vocabulary: int) -> str:
+def pool_problem(pool: PrototypePool, prototypes: int, vocabulary: int) -> str:
     """What would make sampling read outside an array; empty when nothing does."""
     wanted = {"tokens": (2, "int32"), "members": (1, "int32"), "starts": (2, "int64"), "counts": (2, "int64")}
     for name, (rank, dtype) in wanted.items():

@@ -13,9 +13,9 @@ from compgen.interrupts import interruptible
 from compgen.progress import Progress
 from compgen.record import record_of
 from compgen.sampling.choice import Choice
-from compgen.sampling.output import Sample, sample_writer
+from compgen.sampling.output import sample_writer
 from compgen.sampling.partial import SAVE_EVERY, partial_file, partial_path
-from compgen.sampling.resampling import Counts, FilterConfig
+from compgen.sampling.resampling import Counts, FilterConfig, Kept
 from compgen.trained.generator import Generator
 
 
@@ -81,9 +81,9 @@ class Run:
 
     def to_stream(self, out: str, choice: Choice, config: FilterConfig) -> End:
         """Write samples as they come to what cannot be gone on with, or when all are drawn what is chosen of them."""
-        counts, began = Counts(), time.monotonic()
+        counts, began, sample_of = Counts(), time.monotonic(), self.generator.sample_of
         stopped: BaseException | None = None
-        kept: list[Sample] = []
+        kept: list[Kept] = []
         with sample_writer(out) as write, interruptible() as signals, self._progress(counts) as progress:
 
             def watch(counts: Counts) -> None:
@@ -93,18 +93,18 @@ class Run:
                 if signals:
                     raise KeyboardInterrupt  # what was kept is written all the same
 
-            stream = self.generator.stream(self.count, **self.drawing, **self.running, counts=counts, watch=watch)
+            stream = self.generator.kept(self.count, **self.drawing, **self.running, counts=counts, watch=watch)
             try:
                 for one in stream:
-                    kept.append(one) if choice.made else write(one)
+                    kept.append(one) if choice.made else write(sample_of(one))
             except (ExhaustedError, KeyboardInterrupt) as error:
                 if not counts.kept:
                     raise
                 stopped = error
             # Without a choice all that is kept has been written, and `kept` is empty.
-            chosen = choice.of(kept, config, self.generator.training, self.generator.vocabulary) if choice.made else []
-            for one in chosen:
-                write(one)
+            chosen = choice.of(kept, config, self.generator.training) if choice.made else []
+            for one, votes in chosen:
+                write(sample_of(one, votes))
         written = len(chosen) if choice.made else counts.kept
         return End(counts, written, time.monotonic() - began, stopped, signals)
 

@@ -23,9 +23,9 @@ from compgen.data.random import Stream
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import writing
 from compgen.interrupts import interruptible
-from compgen.models.build import Trainable
+from compgen.models.trainable import Trainable
 from compgen.progress import Progress
-from compgen.training.checkpoint import read_sealed, write_sealed
+from compgen.trained.checkpoint import read_sealed, write_sealed
 from compgen.training.config import Configuration, OptimisationConfig
 
 LOG_EVERY = 50  # updates
@@ -105,16 +105,6 @@ def find_device(name: str) -> str:
 def fingerprint(config: Configuration, seed: int, *data: object) -> str:
     """What makes a training what it is, as one string: its configuration, its seed and its data (JSON-able)."""
     return sha256(json.dumps([config.model_dump(mode="json"), seed, *data]).encode()).hexdigest()
-
-
-def require_name(out: Path) -> None:
-    """See, before any work, that `out` can be the name of a checkpoint.
-
-    Raises:
-        UserError: it cannot.
-    """
-    if out.is_dir() or out.suffix != ".pt":
-        raise UserError(f"{out}: expected the name of a file that ends in .pt, as checkpoints do")
 
 
 def discard_state(out: Path) -> None:

@@ -1,33 +1,35 @@
 """Whether a network that is to be trained fits into memory, before any of it is asked for."""
 
 import os
+from collections.abc import Callable
 
 import torch
+from torch import nn
 
 from compgen.errors import UserError
-from compgen.models.build import build
-from compgen.models.config import NetworkConfig, TransformerNetwork
 
 # What a parameter takes in training: itself, its gradient, two moments of Adam, all in float32.
 BYTES = 4 * 4
 
 
-def check_memory(config: NetworkConfig | TransformerNetwork, vocabulary: int, device: str) -> None:
-    """See that there is memory to train a network of this configuration; what its batches take comes on top.
+def check_memory(build: Callable[[], nn.Module], settings: str, device: str) -> None:
+    """See that there is memory to train a network; what its batches take comes on top.
+
+    Args:
+        build: makes the network.
+        settings: those to lower if there is too little.
+        device: cpu or cuda.
 
     Raises:
-        UserError: there is not; says how much is needed and there.
+        UserError: there is too little; says how much is needed and there.
     """
     with torch.device("meta"):  # shapes alone
-        parameters = sum(parameter.numel() for parameter in build(config, vocabulary).parameters())
+        parameters = sum(parameter.numel() for parameter in build().parameters())
     needed, there = BYTES * parameters, _memory(device)
     if needed > there:
-        lower = "network.size, network.inner or network.layers"
-        if isinstance(config, NetworkConfig):
-            lower = "network.hidden, network.encoder_hidden or network.embedding"
         raise UserError(
             f"not enough memory: to train a network of {parameters:,} parameters takes {needed / 2**30:,.1f} GiB and "
-            f"more, and there are {there / 2**30:,.1f} GiB: lower {lower}"
+            f"more, and there are {there / 2**30:,.1f} GiB: lower {settings}"
         )
 
 

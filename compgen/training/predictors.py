@@ -6,19 +6,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import create_model
 from torch import Tensor
 
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, Stream, stream
-from compgen.data.unimorph import is_tag
-from compgen.data.vocabulary import BOS_ID, EOS_ID, SPARES, Vocabulary
+from compgen.data.vocabulary import BOS_ID, EOS_ID, Vocabulary
 from compgen.errors import DataError
-from compgen.models.build import Trainable, build
-from compgen.models.config import NetworkConfig
-from compgen.models.network import Network
-from compgen.models.transformer import Transformer
-from compgen.training.checkpoint import Checkpoint
-from compgen.training.config import PredictorConfig, Seq2SeqConfig, TransformerConfig
+from compgen.models.trainable import Trainable
+from compgen.trained.architectures import architecture, require_name
+from compgen.trained.checkpoint import Checkpoint
+from compgen.training.config import NetworkPredictorConfig, PredictorConfig, Seq2SeqConfig, TransformerConfig
 from compgen.training.loop import (
     Outcome,
     Rows,
@@ -27,7 +25,6 @@ from compgen.training.loop import (
     find_device,
     fingerprint,
     pad,
-    require_name,
     train,
 )
 from compgen.training.memory import check_memory
@@ -73,9 +70,20 @@ class PairExamples:
         return torch.from_numpy(targets), torch.from_numpy(sources[:, None])
 
 
+def config_of(tag: str) -> type[NetworkPredictorConfig]:
+    """Return the configuration of training a predictor of some architecture: common settings, and its `network`."""
+    for known in (Seq2SeqConfig, TransformerConfig):
+        if known.architecture == tag:
+            return known
+    network: Any = architecture(tag).configuration({})
+    made = create_model(f"{tag.title()}Config", __base__=NetworkPredictorConfig, network=(type(network), network))
+    made.architecture = tag
+    return made
+
+
 def train_predictor(
     dataset: Dataset,
-    config: Seq2SeqConfig | TransformerConfig,
+    config: NetworkPredictorConfig,
     out: Path,
     *,
     augmented: Dataset | None = None,
@@ -100,17 +108,15 @@ def train_predictor(
     device = find_device(device)
     check_mixture(config, augmented)
     more = augmented if augmented is not None else Dataset.from_pairs([])
-    copying = isinstance(config.network, NetworkConfig) and config.network.copying
-    vocabulary = Vocabulary.of((tokens for pair in dataset.pairs() + more.pairs() for tokens in pair), spares=copying)
+    entry, settings = architecture(config.architecture), config.network
+    tokens = (side for pair in dataset.pairs() + more.pairs() for side in pair)
+    vocabulary = Vocabulary.of(tokens, spares=entry.spares(settings))
     original = _ids(dataset.unique() if config.deduplicate else dataset, vocabulary)
     added = _ids(more, vocabulary)
-    check_memory(config.network, len(vocabulary), device)
+    check_memory(lambda: entry.build(settings, len(vocabulary)), entry.memory, device)
     seed_torch(seed)
-    network = build(config.network, len(vocabulary))
-    if isinstance(network, Network) and copying:
-        network.treat_as_unknown([number for number, token in enumerate(vocabulary) if token in SPARES])
-    if isinstance(network, Transformer):
-        network.treat_as_tags([number for number, token in enumerate(vocabulary) if is_tag(token)])
+    network = entry.build(settings, len(vocabulary))
+    entry.prepare(network, vocabulary)
     identity = fingerprint(config, seed, vocabulary.tokens, original, added)
     outcome = fit(network, original, added, config, out, identity, seed=seed, resume=resume, device=device, quiet=quiet)
     longest = max(len(target) for _, target in original + added)

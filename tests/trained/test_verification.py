@@ -24,7 +24,7 @@ from compgen.sampling.batching import draws
 from compgen.trained.verification import TOLERANCE, verify_bundle
 from tests.export.tiny import exported, make
 
-SHIPPED = Path(__file__).parents[1] / "exported" / "recomb2"
+SHIPPED = Path(__file__).parents[2] / "exported" / "recomb2"
 
 
 def sign(folder, name, data):

@@ -2,7 +2,7 @@
 
 import os
 
-from compgen.trained.opening import cores
+from compgen.trained.architectures import cores
 
 
 def test_threads_are_those_asked_for_or_the_cores_there_are(monkeypatch):
