@@ -91,7 +91,7 @@ def _problem(bundle: Bundle, golden: Golden) -> str:
     sources = [answer.source for answer in golden.answers]
     if _largest([*written, *sources]) >= len(bundle.vocabulary):
         return "a token outside the vocabulary"
-    if max(map(len, written)) > length and bundle.manifest.architecture != "grammar":
+    if max(map(len, written)) > length and bundle.manifest.layout.bounded:
         return f"a sequence of more than {length} tokens"
     if _largest([sample.prototypes for sample in samples]) >= max(pool, 1):
         return "a prototype outside the pool"

@@ -8,7 +8,7 @@ can say are in `Manifest.problem` here and in `cpp_runner/src/bundle.cpp` there,
 
 import json
 import math
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -154,23 +154,19 @@ class Manifest(_Strict):
         return self
 
     def problem(self) -> str:
-        """What no single field can say: where the fields contradict one another; empty if they do not."""
+        """Return what no single field can say, where fields contradict one another; empty if they do not."""
         if (self.shape is None) == (self.architecture == "recurrent"):
             return f"a {self.architecture} {'without a' if self.shape is None else 'with a'} shape"
-        if (self.architecture, self.kind) in (("transformer", "generator"), ("grammar", "predictor")):
+        if self.kind not in self.layout.kinds:
             return f"a {self.kind} with a {self.architecture}"
-        wanted = 1 if self.kind == "predictor" else 0 if self.architecture == "grammar" else self.prototypes
+        wanted = 1 if self.kind == "predictor" else self.prototypes if self.layout.encodes else 0
         if self.prototypes != wanted:
             return f"a {self.kind} with a {self.architecture} of {self.prototypes} memories, expected {wanted}"
-        if self.architecture == "recurrent":
-            return self._recurrent_problem()
-        return ""
+        return "" if self.shape is None else self._recurrent_problem(self.shape.latent)
 
-    def _recurrent_problem(self) -> str:
-        assert self.shape is not None
-        latent = self.shape.latent
-        if latent is not None and latent.start + latent.size > self.shape.output:
-            return f"a latent vector beyond the {self.shape.output} numbers of fed"
+    def _recurrent_problem(self, latent: LatentPlace | None) -> str:
+        if latent is not None and latent.start + latent.size > self.decoder.output:
+            return f"a latent vector beyond the {self.decoder.output} numbers of fed"
         try:
             RecurrentConfig.model_validate(self.config.get("network"))
         except ValidationError as error:
@@ -178,41 +174,38 @@ class Manifest(_Strict):
         return "" if self.kind == "predictor" else temperature_problem(self.sampling.get("temperature"))
 
     def graph_problem(self) -> str:
-        """What is wrong with the lists of graphs and files, once files are known: empty if nothing is."""
+        """Return what is wrong with the lists of graphs and files, once files are known; empty if nothing is."""
         missing = [name for name in self.required if name not in self.files]
         if missing:
             return f"lists no {missing[0]}, expected in a {self.kind}'s bundle"
         for name in self.files:
             if not plain(name):
                 return f"file name {name!r:.80}, expected a plain name inside the bundle"
-        known = {
-            "recurrent": {STEP, SAMPLER, START, *([ENCODER] if self.prototypes else [])},
-            "transformer": {ENCODER, STEP},
-            "grammar": set[str](),
-        }[self.architecture]
+        known = set(self.layout.graphs) - (set() if self.prototypes else {ENCODER})
         listed = {name for name in self.files if name.endswith(".onnx")}
         if odd := sorted((listed ^ set(self.graphs)) | (listed - known)):
             return f"graphs and files disagree on {odd[0]!r:.80}"
-        if self.architecture == "recurrent" and self.prototypes and not (self.attention and self.final_size):
+        if self.shape is not None and self.prototypes and not (self.attention and self.final_size):
             return f"graphs: {ENCODER} has no outputs keys and final of a fixed size"
         return ""
 
     @property
+    def layout(self) -> "Layout":
+        """What a bundle of this architecture holds."""
+        return LAYOUTS[self.architecture]
+
+    @property
     def required(self) -> list[str]:
         """Files without which such a bundle cannot be run."""
-        if self.architecture == "transformer":
-            return [VOCABULARY, ENCODER, STEP]
-        if self.architecture == "grammar":
-            return [VOCABULARY, POOL, RULES, TARGET_RULES, SCORES]
-        always = [VOCABULARY, STEP, SAMPLER, *self.graphs]
-        return [*always, *([ENCODER] if self.prototypes else []), *([POOL] if self.kind == "generator" else [])]
+        encoder = [ENCODER] if self.prototypes and self.layout.encodes else []
+        return [*self.layout.files, *self.graphs, *encoder, *([POOL] if self.kind == "generator" else [])]
 
     @property
     def against(self) -> str:
         """What the bundle's sequences were compared with."""
         if self.approximation is not None:
             return "this bundle's own, by its step in batches of 256"
-        return "the checkpoint's" if self.architecture == "grammar" else "PyTorch in float64"
+        return self.layout.against
 
     @property
     def decoder(self) -> Shape:
@@ -234,6 +227,28 @@ class Manifest(_Strict):
         tensors = self.graphs[ENCODER].outputs if ENCODER in self.graphs else []
         shape: list[int | str] = next((tensor.shape for tensor in tensors if tensor.name == output), [])
         return shape[-1] if shape and isinstance(shape[-1], int) else 0
+
+
+class Layout(NamedTuple):
+    """What the bundle of an architecture holds."""
+
+    kinds: tuple[str, ...]
+    files: tuple[str, ...]  # of every such bundle
+    graphs: tuple[str, ...] = ()  # that it may have
+    bounded: bool = True  # no sequence has more than `max_length` tokens
+    against: str = "PyTorch in float64"  # what its sequences were compared with
+
+    @property
+    def encodes(self) -> bool:
+        """Whether it reads memories, prototypes or a source, by an encoder."""
+        return ENCODER in self.graphs
+
+
+LAYOUTS = {
+    "recurrent": Layout(("generator", "predictor"), (VOCABULARY, STEP, SAMPLER), (STEP, SAMPLER, START, ENCODER)),
+    "transformer": Layout(("predictor",), (VOCABULARY, STEP), (STEP, ENCODER)),
+    "grammar": Layout(("generator",), (VOCABULARY, RULES, TARGET_RULES, SCORES), (), False, "the checkpoint's"),
+}
 
 
 def plain(name: str) -> bool:
