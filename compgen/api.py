@@ -62,7 +62,7 @@ class Recombination:
 def train_generator(
     dataset: "Dataset", config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
 ) -> dict[str, Any]:
-    """Train a generator by a named configuration; returns what it was trained on and how it went.
+    """Train a generator by a named configuration; return what it was trained on and the result.
 
     Options (seed, resume, device, quiet, name) as in `compgen.recombine.training.train_generator`.
     """
@@ -85,7 +85,7 @@ def train_predictor(
     architecture: str = "recurrent",
     **options: Any,
 ) -> dict[str, Any]:
-    """Train a predictor by a named configuration, with `augmented=` data or without; returns how it went.
+    """Train a predictor by a named configuration, with `augmented=` data or without; return as `train_generator`.
 
     `architecture` is a tag of `compgen.trained.architectures`: recurrent, transformer.
     """
@@ -100,7 +100,7 @@ def train_predictor(
 def train_pretrained(
     dataset: "Dataset", model: str, config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
 ) -> dict[str, Any]:
-    """Fine-tune a pretrained encoder-decoder by a named configuration; returns how it went.
+    """Fine-tune a pretrained encoder-decoder by a named configuration; return as `train_generator`.
 
     `model` is a folder or a name on the Hugging Face hub. Options (augmented, seed, resume, device, quiet, name) as in
     `compgen.training.pretrained.train_pretrained`.
@@ -115,7 +115,7 @@ def train_pretrained(
 
 
 def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:
-    """Export a checkpoint to a verified bundle; see `compgen.export.bundle_writer.export`."""
+    """Export a checkpoint or a grammar to a verified bundle; see `compgen.export.bundle_writer.export`."""
     from compgen.export.bundle_writer import export
 
     return export(Path(checkpoint), Path(out), **options)

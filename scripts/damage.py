@@ -2,10 +2,10 @@
 
     python scripts/damage.py --copies 1000 --seed 0
 
-A network's checkpoint and a grammar's file are made, both small. A copy has bits flipped, is cut short, has blocks swapped,
-repeated or filled with zeros, or has bytes after its end; half of the places are in the last tenth or at the beginning,
-where the file says what it holds. The exit code is 1 if a copy is opened with other content, or fails in any other way
-than by a CheckpointError of one line that names the file.
+A network's checkpoint and a grammar's file are made, both small. A copy has bits flipped, is cut short, has blocks
+swapped, repeated or filled with zeros, or has bytes after its end; half of the places are in the last tenth or at the
+beginning, where the file says what it holds. The exit code is 1 if a copy is opened with other content, or fails in any
+other way than by a CheckpointError of one line that names the file.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Writing golden draws: at every export, so that a bundle can be verified where it is to run (`compgen verify`)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ SEED = 20_261
 
 
 def draws_of(bundle: Bundle, backend: Backend) -> Golden:
-    """Draws of a recurrent generator by the step, the last stream at temperature 1."""
+    """Return draws of a recurrent generator by the step, the last stream at temperature 1."""
     assert bundle.pool is not None, "a generator has a pool"
     pool, length = bundle.pool, bundle.manifest.max_length
     safe = SAFE if bundle.manifest.approximation is None else SAFE_IN_INTEGERS
@@ -37,18 +37,13 @@ def draws_of(bundle: Bundle, backend: Backend) -> Golden:
     warmths = [(float(first), float(second))] * (len(STREAMS) - 1) + [(1.0, 1.0)]
     streams = []
     for (seed, start, wanted), warmth in zip(STREAMS, warmths, strict=True):
-
-        def far(addresses: Ints, seed: int = seed, warmth: tuple[float, float] = warmth) -> NDArray[np.float64]:
-            return margins(backend, pool, seed, addresses, warmth, length)
-
-        def drawn(begin: int, end: int, seed: int = seed, warmth: tuple[float, float] = warmth) -> Iterable[Draw]:
-            return draws(backend, pool, seed=seed, start=begin, stop=end, max_length=length, temperature=warmth)
-
         samples: list[GoldenDraw] = []
         for begin in range(start, start + TRIES * wanted, wanted):
-            margin = far(np.arange(begin, begin + wanted, dtype=np.int64))
-            kept = zip(drawn(begin, begin + wanted), margin.tolist(), strict=True)
-            samples += [_golden(draw) for draw, distance in kept if distance >= safe]
+            span = {"seed": seed, "start": begin, "stop": begin + wanted}
+            drawn = draws(backend, pool, **span, max_length=length, temperature=warmth)
+            addresses = np.arange(begin, begin + wanted, dtype=np.int64)
+            far = margins(backend, pool, seed, addresses, warmth, length).tolist()
+            samples += [_golden(draw) for draw, distance in zip(drawn, far, strict=True) if distance >= safe]
             if len(samples) >= wanted:
                 break
         if samples:
@@ -67,7 +62,7 @@ def draws_of_grammar(model: GeneratorModel) -> Golden:
 
 
 def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:
-    """A predictor's answers to sources of random tokens."""
+    """Return a predictor's answers to sources of random tokens."""
     rng = random.stream(random.Purpose.PROBES, SEED)
     answers: list[GoldenAnswer] = []
     for _ in range(TRIES):
@@ -94,17 +89,10 @@ def write_golden(folder: Path, golden: Golden) -> None:
 def margins(
     backend: Backend, pool: PrototypePool, seed: int, samples: Ints, temperature: tuple[float, float], max_length: int
 ) -> NDArray[np.float64]:
-    """How near each draw comes to being another: the least distance, over its tokens, of u to the token's boundaries.
+    """Return how near each draw comes to being another, in probability: (B) for the addresses `samples` (B).
 
-    At temperature 0, by how much the chosen token is more probable than the second.
-
-    Args:
-        backend, pool, max_length: of the generator.
-        seed, samples: the addresses (B).
-        temperature: of the source half and of the target half.
-
-    Returns:
-        distances in probability, (B).
+    It is the least distance, over the draw's tokens, of u to the token's boundaries; at temperature 0, by how much the
+    chosen token is more probable than the second.
     """
     chosen = pool.choose(seed, samples)
     memories = pool.tokens[chosen, : pool.longest].astype(np.int64)
@@ -123,7 +111,7 @@ def margins(
 
 
 def _answer_margins(decoder: Decoder, sources: list[list[int]], max_length: int) -> NDArray[np.float64]:
-    """As `margins`, for greedy answers."""
+    """Return the margins (B) of greedy answers."""
     state, nothing = decoder.open(as_sources(sources)), np.zeros(len(sources))
 
     def step(at: int) -> NDArray[np.float64]:
@@ -135,7 +123,7 @@ def _answer_margins(decoder: Decoder, sources: list[list[int]], max_length: int)
 
 
 def _least(state: State, step: Callable[[int], NDArray[np.float64]], max_length: int) -> NDArray[np.float64]:
-    """The least margin of each row up to its end; `step` advances the state and gives the margins of that step."""
+    """Return the least margin of each row up to its end; `step` advances the state and returns its margins."""
     least = np.ones(len(state["token"]))
     running = np.ones(len(least), dtype=bool)
     for at in range(max_length):
@@ -150,7 +138,7 @@ def _least(state: State, step: Callable[[int], NDArray[np.float64]], max_length:
 def _margin(
     log_probs: NDArray[Any], token: Ints, uniform: NDArray[Any], warmth: NDArray[Any], at: int
 ) -> NDArray[np.float64]:
-    """The margin of one step: log-probabilities (B, V), chosen tokens, uniform numbers and temperatures (B)."""
+    """Return the margins (B) of one step from log-probabilities (B, V), tokens, uniforms and temperatures (B)."""
     allowed = log_probs.astype(np.float64)
     allowed[:, forbidden(at)] = -np.inf
     rows = np.arange(len(token))

@@ -1,9 +1,9 @@
-"""`manifest.json`: what a bundle says of itself, and the rules by which it is accepted or refused.
+"""`manifest.json`: the description of a bundle, and the rules by which it is accepted or refused.
 
-A bundle may come from a stranger, so the manifest is read strictly: no field too many, no number in place of another
-type, every size within a limit. The models below are the one place where fields and limits stand. The C++ runner
-reads them as JSON Schema (`manifest.schema.json`, which a test holds equal to `schemas()`); the rules that no schema
-can say are in `Manifest.problem` here and in `cpp_runner/src/bundle.cpp` there, and a test gives both the same bundles.
+A bundle may come from a stranger, so the manifest is read strictly, and every size has a limit. The models below are
+the one place for fields and limits. The C++ runner reads them as JSON Schema (`manifest.schema.json`, which a test
+holds equal to `schemas()`). Rules that no schema can say are in `Manifest.problem` here and in
+`cpp_runner/src/bundle.cpp` there, and a test gives both programs the same bundles.
 """
 
 import json
@@ -27,18 +27,20 @@ Size = Annotated[int, Field(ge=1, le=2**16)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Neither unknown fields nor numbers in place of other types."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class FileEntry(_Strict):
+class FileEntry(Strict):
     """What a file of the bundle must be."""
 
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     size: int = Field(ge=0, le=2**33, description="bytes")
 
 
-class Tensor(_Strict):
+class Tensor(Strict):
     """An input or output of a graph; a letter in the shape is a size that the caller chooses."""
 
     name: str
@@ -46,14 +48,14 @@ class Tensor(_Strict):
     shape: list[Size | str] = Field(max_length=8)
 
 
-class Graph(_Strict):
+class Graph(Strict):
     """One ONNX file's interface."""
 
     inputs: list[Tensor]
     outputs: list[Tensor]
 
 
-class LatentPlace(_Strict):
+class LatentPlace(Strict):
     """The latent edit vector, which is drawn a priori and stands in `fed` before the first step."""
 
     start: int = Field(ge=0, le=2**16)
@@ -61,7 +63,7 @@ class LatentPlace(_Strict):
     norm: float = Field(gt=0, le=1e6, description="its largest")
 
 
-class State(_Strict):
+class State(Strict):
     """What the decoder's state looks like."""
 
     hidden: Size
@@ -77,7 +79,7 @@ class State(_Strict):
         return Shape(self.hidden, self.output, self.dtype, latent)
 
 
-class Parity(_Strict):
+class Parity(Strict):
     """How the sequences of one runtime compare with those of PyTorch in float64, address by address.
 
     For an approximate bundle, with its own: those that its step gives in a batch of 256 on one thread.
@@ -96,7 +98,7 @@ class Parity(_Strict):
     largest: float
 
 
-class Approximation(_Strict):
+class Approximation(Strict):
     """How far a bundle that is approximate by intent is from its checkpoint, measured in float32.
 
     `same` of `samples` addressed samples are the checkpoint's, token for token. `kl` is the mean divergence of the
@@ -110,7 +112,7 @@ class Approximation(_Strict):
     kl: float
 
     def sentence(self) -> str:
-        """The measurement in words."""
+        """Return the measurement in words."""
         return (
             f"approximate ({self.weights}): {self.same:,} of {self.samples:,} samples are the checkpoint's "
             f"({self.same / self.samples:.1%}); next-token distributions diverge by {self.kl:.1e} nats a token"
@@ -128,7 +130,7 @@ class RecurrentConfig(BaseModel):
     positions: int = Field(ge=0, le=2**16)
 
 
-class Manifest(_Strict):
+class Manifest(Strict):
     """`manifest.json`."""
 
     format: Literal["compgen-bundle"] = FORMAT
@@ -257,7 +259,7 @@ def plain(name: str) -> bool:
 
 
 def temperature_problem(found: object) -> str:
-    """Why the default temperature of a generator cannot be used; empty if it can."""
+    """Return why a generator's default temperature cannot be used; empty if it can."""
     pair = found if isinstance(found, list) and len(found) == 2 else []
     if not pair or any(isinstance(value, bool) or not isinstance(value, int | float) for value in pair):
         return f"sampling.temperature {found!r:.60}, expected two numbers"
@@ -270,7 +272,7 @@ def temperature_problem(found: object) -> str:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing that a validation found, in one line."""
+    """Return the first error of a validation, in one line."""
     problem = error.errors()[0]
     place = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
@@ -278,10 +280,10 @@ def first_problem(error: ValidationError) -> str:
 
 
 def strict_json(data: bytes) -> Any:
-    """The value of a JSON text, by the standard alone: UTF-8 without a byte order mark, finite numbers, no surrogates.
+    """Return the value of a JSON text: UTF-8 without a byte order mark, finite numbers, no surrogates, DEPTH at most.
 
     Raises:
-        ValueError: it is something else, or nested more than DEPTH deep.
+        ValueError: it is something else.
     """
     text = data.decode("utf-8")
     if text.startswith("\ufeff"):
@@ -323,7 +325,7 @@ def _require_shallow(value: object, left: int) -> None:
 
 
 def schemas() -> dict[str, Any]:
-    """The models as JSON Schema, for programs in other languages: what `manifest.schema.json` holds."""
+    """Return the models as JSON Schema, for programs in other languages: the content of `manifest.schema.json`."""
     from compgen.runtime.golden import Golden
 
     models: dict[str, type[BaseModel]] = {"manifest": Manifest, "recurrent": RecurrentConfig, "golden": Golden}

@@ -119,53 +119,30 @@ class Generator:
     ) -> Iterator[Draw]:
         """Yield the raw draws of addresses start .. stop - 1, in order, as token ids.
 
-        Draws whose source is `unwanted` are given up there (but not by beam search) and have no target.
+        With `beam`, the address chooses the prototypes alone, and the draw is the best output that a beam of that
+        width finds (the reference's way on SCAN jump, width 4); temperature and workers are then not used.
 
-        With `beam`, the address chooses the prototypes alone, and the best output that a beam of that width finds is
-        the draw (the reference's way on SCAN jump, width 4); temperature and workers then have no part.
+        A grammar draws derivations in one thread; it has one temperature, and no beam.
 
-        On a GPU the whole loop runs there, and neither `workers` nor `unwanted` has a part. `batch` is how many rows
-        are decoded together: by default 256 by each worker, 4,096 on a GPU.
-
-        A grammar draws derivations, by default 4,096 together, in one thread; it has one temperature, and no beam.
+        Args:
+            seed, start, stop: the addresses.
+            temperature: of the source half and of the target half.
+            beam: the width of beam search, in place of drawing.
+            batch: rows decoded together; by default 256 by each worker, 4,096 on a GPU and by a grammar.
+            workers: threads; not used on a GPU, which runs the whole loop.
+            unwanted: sources at whose end a draw is given up, without a target; not used by beam search or on a GPU.
 
         Raises:
-            UserError: both `beam` and `temperature` are given; a temperature is out of range (see `warm`); or an
-                option does not apply to grammars.
+            UserError: a number is out of range (see `warm`), or an option does not apply.
             ExhaustedError: a grammar has no derivation within its limits (see `csl.sampling`).
         """
         check_limits(seed=seed, start=start, stop=stop, beam=beam, batch=batch, workers=workers)
         heat = _checked(temperature)
         return self.model.draws(Request(seed, start, stop, heat, beam, batch, workers, unwanted))
 
-    def stream(
-        self,
-        count: int | None = None,
-        *,
-        counts: Counts | None = None,
-        watch: Callable[[Counts], None] | None = None,
-        earlier: Pairs = (),
-        **options: Any,
-    ) -> Iterator[Sample]:
-        """Yield samples as they come, in order of address.
-
-        With the `counts` of a part that is done, the stream goes on after it. Between two samples, and when `watch` is
-        called, the counts are those of all samples so far: what is saved then can be gone on from.
-
-        Args:
-            count: stop after so many kept samples.
-            counts: filled in while the stream runs.
-            watch: called with the counts every 256 draws, to show progress.
-            earlier: source and target of the samples that `counts` speaks of, for the filter unique.
-            options: see `SamplingOptions`. Unfinished and malformed draws are never kept.
-
-        Raises:
-            ExhaustedError: `count` samples cannot be had: 20,000 draws in a row gave none.
-            UserError: neither `count` nor `draws` is given, a number is impossible, or the engine cannot do it.
-            DataError: a rare token is not in the vocabulary.
-        """
-        kept = self.kept(count, counts=counts, watch=watch, earlier=earlier, **options)
-        return (self.sample_of(one) for one in kept)
+    def stream(self, count: int | None = None, **options: Any) -> Iterator[Sample]:
+        """Yield samples as they come, in order of address; arguments and errors are those of `kept`."""
+        return (self.sample_of(one) for one in self.kept(count, **options))
 
     def kept(
         self,
@@ -176,7 +153,23 @@ class Generator:
         earlier: Pairs = (),
         **options: Any,
     ) -> Iterator[Kept]:
-        """Yield what `stream` yields, as ids: each draw with its source and its target."""
+        """Yield the draws that pass the filters in order of address, each with the ids of its source and target.
+
+        With the `counts` of a part that is done, the stream goes on after it. Between two samples, and when `watch` is
+        called, the counts are those of all samples so far, so a run can be resumed from what is saved then.
+
+        Args:
+            count: stop after so many kept samples.
+            counts: filled in while the stream runs.
+            watch: called with the counts every 256 draws, to show progress.
+            earlier: source and target of the samples in `counts`, for the filter unique.
+            options: see `SamplingOptions`. Unfinished and malformed draws are never kept.
+
+        Raises:
+            ExhaustedError: `count` samples cannot be had: 20,000 draws in a row gave none.
+            UserError: neither `count` nor `draws` is given, a number is impossible, or the engine cannot do it.
+            DataError: a rare token is not in the vocabulary.
+        """
         asked = SamplingOptions(**options)
         check_limits(count=count)
         if count is None and asked.draws is None:
@@ -253,18 +246,11 @@ class Generator:
         best: int | None = None,
         **options: Any,
     ) -> "Dataset":
-        """Return new examples as a dataset: `count` of them, or what a number of `draws` gives.
+        """Return new examples as a dataset: `count` of them, or those among a number of `draws`.
 
         Beside source, target and split it has the columns `method`, `index` (the address), `log_prob` and
-        `prototypes` (rows of the pool).
-
-        Args:
-            count, seed: as for `stream`.
-            vote, margin, support, best: see `Choice`.
-            options: see `SamplingOptions`.
-
-        Raises:
-            ExhaustedError, UserError: as `stream`, and for choices that are impossible.
+        `prototypes` (rows of the pool). For `vote`, `margin`, `support` and `best` see `Choice`; the other options
+        and the errors are those of `stream`.
         """
         asked = SamplingOptions(seed=seed, **options)
         config = FilterConfig(tuple(asked.filters), asked.novelty, asked.rarity, asked.ngram)

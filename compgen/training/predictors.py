@@ -36,9 +36,8 @@ Pairs = list[tuple[list[int], list[int]]]
 class PairExamples:
     """Original and augmented pairs as batches.
 
-    Without `p_aug` an epoch is their union. With it, each example of an epoch is drawn from the augmented pairs with
-    that probability, else from the originals, and an epoch holds every original once (the reference's mixture): both
-    are shuffled and cycled.
+    Without `p_aug` an epoch is their union. With it, an example is an augmented one with that probability: an epoch
+    holds every original once (the reference's mixture) and augmented pairs, shuffled and cycled.
     """
 
     def __init__(self, original: Pairs, augmented: Pairs, p_aug: float | None, batch: int, seed: int) -> None:
@@ -95,10 +94,9 @@ def train_predictor(
 ) -> tuple[Checkpoint, Outcome]:
     """Train a predictor on all examples of `dataset` (and of `augmented`) and write its checkpoint to `out`.
 
-    A share of the distinct original pairs (`held_out`) is held out to watch training, and one of the augmented pairs
-    (`held_out_augmented`).
-    A predictor that copies (`network.copying`) can copy words that it meets after training, too; how is learned by
-    `network.token_dropout`.
+    Shares of the distinct original pairs (`held_out`) and of the augmented ones (`held_out_augmented`) are held out to
+    watch training. A predictor that copies (`network.copying`) can copy words that it meets after training too, which
+    it learns by `network.token_dropout`.
 
     Raises:
         DataError: no examples, or `p_aug` or `held_out_augmented` without augmented data.
@@ -134,7 +132,7 @@ def train_predictor(
 
 
 def check_mixture(config: PredictorConfig, augmented: Dataset | None) -> None:
-    """Raise DataError if somebody says what to do with augmented examples, but gives none."""
+    """Raise DataError for settings of augmented examples if there are none."""
     if augmented is None and "p_aug" in config.model_fields_set and config.p_aug is not None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
     if augmented is None and config.held_out_augmented:
@@ -154,11 +152,7 @@ def fit(
     device: str,
     quiet: bool,
 ) -> Outcome:
-    """Train a network on pairs of ids, of which shares are held out; see `train_predictor`.
-
-    Raises:
-        DataError: nothing is left to train on.
-    """
+    """Train a network on pairs of ids, of which shares are held out; see `train_predictor`."""
     training, watched = _divided(original, config.held_out, stream(Purpose.HELD_OUT, seed))
     more, watched_more = _divided(added, config.held_out_augmented, stream(Purpose.HELD_OUT_AUGMENTED, seed))
     watched += watched_more
@@ -181,14 +175,14 @@ def fit(
 
 
 def _divided(pairs: Pairs, share: float, rng: Stream) -> tuple[Pairs, Pairs]:
-    """Pairs to train on, and a share that is held out."""
+    """Return the pairs to train on, and the share that is held out."""
     held = rng.random(len(pairs)) < share
     kept, out = ([pair for pair, one in zip(pairs, held, strict=True) if one == which] for which in (False, True))
     return kept, out
 
 
 def report(name: str, original: Pairs, added: Pairs, seed: int, outcome: Outcome) -> dict[str, Any]:
-    """What a predictor was trained on, and how it went, as JSON-able values."""
+    """Return what a predictor was trained on, and the result, as JSON-able values."""
     return {
         "data": name,
         "examples": len(original),
@@ -207,10 +201,7 @@ def _ids(dataset: Dataset, vocabulary: Vocabulary) -> Pairs:
 
 @torch.no_grad()
 def error_rate(network: Trainable, examples: PairExamples, device: str) -> float:
-    """Share of examples in which some token of the target is not the most probable one, given those before it.
-
-    This is 1 - exact match of greedy decoding: greedy decoding leaves the target exactly where the argmax does.
-    """
+    """Return 1 - exact match of greedy decoding, which leaves a target exactly where an argmax given it does."""
     wrong = count = 0
     for rows in examples.plan(0):
         targets, sources = (tensor.to(device) for tensor in examples.collate(rows))
