@@ -19,11 +19,11 @@ import torch
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from compgen.errors import DataError, UserError
+from compgen.models.seeding import seed_torch
 from compgen.recombine.neighborhoods import NeighborhoodConfig, build
 from compgen.recombine.rows import as_sequences
 from compgen.trained.checkpoint import Checkpoint
 from compgen.training.loop import pad
-from compgen.training.seeding import seed_torch
 
 BATCH = 256
 

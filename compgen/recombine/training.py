@@ -12,6 +12,7 @@ from compgen.data.random import Purpose, stream
 from compgen.data.vocabulary import SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.network import Network
+from compgen.models.seeding import seed_torch
 from compgen.models.trainable import Trainable
 from compgen.recombine.compatible import compatible
 from compgen.recombine.config import RecombineConfig
@@ -21,7 +22,6 @@ from compgen.trained.architectures import architecture, require_name
 from compgen.trained.checkpoint import Checkpoint
 from compgen.training.loop import Outcome, discard_state, find_device, fingerprint, train
 from compgen.training.memory import check_memory
-from compgen.training.seeding import seed_torch
 
 
 def train_generator(

@@ -13,6 +13,7 @@ from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.vocabulary import BOS_ID, EOS_ID, Vocabulary
 from compgen.errors import DataError
+from compgen.models.seeding import seed_torch
 from compgen.models.trainable import Trainable
 from compgen.trained.architectures import architecture, require_name
 from compgen.trained.checkpoint import Checkpoint
@@ -28,7 +29,6 @@ from compgen.training.loop import (
     train,
 )
 from compgen.training.memory import check_memory
-from compgen.training.seeding import seed_torch
 
 Pairs = list[tuple[list[int], list[int]]]
 

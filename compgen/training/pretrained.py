@@ -11,11 +11,11 @@ from typing import Any
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 from compgen.models.pretrained import FILE, Ids, Pretrained
+from compgen.models.seeding import seed_torch
 from compgen.models.spelling import Spelling
 from compgen.training.config import PretrainedConfig
 from compgen.training.loop import discard_state, find_device, fingerprint
 from compgen.training.predictors import Pairs, check_mixture, fit, report
-from compgen.training.seeding import seed_torch
 
 
 def train_pretrained(
