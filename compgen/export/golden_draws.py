@@ -39,9 +39,9 @@ def draws_of(bundle: Bundle, backend: Backend) -> Golden:
     for (seed, start, wanted), warmth in zip(STREAMS, warmths, strict=True):
         samples: list[GoldenDraw] = []
         for begin in range(start, start + TRIES * wanted, wanted):
-            span = {"seed": seed, "start": begin, "stop": begin + wanted}
-            drawn = draws(backend, pool, **span, max_length=length, temperature=warmth)
-            addresses = np.arange(begin, begin + wanted, dtype=np.int64)
+            end = begin + wanted
+            drawn = draws(backend, pool, seed=seed, start=begin, stop=end, max_length=length, temperature=warmth)
+            addresses = np.arange(begin, end, dtype=np.int64)
             far = margins(backend, pool, seed, addresses, warmth, length).tolist()
             samples += [_golden(draw) for draw, distance in zip(drawn, far, strict=True) if distance >= safe]
             if len(samples) >= wanted:

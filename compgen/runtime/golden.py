@@ -85,18 +85,20 @@ def _problem(bundle: Bundle, golden: Golden) -> str:
         return "a token outside the vocabulary"
     if max(map(len, written)) > length and bundle.manifest.layout.bounded:
         return f"a sequence of more than {length} tokens"
-    if _largest([sample.prototypes for sample in samples]) >= max(pool, 1):
+    problems = (_stream_problem(stream, max(pool, 1)) for stream in golden.streams)
+    return next((problem for problem in problems if problem), "")
+
+
+def _stream_problem(stream: GoldenStream, pool: int) -> str:
+    addresses = [sample.index for sample in stream.samples]
+    if _largest([sample.prototypes for sample in stream.samples]) >= pool:
         return "a prototype outside the pool"
-    if any(not _ascends([sample.index for sample in stream.samples]) for stream in golden.streams):
+    if any(one >= other for one, other in pairwise(addresses)):
         return "addresses that do not ascend"
-    if any(one.samples[-1].index - one.samples[0].index > SPREAD * len(one.samples) for one in golden.streams):
+    if addresses[-1] - addresses[0] > SPREAD * len(addresses):
         return "addresses too far apart to draw all between them"
     return ""
 
 
 def _largest(lists: Sequence[Sequence[int]]) -> int:
     return max((max(numbers, default=0) for numbers in lists), default=0)
-
-
-def _ascends(numbers: Sequence[int]) -> bool:
-    return all(one < other for one, other in pairwise(numbers))
