@@ -75,7 +75,7 @@ def golden_of(bundle: Bundle) -> Golden:
 def _problem(bundle: Bundle, golden: Golden) -> str:
     """Return why draws cannot be this bundle's; empty if they can."""
     generates, length = bundle.manifest.kind == "generator", bundle.manifest.max_length
-    if bool(golden.streams) != generates or bool(golden.answers) == generates:
+    if (bool(golden.streams), bool(golden.answers)) != (generates, not generates):
         return f"expected {'draws' if generates else 'answers'} of a {bundle.manifest.kind}"
     pool = 0 if bundle.pool is None else len(bundle.pool.tokens)
     samples = [sample for stream in golden.streams for sample in stream.samples]
