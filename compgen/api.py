@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compgen.errors import UserError
 from compgen.sampling.output import Sample
 from compgen.trained.generator import Generator
 from compgen.trained.predictor import Predictor
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Generator",
     "Predictor",
-    "Recombination",
     "Sample",
     "export_bundle",
     "load_dataset",
@@ -35,34 +33,10 @@ def load_dataset(spec: str, format: str | None = None) -> "Dataset":
     return load(spec, format)
 
 
-class Recombination:
-    """The learned augmenter behind the interface that all augmenters share: `fit`, then `sample`."""
-
-    def __init__(self, config: str, out: str | Path, overrides: Sequence[str] = (), seed: int = 0) -> None:
-        self.config, self.out, self.overrides, self.seed = config, Path(out), list(overrides), seed
-        self.generator: Generator | None = None
-
-    def fit(self, dataset: "Dataset", resume: bool = False) -> "Recombination":
-        """Train the generator, perhaps from where it was interrupted; its checkpoint is written to `out`."""
-        train_generator(dataset, self.config, self.out, self.overrides, seed=self.seed, resume=resume)
-        self.generator = Generator.load(self.out)
-        return self
-
-    def sample(self, count: int, seed: int = 0, **options: Any) -> "Dataset":
-        """`count` novel, unique examples; options as for `Generator.stream`.
-
-        Raises:
-            UserError: `fit` was not called.
-        """
-        if self.generator is None:
-            raise UserError("fit the augmenter to a dataset before sampling from it")
-        return self.generator.sample(count, seed, **({"filters": ("novel", "unique")} | options))
-
-
 def train_generator(
     dataset: "Dataset", config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
 ) -> dict[str, Any]:
-    """Train a generator by a named configuration; returns what it was trained on and how it went.
+    """Train a generator by a named configuration; return what it was trained on and the result.
 
     Options (seed, resume, device, quiet, name) as in `compgen.recombine.training.train_generator`.
     """
@@ -82,26 +56,25 @@ def train_predictor(
     out: str | Path,
     overrides: Sequence[str] = (),
     *,
-    transformer: bool = False,
+    architecture: str = "recurrent",
     **options: Any,
 ) -> dict[str, Any]:
-    """Train a predictor by a named configuration, with `augmented=` data or without; returns how it went.
+    """Train a predictor by a named configuration, with `augmented=` data or without; return as `train_generator`.
 
-    With `transformer`, the configuration is a Transformer's, else a recurrent network's.
+    `architecture` is a tag of `compgen.trained.architectures`: recurrent, transformer.
     """
     from compgen.configuration import load_config
-    from compgen.training.config import Seq2SeqConfig, TransformerConfig
-    from compgen.training.predictors import train_predictor
+    from compgen.training.predictors import config_of, train_predictor
 
-    kind: type[Seq2SeqConfig | TransformerConfig] = TransformerConfig if transformer else Seq2SeqConfig
-    checkpoint, _ = train_predictor(dataset, load_config(kind, config, list(overrides)), Path(out), **options)
+    described = load_config(config_of(architecture), config, list(overrides))
+    checkpoint, _ = train_predictor(dataset, described, Path(out), **options)
     return checkpoint.trained_on
 
 
 def train_pretrained(
     dataset: "Dataset", model: str, config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
 ) -> dict[str, Any]:
-    """Fine-tune a pretrained encoder-decoder by a named configuration; returns how it went.
+    """Fine-tune a pretrained encoder-decoder by a named configuration; return as `train_generator`.
 
     `model` is a folder or a name on the Hugging Face hub. Options (augmented, seed, resume, device, quiet, name) as in
     `compgen.training.pretrained.train_pretrained`.
@@ -116,7 +89,7 @@ def train_pretrained(
 
 
 def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:
-    """Export a checkpoint to a verified bundle; see `compgen.export.bundle_writer.export`."""
+    """Export a checkpoint or a grammar to a verified bundle; see `compgen.export.bundle_writer.export`."""
     from compgen.export.bundle_writer import export
 
     return export(Path(checkpoint), Path(out), **options)

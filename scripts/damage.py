@@ -2,10 +2,10 @@
 
     python scripts/damage.py --copies 1000 --seed 0
 
-Two small checkpoints are made, a network's and a grammar's. A copy has bits flipped, is cut short, has blocks swapped,
-repeated or filled with zeros, or has bytes after its end; half of the places are in the last tenth or at the beginning,
-where the file says what it holds. The exit code is 1 if a copy is opened with other content, or fails in any other way
-than by a CheckpointError of one line that names the file.
+A network's checkpoint and a grammar's file are made, both small. A copy has bits flipped, is cut short, has blocks
+swapped, repeated or filled with zeros, or has bytes after its end; half of the places are in the last tenth or at the
+beginning, where the file says what it holds. The exit code is 1 if a copy is opened with other content, or fails in any
+other way than by a CheckpointError of one line that names the file.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import torch
 
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
-from compgen.csl.checkpoint import checkpoint_of
+from compgen.csl.grammar_file import GrammarFile
 from compgen.csl.options import CslOptions
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
@@ -29,7 +29,7 @@ from compgen.errors import CheckpointError
 from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
 from compgen.recombine.compatible import compatible
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 
 WAYS = ("flip", "cut", "swap", "zero", "repeat", "append")
 
@@ -46,7 +46,7 @@ def network() -> Checkpoint:
     return Checkpoint("generator", weights, vocabulary, values, 9, pool, {"temperature": [1.0, 0.5]})
 
 
-def grammar() -> Checkpoint:
+def grammar() -> GrammarFile:
     """A grammar that is learned from twelve pairs."""
     times = {"": 1, "twice": 2, "thrice": 3}
     pairs = [
@@ -57,7 +57,7 @@ def grammar() -> Checkpoint:
     dataset = Dataset.from_pairs(pairs)
     trained = Csl(load_config(CslOptions, "csl_scan", ["training.steps=20", "drawing.longest=30"])).fit(dataset).trained
     assert trained is not None
-    return checkpoint_of(trained, dataset, {"data": "made up"})
+    return GrammarFile.of(trained, dataset, {"data": "made up"})
 
 
 def damaged(content: bytes, way: str, rng: random.Random) -> bytes:
@@ -89,8 +89,14 @@ def damaged(content: bytes, way: str, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
-def held(checkpoint: Checkpoint) -> list[object]:
-    """All that a checkpoint holds, to the last bit: what is opened, not its digest."""
+def held(saved: Checkpoint | GrammarFile) -> list[object]:
+    """All that a file holds, to the last bit: what is opened, not its digest."""
+    if isinstance(saved, GrammarFile):
+        trained, scores = saved.trained, saved.trained.scores
+        tables = [(a.dtype, a.shape, a.tobytes()) for a in (scores.slots, scores.rules, saved.tokens)]
+        texts = (trained.grammar.text(), trained.target_rules, trained.settings)
+        return [*tables, *texts, saved.vocabulary, saved.trained_on]
+    checkpoint = saved
     pool = {} if checkpoint.pool is None else vars(checkpoint.pool)
     weights = {name: tensor.numpy() for name, tensor in checkpoint.network.state_dict().items()}
     arrays = [(name, a.dtype, a.shape, a.tobytes()) for part in (weights, pool) for name, a in part.items()]
@@ -98,12 +104,12 @@ def held(checkpoint: Checkpoint) -> list[object]:
     return [*arrays, *(getattr(checkpoint, name) for name in plain)]
 
 
-def outcome(path: Path, original: Checkpoint) -> str:
+def outcome(path: Path, original: Checkpoint | GrammarFile) -> str:
     """What opening a damaged file comes to."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            read = Checkpoint.load(path)
+            read = type(original).load(path)
     except CheckpointError as error:
         return "refused" if str(path) in str(error) and "\n" not in str(error) else f"bad message: {error}"
     except Exception as error:
@@ -120,8 +126,10 @@ def main() -> None:
     counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     with tempfile.TemporaryDirectory() as folder:
         for kind, make in enumerate((network, grammar)):
-            make().save(path := Path(folder) / f"{make.__name__}.pt")
-            original, content = Checkpoint.load(path), path.read_bytes()
+            original = make()
+            path = Path(folder) / f"{make.__name__}{'.grammar' if isinstance(original, GrammarFile) else '.pt'}"
+            original.save(path)
+            content = path.read_bytes()
             for number in range(kind, options.copies, 2):
                 rng = random.Random(f"{options.seed}-{number}")
                 way = WAYS[number // 2 % len(WAYS)]

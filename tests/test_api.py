@@ -10,15 +10,14 @@ import compgen
 from compgen.errors import ExhaustedError
 from compgen.sampling.resampling import Counts
 
-TINY = [
-    "network.hidden=16",
-    "network.encoder_hidden=8",
-    "network.embedding=8",
-    "network.output=8",
-    "network.attention=8",
-]
-SHORT = ["optimisation.steps=200", "optimisation.batch=8", "held_out=0.0"]
-NEAR = ["neighborhood.cover=false", "neighborhood.delta=0.1", "sampling.temperature=[1.0, 1.0]"]
+OPTIONS = {
+    "network": {"hidden": 16, "encoder_hidden": 16, "embedding": 8, "output": 8, "attention": 8},
+    "optimisation": {"steps": 200, "batch": 8},
+    "held_out": 0.0,
+    "neighborhood": {"cover": False, "delta": 0.1},
+    "sampling": {"temperature": (1.0, 1.0)},
+    "filters": ("unique",),
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,20 +31,19 @@ def data():
 @pytest.fixture(scope="module")
 def augmenter(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("api") / "g.pt"
-    return compgen.Recombination("recombine_small", out, [*TINY, *SHORT, *NEAR]).fit(data)
+    return compgen.Recombine(**OPTIONS, beside=out.with_suffix("")).fit(data)
 
 
 def test_an_augmenter_is_fitted_then_sampled(augmenter):
-    samples = augmenter.sample(3, seed=1, filters=("unique",))
+    samples = augmenter.sample(3, seed=1)
     assert len(samples) == 3
-    assert samples == augmenter.sample(3, seed=1, filters=("unique",), batch=2, workers=1)
-    assert samples != augmenter.sample(3, seed=2, filters=("unique",))
+    assert samples == augmenter.sample(3, seed=1) != augmenter.sample(3, seed=2)
     with pytest.raises(compgen.UserError, match="fit the augmenter"):
-        compgen.Recombination("recombine_small", augmenter.out).sample(1)
+        compgen.Recombine().sample(1)
 
 
 def test_votes_are_held_in_python_too(augmenter):
-    generator = compgen.Generator.load(augmenter.out)
+    generator = compgen.Generator.load(augmenter.checkpoint)
     options = {"draws": 3000, "filters": ("novel",), "novelty": "pair", "seed": 4}
     everything = generator.sample(**options).pairs()
     voted = generator.sample(**options, vote=True).pairs()
@@ -59,7 +57,7 @@ def test_votes_are_held_in_python_too(augmenter):
 
 
 def test_a_stream_counts_what_it_does(augmenter):
-    generator, counts = compgen.Generator.load(augmenter.out), Counts()
+    generator, counts = compgen.Generator.load(augmenter.checkpoint), Counts()
     kept = list(generator.stream(draws=300, filters=("unique", "novel"), novelty="pair", counts=counts))
     assert counts.drawn == 300 == len(kept) + counts.rejected.total()
     assert counts.rejected["not unique"] + counts.rejected["not novel"] > 0
@@ -88,7 +86,7 @@ def test_a_stream_counts_what_it_does(augmenter):
     ],
 )
 def test_impossible_numbers_are_refused(augmenter, options):
-    generator = compgen.Generator.load(augmenter.out)
+    generator = compgen.Generator.load(augmenter.checkpoint)
     with pytest.raises(compgen.UserError, match="expected"):
         generator.sample(**({"count": 2} | options))
 

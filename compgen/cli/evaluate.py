@@ -259,7 +259,7 @@ def _perplexity(models: list[str], data: str, options: Options) -> None:
     need_torch("perplexity of a generator")
     from compgen.data.examples import Dataset
     from compgen.recombine.perplexity import bound
-    from compgen.training.checkpoint import Checkpoint
+    from compgen.trained.checkpoint import Checkpoint
 
     dataset, split = load_usual(data, options.split, "test")
     dataset = dataset if options.limit is None else Dataset(dataset.frame.head(options.limit))

@@ -94,7 +94,7 @@ def attention(
     need_torch("a generator's attention")
     from compgen.recombine.origins import as_text
     from compgen.recombine.origins import attention as look
-    from compgen.training.checkpoint import Checkpoint
+    from compgen.trained.checkpoint import Checkpoint
 
     if out is not None:
         check_picture(out)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from compgen.cli.augment import configured
-from compgen.cli.common import DataArgument, LearnOption, SeedOption, SetOption, console, load_split, need_torch
+from compgen.cli.common import DataArgument, LearnOption, SeedOption, SetOption, console, load_split
 from compgen.cli.options import with_options
 from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
@@ -18,7 +18,7 @@ from compgen.progress import stages
 
 def csl(
     data: DataArgument,
-    out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The checkpoint to write (.pt).")],
+    out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The grammar file to write (.grammar).")],
     options: dict[str, Any],
     config: Annotated[
         str, typer.Option("--config", metavar="C", help=f"Options from {Csl.configurations}; or from a TOML file.")
@@ -31,13 +31,12 @@ def csl(
 
     Export it, and draw pairs by `compgen sample`, or let it parse by `compgen evaluate --direct`.
 
-    Example: compgen train csl scan/jump --config csl_scan -o jump.pt
+    Example: compgen train csl scan/jump --config csl_scan -o jump.grammar
     """
-    need_torch("training")
-    from compgen.csl.checkpoint import checkpoint_of
-    from compgen.training.loop import require_name
+    from compgen.csl.grammar_file import GrammarFile
+    from compgen.trained.architectures import require_name
 
-    require_name(out)
+    require_name(out, ".grammar")
     check_writable(out)
     method = configured(Csl, config, set_ or [], options)
     dataset, began = load_split(data, split), time.monotonic()
@@ -45,13 +44,13 @@ def csl(
         method.fit(dataset, seed, watch)
     done = {"data": data, "examples": len(dataset), "seed": seed} | method.facts()
     assert method.trained is not None
-    checkpoint = checkpoint_of(method.trained, dataset, done | {"seconds": round(time.monotonic() - began, 1)})
-    checkpoint.save(out)
+    saved = GrammarFile.of(method.trained, dataset, done | {"seconds": round(time.monotonic() - began, 1)})
+    saved.save(out)
     try:
         method.trained.sampler()
     except ExhaustedError as error:
         console().print(f"it parses, but cannot be sampled: {error}", highlight=False, markup=False)
-    figures = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in checkpoint.trained_on.items())
+    figures = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in saved.trained_on.items())
     console().print(figures, highlight=False, markup=False)
     print(out)
 

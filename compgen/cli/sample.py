@@ -219,11 +219,10 @@ def _asked(
 
 def _report(end: "End", options: Options, choice: "Choice", generator: "Generator") -> None:
     """Say what was drawn and kept, and how fast."""
-    from compgen.csl.backend import GrammarBackend
 
     counts, seconds = end.counts, end.seconds
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
-    if options.engine == "threads" and options.beam is None and not isinstance(generator.backend, GrammarBackend):
+    if options.engine == "threads" and options.beam is None and generator.threaded:
         speed += f", {options.workers or os.cpu_count() or 1} threads"
     chosen = f"; {end.written:,} chosen" if choice.made else ""
     say(f"{counts}{chosen} ({speed})")

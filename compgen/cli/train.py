@@ -139,7 +139,7 @@ def transformer(data: DataArgument, options: TransformerOptions) -> None:
     """
     from compgen.api import train_predictor
 
-    options.run(train_predictor, data, transformer=True)
+    options.run(train_predictor, data, architecture="transformer")
 
 
 @with_options

@@ -20,7 +20,7 @@ from compgen.csl.options import Training
 from compgen.csl.rules import Grammar, Rule
 from compgen.csl.weights import Scores, slots
 from compgen.errors import DataError
-from compgen.training.seeding import torch_stream
+from compgen.models.seeding import torch_stream
 
 
 def learn(

@@ -80,6 +80,11 @@ class TrainedGrammar:
         return "" if self.targets is None else self.targets.text()
 
     @property
+    def max_length(self) -> int:
+        """The most tokens of a sample: two sides, the separator and the end symbol."""
+        return 2 * self.drawing.longest + 2
+
+    @property
     def settings(self) -> dict[str, Any]:
         """How pairs are drawn and sources parsed, for JSON; with two temperatures, as all generators, here the same."""
         drawing = self.drawing

@@ -17,7 +17,7 @@ from compgen.files import sha256
 from compgen.models.cuda_graph import latent_of
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import MANIFEST, POOL, SCRIPT, STEP_WEIGHTS, VOCABULARY, FileEntry, Manifest
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 
 HALVES = {"generator": 0, "predictor": 1}  # the half that decoding begins in
 
@@ -64,7 +64,7 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
     """
     if checkpoint.kind not in HALVES or (checkpoint.pool is None) == (checkpoint.kind == "generator"):
         raise BundleError(f"a {checkpoint.kind} cannot be exported: expected a generator with its pool, or a predictor")
-    network, half = checkpoint.recurrent.eval(), HALVES[checkpoint.kind]
+    network, half = checkpoint.network.eval(), HALVES[checkpoint.kind]
     graphs = write_graphs(network, half, folder)
     write_script(network, half, folder / SCRIPT)
     if own_step(network):

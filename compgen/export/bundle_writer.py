@@ -1,26 +1,28 @@
-"""From a checkpoint to a bundle: assembled in a temporary folder, verified, described, then moved to its place."""
+"""From a trained model to a bundle: assembled in a temporary folder, verified, described, then moved to its place."""
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
-from compgen.csl.backend import GrammarBackend
 from compgen.errors import BundleError
-from compgen.export import grammar, transformer
-from compgen.export.assemble import assemble, seal
+from compgen.export.assemble import seal
 from compgen.export.card import card
-from compgen.export.golden_draws import answers_of, draws_of, draws_of_grammar, write_golden
-from compgen.export.int8 import approximate, verify_approximate
-from compgen.export.verify import at_batches, verify
+from compgen.export.verify import at_batches
 from compgen.files import atomic_path
-from compgen.models.rules import RuleTables
-from compgen.models.transformer import Transformer
-from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, SCRIPT, Manifest
-from compgen.runtime.onnx_backend import OnnxBackend
-from compgen.runtime.onnx_transformer import OnnxTransformer
-from compgen.runtime.predict import Recurrent
-from compgen.trained.opening import bundled_grammar, is_pretrained
-from compgen.training.checkpoint import Checkpoint
+from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, Manifest
+from compgen.trained.architectures import read_saved
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of `export` for the exporter of an architecture."""
+
+    batches: Mapping[int, int]
+    torchscript: bool | None = None
+    int8: bool = False
+    quiet: bool = False
 
 
 def export(
@@ -32,10 +34,10 @@ def export(
     int8: bool = False,
     quiet: bool = False,
 ) -> Manifest:
-    """Export a checkpoint to the folder `out`, verified; a bundle already there is replaced.
+    """Export a trained model to the folder `out`, verified; a bundle already there is replaced.
 
     Args:
-        checkpoint_path: a `.pt` file of training.
+        checkpoint_path: a checkpoint (`.pt`) or a grammar (`.grammar`).
         out: the bundle's folder.
         batches: in which batches to verify, and with how many samples each; `verify.at_batches()` if not given.
         torchscript: keep the TorchScript file; it is a quarter of the bundle. It is verified either way. Kept if not
@@ -48,53 +50,21 @@ def export(
         The manifest, whose `parity` says what was measured.
 
     Raises:
-        CheckpointError: the checkpoint cannot be read.
+        CheckpointError: the file cannot be read.
         BundleError: the export does not compute what the checkpoint does, `out` is or holds something else than a
-            bundle, or the checkpoint cannot be had in int8 or is a pretrained model.
+            bundle, an option does not apply to the architecture, or it has no bundle.
     """
-    if int8 and torchscript:
-        raise BundleError("int8 is for ONNX Runtime alone: an int8 bundle has no TorchScript")
     _require_replaceable(out)
-    if is_pretrained(checkpoint_path):
-        raise BundleError(f"{checkpoint_path}: a pretrained model has no bundle: it runs in torch, by transformers")
-    checkpoint = Checkpoint.load(checkpoint_path)
-    if isinstance(checkpoint.network, Transformer) and (int8 or torchscript):
-        raise BundleError("a Transformer is exported to ONNX in float32 alone: leave out int8 and torchscript")
-    if isinstance(checkpoint.network, RuleTables) and (int8 or torchscript):
-        raise BundleError("a grammar is exported as rules and arrays: leave out int8 and torchscript")
+    entry, _, saved = read_saved(checkpoint_path)
+    if entry.exporter is None:
+        raise BundleError(f"{checkpoint_path}: a {entry.tag} model has no bundle: it runs in torch, by transformers")
+    write = import_module(entry.exporter).write_bundle
+    options = Options(batches or at_batches(), torchscript, int8, quiet)
     with atomic_path(out, directory=True) as folder:
-        approximation = None
-        if isinstance(checkpoint.network, Transformer):
-            bundle = transformer.assemble(checkpoint, checkpoint.network, folder)
-            parity = transformer.verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
-            write_golden(folder, answers_of(bundle, OnnxTransformer(bundle, provider="cpu")))
-            return _described(folder, bundle.manifest.model_copy(update={"parity": parity}), out)
-        if isinstance(checkpoint.network, RuleTables):
-            bundle = grammar.assemble(checkpoint, folder)
-            parity = grammar.verify(checkpoint, bundle, batches or at_batches())
-            backend = GrammarBackend(bundled_grammar(bundle), checkpoint.vocabulary)
-            write_golden(folder, draws_of_grammar(backend, backend.trained.drawing.temperature))
-            return _described(folder, bundle.manifest.model_copy(update={"parity": parity}), out)
-        bundle = assemble(checkpoint, folder)
-        if int8:
-            bundle = approximate(checkpoint, bundle)
-            parity, approximation = verify_approximate(checkpoint, bundle, batches or at_batches(), quiet=quiet)
-        else:
-            parity = verify(checkpoint, bundle, batches or at_batches(), quiet=quiet)
-            if torchscript is False:
-                (folder / SCRIPT).unlink()
-        onnx = OnnxBackend(bundle, provider="cpu")
-        generates = checkpoint.kind == "generator"
-        write_golden(folder, draws_of(bundle, onnx) if generates else answers_of(bundle, Recurrent(onnx)))
-        measured = {"parity": parity, "approximation": approximation}
-        return _described(folder, bundle.manifest.model_copy(update=measured), out)
-
-
-def _described(folder: Path, manifest: Manifest, out: Path) -> Manifest:
-    """Write the card, which tells how large the bundle is and is part of it, and the manifest."""
-    manifest = seal(folder, manifest)
-    (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
-    return seal(folder, manifest)
+        manifest: Manifest = write(saved, folder, options)
+        manifest = seal(folder, manifest)  # the card says how large the bundle is, and is part of it
+        (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
+        return seal(folder, manifest)
 
 
 def _require_replaceable(out: Path) -> None:

@@ -1,13 +1,12 @@
 """Writing golden draws: at every export, so that a bundle can be verified where it is to run (`compgen verify`)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.csl.backend import GrammarBackend
 from compgen.data import random
 from compgen.data.vocabulary import EOS_ID, SPECIALS, forbidden
 from compgen.runtime.backend import Backend, Decoder, Ints, State
@@ -17,6 +16,7 @@ from compgen.runtime.manifest import GOLDEN
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import advance, as_sources, greedy, opening
 from compgen.sampling.batching import Draw, draws
+from compgen.trained.architectures import GeneratorModel, Request
 
 # Seed, first address and how many draws; addresses beyond 32 bits have to be right, too.
 STREAMS = ((0, 0, 100), (2**64 - 1, 2**40 + 7, 60), (2**33 + 1, 2**33, 60))
@@ -29,7 +29,7 @@ SEED = 20_261
 
 
 def draws_of(bundle: Bundle, backend: Backend) -> Golden:
-    """Draws of a recurrent generator by the step, the last stream at temperature 1."""
+    """Return draws of a recurrent generator by the step, the last stream at temperature 1."""
     assert bundle.pool is not None, "a generator has a pool"
     pool, length = bundle.pool, bundle.manifest.max_length
     safe = SAFE if bundle.manifest.approximation is None else SAFE_IN_INTEGERS
@@ -37,18 +37,13 @@ def draws_of(bundle: Bundle, backend: Backend) -> Golden:
     warmths = [(float(first), float(second))] * (len(STREAMS) - 1) + [(1.0, 1.0)]
     streams = []
     for (seed, start, wanted), warmth in zip(STREAMS, warmths, strict=True):
-
-        def far(addresses: Ints, seed: int = seed, warmth: tuple[float, float] = warmth) -> NDArray[np.float64]:
-            return margins(backend, pool, seed, addresses, warmth, length)
-
-        def drawn(begin: int, end: int, seed: int = seed, warmth: tuple[float, float] = warmth) -> Iterable[Draw]:
-            return draws(backend, pool, seed=seed, start=begin, stop=end, max_length=length, temperature=warmth)
-
         samples: list[GoldenDraw] = []
         for begin in range(start, start + TRIES * wanted, wanted):
-            margin = far(np.arange(begin, begin + wanted, dtype=np.int64))
-            kept = zip(drawn(begin, begin + wanted), margin.tolist(), strict=True)
-            samples += [_golden(draw) for draw, distance in kept if distance >= safe]
+            end = begin + wanted
+            drawn = draws(backend, pool, seed=seed, start=begin, stop=end, max_length=length, temperature=warmth)
+            addresses = np.arange(begin, end, dtype=np.int64)
+            far = margins(backend, pool, seed, addresses, warmth, length).tolist()
+            samples += [_golden(draw) for draw, distance in zip(drawn, far, strict=True) if distance >= safe]
             if len(samples) >= wanted:
                 break
         if samples:
@@ -56,22 +51,18 @@ def draws_of(bundle: Bundle, backend: Backend) -> Golden:
     return Golden(streams=streams)
 
 
-def draws_of_grammar(backend: GrammarBackend, temperature: float) -> Golden:
-    """Draws of a grammar, in which nothing is rounded."""
-    return Golden(
-        streams=[
-            GoldenStream(
-                seed=seed,
-                temperature=[temperature, temperature],
-                samples=list(map(_golden, backend.draws(seed, start, start + wanted, temperature, wanted))),
-            )
-            for seed, start, wanted in STREAMS
-        ]
-    )
+def draws_of_grammar(model: GeneratorModel) -> Golden:
+    """Return draws of a grammar, in which nothing is rounded."""
+    streams = []
+    for seed, start, wanted in STREAMS:
+        drawn = model.draws(Request(seed, start, start + wanted, batch=wanted))
+        samples = [_golden(draw) for draw in drawn]
+        streams.append(GoldenStream(seed=seed, temperature=list(model.temperature), samples=samples))
+    return Golden(streams=streams)
 
 
 def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:
-    """A predictor's answers to sources of random tokens."""
+    """Return a predictor's answers to sources of random tokens."""
     rng = random.stream(random.Purpose.PROBES, SEED)
     answers: list[GoldenAnswer] = []
     for _ in range(TRIES):
@@ -98,17 +89,10 @@ def write_golden(folder: Path, golden: Golden) -> None:
 def margins(
     backend: Backend, pool: PrototypePool, seed: int, samples: Ints, temperature: tuple[float, float], max_length: int
 ) -> NDArray[np.float64]:
-    """How near each draw comes to being another: the least distance, over its tokens, of u to the token's boundaries.
+    """Return how near each draw comes to being another, in probability: (B) for the addresses `samples` (B).
 
-    At temperature 0, by how much the chosen token is more probable than the second.
-
-    Args:
-        backend, pool, max_length: of the generator.
-        seed, samples: the addresses (B).
-        temperature: of the source half and of the target half.
-
-    Returns:
-        distances in probability, (B).
+    It is the least distance, over the draw's tokens, of u to the token's boundaries; at temperature 0, by how much the
+    chosen token is more probable than the second.
     """
     chosen = pool.choose(seed, samples)
     memories = pool.tokens[chosen, : pool.longest].astype(np.int64)
@@ -126,7 +110,7 @@ def margins(
 
 
 def _answer_margins(decoder: Decoder, sources: list[list[int]], max_length: int) -> NDArray[np.float64]:
-    """As `margins`, for greedy answers."""
+    """Return the margins (B) of greedy answers."""
     state, nothing = decoder.open(as_sources(sources)), np.zeros(len(sources))
 
     def step(at: int) -> NDArray[np.float64]:
@@ -138,7 +122,7 @@ def _answer_margins(decoder: Decoder, sources: list[list[int]], max_length: int)
 
 
 def _least(state: State, step: Callable[[int], NDArray[np.float64]], max_length: int) -> NDArray[np.float64]:
-    """The least margin of each row up to its end; `step` advances the state and gives the margins of that step."""
+    """Return the least margin of each row up to its end; `step` advances the state and returns its margins."""
     least = np.ones(len(state["token"]))
     running = np.ones(len(least), dtype=bool)
     for at in range(max_length):
@@ -153,7 +137,7 @@ def _least(state: State, step: Callable[[int], NDArray[np.float64]], max_length:
 def _margin(
     log_probs: NDArray[Any], token: Ints, uniform: NDArray[Any], warmth: NDArray[Any], at: int
 ) -> NDArray[np.float64]:
-    """The margin of one step: log-probabilities (B, V), chosen tokens, uniform numbers and temperatures (B)."""
+    """Return the margins (B) of one step from log-probabilities (B, V), tokens, uniforms and temperatures (B)."""
     allowed = log_probs.astype(np.float64)
     allowed[:, forbidden(at)] = -np.inf
     rows = np.arange(len(token))

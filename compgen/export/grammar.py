@@ -1,4 +1,4 @@
-"""Grammars as bundles: rules as text, scores as arrays. What draws from them is numpy, before and after."""
+"""The bundle of a grammar: rules as text, scores as arrays. numpy draws from it, as from the grammar file."""
 
 import json
 from collections.abc import Mapping
@@ -8,39 +8,47 @@ from typing import Any
 from safetensors.numpy import save
 
 from compgen import __version__
-from compgen.csl.backend import GrammarBackend
-from compgen.csl.checkpoint import grammar_of
-from compgen.csl.trained import TrainedGrammar
+from compgen.csl.grammar_file import GrammarFile
+from compgen.errors import BundleError
 from compgen.export.assemble import seal
+from compgen.export.bundle_writer import Options
+from compgen.export.golden_draws import draws_of_grammar, write_golden
 from compgen.export.verify import counts, require
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import POOL, RULES, SCORES, TARGET_RULES, VOCABULARY, Manifest, Parity
-from compgen.trained.opening import bundled_grammar
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.architectures import GeneratorModel, Request, Runtime
+from compgen.trained.grammar import ARCHITECTURE, GrammarGenerator
 
 
-def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
-    """Write rules, scores, vocabulary and training examples of a grammar to `folder`.
+def write_bundle(saved: GrammarFile, folder: Path, options: Options) -> Manifest:
+    """Write a verified bundle but for its card; see `bundle_writer.export`. Return its manifest."""
+    if options.int8 or options.torchscript:
+        raise BundleError("a grammar is exported as rules and arrays: leave out int8 and torchscript")
+    bundle = assemble(saved, folder)
+    model = ARCHITECTURE.open_bundle(bundle, Runtime())
+    parity = verify(GrammarGenerator(saved.trained, saved.vocabulary, saved.pool), model, options.batches)
+    write_golden(folder, draws_of_grammar(model))
+    return bundle.manifest.model_copy(update={"parity": parity})
 
-    Returns:
-        The bundle as it was written, whose manifest says nothing of parity yet.
-    """
-    trained, vocabulary = grammar_of(checkpoint), list(checkpoint.vocabulary.tokens)
-    assert checkpoint.pool is not None, "a generator has a pool"
+
+def assemble(saved: GrammarFile, folder: Path) -> Bundle:
+    """Write rules, scores, vocabulary and training examples; return the bundle, without its parity yet."""
+    trained, vocabulary = saved.trained, list(saved.vocabulary.tokens)
+    (slots, states), rules = trained.scores.slots.shape, trained.scores.rules.shape[1]
     (folder / RULES).write_text(trained.grammar.text(), "utf-8")
     (folder / TARGET_RULES).write_text(trained.target_rules, "utf-8")
     (folder / SCORES).write_bytes(save({"slots": trained.scores.slots, "rules": trained.scores.rules}))
     (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
-    (folder / POOL).write_bytes(save(vars(checkpoint.pool)))
+    (folder / POOL).write_bytes(save(vars(saved.pool)))
     values: dict[str, Any] = {
         "compgen": __version__,
-        "kind": checkpoint.kind,
-        "architecture": "grammar",
-        "trained_on": checkpoint.trained_on,
-        "config": {"network": checkpoint.config["network"]},
+        "kind": saved.kind,
+        "architecture": saved.architecture,
+        "trained_on": saved.trained_on,
+        "config": {"network": {"slots": slots, "states": states, "rules": rules}},
         "prototypes": 0,
-        "max_length": checkpoint.max_length,
-        "sampling": checkpoint.sampling,
+        "max_length": trained.max_length,
+        "sampling": trained.settings,
         "graphs": {},
         "files": {},
         "parity": [],
@@ -49,22 +57,20 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
     return Bundle.load(folder)
 
 
-def verify(checkpoint: Checkpoint, bundle: Bundle, batches: Mapping[int, int]) -> list[Parity]:
-    """Compare samples of the bundle, so many together, with those of the checkpoint; none may differ.
+def verify(own: GeneratorModel, exported: GeneratorModel, batches: Mapping[int, int]) -> list[Parity]:
+    """Compare samples of the bundle, so many together, with those of the grammar; none may differ.
 
     Raises:
         BundleError: one does.
     """
-    expected = _drawn(grammar_of(checkpoint), checkpoint, max(batches.values()), 256)
+
+    def tokens(model: GeneratorModel, samples: int, batch: int) -> list[tuple[int, ...]]:
+        return [draw.tokens for draw in model.draws(Request(0, 0, samples, batch=batch))]
+
+    expected = tokens(own, max(batches.values()), 256)
     rows = []
     for batch, samples in batches.items():
-        found = _drawn(bundled_grammar(bundle), checkpoint, samples, batch)
-        judged = counts(expected[:samples], found, lambda _: float("inf"))
+        judged = counts(expected[:samples], tokens(exported, samples, batch), lambda _: float("inf"))
         rows.append(Parity.model_validate({"runtime": "numpy", "dtype": "float64", "batch": batch} | judged))
     require(rows, "the bundle does not draw what its checkpoint does")
     return rows
-
-
-def _drawn(trained: TrainedGrammar, checkpoint: Checkpoint, samples: int, batch: int) -> list[tuple[int, ...]]:
-    backend = GrammarBackend(trained, checkpoint.vocabulary)
-    return [draw.tokens for draw in backend.draws(0, 0, samples, trained.drawing.temperature, batch)]

@@ -43,7 +43,7 @@ from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import SAMPLER, SCRIPT, STEP, STEP_WEIGHTS, Approximation, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.predict import advance, opening
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 
 CALIBRATION, CALIBRATION_SEED = 256, 8  # samples for the ranges of activations; the distance is measured on others
 LARGE = 2**14  # numbers in a matrix that is worth it; below, the other operations of a step take longer
@@ -69,7 +69,7 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
     """
     if checkpoint.kind != "generator":
         raise BundleError(f"int8 is for generators, which are sampled by the million; this is a {checkpoint.kind}")
-    if not own_step(checkpoint.recurrent):
+    if not own_step(checkpoint.network):
         raise BundleError(
             "int8 is for networks that copy from prototypes alone, by one softmax (mixing = joint, own = 0)"
         )
@@ -80,7 +80,7 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
     if not large:
         raise BundleError("no weight matrix of this network is large enough for int8 to be faster")
     ranges = _ranges(checkpoint, models[STEP])
-    weights = step_weights(checkpoint.recurrent)
+    weights = step_weights(checkpoint.network)
     for name, matrix in list(weights.items()):
         for activation, constant in large.values():
             if np.array_equal(constant, matrix):
@@ -89,7 +89,7 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
                 weights |= {f"{name}.{kind}": integers[kind] for kind in ("levels", "scales")}
                 weights[f"{name}.int8"] = integers["weights"]
     models[STEP] = quantised(models[STEP], ranges)
-    models[SAMPLER] = sampler(models, checkpoint.recurrent, HALVES[checkpoint.kind])
+    models[SAMPLER] = sampler(models, checkpoint.network, HALVES[checkpoint.kind])
     graphs = save_graphs(models, bundle.path)
     (bundle.path / STEP_WEIGHTS).write_bytes(save(weights))
     (bundle.path / SCRIPT).unlink()
@@ -172,7 +172,7 @@ def _large(model: Any) -> dict[str, tuple[str, NDArray[np.float32]]]:
 
 def _ranges(checkpoint: Checkpoint, step: Any) -> Ranges:
     """The ranges of a step's activations over samples at the generator's own temperature."""
-    probe = _Probe(checkpoint.recurrent, step)
+    probe = _Probe(checkpoint.network, step)
     with one_thread():
         task(checkpoint, CALIBRATION, CALIBRATION_SEED).stepwise(probe, CALIBRATION, BATCH)
     return probe.largest
@@ -228,7 +228,7 @@ def verify_approximate(
         own = work.stepwise(backend, samples, BATCH)
         rows = compare(own, "float32", runners, batches, partial(distance, work, backend), progress)
         require(rows, "samples depend on what they are drawn with")
-        exact = TorchBackend(checkpoint.recurrent)
+        exact = TorchBackend(checkpoint.network)
         written = work.stepwise(exact, samples, BATCH)
         same = sum(one == other for one, other in zip(own, written, strict=True))
         tokens, nats = divergence(work, exact, backend, written)

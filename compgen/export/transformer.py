@@ -8,7 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from compgen.errors import BundleError
 from compgen.export.assemble import write_manifest
+from compgen.export.bundle_writer import Options
+from compgen.export.golden_draws import answers_of, write_golden
 from compgen.export.onnx_graphs import Part, Sizes, save_graphs, trace
 from compgen.export.verify import (
     BATCH,
@@ -27,9 +30,19 @@ from compgen.progress import Progress
 from compgen.runtime.backend import Decoder
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.cached import MEMORY, STEP_INPUTS, STEP_OUTPUTS
-from compgen.runtime.manifest import ENCODER, STEP, Parity
+from compgen.runtime.manifest import ENCODER, STEP, Manifest, Parity
 from compgen.runtime.onnx_transformer import OnnxTransformer
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
+
+
+def write_bundle(checkpoint: Checkpoint, folder: Path, options: Options) -> Manifest:
+    """Write a verified bundle but for its card; see `bundle_writer.export`. Return its manifest."""
+    if options.int8 or options.torchscript:
+        raise BundleError("a Transformer is exported to ONNX in float32 alone: leave out int8 and torchscript")
+    bundle = assemble(checkpoint, checkpoint.network, folder)
+    parity = verify(checkpoint, bundle, options.batches, quiet=options.quiet)
+    write_golden(folder, answers_of(bundle, OnnxTransformer(bundle, provider="cpu")))
+    return bundle.manifest.model_copy(update={"parity": parity})
 
 
 def assemble(checkpoint: Checkpoint, network: Transformer, folder: Path) -> Bundle:
@@ -64,7 +77,6 @@ def verify(checkpoint: Checkpoint, bundle: Bundle, batches: Mapping[int, int], *
     Raises:
         BundleError: an answer differs in float64, or in float32 without rounding as the reason, or too many differ.
     """
-    assert isinstance(checkpoint.network, Transformer)
     samples = max(batches.values())
     work, double = task(checkpoint, samples), copy.deepcopy(checkpoint.network).double()
     truth = TorchTransformer(double)

@@ -34,7 +34,7 @@ from compgen.runtime.predict import Recurrent, advance, as_sources, greedy, open
 from compgen.runtime.torchscript_backend import TorchScriptBackend
 from compgen.sampling import native as native_runner
 from compgen.sampling.batching import draws
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 
 SAMPLES = 1000
 BATCH = 256  # of the truth
@@ -173,7 +173,7 @@ def verify(
         tempfile.TemporaryDirectory() as folder,
         Progress("verify", 2 * (5 + 2 * native) * len(batches), quiet=quiet) as progress,
     ):
-        truth = TorchBackend(double.recurrent)
+        truth = TorchBackend(double.network)
         expected = work.stepwise(truth, samples, BATCH)
         for own, exported in ((double, assemble(double, Path(folder))), (checkpoint, bundle)):
             runners = _runners(work, own, exported, native)
@@ -198,7 +198,7 @@ def _runners(work: Task, checkpoint: Checkpoint, bundle: Bundle, native: bool) -
     """The ways to run an export: by steps, and by a loop that is the whole sampler behind one call."""
     dtype, script = bundle.manifest.decoder.dtype, TorchScriptBackend(bundle, trust_code=True)
     found: dict[str, Runner] = {
-        "torch": partial(work.stepwise, TorchBackend(checkpoint.recurrent)),
+        "torch": partial(work.stepwise, TorchBackend(checkpoint.network)),
         "torchscript": partial(work.stepwise, script),
         "onnx": partial(work.stepwise, OnnxBackend(bundle, provider="cpu")),
         "torchscript loop": partial(work.looped, script, dtype),

@@ -22,16 +22,16 @@ class NeuralModel:
 
     def __init__(self, path: Path, threads: int = 1) -> None:
         """Open a model; raises UserError if it cannot be used, has prototypes, or was trained on pairs."""
-        from compgen.trained.opening import open_generator
+        from compgen.trained.architectures import DRAWS, Runtime, open_model
 
-        backend, meta = open_generator(path, None, "auto", threads)
-        self.ids = {token: number for number, token in enumerate(meta.vocabulary) if number >= len(SPECIALS)}
-        if not meta.recurrent or meta.pool is None or meta.pool.prototypes:
+        model = open_model(path, DRAWS, Runtime(threads=threads))
+        self.ids = {token: number for number, token in enumerate(model.vocabulary) if number >= len(SPECIALS)}
+        if model.backend is None or model.pool.prototypes:
             raise UserError(f"{path}: a generator with prototypes or a grammar, expected a language model")
-        tokens = meta.pool.tokens
+        tokens = model.pool.tokens
         if (tokens[:, 1:][tokens[:, :-1] == SEP_ID] != EOS_ID).any():
             raise UserError(f"{path}: a generator of pairs, expected a language model, which is trained on sentences")
-        self.backend: Any = backend
+        self.backend: Any = model.backend
 
     def score(self, sentences: Sequence[Sequence[str]]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
         """Return log10 p of each token, (T), the ends of sentences included; and whether it is known, 1 or 0, (T)."""

@@ -22,6 +22,7 @@ from compgen.models.config import NetworkConfig
 from compgen.models.copying import Mixture, OwnAttention
 from compgen.models.encoder import Encoder, init_lstm
 from compgen.models.latent import Posterior
+from compgen.models.trainable import Trainable
 
 
 class Memory(NamedTuple):
@@ -54,9 +55,10 @@ class Terms(NamedTuple):
     queries: Tensor  # (..., nA); empty without memories
 
 
-class Network(nn.Module):
+class Network(Trainable):
     """Encoders, attention, an LSTM decoder and an output that writes words or copies them."""
 
+    architecture = "recurrent"
     shown: Tensor  # (V) which embedding each token has: its own, or the unknown token's
 
     def __init__(self, config: NetworkConfig, vocabulary: int) -> None:

@@ -1,7 +1,6 @@
 """Pretrained encoder-decoders, such as T5, by the library `transformers`.
 
-To the training loop one is a network like ours. Its ids are the tokenizer's, moved behind our special symbols:
-padding, start and end are ours, whatever numbers they have there.
+Ids are the tokenizer's, moved behind our special symbols. Padding, start and end have our ids.
 """
 
 import hashlib
@@ -13,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 from compgen.errors import CheckpointError, Remark, UserError
 from compgen.files import atomic_path, sha256
 from compgen.models.spelling import Spelling, texts
+from compgen.models.trainable import Trainable
 from compgen.runtime.predict import as_sources, by_length
 
 FILE = "compgen.json"  # beside the files of transformers
@@ -29,7 +29,7 @@ UNSEALED = 1  # the version before there were digests
 Ids = list[list[int]]
 
 
-class Pretrained(nn.Module):
+class Pretrained(Trainable):
     """An encoder-decoder, its tokenizer, and how examples are written for it.
 
     Attributes:
@@ -39,6 +39,7 @@ class Pretrained(nn.Module):
         spelling: how tokens are written. It knows no tokens until training gives it those of the data.
     """
 
+    architecture = "pretrained"
     theirs: Tensor  # (5 + V), the tokenizer's number of each of our ids
 
     def __init__(self, model: Any, tokenizer: Any, prefix: str, source_length: int, max_length: int) -> None:
@@ -53,14 +54,12 @@ class Pretrained(nn.Module):
         special[BOS_ID], special[EOS_ID] = self.start, self.end
         self.register_buffer("theirs", torch.tensor([*special, *range(len(tokenizer))]), persistent=False)
 
-    # -- text and ids ---------------------------------------------------------------------------------------------
-
     def sources(self, rows: Sequence[Sequence[str]]) -> Ids:
-        """Our ids of sources, with the prefix and without start or end symbol, however long they are."""
+        """Return our ids of sources, with the prefix, without start or end symbol, not cut."""
         return self._ids([self.prefix + self.spelling.write(row) for row in rows])
 
     def targets(self, rows: Sequence[Sequence[str]]) -> Ids:
-        """Our ids of targets, likewise."""
+        """Return our ids of targets, without start or end symbol, not cut."""
         return self._ids([self.spelling.write(row) for row in rows])
 
     def _ids(self, written: list[str]) -> Ids:
@@ -71,13 +70,11 @@ class Pretrained(nn.Module):
         return [[number + len(SPECIALS) for number in ids] for ids in ended]
 
     def too_long(self, sources: Ids) -> int:
-        """How many sources have more pieces than are read."""
+        """Return the number of sources that have more pieces than are read."""
         return sum(len(ids) >= self.source_length for ids in sources)
 
-    # -- training -------------------------------------------------------------------------------------------------
-
     def _scores(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
-        """Scores (B, L - 1, V), by the tokenizer's numbers, of every token after the first."""
+        """Return scores (B, L - 1, V), by the tokenizer's numbers, of every token after the first."""
         source = memory_tokens[:, 0]
         found = self.model(
             input_ids=self.theirs[source],
@@ -89,27 +86,20 @@ class Pretrained(nn.Module):
         return scores
 
     def loss(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
-        """Cross-entropy (B, L - 1) of the tokens after the first, 0 at padding.
-
-        Args:
-            sequences: (B, L) ids that begin with the start symbol and end with the end symbol, padded with 0.
-            memory_tokens: (B, 1, T), sources with their end symbol.
-        """
+        """Return the cross-entropy (B, L - 1); see `Trainable`."""
         targets = sequences[:, 1:]
-        scores = self._scores(sequences, memory_tokens).transpose(1, 2)
+        scores = self._scores(sequences, memory_tokens).transpose(1, 2)  # (B, V, L - 1)
         return functional.cross_entropy(scores, self.theirs[targets], reduction="none") * (targets != PAD_ID)
 
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
-        """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""
+        """See `Trainable`."""
         targets = sequences[:, 1:]
         best = self._scores(sequences, memory_tokens).argmax(dim=2)
         return ((best == self.theirs[targets]) | (targets == PAD_ID)).all(dim=1)
 
-    # -- answers --------------------------------------------------------------------------------------------------
-
     @torch.inference_mode()
     def answers(self, sources: Ids, beam: int, batch: int) -> list[list[str]]:
-        """The tokens that greedy decoding, or beam search by log-probability, writes for each source."""
+        """Return the tokens that greedy decoding, or beam search by log-probability, writes for each source."""
         found: dict[int, list[str]] = {}
         for rows in by_length(sources, batch):
             ids = self._batch([sources[row] for row in rows])
@@ -124,18 +114,18 @@ class Pretrained(nn.Module):
 
     @torch.inference_mode()
     def nats(self, sources: Ids, targets: Ids) -> Tensor:
-        """Mean cross-entropy a piece (B) of targets, the end symbol counted as one."""
+        """Return the mean cross-entropy a piece (B) of targets, the end symbol counted as one."""
         sequences = torch.from_numpy(as_sources([[BOS_ID, *target] for target in targets])).to(self.theirs.device)
         found = self.loss(sequences, self._batch(sources)[:, None])
         return found.sum(dim=1) / (sequences[:, 1:] != PAD_ID).sum(dim=1)
 
     def _batch(self, sources: Ids) -> Tensor:
-        """Sources (B, T) with their end symbol, cut to `source_length`."""
+        """Return sources (B, T) with their end symbol, cut to `source_length`."""
         cut = [ids[: self.source_length - 1] for ids in sources]
         return torch.from_numpy(as_sources(cut)).to(self.theirs.device)
 
     def _generation(self, beam: int) -> Any:
-        """How answers are found. What the model's files say of it (lengths, beams) does not hold."""
+        """Return the settings of decoding, which replace those in the model's files."""
         by_sum = {"length_penalty": 0.0} if beam > 1 else {}
         return need_transformers().GenerationConfig(
             max_new_tokens=self.max_length,
@@ -147,11 +137,9 @@ class Pretrained(nn.Module):
             **by_sum,
         )
 
-    # -- files ----------------------------------------------------------------------------------------------------
-
     @classmethod
     def open(cls, name: str, prefix: str, source_length: int, max_length: int) -> "Pretrained":
-        """A pretrained model from a folder, or by its name on the Hugging Face hub.
+        """Open a pretrained model from a folder, or by its name on the Hugging Face hub.
 
         Raises:
             UserError: transformers is not installed, there is no such model, or it is no encoder-decoder.
@@ -184,7 +172,7 @@ class Pretrained(nn.Module):
 
     @classmethod
     def load(cls, folder: Path) -> "Pretrained":
-        """Read what `save` wrote. A folder of before there were digests is read with a `Remark`.
+        """Read what `save` wrote. A folder without a digest is read with a `Remark`.
 
         Raises:
             UserError: transformers is not installed.
@@ -216,16 +204,12 @@ class Pretrained(nn.Module):
 
 
 def _digest(meta: dict[str, Any]) -> str:
-    """The SHA-256 of values as JSON, however they are written."""
+    """Return the SHA-256 of values as JSON with sorted keys."""
     return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
 
 
 def need_transformers() -> Any:
-    """The library, told to talk less.
-
-    Raises:
-        UserError: it is not installed.
-    """
+    """Return the library `transformers`, with less logging; raises UserError if it is not installed."""
     try:
         import transformers
     except ModuleNotFoundError as error:
@@ -236,7 +220,7 @@ def need_transformers() -> Any:
 
 
 def _parts(name: str) -> tuple[Any, Any]:
-    """An encoder-decoder in float32, and its tokenizer. No code that comes with them is run."""
+    """Return an encoder-decoder in float32 and its tokenizer. No code that comes with them is run."""
     transformers = need_transformers()
     config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
     if not config.is_encoder_decoder:
@@ -257,7 +241,7 @@ def _parts(name: str) -> tuple[Any, Any]:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """What may go wrong in reading a model, as one line."""
+    """Turn any error of reading a model into one line."""
     try:
         yield
     except UserError:

@@ -1,8 +1,8 @@
 """How tokens of the data are written for a pretrained model's tokenizer, so that they can be read back.
 
-T5's tokenizer, for one, has no `<`, `>` or `~`: it reads them as its unknown piece, and cannot write them. Qiu et al.
-(2022) write `lb`, `rb` and `sim`, and their program puts the characters back wherever these letters stand, inside words
-too. Here a whole token has a word of its own that no other token has, and whole words alone are read back.
+T5's tokenizer has no `<`, `>` or `~`: it reads them as its unknown piece, and cannot write them. Qiu et al. (2022)
+write `lb`, `rb` and `sim`, and their program puts the characters back wherever these letters stand, inside words too.
+Here such a token has a word that no other token has, and whole words alone are read back.
 """
 
 import unicodedata
@@ -16,10 +16,7 @@ NAMESAKES = 100  # how many tokens may share a word before their numbers
 
 
 class Spelling:
-    """Tokens as words that a tokenizer keeps as they are.
-
-    `words` holds the tokens that are written as something else than themselves.
-    """
+    """Tokens as words that a tokenizer keeps; `words` holds the tokens whose word is not the token itself."""
 
     def __init__(self, tokenizer: Any, words: Mapping[str, str]) -> None:
         self.tokenizer, self.words = tokenizer, dict(words)
@@ -29,11 +26,7 @@ class Spelling:
 
     @classmethod
     def of(cls, tokenizer: Any, tokens: Iterable[str]) -> "Spelling":
-        """A spelling in which all these tokens can be told apart.
-
-        Raises:
-            DataError: there is no word for a token that the tokenizer keeps.
-        """
+        """Return a spelling in which all these tokens differ; raises DataError if a token has no such word."""
         spelling = cls(tokenizer, {})
         distinct = sorted(set(tokens))
         taken = {token for token in distinct if spelling._keeps(token)}
@@ -48,15 +41,15 @@ class Spelling:
         return cls(tokenizer, words)
 
     def write(self, tokens: Iterable[str]) -> str:
-        """The text that stands for some tokens; what was not learnt, and has no word either, stands as it is."""
+        """Return the text of some tokens; one that was not learnt, and has no word either, is left as it is."""
         return " ".join(self.words.get(token) or self._unlearnt(token) or token for token in tokens)
 
     def read(self, text: str) -> list[str]:
-        """The tokens that a text stands for."""
+        """Return the tokens of a text."""
         return [self.tokens.get(word, word) for word in text.split()]
 
     def lost(self, tokens: Iterable[str]) -> list[str]:
-        """Which of these tokens cannot be written, sorted."""
+        """Return those of these tokens that cannot be written, sorted."""
         return sorted(token for token in set(tokens) if token not in self.words and self._unlearnt(token) is None)
 
     def _unlearnt(self, token: str) -> str | None:
@@ -65,7 +58,7 @@ class Spelling:
         return self._met[token]
 
     def _words(self, token: str) -> Iterator[str]:
-        """Words for a token that the tokenizer does not keep, best first: characters by name, then with a number."""
+        """Yield words for a token that the tokenizer does not keep: characters by name, then with a number."""
         strange = "".join(character if self._keeps(character) else _name(character) for character in token)
         plain = "".join(
             character if character.isascii() and character.isalnum() else _name(character) for character in token
@@ -74,7 +67,7 @@ class Spelling:
             yield from (word for word in (f"{strange}{number}", f"{plain}{number}") if self._keeps(word))
 
     def _keeps(self, word: str) -> bool:
-        """Whether the tokenizer gives a word back as it was."""
+        """Return whether the tokenizer returns a word unchanged."""
         if word not in self._kept:
             ids = self.tokenizer(word, add_special_tokens=False).input_ids
             self._kept[word] = texts(self.tokenizer, [ids])[0].split() == [word]
@@ -82,12 +75,12 @@ class Spelling:
 
 
 def texts(tokenizer: Any, ids: Sequence[Sequence[int]]) -> list[str]:
-    """What sequences of a tokenizer's ids say."""
+    """Return the texts of sequences of a tokenizer's ids."""
     found: list[str] = tokenizer.batch_decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     return found
 
 
 def _name(character: str) -> str:
-    """A character in letters: as the paper has it, or by its name in Unicode, or by its number."""
+    """Return a character in letters: as in the paper, or its name in Unicode, or its number."""
     name = unicodedata.name(character, f"U{ord(character):x}")
     return NAMES.get(character) or "".join(letter for letter in name.lower() if letter.isalnum())

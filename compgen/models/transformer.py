@@ -18,12 +18,15 @@ from compgen.data.vocabulary import PAD_ID
 from compgen.models.attention import MASKED
 from compgen.models.choosing import written_greedily
 from compgen.models.config import TransformerNetwork
+from compgen.models.trainable import Trainable
 
 Cache = tuple[Tensor, Tensor]  # keys and values (B, N, h, L, d / h)
 
 
-class Transformer(nn.Module):
+class Transformer(Trainable):
     """Encoder and decoder over embeddings that are the output's weights, too."""
+
+    architecture = "transformer"
 
     def __init__(self, config: TransformerNetwork, vocabulary: int) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from compgen.errors import UserError
 from compgen.models.backend import TorchBackend
 from compgen.models.cuda_graph import latent_of
 from compgen.sampling.batching import Draw, draws
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def attention(checkpoint: Checkpoint, index: int, seed: int = 0) -> Attention:
     Raises:
         UserError: a checkpoint that is not a generator with attention.
     """
-    network = checkpoint.recurrent.eval()
+    network = checkpoint.network.eval()
     if checkpoint.pool is None or not (network.memories or network.window):
         raise UserError("only a generator with prototypes looks at anything: expected recomb1, recomb2 or more")
     first, second = checkpoint.sampling["temperature"]
@@ -66,7 +66,7 @@ def attention(checkpoint: Checkpoint, index: int, seed: int = 0) -> Attention:
 
 def _forced(checkpoint: Checkpoint, drawn: Draw, prototypes: list[list[int]], seed: int) -> Attention:
     """The attention of a network made to write a sample."""
-    network, decode = checkpoint.recurrent, checkpoint.vocabulary.decode
+    network, decode = checkpoint.network, checkpoint.vocabulary.decode
     ids = [*drawn.tokens, *([EOS_ID] if drawn.finished else [])]
     memories = torch.from_numpy(padded(prototypes))[None]  # (1, n, T)
     latent = None

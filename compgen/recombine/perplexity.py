@@ -20,10 +20,10 @@ from compgen.data.examples import Dataset
 from compgen.data.padding import padded
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from compgen.errors import DataError, UserError
+from compgen.models.seeding import seed_torch
 from compgen.recombine.neighborhoods import NeighborhoodConfig, build
 from compgen.recombine.rows import as_sequences
-from compgen.training.checkpoint import Checkpoint
-from compgen.training.seeding import seed_torch
+from compgen.trained.checkpoint import Checkpoint
 
 BATCH = 256
 
@@ -62,7 +62,7 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
     """
     if checkpoint.pool is None:
         raise UserError("only a generator says how probable whole examples are; this is a predictor")
-    network, n = checkpoint.recurrent.eval(), checkpoint.pool.prototypes
+    network, n = checkpoint.network.eval(), checkpoint.pool.prototypes
     known = [[token for token in row if token not in (PAD_ID, EOS_ID)] for row in checkpoint.pool.tokens.tolist()]
     distinct = dataset.unique()
     readable = [pair for pair in distinct.pairs() if checkpoint.vocabulary.knows(chain(*pair))]

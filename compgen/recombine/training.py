@@ -11,16 +11,17 @@ from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, stream
 from compgen.data.vocabulary import SPECIALS, Vocabulary
 from compgen.errors import DataError
-from compgen.models.build import Trainable
 from compgen.models.network import Network
+from compgen.models.seeding import seed_torch
+from compgen.models.trainable import Trainable
 from compgen.recombine.compatible import compatible
 from compgen.recombine.config import RecombineConfig
 from compgen.recombine.neighborhoods import Sequences, build, incidence
 from compgen.recombine.rows import NeighborhoodExamples, as_sequences
-from compgen.training.checkpoint import Checkpoint
-from compgen.training.loop import Outcome, discard_state, find_device, fingerprint, require_name, train
+from compgen.trained.architectures import architecture, require_name
+from compgen.trained.checkpoint import Checkpoint
+from compgen.training.loop import Outcome, discard_state, find_device, fingerprint, train
 from compgen.training.memory import check_memory
-from compgen.training.seeding import seed_torch
 
 
 def train_generator(
@@ -45,7 +46,8 @@ def train_generator(
     if len(dataset) < config.prototypes + 1:
         raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
-    check_memory(config.network, len(vocabulary), device)
+    entry = architecture("recurrent")
+    check_memory(lambda: entry.build(config.network, len(vocabulary)), entry.memory, device)
     sequences = as_sequences(dataset, vocabulary, config.max_tokens)
     rows = build(sequences, vocabulary, config.prototypes, config.neighborhood, seed)
     pool = compatible(sequences, vocabulary, rows, config.neighborhood.kind, config.sampling.length_bound)

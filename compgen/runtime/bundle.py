@@ -38,23 +38,14 @@ LARGEST_MANIFEST = 1 << 24  # bytes
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle whose files were read and checked.
+    """A bundle whose files were read and checked."""
 
-    Attributes:
-        path: the folder.
-        manifest: what it says of itself.
-        files: the content of every file that the manifest lists, by name.
-        vocabulary: tokens in the order of their ids.
-        pool: prototypes and which go together; None for a predictor.
-        identity: the manifest's SHA-256; the manifest holds those of all other files.
-    """
-
-    path: Path
+    path: Path  # the folder
     manifest: Manifest
-    files: dict[str, bytes]
-    vocabulary: list[str]
-    pool: PrototypePool | None
-    identity: str
+    files: dict[str, bytes]  # the content of every file that the manifest lists, by name
+    vocabulary: list[str]  # tokens in the order of their ids
+    pool: PrototypePool | None  # prototypes and which go together; None for a predictor
+    identity: str  # the manifest's SHA-256; the manifest holds those of all other files
 
     @classmethod
     def load(cls, path: str | Path) -> "Bundle":
@@ -79,17 +70,13 @@ class Bundle:
         return cls(folder, manifest, files, vocabulary, pool, hashlib.sha256(content).hexdigest())
 
     def file(self, name: str) -> bytes:
-        """The content of a file.
-
-        Raises:
-            BundleError: the manifest does not list it.
-        """
+        """Return the content of a file; raises BundleError if the manifest does not list it."""
         if name not in self.files:
             raise BundleError(f"{self.path}: lists no {name}")
         return self.files[name]
 
     def text(self, name: str) -> str:
-        """The content of a text file; raises as `file`, and for what is not UTF-8."""
+        """Return the content of a text file; raises as `file`, and for what is not UTF-8."""
         try:
             return self.file(name).decode("utf-8")
         except UnicodeDecodeError as error:
@@ -97,11 +84,11 @@ class Bundle:
 
 
 def resolve(path: Path) -> Path:
-    """The folder that `path` names: itself, or a bundle of that name among those that come with the product."""
+    """Return the folder that `path` names: itself, or the shipped bundle of that name."""
     if path.is_dir():
         return path
     if path.exists():
-        raise BundleError(f"{path}: a file, expected a bundle's folder or a checkpoint (.pt)")
+        raise BundleError(f"{path}: a file, expected a bundle's folder, a checkpoint (.pt) or a .grammar")
     homes = (PACKAGE / "exported", PACKAGE.parent / "exported")
     for home in homes:
         named = path.name and path.parent in (Path(), Path("exported"))
@@ -112,11 +99,7 @@ def resolve(path: Path) -> Path:
 
 
 def arrays_of(path: Path, data: bytes) -> dict[str, "np.ndarray[Any, Any]"]:
-    """The arrays in a file's content, by name.
-
-    Raises:
-        BundleError: it holds none.
-    """
+    """Return the arrays in a file's content, by name; raises BundleError if it holds none."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -127,11 +110,7 @@ def arrays_of(path: Path, data: bytes) -> dict[str, "np.ndarray[Any, Any]"]:
 
 
 def read_within(path: Path, most: int) -> bytes:
-    """The content of a plain file, no link, of which no more than `most` + 1 bytes are read.
-
-    Raises:
-        OSError: it cannot be opened, or is something else.
-    """
+    """Return at most `most` + 1 bytes of a plain file; raises OSError for a link, or anything else."""
     # Without O_NONBLOCK, opening a pipe would wait for its writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
@@ -154,10 +133,7 @@ def _manifest_content(folder: Path) -> bytes:
 
 
 def _manifest(path: Path, data: bytes) -> Manifest:
-    try:
-        content = strict_json(data)
-    except ValueError as error:
-        raise BundleError(f"{path}: cannot be read: {_line(error)}") from error
+    content = _json(path, data)
     found = content.get("format") if isinstance(content, dict) else None
     if found != FORMAT:
         raise BundleError(f"{path}: format {found!r:.80}, expected {FORMAT!r}")
@@ -170,6 +146,13 @@ def _manifest(path: Path, data: bytes) -> Manifest:
     if problem := manifest.graph_problem():
         raise BundleError(f"{path}: {problem}")
     return manifest
+
+
+def _json(path: Path, data: bytes) -> Any:
+    try:
+        return strict_json(data)
+    except ValueError as error:
+        raise BundleError(f"{path}: cannot be read: {_line(error)}") from error
 
 
 def _content(folder: Path, name: str, entry: FileEntry) -> bytes:
@@ -188,10 +171,7 @@ def _content(folder: Path, name: str, entry: FileEntry) -> bytes:
 
 
 def _vocabulary(path: Path, data: bytes) -> list[str]:
-    try:
-        tokens = strict_json(data)
-    except ValueError as error:
-        raise BundleError(f"{path}: cannot be read: {_line(error)}") from error
+    tokens = _json(path, data)
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise BundleError(f"{path}: expected a list of strings")
     try:
@@ -209,13 +189,13 @@ def _pool(path: Path, data: bytes, prototypes: int, vocabulary: int) -> Prototyp
         pool = PrototypePool(**arrays)
     except (TypeError, KeyError) as error:
         raise BundleError(f"{path}: not a prototype pool: {_line(error)}") from error
-    if problem := _pool_problem(pool, prototypes, vocabulary):
+    if problem := pool_problem(pool, prototypes, vocabulary):
         raise BundleError(f"{path}: {problem}")
     return pool
 
 
-def _pool_problem(pool: PrototypePool, prototypes: int, vocabulary: int) -> str:
-    """What would make sampling read outside an array; empty when nothing does."""
+def pool_problem(pool: PrototypePool, prototypes: int, vocabulary: int) -> str:
+    """Return what would make sampling read outside an array; empty if nothing would."""
     wanted = {"tokens": (2, "int32"), "members": (1, "int32"), "starts": (2, "int64"), "counts": (2, "int64")}
     for name, (rank, dtype) in wanted.items():
         array = getattr(pool, name)

@@ -1,29 +1,25 @@
-"""Golden draws: what a bundle gave where it was made, so that whoever receives it can see that it gives the same.
+"""Golden draws: what a bundle gave where it was made, so that its receiver can verify that it gives the same.
 
-`golden.json` holds draws of a generator by address, or a predictor's answers to made-up sources. Draws that lie so
-near to the boundary between two tokens that another processor's rounding could move them are not among them.
+`golden.json` holds draws of a generator by address, or a predictor's answers to made-up sources. It has no draws so
+near the boundary between two tokens that another processor's rounding could move them.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from compgen.errors import BundleError
 from compgen.runtime.bundle import Bundle
-from compgen.runtime.manifest import GOLDEN, first_problem, strict_json
+from compgen.runtime.manifest import GOLDEN, Strict, first_problem, strict_json
 
 SPREAD = 16  # a stream may skip addresses, but no more than so many for each that it has
 Id = Annotated[int, Field(ge=0, lt=2**31)]
 Address = Annotated[int, Field(ge=0, le=2**61)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class GoldenDraw(_Strict):
+class GoldenDraw(Strict):
     """A draw: its address, prototypes (rows of the pool), and what was written, the end symbol left out.
 
     `log_prob` is that of all tokens and the end symbol, before temperature.
@@ -36,7 +32,7 @@ class GoldenDraw(_Strict):
     log_prob: float
 
 
-class GoldenStream(_Strict):
+class GoldenStream(Strict):
     """Draws of one seed at one temperature, in ascending order of address."""
 
     seed: int = Field(ge=0, lt=2**64)
@@ -44,7 +40,7 @@ class GoldenStream(_Strict):
     samples: list[GoldenDraw] = Field(min_length=1)
 
 
-class GoldenAnswer(_Strict):
+class GoldenAnswer(Strict):
     """What greedy decoding answers to a source, both without end symbols."""
 
     source: list[Id] = Field(min_length=1)
@@ -53,19 +49,15 @@ class GoldenAnswer(_Strict):
     log_prob: float
 
 
-class Golden(_Strict):
+class Golden(Strict):
     """`golden.json`: streams of a generator, or answers of a predictor."""
 
-    streams: list[GoldenStream] = []
-    answers: list[GoldenAnswer] = []
+    streams: list[GoldenStream] = Field([])
+    answers: list[GoldenAnswer] = Field([])
 
 
 def golden_of(bundle: Bundle) -> Golden:
-    """The golden draws of a bundle.
-
-    Raises:
-        BundleError: it has none, or they are not of this bundle.
-    """
+    """Return the golden draws of a bundle; raises BundleError if it has none, or they cannot be its own."""
     path = bundle.path / GOLDEN
     if GOLDEN not in bundle.files:
         raise BundleError(f"{bundle.path}: holds no golden draws: export it again")
@@ -81,9 +73,9 @@ def golden_of(bundle: Bundle) -> Golden:
 
 
 def _problem(bundle: Bundle, golden: Golden) -> str:
-    """Why draws cannot be this bundle's; empty if they can."""
+    """Return why draws cannot be this bundle's; empty if they can."""
     generates, length = bundle.manifest.kind == "generator", bundle.manifest.max_length
-    if bool(golden.streams) != generates or bool(golden.answers) == generates:
+    if (bool(golden.streams), bool(golden.answers)) != (generates, not generates):
         return f"expected {'draws' if generates else 'answers'} of a {bundle.manifest.kind}"
     pool = 0 if bundle.pool is None else len(bundle.pool.tokens)
     samples = [sample for stream in golden.streams for sample in stream.samples]
@@ -91,24 +83,22 @@ def _problem(bundle: Bundle, golden: Golden) -> str:
     sources = [answer.source for answer in golden.answers]
     if _largest([*written, *sources]) >= len(bundle.vocabulary):
         return "a token outside the vocabulary"
-    if max(map(len, written)) > length and bundle.manifest.architecture != "grammar":
+    if max(map(len, written)) > length and bundle.manifest.layout.bounded:
         return f"a sequence of more than {length} tokens"
-    if _largest([sample.prototypes for sample in samples]) >= max(pool, 1):
+    problems = (_stream_problem(stream, max(pool, 1)) for stream in golden.streams)
+    return next((problem for problem in problems if problem), "")
+
+
+def _stream_problem(stream: GoldenStream, pool: int) -> str:
+    addresses = [sample.index for sample in stream.samples]
+    if _largest([sample.prototypes for sample in stream.samples]) >= pool:
         return "a prototype outside the pool"
-    if any(not _ascends([sample.index for sample in stream.samples]) for stream in golden.streams):
+    if any(one >= other for one, other in pairwise(addresses)):
         return "addresses that do not ascend"
-    if any(_spread(stream) > SPREAD * len(stream.samples) for stream in golden.streams):
+    if addresses[-1] - addresses[0] > SPREAD * len(addresses):
         return "addresses too far apart to draw all between them"
     return ""
 
 
-def _spread(stream: GoldenStream) -> int:
-    return stream.samples[-1].index - stream.samples[0].index
-
-
 def _largest(lists: Sequence[Sequence[int]]) -> int:
     return max((max(numbers, default=0) for numbers in lists), default=0)
-
-
-def _ascends(numbers: Sequence[int]) -> bool:
-    return all(one < other for one, other in pairwise(numbers))

@@ -1,14 +1,14 @@
-"""`manifest.json`: what a bundle says of itself, and the rules by which it is accepted or refused.
+"""`manifest.json`: the description of a bundle, and the rules by which it is accepted or refused.
 
-A bundle may come from a stranger, so the manifest is read strictly: no field too many, no number in place of another
-type, every size within a limit. The models below are the one place where fields and limits stand. The C++ runner
-reads them as JSON Schema (`manifest.schema.json`, which a test holds equal to `schemas()`); the rules that no schema
-can say are in `Manifest.problem` here and in `cpp_runner/src/bundle.cpp` there, and a test gives both the same bundles.
+A bundle may come from a stranger, so the manifest is read strictly, and every size has a limit. The models below are
+the one place for fields and limits. The C++ runner reads them as JSON Schema (`manifest.schema.json`, which a test
+holds equal to `schemas()`). Rules that no schema can say are in `Manifest.problem` here and in
+`cpp_runner/src/bundle.cpp` there, and a test gives both programs the same bundles.
 """
 
 import json
 import math
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -27,18 +27,20 @@ Size = Annotated[int, Field(ge=1, le=2**16)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Neither unknown fields nor numbers in place of other types."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class FileEntry(_Strict):
+class FileEntry(Strict):
     """What a file of the bundle must be."""
 
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     size: int = Field(ge=0, le=2**33, description="bytes")
 
 
-class Tensor(_Strict):
+class Tensor(Strict):
     """An input or output of a graph; a letter in the shape is a size that the caller chooses."""
 
     name: str
@@ -46,14 +48,14 @@ class Tensor(_Strict):
     shape: list[Size | str] = Field(max_length=8)
 
 
-class Graph(_Strict):
+class Graph(Strict):
     """One ONNX file's interface."""
 
     inputs: list[Tensor]
     outputs: list[Tensor]
 
 
-class LatentPlace(_Strict):
+class LatentPlace(Strict):
     """The latent edit vector, which is drawn a priori and stands in `fed` before the first step."""
 
     start: int = Field(ge=0, le=2**16)
@@ -61,7 +63,7 @@ class LatentPlace(_Strict):
     norm: float = Field(gt=0, le=1e6, description="its largest")
 
 
-class State(_Strict):
+class State(Strict):
     """What the decoder's state looks like."""
 
     hidden: Size
@@ -77,7 +79,7 @@ class State(_Strict):
         return Shape(self.hidden, self.output, self.dtype, latent)
 
 
-class Parity(_Strict):
+class Parity(Strict):
     """How the sequences of one runtime compare with those of PyTorch in float64, address by address.
 
     For an approximate bundle, with its own: those that its step gives in a batch of 256 on one thread.
@@ -96,7 +98,7 @@ class Parity(_Strict):
     largest: float
 
 
-class Approximation(_Strict):
+class Approximation(Strict):
     """How far a bundle that is approximate by intent is from its checkpoint, measured in float32.
 
     `same` of `samples` addressed samples are the checkpoint's, token for token. `kl` is the mean divergence of the
@@ -110,7 +112,7 @@ class Approximation(_Strict):
     kl: float
 
     def sentence(self) -> str:
-        """The measurement in words."""
+        """Return the measurement in words."""
         return (
             f"approximate ({self.weights}): {self.same:,} of {self.samples:,} samples are the checkpoint's "
             f"({self.same / self.samples:.1%}); next-token distributions diverge by {self.kl:.1e} nats a token"
@@ -128,7 +130,7 @@ class RecurrentConfig(BaseModel):
     positions: int = Field(ge=0, le=2**16)
 
 
-class Manifest(_Strict):
+class Manifest(Strict):
     """`manifest.json`."""
 
     format: Literal["compgen-bundle"] = FORMAT
@@ -154,23 +156,19 @@ class Manifest(_Strict):
         return self
 
     def problem(self) -> str:
-        """What no single field can say: where the fields contradict one another; empty if they do not."""
+        """Return what no single field can say, where fields contradict one another; empty if they do not."""
         if (self.shape is None) == (self.architecture == "recurrent"):
             return f"a {self.architecture} {'without a' if self.shape is None else 'with a'} shape"
-        if (self.architecture, self.kind) in (("transformer", "generator"), ("grammar", "predictor")):
+        if self.kind not in self.layout.kinds:
             return f"a {self.kind} with a {self.architecture}"
-        wanted = 1 if self.kind == "predictor" else 0 if self.architecture == "grammar" else self.prototypes
+        wanted = 1 if self.kind == "predictor" else self.prototypes if self.layout.encodes else 0
         if self.prototypes != wanted:
             return f"a {self.kind} with a {self.architecture} of {self.prototypes} memories, expected {wanted}"
-        if self.architecture == "recurrent":
-            return self._recurrent_problem()
-        return ""
+        return "" if self.shape is None else self._recurrent_problem(self.shape.latent)
 
-    def _recurrent_problem(self) -> str:
-        assert self.shape is not None
-        latent = self.shape.latent
-        if latent is not None and latent.start + latent.size > self.shape.output:
-            return f"a latent vector beyond the {self.shape.output} numbers of fed"
+    def _recurrent_problem(self, latent: LatentPlace | None) -> str:
+        if latent is not None and latent.start + latent.size > self.decoder.output:
+            return f"a latent vector beyond the {self.decoder.output} numbers of fed"
         try:
             RecurrentConfig.model_validate(self.config.get("network"))
         except ValidationError as error:
@@ -178,41 +176,38 @@ class Manifest(_Strict):
         return "" if self.kind == "predictor" else temperature_problem(self.sampling.get("temperature"))
 
     def graph_problem(self) -> str:
-        """What is wrong with the lists of graphs and files, once files are known: empty if nothing is."""
+        """Return what is wrong with the lists of graphs and files, once files are known; empty if nothing is."""
         missing = [name for name in self.required if name not in self.files]
         if missing:
             return f"lists no {missing[0]}, expected in a {self.kind}'s bundle"
         for name in self.files:
             if not plain(name):
                 return f"file name {name!r:.80}, expected a plain name inside the bundle"
-        known = {
-            "recurrent": {STEP, SAMPLER, START, *([ENCODER] if self.prototypes else [])},
-            "transformer": {ENCODER, STEP},
-            "grammar": set[str](),
-        }[self.architecture]
+        known = set(self.layout.graphs) - (set() if self.prototypes else {ENCODER})
         listed = {name for name in self.files if name.endswith(".onnx")}
         if odd := sorted((listed ^ set(self.graphs)) | (listed - known)):
             return f"graphs and files disagree on {odd[0]!r:.80}"
-        if self.architecture == "recurrent" and self.prototypes and not (self.attention and self.final_size):
+        if self.shape is not None and self.prototypes and not (self.attention and self.final_size):
             return f"graphs: {ENCODER} has no outputs keys and final of a fixed size"
         return ""
 
     @property
+    def layout(self) -> "Layout":
+        """What a bundle of this architecture holds."""
+        return LAYOUTS[self.architecture]
+
+    @property
     def required(self) -> list[str]:
         """Files without which such a bundle cannot be run."""
-        if self.architecture == "transformer":
-            return [VOCABULARY, ENCODER, STEP]
-        if self.architecture == "grammar":
-            return [VOCABULARY, POOL, RULES, TARGET_RULES, SCORES]
-        always = [VOCABULARY, STEP, SAMPLER, *self.graphs]
-        return [*always, *([ENCODER] if self.prototypes else []), *([POOL] if self.kind == "generator" else [])]
+        encoder = [ENCODER] if self.prototypes and self.layout.encodes else []
+        return [*self.layout.files, *self.graphs, *encoder, *([POOL] if self.kind == "generator" else [])]
 
     @property
     def against(self) -> str:
         """What the bundle's sequences were compared with."""
         if self.approximation is not None:
             return "this bundle's own, by its step in batches of 256"
-        return "the checkpoint's" if self.architecture == "grammar" else "PyTorch in float64"
+        return self.layout.against
 
     @property
     def decoder(self) -> Shape:
@@ -236,13 +231,35 @@ class Manifest(_Strict):
         return shape[-1] if shape and isinstance(shape[-1], int) else 0
 
 
+class Layout(NamedTuple):
+    """What the bundle of an architecture holds."""
+
+    kinds: tuple[str, ...]
+    files: tuple[str, ...]  # of every such bundle
+    graphs: tuple[str, ...] = ()  # that it may have
+    bounded: bool = True  # no sequence has more than `max_length` tokens
+    against: str = "PyTorch in float64"  # what its sequences were compared with
+
+    @property
+    def encodes(self) -> bool:
+        """Whether it reads memories, prototypes or a source, by an encoder."""
+        return ENCODER in self.graphs
+
+
+LAYOUTS = {
+    "recurrent": Layout(("generator", "predictor"), (VOCABULARY, STEP, SAMPLER), (STEP, SAMPLER, START, ENCODER)),
+    "transformer": Layout(("predictor",), (VOCABULARY, STEP), (STEP, ENCODER)),
+    "grammar": Layout(("generator",), (VOCABULARY, RULES, TARGET_RULES, SCORES), (), False, "the checkpoint's"),
+}
+
+
 def plain(name: str) -> bool:
     """Whether a name can only be that of a file in the bundle's own folder."""
     return 0 < len(name) <= 100 and name[0] != "." and all(c.isascii() and (c.isalnum() or c in "._-") for c in name)
 
 
 def temperature_problem(found: object) -> str:
-    """Why the default temperature of a generator cannot be used; empty if it can."""
+    """Return why a generator's default temperature cannot be used; empty if it can."""
     pair = found if isinstance(found, list) and len(found) == 2 else []
     if not pair or any(isinstance(value, bool) or not isinstance(value, int | float) for value in pair):
         return f"sampling.temperature {found!r:.60}, expected two numbers"
@@ -255,7 +272,7 @@ def temperature_problem(found: object) -> str:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing that a validation found, in one line."""
+    """Return the first error of a validation, in one line."""
     problem = error.errors()[0]
     place = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
@@ -263,10 +280,10 @@ def first_problem(error: ValidationError) -> str:
 
 
 def strict_json(data: bytes) -> Any:
-    """The value of a JSON text, by the standard alone: UTF-8 without a byte order mark, finite numbers, no surrogates.
+    """Return the value of a JSON text: UTF-8 without a byte order mark, finite numbers, no surrogates, DEPTH at most.
 
     Raises:
-        ValueError: it is something else, or nested more than DEPTH deep.
+        ValueError: it is something else.
     """
     text = data.decode("utf-8")
     if text.startswith("\ufeff"):
@@ -308,7 +325,7 @@ def _require_shallow(value: object, left: int) -> None:
 
 
 def schemas() -> dict[str, Any]:
-    """The models as JSON Schema, for programs in other languages: what `manifest.schema.json` holds."""
+    """Return the models as JSON Schema, for programs in other languages: the content of `manifest.schema.json`."""
     from compgen.runtime.golden import Golden
 
     models: dict[str, type[BaseModel]] = {"manifest": Manifest, "recurrent": RecurrentConfig, "golden": Golden}

@@ -5,15 +5,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from compgen.data.vocabulary import Vocabulary
+from compgen.data.vocabulary import PAD_ID
 from compgen.errors import UserError
-from compgen.sampling.output import Sample
-from compgen.sampling.resampling import FilterConfig, Training
+from compgen.sampling.batching import Tokens
+from compgen.sampling.resampling import FilterConfig, Kept, Training
+
+Votes = tuple[int, int]  # of a source's draws, those for the target, and all
+Chosen = tuple[Kept, Votes | None]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is chosen of the kept samples once all are drawn; by default all of them, as they come.
+    """How to choose among the kept samples once all are drawn; by default all are taken, as they come.
 
     Attributes:
         vote: one target for each source, by `elect`; else the most probable come first.
@@ -40,10 +43,9 @@ class Choice:
         return self != Choice()
 
     def drawing(self, filters: FilterConfig) -> FilterConfig:
-        """The filters to draw with.
+        """Return the filters to draw with.
 
-        Known targets and pairs have votes like others, and win some: what must be new beside the source is only asked
-        of the winners.
+        Known targets and pairs vote too, and some win: what must be new beside the source is asked of winners alone.
 
         Raises:
             UserError: the filter `unique` before a vote.
@@ -55,55 +57,55 @@ class Choice:
         pairs = filters.novelty == "pair"
         return replace(filters, names=tuple(n for n in filters.names if n != "novel" or not pairs), novelty="source")
 
-    def of(
-        self, samples: Iterable[Sample], filters: FilterConfig, training: Training, vocabulary: Vocabulary
-    ) -> list[Sample]:
-        """What is chosen of samples that were drawn with `drawing(filters)`."""
-        chosen = elect(samples, self.margin) if self.vote else most_probable(samples)
+    def of(self, samples: Iterable[Kept], filters: FilterConfig, training: Training) -> list[Chosen]:
+        """Choose among samples that were drawn with `drawing(filters)`."""
+        chosen: list[Chosen]
+        chosen = elect(samples, self.margin) if self.vote else [(one, None) for one in most_probable(samples)]
         if self.vote and "novel" in filters.names:
-            sides = ([tuple(vocabulary.encode(side)) for side in (one.source, one.target)] for one in chosen)
-            known = [training.knows(source, target, filters.novelty) for source, target in sides]
-            chosen = [one for one, old in zip(chosen, known, strict=True) if not old]
+            chosen = [one for one in chosen if not training.knows(one[0][1], one[0][2], filters.novelty)]
         if self.support is not None:
-            chosen = supported(chosen, map(vocabulary.decode, training.sources), self.support)
+            held = supported([source for (_, source, _), _ in chosen], training.sources, self.support)
+            chosen = [one for one, enough in zip(chosen, held, strict=True) if enough]
         return chosen[: self.best]
 
 
-def most_probable(samples: Iterable[Sample]) -> list[Sample]:
-    """All samples, most probable first: the reference keeps 400 of 500 by this order."""
-    return sorted(samples, key=lambda one: -one.log_prob)
+def most_probable(samples: Iterable[Kept]) -> list[Kept]:
+    """Return all samples, most probable first: the reference keeps 400 of 500 by this order."""
+    return sorted(samples, key=lambda one: -one[0].log_prob)
 
 
-def elect(samples: Iterable[Sample], margin: int | None = None) -> list[Sample]:
-    """One sample for each source: the target that most of its draws have; clear decisions first.
+def elect(samples: Iterable[Kept], margin: int | None = None) -> list[Chosen]:
+    """Return one sample for each source, the target that most of its draws have; clear decisions first.
 
     The draws of one source are made from many tuples of prototypes, so their targets stand for p(target | source) with
     the prototypes marginalised out (eq. 7), and the target drawn most often wins; of equals, the more probable. Sources
     rank by the margin, which is the draws for the winner less all those against it, then by votes, then by probability;
     those of a smaller margin than `margin` are left out. The paper has no such step; `docs/results.md` has figures.
     """
-    found = [(tuple(one.source), tuple(one.target), one) for one in samples]
-    cast = Counter(source for source, _, _ in found)
-    won = Counter((source, target) for source, target, _ in found)
-    winners: dict[tuple[str, ...], tuple[int, Sample]] = {}
-    for source, target, one in sorted(found, key=lambda row: (-won[row[0], row[1]], -row[2].log_prob)):
+    found = list(samples)
+    cast = Counter(source for _, source, _ in found)
+    won = Counter((source, target) for _, source, target in found)
+    winners: dict[Tokens, tuple[int, Chosen]] = {}
+    for one in sorted(found, key=lambda row: (-won[row[1], row[2]], -row[0].log_prob)):
+        _, source, target = one
         votes = won[source, target], cast[source]
-        winners.setdefault(source, (2 * votes[0] - votes[1], replace(one, votes=votes)))
+        winners.setdefault(source, (2 * votes[0] - votes[1], (one, votes)))
     clearest = sorted(winners.values(), key=lambda row: -row[0])  # keeps the order by votes and probability within
     return [one for by, one in clearest if margin is None or by >= margin]
 
 
-def supported(samples: Sequence[Sample], known: Iterable[Sequence[str]], share: float) -> list[Sample]:
-    """The samples whose new pairs of neighbouring source tokens are each held by a share of all samples, or by more.
+def supported(sources: Sequence[Tokens], known: Iterable[Tokens], share: float) -> list[bool]:
+    """Return which sources have only new pairs of neighbouring tokens that a share of all sources has, or more.
 
     New is what no `known` source has; both ends of a source count as neighbours. A combination that training happens to
     lack is made in many samples, while slips of a generator differ from one another. The paper has no such step.
     """
     old = {pair for source in known for pair in _neighbours(source)}
-    new = [_neighbours(one.source) - old for one in samples]
+    new = [_neighbours(source) - old for source in sources]
     held = Counter(pair for pairs in new for pair in pairs)
-    return [one for one, pairs in zip(samples, new, strict=True) if all(held[p] >= share * len(new) for p in pairs)]
+    return [all(held[pair] >= share * len(new) for pair in pairs) for pairs in new]
 
 
-def _neighbours(source: Sequence[str]) -> set[tuple[str | None, str | None]]:
-    return set(zip([None, *source], [*source, None], strict=True))
+def _neighbours(source: Tokens) -> set[tuple[int, int]]:
+    """Return the pairs of neighbouring ids, with padding beyond both ends."""
+    return set(zip([PAD_ID, *source], [*source, PAD_ID], strict=True))

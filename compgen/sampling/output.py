@@ -13,21 +13,18 @@ from compgen.files import STDOUT, atomic_path, open_text, writing
 
 @dataclass(frozen=True)
 class Sample:
-    """A synthesised example: which address it has, what it says, how probable it was, and what it was made from.
+    """A synthesised example."""
 
-    `votes`, after a vote, are those for this target and all of its source.
-    """
-
-    index: int
+    index: int  # its address
     source: list[str]
     target: list[str]
-    log_prob: float
-    prototypes: tuple[int, ...]
-    votes: tuple[int, int] | None = None
+    log_prob: float  # of the whole, before temperature
+    prototypes: tuple[int, ...]  # rows of the pool that it was made from
+    votes: tuple[int, int] | None = None  # after a vote, those for this target and all of its source
 
 
 def as_json(sample: Sample) -> str:
-    """A sample as one JSON line with all its fields; data readers take the source and the target."""
+    """Return a sample as one JSON line with all its fields; data readers take the source and the target."""
     fields: dict[str, object] = {
         "source": sample.source,
         "target": sample.target,
@@ -41,11 +38,7 @@ def as_json(sample: Sample) -> str:
 
 
 def as_tsv(sample: Sample) -> str:
-    """Source and target, tokens separated by blanks.
-
-    Raises:
-        DataError: a token holds a blank.
-    """
+    """Return source and target, tokens separated by blanks; raises DataError for a token with a blank."""
     for token in (*sample.source, *sample.target):
         if token.split() != [token]:
             raise DataError(f"tsv cannot hold the token {token!r}, which has blanks or nothing in it: write .jsonl")
@@ -53,13 +46,13 @@ def as_tsv(sample: Sample) -> str:
 
 
 def pair_of_json(line: str) -> tuple[list[str], list[str]]:
-    """Source and target of a line that `as_json` wrote."""
+    """Return source and target of a line that `as_json` wrote."""
     fields = json.loads(line)
     return fields["source"], fields["target"]
 
 
 def pair_of_tsv(line: str) -> tuple[list[str], list[str]]:
-    """Source and target of a line that `as_tsv` wrote."""
+    """Return source and target of a line that `as_tsv` wrote."""
     source, target = line.split("\t")
     return source.split(), target.split()
 
@@ -69,11 +62,7 @@ WRITERS: dict[str, Callable[[Sample], str]] = {".jsonl": as_json, ".tsv": as_tsv
 
 
 def format_of(path: Path) -> str:
-    """The suffix, .jsonl or .tsv, by which a file of samples says its format.
-
-    Raises:
-        UserError: it has none of these.
-    """
+    """Return the suffix that names a sample file's format, .jsonl or .tsv; raises UserError for another."""
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if suffix not in WRITERS:
         raise UserError(f"{path}: samples are written as {', '.join(WRITERS)} (perhaps .gz), found suffix {suffix!r}")
@@ -82,16 +71,13 @@ def format_of(path: Path) -> str:
 
 @contextmanager
 def sample_writer(out: str) -> Iterator[Callable[[Sample], object]]:
-    """A function that writes one sample to `out`: a path with suffix .jsonl or .tsv, perhaps .gz, or `-`.
+    """Yield a function that writes one sample to `out`: a path with suffix .jsonl or .tsv, perhaps .gz, or `-`.
 
-    A file appears when the block ends without an error.
-
-    Raises:
-        UserError: the suffix is none of these, or the file cannot be written.
+    A file appears when the block ends without an error. Raises UserError if it cannot be written.
     """
     if out == "-":
         with writing(STDOUT):
-            sys.stdout.flush()  # of what was printed before: bytes go round it, UTF-8 whatever the locale
+            sys.stdout.flush()  # bytes bypass its buffer: they are UTF-8 in any locale
             yield lambda sample: sys.stdout.buffer.write(f"{as_json(sample)}\n".encode())
             sys.stdout.buffer.flush()
         return

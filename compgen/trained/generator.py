@@ -1,55 +1,76 @@
-"""A trained generator in Python: draws, samples and direct answers, from a bundle or a checkpoint."""
+"""A trained generator in Python: draws, samples and direct answers, from a bundle or from what training wrote."""
 
-import os
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from compgen.csl.backend import GrammarBackend
-from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, UserError
-from compgen.runtime.backend import Backend, warm
-from compgen.runtime.pool import PrototypePool
-from compgen.sampling.batching import Draw, Tokens, draws
-from compgen.sampling.choice import Choice
+from compgen.runtime.backend import warm
+from compgen.sampling.batching import Draw, Tokens
+from compgen.sampling.choice import Choice, Votes
 from compgen.sampling.output import Sample
 from compgen.sampling.resampling import Counts, Filter, FilterConfig, Kept, Training
-from compgen.sampling.whole_loop import ROWS as ROWS_ON_GPU
-from compgen.sampling.whole_loop import loop_draws
-from compgen.trained.limits import check_limits
-from compgen.trained.opening import open_generator
+from compgen.trained.architectures import DRAWS, GeneratorModel, Request, Runtime, open_model
+from compgen.trained.limits import LIMITS, check_limits
 
 if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draws need not wait for
     from compgen.data.examples import Dataset
 
-ROWS = 256  # decoded together by a worker
-ROWS_OF_GRAMMAR = 4096  # derived together
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
+ROWS = 256  # decoded together by a worker of a Ray cluster
+Pairs = Iterable[tuple[Sequence[str], Sequence[str]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingOptions:
+    """Which samples a stream has, and how they are drawn.
+
+    Attributes:
+        seed: names the stream.
+        start: the first address to draw.
+        draws: stop after so many draws, however many were kept.
+        filters, novelty, rarity, ngram, rare_tokens: see `FilterConfig`; rare tokens are strings here.
+        temperature, beam, batch, workers: see `Generator.draw`.
+        engine: `threads` of this process, or `ray`: the CPUs of a Ray cluster (see `sampling.ray_engine`).
+    """
+
+    seed: int = 0
+    start: int = 0
+    draws: int | None = None
+    filters: Sequence[str] = ()
+    novelty: str = "both"
+    rarity: float = 0.01
+    ngram: int = 1
+    rare_tokens: Sequence[str] = ()
+    temperature: tuple[float, float] | None = None
+    beam: int | None = None
+    batch: int | None = None
+    workers: int | None = None
+    engine: str = "threads"
+
+    def __post_init__(self) -> None:
+        """Raise UserError for a number outside its limits, or an unknown engine."""
+        numbers = ("seed", "start", "draws", "beam", "batch", "workers")
+        check_limits(**{name: getattr(self, name) for name in numbers})
+        if self.engine not in ("threads", "ray"):
+            raise UserError(f"no engine {self.engine!r}: expected threads or ray")
+
+    def after(self, drawn: int) -> dict[str, Any]:
+        """Return the arguments of `Generator.draw` for the addresses that are left after so many draws."""
+        stop = LIMITS["stop"][1] if self.draws is None else self.start + self.draws
+        how = {name: getattr(self, name) for name in ("seed", "temperature", "beam", "batch", "workers")}
+        return how | {"start": self.start + drawn, "stop": stop}
 
 
 class Generator:
-    """A trained generator, from a bundle (no torch needed) or a checkpoint."""
+    """A trained generator, from a bundle or a grammar file (no torch needed), or from a checkpoint."""
 
-    def __init__(
-        self,
-        backend: Backend | GrammarBackend,
-        pool: PrototypePool,
-        vocabulary: Vocabulary,
-        max_length: int,
-        sampling: dict[str, Any],
-        identity: str = "",
-        bundle: Path | None = None,
-    ) -> None:
-        """A generator from its parts; `load` finds them.
-
-        `identity` is a hash of the model's files. The engine `ray` needs the `bundle`, a folder for ONNX Runtime.
-        """
-        self.identity, self.bundle = identity, bundle
-        self.backend, self.pool, self.vocabulary, self.max_length = backend, pool, vocabulary, max_length
-        first, second = sampling["temperature"]
-        self.temperature = (float(first), float(second))
+    def __init__(self, model: GeneratorModel) -> None:
+        """Use an opened model; `load` opens one."""
+        self.model, self.backend, self.identity = model, model.backend, model.identity
+        self.pool, self.vocabulary, self.max_length = model.pool, model.vocabulary, model.max_length
+        self.temperature, self.threaded = model.temperature, model.threaded
         self._training: Training | None = None
 
     @classmethod
@@ -62,7 +83,7 @@ class Generator:
         *,
         trust_code: bool = False,
     ) -> "Generator":
-        """A generator from a bundle folder, the name of a shipped bundle, or a checkpoint (`.pt`).
+        """Open a bundle folder, a shipped bundle by its name, a checkpoint (`.pt`) or a grammar (`.grammar`).
 
         Args:
             path: where it is.
@@ -75,10 +96,7 @@ class Generator:
         Raises:
             UserError: it cannot be used; the message says why.
         """
-        backend, meta = open_generator(Path(path), runtime, provider, threads, trust_code=trust_code)
-        assert meta.pool is not None, "a generator has a pool"
-        parts = (backend, meta.pool, meta.vocabulary, meta.max_length, meta.sampling)
-        return cls(*parts, meta.identity, meta.bundle)
+        return cls(open_model(Path(path), DRAWS, Runtime(runtime, provider, threads, trust_code)))
 
     @property
     def training(self) -> Training:
@@ -99,176 +117,115 @@ class Generator:
         workers: int | None = None,
         unwanted: Container[Tokens] = (),
     ) -> Iterator[Draw]:
-        """The raw draws of addresses start .. stop - 1, in order, as token ids.
+        """Yield the raw draws of addresses start .. stop - 1, in order, as token ids.
 
-        Draws whose source is `unwanted` are given up there (but not by beam search) and have no target.
+        With `beam`, the address chooses the prototypes alone, and the draw is the best output that a beam of that
+        width finds (the reference's way on SCAN jump, width 4); temperature and workers are then not used.
 
-        With `beam`, the address chooses the prototypes alone, and the best output that a beam of that width finds is
-        the draw (the reference's way on SCAN jump, width 4); temperature and workers then have no part.
+        A grammar draws derivations in one thread; it has one temperature, and no beam.
 
-        On a GPU the whole loop runs there, and neither `workers` nor `unwanted` has a part. `batch` is how many rows
-        are decoded together: by default 256 by each worker, 4,096 on a GPU.
-
-        A grammar draws derivations, by default 4,096 together, in one thread; it has one temperature, and no beam.
+        Args:
+            seed, start, stop: the addresses.
+            temperature: of the source half and of the target half.
+            beam: the width of beam search, in place of drawing.
+            batch: rows decoded together; by default 256 by each worker, 4,096 on a GPU and by a grammar.
+            workers: threads; not used on a GPU, which runs the whole loop.
+            unwanted: sources at whose end a draw is given up, without a target; not used by beam search or on a GPU.
 
         Raises:
-            UserError: both `beam` and `temperature` are given; a temperature is out of range (see `warm`); or an
-                option does not apply to grammars.
+            UserError: a number is out of range (see `warm`), or an option does not apply.
             ExhaustedError: a grammar has no derivation within its limits (see `csl.sampling`).
         """
         check_limits(seed=seed, start=start, stop=stop, beam=beam, batch=batch, workers=workers)
-        temperature = _checked(temperature)
-        if isinstance(self.backend, GrammarBackend):
-            heat, other = temperature or self.temperature
-            if heat != other:
-                raise UserError(f"a grammar has one temperature, found {heat:g} and {other:g}")
-            if heat <= 0:
-                raise UserError(f"a grammar draws at a temperature above 0, found {heat:g}")
-            if beam is not None or workers is not None:
-                raise UserError("a grammar draws in one thread: leave out beam and workers")
-            return self.backend.draws(seed, start, stop, heat, batch or ROWS_OF_GRAMMAR)
-        if beam is not None:
-            if temperature is not None:
-                raise UserError("beam search draws nothing at random: give beam or temperature, not both")
-            return self._search(self.backend, seed, start, stop, beam, batch or ROWS)
-        common: dict[str, Any] = {
-            "seed": seed,
-            "start": start,
-            "stop": stop,
-            "max_length": self.max_length,
-            "temperature": temperature or self.temperature,
-        }
-        if self.backend.loop is not None:
-            size = len(self.vocabulary)
-            return loop_draws(self.backend.loop, self.pool, **common, vocabulary=size, rows=batch or ROWS_ON_GPU)
-        workers = workers or os.cpu_count() or 1
-        return draws(self.backend, self.pool, **common, slots=batch or ROWS, workers=workers, unwanted=unwanted)
+        heat = _checked(temperature)
+        return self.model.draws(Request(seed, start, stop, heat, beam, batch, workers, unwanted))
 
-    def _search(self, backend: Backend, seed: int, start: int, stop: int, width: int, batch: int) -> Iterator[Draw]:
-        from compgen.runtime.beam import beam_over
+    def stream(self, count: int | None = None, **options: Any) -> Iterator[Sample]:
+        """Yield samples as they come, in order of address; arguments and errors are those of `kept`."""
+        return (self.sample_of(one) for one in self.kept(count, **options))
 
-        for first in range(start, stop, batch):
-            addresses = np.arange(first, min(first + batch, stop), dtype=np.int64)
-            chosen = self.pool.choose(seed, addresses)
-            tokens = self.pool.tokens[chosen, : self.pool.longest].astype(np.int64)
-            fed = backend.shape.fed(seed, addresses)
-            found = beam_over(backend, tokens, width, self.max_length, fed=fed)
-            for index, (output, score), prototypes in zip(addresses.tolist(), found, chosen.tolist(), strict=True):
-                finished = len(output) < self.max_length
-                yield Draw(index, tuple(output), finished, score, tuple(prototypes))
-
-    def stream(
+    def kept(
         self,
         count: int | None = None,
         *,
-        seed: int = 0,
-        start: int = 0,
-        draws: int | None = None,
-        filters: Sequence[str] = (),
-        novelty: str = "both",
-        rarity: float = 0.01,
-        ngram: int = 1,
-        rare_tokens: Sequence[str] = (),
-        temperature: tuple[float, float] | None = None,
-        beam: int | None = None,
-        batch: int | None = None,
-        workers: int | None = None,
-        engine: str = "threads",
         counts: Counts | None = None,
         watch: Callable[[Counts], None] | None = None,
-        earlier: Iterable[tuple[Sequence[str], Sequence[str]]] = (),
-    ) -> Iterator[Sample]:
-        """Samples as they come, in order of address.
+        earlier: Pairs = (),
+        **options: Any,
+    ) -> Iterator[Kept]:
+        """Yield the draws that pass the filters in order of address, each with the ids of its source and target.
 
         With the `counts` of a part that is done, the stream goes on after it. Between two samples, and when `watch` is
-        called, the counts are those of all samples so far: what is saved then can be gone on from.
+        called, the counts are those of all samples so far, so a run can be resumed from what is saved then.
 
         Args:
             count: stop after so many kept samples.
-            draws: stop after so many draws, however many were kept; addresses start .. start + draws - 1.
-            filters, novelty, rarity, ngram, rare_tokens: see `FilterConfig`. Unfinished and malformed draws are never
-                kept.
-            temperature, beam, batch, workers: see `draw`.
-            engine: `threads` of this process, or `ray`: the CPUs of a Ray cluster (see `sampling.ray_engine`).
             counts: filled in while the stream runs.
             watch: called with the counts every 256 draws, to show progress.
-            earlier: source and target of the samples that `counts` speaks of, for the filter unique.
+            earlier: source and target of the samples in `counts`, for the filter unique.
+            options: see `SamplingOptions`. Unfinished and malformed draws are never kept.
 
         Raises:
             ExhaustedError: `count` samples cannot be had: 20,000 draws in a row gave none.
             UserError: neither `count` nor `draws` is given, a number is impossible, or the engine cannot do it.
             DataError: a rare token is not in the vocabulary.
         """
-        if count is None and draws is None:
+        asked = SamplingOptions(**options)
+        check_limits(count=count)
+        if count is None and asked.draws is None:
             raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
-        check_limits(count=count, draws=draws, seed=seed, start=start, beam=beam, batch=batch, workers=workers)
-        named = tuple(self.vocabulary.encode(rare_tokens))
-        judge = Filter(FilterConfig(tuple(filters), novelty, rarity, ngram, named), self.training)
-        judge.counts = counts = Counts() if counts is None else counts
-        if "unique" in filters:
+        rare = tuple(self.vocabulary.encode(asked.rare_tokens))
+        judge = Filter(
+            FilterConfig(tuple(asked.filters), asked.novelty, asked.rarity, asked.ngram, rare), self.training
+        )
+        judge.counts = Counts() if counts is None else counts
+        if "unique" in asked.filters:
             for pair in earlier:
                 judge.remember(*map(self.vocabulary.encode, pair))
-        addresses = (seed, start + counts.drawn, start + draws if draws is not None else 2**62)
-        options: dict[str, Any] = {"temperature": temperature, "beam": beam, "batch": batch, "workers": workers}
-        source: Any
-        judged: Iterator[Kept | str]
-        if engine == "ray":
-            source = judged = self._on_ray(judge.config, *addresses, **options)
-        elif engine == "threads":
-            source = self.draw(*addresses, **options, unwanted=judge.unwanted)
-            judged = map(judge.judge, source)
-        else:
-            raise UserError(f"no engine {engine!r}: expected threads or ray")
+        return self._kept(count, asked, judge, watch)
 
-        def patient() -> Iterator[Kept | str]:
-            for verdict in judged:
-                if watch is not None and counts.drawn % 256 == 0:
-                    watch(counts)
-                if draws is None and counts.drawn - counts.last >= PATIENCE:
-                    raise ExhaustedError(
-                        f"{PATIENCE:,} draws in a row gave no sample that passes "
-                        f"{', '.join(filters) or 'as well-formed'}: {counts}"
-                    )
-                yield verdict
-
+    def _kept(
+        self, count: int | None, asked: SamplingOptions, judge: Filter, watch: Callable[[Counts], None] | None
+    ) -> Iterator[Kept]:
+        counts = judge.counts
         if count is not None and counts.kept >= count:
             return
-        decode = self.vocabulary.decode
+        source, judged = self._judged(asked, judge)
         try:
-            for draw, left, right in judge.admit(patient()):
-                yield Sample(draw.index, decode(left), decode(right), draw.log_prob, draw.prototypes)
+            for one in judge.admit(_patient(judged, asked, counts, watch)):
+                yield one
                 if counts.kept == count:
                     return
         finally:
             source.close()
 
-    def _on_ray(
-        self,
-        filters: FilterConfig,
-        seed: int,
-        start: int,
-        stop: int,
-        *,
-        temperature: tuple[float, float] | None,
-        beam: int | None,
-        batch: int | None,
-        workers: int | None,
-    ) -> Iterator[Kept | str]:
-        """The draws of some addresses, judged, as a Ray cluster makes them."""
+    def _judged(self, asked: SamplingOptions, judge: Filter) -> tuple[Any, Iterator[Kept | str]]:
+        """Return the draws that are left, judged, and the iterator to close in the end."""
+        span = asked.after(judge.counts.drawn)
+        if asked.engine == "threads":
+            drawn = self.draw(**span, unwanted=judge.unwanted)
+            return drawn, map(judge.judge, drawn)
         from compgen.sampling.ray_engine import Work, judged
 
-        if beam is not None:
+        if asked.beam is not None:
             raise UserError("the engine ray has no beam search")
-        if self.bundle is None:
+        if self.model.bundle is None:
             raise UserError("the engine ray needs a bundle that ONNX Runtime runs: export the checkpoint first")
-        bundle = str(self.bundle.absolute())
-        work = Work(bundle, self.identity, seed, _checked(temperature) or self.temperature, batch or ROWS, filters)
-        return judged(work, start, stop, workers)
+        bundle, heat = str(self.model.bundle.absolute()), _checked(asked.temperature) or self.temperature
+        work = Work(bundle, self.identity, asked.seed, heat, asked.batch or ROWS, judge.config)
+        found = judged(work, span["start"], span["stop"], asked.workers)
+        return found, found
+
+    def sample_of(self, kept: Kept, votes: Votes | None = None) -> Sample:
+        """Return a kept draw as a sample, in tokens."""
+        draw, source, target = kept
+        decode = self.vocabulary.decode
+        return Sample(draw.index, decode(source), decode(target), draw.log_prob, draw.prototypes, votes)
 
     def answer(
         self, sources: Sequence[Sequence[str]], each: int = 5, watch: Callable[[int], None] | None = None
     ) -> list[list[str]]:
-        """The target of each source by direct inference, without a predictor; see `compgen.sampling.direct`.
+        """Return the target of each source by direct inference, without a predictor; see `compgen.sampling.direct`.
 
         A grammar gives that of the best derivation, and an empty one where there is none. So does a network for a
         source with a token that it does not know.
@@ -276,53 +233,62 @@ class Generator:
         Raises:
             UserError: a generator with no prototypes, or more than two.
         """
-        from compgen.sampling.direct import Direct
-
-        if isinstance(self.backend, GrammarBackend):
-            return self.backend.answers(sources, watch)
-        direct = Direct(self.backend, self.pool, self.max_length, each)
-        known = [number for number, source in enumerate(sources) if self.vocabulary.knows(source)]
-        found = direct.answers([self.vocabulary.encode(sources[number]) for number in known], watch)
-        answers: list[list[str]] = [[] for _ in sources]
-        for number, answer in zip(known, found, strict=True):
-            answers[number] = self.vocabulary.decode(answer)
-        return answers
+        return self.model.answers(sources, each, watch)
 
     def sample(
         self,
         count: int | None = None,
         seed: int = 0,
         *,
-        filters: Sequence[str] = (),
-        novelty: str = "both",
-        rarity: float = 0.01,
-        ngram: int = 1,
         vote: bool = False,
         margin: int | None = None,
         support: float | None = None,
         best: int | None = None,
         **options: Any,
     ) -> "Dataset":
-        """New examples as a dataset: `count` of them, or what a number of `draws` gives.
+        """Return new examples as a dataset: `count` of them, or those among a number of `draws`.
 
-        Args:
-            count, seed, filters, novelty, rarity, ngram: as for `stream`.
-            vote, margin, support, best: see `Choice`.
-            options: `draws` and the others of `stream`.
-
-        Raises:
-            ExhaustedError, UserError: as `stream`, and for choices that are impossible.
+        Beside source, target and split it has the columns `method`, `index` (the address), `log_prob` and
+        `prototypes` (rows of the pool). For `vote`, `margin`, `support` and `best` see `Choice`; the other options
+        and the errors are those of `stream`.
         """
-        from compgen.data.examples import Dataset
-
-        config = FilterConfig(tuple(filters), novelty, rarity, ngram)
+        asked = SamplingOptions(seed=seed, **options)
+        config = FilterConfig(tuple(asked.filters), asked.novelty, asked.rarity, asked.ngram)
         choice = Choice(vote, margin, support, best)
         first = choice.drawing(config)
-        drawn: dict[str, Any] = {"filters": first.names, "novelty": first.novelty, "rarity": rarity, "ngram": ngram}
-        samples: Iterable[Sample] = self.stream(count, seed=seed, **drawn, **options)
+        drawing = options | {"seed": seed, "filters": first.names, "novelty": first.novelty}
+        kept: Iterable[Kept] = self.kept(count, **drawing)
         if choice.made:
-            samples = choice.of(samples, config, self.training, self.vocabulary)
-        return Dataset.from_pairs((sample.source, sample.target) for sample in samples)
+            kept = [one for one, _ in choice.of(kept, config, self.training)]
+        return self._dataset(kept)
+
+    def _dataset(self, kept: Iterable[Kept]) -> "Dataset":
+        import polars as pl
+
+        from compgen.data.examples import SCHEMA, TRAIN, Dataset
+
+        schema = SCHEMA | {"method": pl.String(), "index": pl.Int64(), "log_prob": pl.Float64()}
+        rows = [
+            (one.source, one.target, TRAIN, self.model.method, one.index, one.log_prob, list(one.prototypes))
+            for one in map(self.sample_of, kept)
+        ]
+        return Dataset(pl.DataFrame(rows, schema | {"prototypes": pl.List(pl.Int64())}, orient="row"))
+
+
+def _patient(
+    judged: Iterator[Kept | str],
+    asked: SamplingOptions,
+    counts: Counts,
+    watch: Callable[[Counts], None] | None,
+) -> Iterator[Kept | str]:
+    """Pass on what is judged; show progress, and give up where a count is asked for and no draw passes."""
+    for verdict in judged:
+        if watch is not None and counts.drawn % 256 == 0:
+            watch(counts)
+        if asked.draws is None and counts.drawn - counts.last >= PATIENCE:
+            passes = ", ".join(asked.filters) or "as well-formed"
+            raise ExhaustedError(f"{PATIENCE:,} draws in a row gave no sample that passes {passes}: {counts}")
+        yield verdict
 
 
 def _checked(temperature: tuple[float, float] | None) -> tuple[float, float] | None:

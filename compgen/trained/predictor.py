@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import DataError, UserError
 from compgen.runtime.backend import Decoder
-from compgen.trained.opening import cores, is_pretrained, open_predictor
+from compgen.trained.architectures import LOSSES, Runtime, cores, open_model
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
     from compgen.evaluation.metrics import Scores
-    from compgen.models.pretrained import Pretrained
 
 
 class Predictor(ABC):
@@ -35,11 +33,9 @@ class Predictor(ABC):
 
         Arguments and errors as for `Generator.load`.
         """
-        path, threads = Path(path), threads or cores()
-        if is_pretrained(path):
-            return _pretrained(path, runtime, provider, threads)
-        decoder, meta = open_predictor(path, runtime, provider, threads, trust_code=trust_code)
-        return StepwisePredictor(decoder, meta.vocabulary, meta.max_length)
+        where = Runtime(runtime, provider, threads or cores(), trust_code)
+        opened: Predictor = open_model(Path(path), LOSSES, where)
+        return opened
 
     @abstractmethod
     def predict(
@@ -125,65 +121,9 @@ class StepwisePredictor(Predictor):
 
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
         """See `Predictor`."""
-        return _unknown({token for source in sources for token in source if token not in self.vocabulary})
+        return unknown_remark({token for source in sources for token in source if token not in self.vocabulary})
 
 
-class PretrainedPredictor(Predictor):
-    """A pretrained encoder-decoder that was fine-tuned. It reads any token that its tokenizer can write.
-
-    Its losses are in nats a piece of the tokenizer's.
-    """
-
-    def __init__(self, model: "Pretrained") -> None:
-        self.model = model
-
-    def predict(
-        self, sources: Sequence[Sequence[str]], beam: int = 1, batch: int = 256, unknown: bool = False
-    ) -> list[list[str]]:
-        """See `Predictor`. Sources that are too long are cut at their end."""
-        lost = [] if unknown else self.model.spelling.lost(token for source in sources for token in source)
-        if lost:
-            raise DataError(f"unknown token {lost[0]!r}: the model's tokenizer cannot write it")
-        return self.model.answers(self.model.sources(sources), beam, batch)
-
-    def losses(
-        self, dataset: "Dataset", batch: int = 256, watch: Callable[[int], None] | None = None
-    ) -> NDArray[np.float64]:
-        """See `Predictor`."""
-        from compgen.runtime.predict import by_length
-
-        sources, targets = ([pair[side] for pair in dataset.pairs()] for side in (0, 1))
-        reads, writes = self.model.sources(sources), self.model.targets(targets)
-        found, done = np.zeros(len(dataset)), 0
-        for rows in by_length(writes, batch):
-            found[rows] = self.model.nats([reads[row] for row in rows], [writes[row] for row in rows]).cpu().numpy()
-            done += len(rows)
-            if watch is not None:
-                watch(done)
-        return found
-
-    def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
-        """See `Predictor`."""
-        said = _unknown(self.model.spelling.lost(token for source in sources for token in source))
-        long, limit = self.model.too_long(self.model.sources(sources)), self.model.source_length
-        return said + ([f"{long:,} sources have more than its {limit:,} pieces and are cut"] if long else [])
-
-
-def _unknown(tokens: Collection[str]) -> list[str]:
+def unknown_remark(tokens: Collection[str]) -> list[str]:
     some = ", ".join(sorted(tokens)[:5]) + (", ..." if len(tokens) > 5 else "")
     return [f"{len(tokens):,} source tokens are unknown to it: {some}"] if tokens else []
-
-
-def _pretrained(path: Path, runtime: str | None, provider: str, threads: int) -> PretrainedPredictor:
-    """See `Predictor.load`."""
-    if runtime not in (None, "torch") or provider != "auto":
-        raise UserError(f"{path}: a pretrained model runs in torch alone: leave out runtime and provider")
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        raise UserError(f"{path}: a pretrained model needs torch: pip install 'compgen[train,pretrained]'") from error
-    from compgen.models.pretrained import Pretrained
-
-    torch.set_num_threads(threads)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return PretrainedPredictor(Pretrained.load(path).to(device))

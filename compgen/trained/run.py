@@ -1,4 +1,4 @@
-"""A run of `compgen sample`, from the first draw to what it has come to."""
+"""A run of `compgen sample`: draws until it is done, exhausted or interrupted."""
 
 import json
 import time
@@ -13,22 +13,20 @@ from compgen.interrupts import interruptible
 from compgen.progress import Progress
 from compgen.record import record_of
 from compgen.sampling.choice import Choice
-from compgen.sampling.output import Sample, sample_writer
+from compgen.sampling.output import sample_writer
 from compgen.sampling.partial import SAVE_EVERY, partial_file, partial_path
-from compgen.sampling.resampling import Counts, FilterConfig
+from compgen.sampling.resampling import Counts, FilterConfig, Kept
 from compgen.trained.generator import Generator
 
 
 @dataclass(frozen=True)
 class End:
-    """What a run has come to.
+    """The result of a run; counts and seconds include the parts before interruptions.
 
     Attributes:
-        counts: of all its draws; like the seconds with those before it was interrupted.
-        written: how many samples.
-        seconds: what it took.
-        stopped: what ended it early, if there are samples all the same.
-        signals: what came to interrupt it.
+        written: the number of samples.
+        stopped: what ended it early, though there are samples.
+        signals: those that interrupted it.
     """
 
     counts: Counts
@@ -43,8 +41,8 @@ class Run:
     """Draws until `count` samples are kept, or to the end of the stream if it is None.
 
     Attributes:
-        drawing: options of `Generator.stream` that say which samples there are.
-        running: those that do not.
+        drawing: options of `Generator.stream` on which samples depend.
+        running: the other options.
     """
 
     generator: Generator
@@ -53,7 +51,7 @@ class Run:
     running: dict[str, Any]
 
     def to_file(self, out: Path, resume: bool) -> End:
-        """Write samples to a file as they come, so that what has been done is never lost."""
+        """Write samples to a file as they come, so that an interrupted run can be resumed."""
         identity = {"compgen": __version__, "model": self.generator.identity, "-n": self.count}
         stopped = None
         with partial_file(out, identity | self.drawing, resume=resume) as partial, interruptible() as signals:
@@ -80,10 +78,10 @@ class Run:
         return End(counts, counts.kept, partial.seconds, stopped, signals)
 
     def to_stream(self, out: str, choice: Choice, config: FilterConfig) -> End:
-        """Write samples as they come to what cannot be gone on with, or when all are drawn what is chosen of them."""
-        counts, began = Counts(), time.monotonic()
+        """Write samples as they come, or those chosen when all are drawn, to a stream that cannot be resumed."""
+        counts, began, sample_of = Counts(), time.monotonic(), self.generator.sample_of
         stopped: BaseException | None = None
-        kept: list[Sample] = []
+        kept: list[Kept] = []
         with sample_writer(out) as write, interruptible() as signals, self._progress(counts) as progress:
 
             def watch(counts: Counts) -> None:
@@ -91,20 +89,20 @@ class Run:
                 if signals and not counts.kept:
                     raise Interrupted("interrupted; none kept", *signals)
                 if signals:
-                    raise KeyboardInterrupt  # what was kept is written all the same
+                    raise KeyboardInterrupt  # what was kept is still written
 
-            stream = self.generator.stream(self.count, **self.drawing, **self.running, counts=counts, watch=watch)
+            stream = self.generator.kept(self.count, **self.drawing, **self.running, counts=counts, watch=watch)
             try:
                 for one in stream:
-                    kept.append(one) if choice.made else write(one)
+                    kept.append(one) if choice.made else write(sample_of(one))
             except (ExhaustedError, KeyboardInterrupt) as error:
                 if not counts.kept:
                     raise
                 stopped = error
             # Without a choice all that is kept has been written, and `kept` is empty.
-            chosen = choice.of(kept, config, self.generator.training, self.generator.vocabulary) if choice.made else []
-            for one in chosen:
-                write(one)
+            chosen = choice.of(kept, config, self.generator.training) if choice.made else []
+            for one, votes in chosen:
+                write(sample_of(one, votes))
         written = len(chosen) if choice.made else counts.kept
         return End(counts, written, time.monotonic() - began, stopped, signals)
 
@@ -119,11 +117,7 @@ class Run:
 
 
 def finished(out: Path, asked: dict[str, Any]) -> bool:
-    """Whether OUT is there as it was asked for, of the same model, by the record beside it.
-
-    Raises:
-        UserError: it is there, asked for otherwise, or the record is none.
-    """
+    """Return whether the record beside OUT has the same options and model; raises UserError if it has others."""
     record = record_of(out)
     if not (out.exists() and record.exists()) or partial_path(out).exists():
         return False

@@ -1,6 +1,6 @@
 """What training configurations hold: updates, held-out data, and how original and augmented examples are mixed."""
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -76,14 +76,25 @@ class PretrainedConfig(PredictorConfig):
     prefix: str = Field("semanticparse: ", description="stands before each source")
 
 
-class TransformerConfig(PredictorConfig):
+class NetworkPredictorConfig(PredictorConfig):
+    """A predictor whose network is trained from scratch."""
+
+    architecture: ClassVar[str]  # its tag in `trained.architectures`
+    network: Any
+
+
+class TransformerConfig(NetworkPredictorConfig):
     """A Transformer."""
+
+    architecture: ClassVar[str] = "transformer"
 
     network: TransformerNetwork = TransformerNetwork()
 
 
-class Seq2SeqConfig(PredictorConfig):
+class Seq2SeqConfig(NetworkPredictorConfig):
     """A recurrent network that attends to its source."""
+
+    architecture: ClassVar[str] = "recurrent"
 
     network: NetworkConfig
 

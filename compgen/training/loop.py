@@ -24,9 +24,9 @@ from compgen.data.vocabulary import PAD_ID
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import writing
 from compgen.interrupts import interruptible
-from compgen.models.build import Trainable
+from compgen.models.trainable import Trainable
 from compgen.progress import Progress
-from compgen.training.checkpoint import read_sealed, write_sealed
+from compgen.trained.checkpoint import read_sealed, write_sealed
 from compgen.training.config import Configuration, OptimisationConfig
 
 LOG_EVERY = 50  # updates
@@ -104,12 +104,6 @@ def find_device(name: str) -> str:
 def fingerprint(config: Configuration, seed: int, *data: object) -> str:
     """The identity of a training: a hash of its configuration, seed and data (JSON-able)."""
     return sha256(json.dumps([config.model_dump(mode="json"), seed, *data]).encode()).hexdigest()
-
-
-def require_name(out: Path) -> None:
-    """Raise UserError, before any work, if `out` cannot be the name of a checkpoint."""
-    if out.is_dir() or out.suffix != ".pt":
-        raise UserError(f"{out}: expected the name of a file that ends in .pt, as checkpoints do")
 
 
 def discard_state(out: Path) -> None:

@@ -6,20 +6,19 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import create_model
 from torch import Tensor
 
 from compgen.data.examples import Dataset
 from compgen.data.padding import padded
 from compgen.data.random import Purpose, Stream, stream
-from compgen.data.unimorph import is_tag
-from compgen.data.vocabulary import BOS_ID, EOS_ID, SPARES, Vocabulary
+from compgen.data.vocabulary import BOS_ID, EOS_ID, Vocabulary
 from compgen.errors import DataError
-from compgen.models.build import Trainable, build
-from compgen.models.config import NetworkConfig
-from compgen.models.network import Network
-from compgen.models.transformer import Transformer
-from compgen.training.checkpoint import Checkpoint
-from compgen.training.config import PredictorConfig, Seq2SeqConfig, TransformerConfig
+from compgen.models.seeding import seed_torch
+from compgen.models.trainable import Trainable
+from compgen.trained.architectures import architecture, require_name
+from compgen.trained.checkpoint import Checkpoint
+from compgen.training.config import NetworkPredictorConfig, PredictorConfig, Seq2SeqConfig, TransformerConfig
 from compgen.training.loop import (
     Outcome,
     Rows,
@@ -27,11 +26,9 @@ from compgen.training.loop import (
     discard_state,
     find_device,
     fingerprint,
-    require_name,
     train,
 )
 from compgen.training.memory import check_memory
-from compgen.training.seeding import seed_torch
 
 Pairs = list[tuple[list[int], list[int]]]
 
@@ -39,9 +36,8 @@ Pairs = list[tuple[list[int], list[int]]]
 class PairExamples:
     """Original and augmented pairs as batches.
 
-    Without `p_aug` an epoch is their union. With it, each example of an epoch is drawn from the augmented pairs with
-    that probability, else from the originals, and an epoch holds every original once (the reference's mixture): both
-    are shuffled and cycled.
+    Without `p_aug` an epoch is their union. With it, an example is an augmented one with that probability: an epoch
+    holds every original once (the reference's mixture) and augmented pairs, shuffled and cycled.
     """
 
     def __init__(self, original: Pairs, augmented: Pairs, p_aug: float | None, batch: int, seed: int) -> None:
@@ -73,9 +69,20 @@ class PairExamples:
         return torch.from_numpy(targets), torch.from_numpy(sources[:, None])
 
 
+def config_of(tag: str) -> type[NetworkPredictorConfig]:
+    """Return the configuration of training a predictor of some architecture: common settings, and its `network`."""
+    for known in (Seq2SeqConfig, TransformerConfig):
+        if known.architecture == tag:
+            return known
+    network: Any = architecture(tag).configuration({})
+    made = create_model(f"{tag.title()}Config", __base__=NetworkPredictorConfig, network=(type(network), network))
+    made.architecture = tag
+    return made
+
+
 def train_predictor(
     dataset: Dataset,
-    config: Seq2SeqConfig | TransformerConfig,
+    config: NetworkPredictorConfig,
     out: Path,
     *,
     augmented: Dataset | None = None,
@@ -87,10 +94,9 @@ def train_predictor(
 ) -> tuple[Checkpoint, Outcome]:
     """Train a predictor on all examples of `dataset` (and of `augmented`) and write its checkpoint to `out`.
 
-    A share of the distinct original pairs (`held_out`) is held out to watch training, and one of the augmented pairs
-    (`held_out_augmented`).
-    A predictor that copies (`network.copying`) can copy words that it meets after training, too; how is learned by
-    `network.token_dropout`.
+    Shares of the distinct original pairs (`held_out`) and of the augmented ones (`held_out_augmented`) are held out to
+    watch training. A predictor that copies (`network.copying`) can copy words that it meets after training too, which
+    it learns by `network.token_dropout`.
 
     Raises:
         DataError: no examples, or `p_aug` or `held_out_augmented` without augmented data.
@@ -100,17 +106,15 @@ def train_predictor(
     device = find_device(device)
     check_mixture(config, augmented)
     more = augmented if augmented is not None else Dataset.from_pairs([])
-    copying = isinstance(config.network, NetworkConfig) and config.network.copying
-    vocabulary = Vocabulary.of((tokens for pair in dataset.pairs() + more.pairs() for tokens in pair), spares=copying)
+    entry, settings = architecture(config.architecture), config.network
+    tokens = (side for pair in dataset.pairs() + more.pairs() for side in pair)
+    vocabulary = Vocabulary.of(tokens, spares=entry.spares(settings))
     original = _ids(dataset.unique() if config.deduplicate else dataset, vocabulary)
     added = _ids(more, vocabulary)
-    check_memory(config.network, len(vocabulary), device)
+    check_memory(lambda: entry.build(settings, len(vocabulary)), entry.memory, device)
     seed_torch(seed)
-    network = build(config.network, len(vocabulary))
-    if isinstance(network, Network) and copying:
-        network.treat_as_unknown([number for number, token in enumerate(vocabulary) if token in SPARES])
-    if isinstance(network, Transformer):
-        network.treat_as_tags([number for number, token in enumerate(vocabulary) if is_tag(token)])
+    network = entry.build(settings, len(vocabulary))
+    entry.prepare(network, vocabulary)
     identity = fingerprint(config, seed, vocabulary.tokens, original, added)
     outcome = fit(network, original, added, config, out, identity, seed=seed, resume=resume, device=device, quiet=quiet)
     longest = max(len(target) for _, target in original + added)
@@ -128,7 +132,7 @@ def train_predictor(
 
 
 def check_mixture(config: PredictorConfig, augmented: Dataset | None) -> None:
-    """Raise DataError if somebody says what to do with augmented examples, but gives none."""
+    """Raise DataError for settings of augmented examples if there are none."""
     if augmented is None and "p_aug" in config.model_fields_set and config.p_aug is not None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
     if augmented is None and config.held_out_augmented:
@@ -148,11 +152,7 @@ def fit(
     device: str,
     quiet: bool,
 ) -> Outcome:
-    """Train a network on pairs of ids, of which shares are held out; see `train_predictor`.
-
-    Raises:
-        DataError: nothing is left to train on.
-    """
+    """Train a network on pairs of ids, of which shares are held out; see `train_predictor`."""
     training, watched = _divided(original, config.held_out, stream(Purpose.HELD_OUT, seed))
     more, watched_more = _divided(added, config.held_out_augmented, stream(Purpose.HELD_OUT_AUGMENTED, seed))
     watched += watched_more
@@ -175,14 +175,14 @@ def fit(
 
 
 def _divided(pairs: Pairs, share: float, rng: Stream) -> tuple[Pairs, Pairs]:
-    """Pairs to train on, and a share that is held out."""
+    """Return the pairs to train on, and the share that is held out."""
     held = rng.random(len(pairs)) < share
     kept, out = ([pair for pair, one in zip(pairs, held, strict=True) if one == which] for which in (False, True))
     return kept, out
 
 
 def report(name: str, original: Pairs, added: Pairs, seed: int, outcome: Outcome) -> dict[str, Any]:
-    """What a predictor was trained on, and how it went, as JSON-able values."""
+    """Return what a predictor was trained on, and the result, as JSON-able values."""
     return {
         "data": name,
         "examples": len(original),
@@ -201,10 +201,7 @@ def _ids(dataset: Dataset, vocabulary: Vocabulary) -> Pairs:
 
 @torch.no_grad()
 def error_rate(network: Trainable, examples: PairExamples, device: str) -> float:
-    """Share of examples in which some token of the target is not the most probable one, given those before it.
-
-    This is 1 - exact match of greedy decoding: greedy decoding leaves the target exactly where the argmax does.
-    """
+    """Return 1 - exact match of greedy decoding, which leaves a target exactly where an argmax given it does."""
     wrong = count = 0
     for rows in examples.plan(0):
         targets, sources = (tensor.to(device) for tensor in examples.collate(rows))

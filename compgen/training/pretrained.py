@@ -11,11 +11,11 @@ from typing import Any
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 from compgen.models.pretrained import FILE, Ids, Pretrained
+from compgen.models.seeding import seed_torch
 from compgen.models.spelling import Spelling
 from compgen.training.config import PretrainedConfig
 from compgen.training.loop import discard_state, find_device, fingerprint
 from compgen.training.predictors import Pairs, check_mixture, fit, report
-from compgen.training.seeding import seed_torch
 
 
 def train_pretrained(
@@ -33,8 +33,7 @@ def train_pretrained(
 ) -> dict[str, Any]:
     """Fine-tune `model`, a folder or a name on the Hugging Face hub, on all examples, and write it to folder `out`.
 
-    Returns:
-        What it was trained on, and how it went.
+    Return what it was trained on, and the result.
 
     Raises:
         UserError: there is no such model or device, transformers is not installed, or `out` cannot be written.
@@ -67,7 +66,7 @@ def _ids(dataset: Dataset, network: Pretrained) -> Pairs:
 
 
 def _require_short(rows: Ids, setting: str, limit: int) -> None:
-    """A target that is cut would be learnt as if it ended there, so nothing is cut in training."""
+    """Raise DataError for rows that are too long: a target that is cut would be learnt as if it ended there."""
     longest = max((len(row) + 1 for row in rows), default=0)
     if longest > limit:
         over = sum(len(row) >= limit for row in rows)
@@ -78,11 +77,7 @@ def _require_short(rows: Ids, setting: str, limit: int) -> None:
 
 
 def _require_folder(out: Path) -> None:
-    """See, before any work, that `out` can be the folder of a model: one that is there is replaced, nothing else is.
-
-    Raises:
-        UserError: it cannot.
-    """
+    """Raise UserError, before any work, unless `out` is new, empty or a model's folder, which is replaced."""
     if out.suffix == ".pt":
         raise UserError(f"{out}: a pretrained model is written to a folder, whose name does not end in .pt")
     if out.exists() and not (out / FILE).is_file() and not (out.is_dir() and not any(out.iterdir())):

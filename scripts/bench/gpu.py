@@ -26,7 +26,7 @@ from compgen.models.config import NetworkConfig
 from compgen.models.cuda_graph import TorchLoop
 from compgen.runtime.backend import Loop
 from compgen.runtime.onnx_backend import OnnxLoop
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 
 REPEATS = 5
 

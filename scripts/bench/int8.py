@@ -35,7 +35,7 @@ from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import STEP
 from compgen.runtime.onnx_backend import OnnxBackend
 from compgen.runtime.predict import advance, opening, step_inputs
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 
 BATCH, WARM_UP, AT = 256, 5, 6  # AT: the step that is measured, counted from 0
 

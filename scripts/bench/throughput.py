@@ -54,7 +54,7 @@ from compgen.sampling import native
 from compgen.sampling.batching import Addresses, Draw, Memories, run_slots
 from compgen.sampling.output import Sample, sample_writer
 from compgen.sampling.resampling import Filter, FilterConfig, Training
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 
 SEED, REPEATS, SECONDS = 11, 3, 1.0
 PROTOTYPES = 64  # of the first table

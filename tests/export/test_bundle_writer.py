@@ -11,7 +11,7 @@ import torch
 from compgen.cli.export import Options
 from compgen.cli.export import export as command
 from compgen.errors import BundleError, CheckpointError
-from compgen.export import bundle_writer
+from compgen.export import recurrent
 from compgen.export.bundle_writer import export
 from compgen.runtime.bundle import Bundle
 from tests.export.tiny import exported, make
@@ -55,7 +55,7 @@ def test_a_failed_verification_writes_nothing(tmp_path, monkeypatch):
     def refuse(*_args, **_options):
         raise BundleError("differs")
 
-    monkeypatch.setattr(bundle_writer, "verify", refuse)
+    monkeypatch.setattr(recurrent, "verify", refuse)
     with pytest.raises(BundleError, match="differs"):
         export(tmp_path / "model.pt", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]

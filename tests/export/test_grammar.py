@@ -5,18 +5,16 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 from compgen.api import Generator, export_bundle, train_predictor
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
-from compgen.csl.checkpoint import checkpoint_of, grammar_of
+from compgen.csl.grammar_file import GrammarFile
 from compgen.csl.options import CslOptions
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
-from compgen.errors import BundleError, CheckpointError, UserError
+from compgen.errors import BundleError, UserError
 from compgen.runtime.bundle import Bundle
-from compgen.training.checkpoint import KEYS, Checkpoint, write_sealed
 
 VERBS = ("walk", "run", "look", "jump")
 PAIRS = [
@@ -39,8 +37,8 @@ def trained(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def checkpoint(trained, tmp_path_factory):
-    path = tmp_path_factory.mktemp("grammar") / "model.pt"
-    checkpoint_of(trained, DATA, {"data": "words"}).save(path)
+    path = tmp_path_factory.mktemp("grammar") / "model.grammar"
+    GrammarFile.of(trained, DATA, {"data": "words"}).save(path)
     return path
 
 
@@ -93,12 +91,14 @@ def test_direct_answers_are_parses(bundle):
     assert found == [["JUMP", "JUMP"], ["JUMP", "RUN", "RUN"], []]
 
 
-def test_sampling_from_a_bundle_needs_no_torch(bundle):
+@pytest.mark.parametrize("form", ["checkpoint", "bundle"])
+def test_sampling_needs_no_torch(form, request):
     program = (
         "import sys; import compgen; g = compgen.Generator.load(sys.argv[1]); "
         "g.sample(20, filters=('novel',)); g.answer([['run']]); assert 'torch' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", program, str(bundle)], check=True)
+    path = str(request.getfixturevalue(form))
+    subprocess.run([sys.executable, "-c", program, path], check=True)
 
 
 def test_the_manifest_says_what_it_is(bundle):
@@ -126,29 +126,11 @@ def test_what_a_grammar_has_not(bundle, options, message):
 def test_no_runtime(checkpoint, bundle):
     with pytest.raises(UserError, match="a grammar needs no runtime"):
         Generator.load(bundle, runtime="onnx")
+    for runtime in ("torch", "onnx"):
+        with pytest.raises(UserError, match="a grammar needs no runtime"):
+            Generator.load(checkpoint, runtime)
     with pytest.raises(BundleError, match="leave out int8"):
         export_bundle(checkpoint, bundle.parent / "other", int8=True)
-
-
-def test_other_checkpoints_are_told_apart(checkpoint):
-    with pytest.raises(CheckpointError, match="holds a grammar: expected a recurrent network"):
-        _ = Checkpoint.load(checkpoint).recurrent
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda content: content["weights"].update(slots=torch.zeros(1, 2)),
-        lambda content: content.update(meta=content["meta"].replace("NT_1", "NT_2")),
-        lambda content: content.update(meta=content["meta"].replace('"least"', '"lest"')),
-    ],
-)
-def test_checkpoints_that_do_not_fit_together(checkpoint, tmp_path, change):
-    content = torch.load(checkpoint, weights_only=True)
-    change(content)
-    write_sealed({key: content[key] for key in KEYS}, tmp_path / "bad.pt")
-    with pytest.raises(CheckpointError, match="does not fit together"):
-        grammar_of(Checkpoint.load(tmp_path / "bad.pt"))
 
 
 def test_altered_rules_are_refused(bundle, tmp_path):
@@ -203,7 +185,7 @@ def fly(path):
 
 
 def test_commands(tmp_path):
-    data, model, out = tmp_path / "data.tsv", tmp_path / "csl.pt", tmp_path / "more.jsonl"
+    data, model, out = tmp_path / "data.tsv", tmp_path / "csl.grammar", tmp_path / "more.jsonl"
     data.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
     done = run("train", "csl", str(data), "--config", "csl_scan", "--uniform", "-o", str(model))
     assert done.returncode == 0 and done.stdout.strip() == str(model), done.stderr
@@ -222,9 +204,15 @@ def test_commands(tmp_path):
     refused = run(*asked, "--otherwise", str(tmp_path / "fly.pt"))
     assert refused.returncode == 2 and "add --direct" in refused.stderr
     (tmp_path / "one.tsv").write_text("a\tA\n")
-    only = run("train", "csl", str(tmp_path / "one.tsv"), "--uniform", "-o", str(tmp_path / "one.pt"))
+    only = run("train", "csl", str(tmp_path / "one.tsv"), "--uniform", "-o", str(tmp_path / "one.grammar"))
     assert only.returncode == 0 and "it parses, but cannot be sampled: the grammar has no derivation" in only.stderr
     refused = run("train", "csl", str(data), "--uniform", "--set", "training.steps=3", "-o", str(model))
     assert refused.returncode == 2 and "leave out --set training" in refused.stderr
-    refused = run("train", "csl", str(data), "-o", str(tmp_path / "csl"))
+    refused = run("train", "csl", str(data), "-o", str(tmp_path / "csl.pt"))
+    assert refused.returncode == 2 and "ends in .grammar" in refused.stderr
+    refused = run("train", "seq2seq", str(data), "-o", str(tmp_path / "csl.grammar"))
     assert refused.returncode == 2 and "ends in .pt" in refused.stderr
+    scores = run("evaluate", str(model), str(data), "--direct", "--json")
+    assert json.loads(scores.stdout)["exact_match"] == 1
+    verified = run("verify", str(tmp_path / "csl"), "--json")
+    assert json.loads(verified.stdout)["passed"], verified.stderr

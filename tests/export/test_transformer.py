@@ -5,15 +5,16 @@ import json
 import pytest
 import torch
 
-from compgen.api import Predictor, export_bundle
+from compgen.api import Generator, Predictor, export_bundle
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import BundleError, CheckpointError, UserError
+from compgen.errors import BundleError, UserError
 from compgen.export import transformer
 from compgen.models.config import TransformerNetwork
 from compgen.models.transformer import Transformer
+from compgen.recombine.origins import attention
 from compgen.runtime.bundle import Bundle
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 from compgen.training.config import TransformerConfig
 
 BATCHES = {1: 5, 7: 40}
@@ -75,8 +76,10 @@ def test_what_a_transformer_has_not(checkpoint, bundle, tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match="runs in onnx alone"):
         Predictor.load(bundle, "torchscript")
-    with pytest.raises(CheckpointError, match="expected a recurrent network"):
-        _ = Checkpoint.load(checkpoint).recurrent
+    with pytest.raises(UserError, match="only a generator with prototypes"):
+        attention(Checkpoint.load(checkpoint), 0)
+    with pytest.raises(UserError, match="holds a predictor, expected a generator"):
+        Generator.load(checkpoint)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from compgen.export.bundle_writer import export
 from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
 from compgen.recombine.compatible import compatible
-from compgen.training.checkpoint import Checkpoint
+from compgen.trained.checkpoint import Checkpoint
 
 SEQUENCES = [[5, 6, 3, 8, 9], [6, 3, 9], [5, 3, 8], [7, 5, 3, 10, 8], [7, 3, 10], [5, 7, 3, 8, 10, 11]]
 VOCABULARY = Vocabulary.of([list("abcdefg")])

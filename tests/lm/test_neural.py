@@ -27,7 +27,7 @@ def recurrent(tmp_path_factory):
 
 def test_it_is_trained_on_each_sentence_as_often_as_the_text_has_it(tmp_path):
     """Long ones, too: what a text has, and how often, is what a language model has to learn."""
-    from compgen.training.checkpoint import Checkpoint
+    from compgen.trained.checkpoint import Checkpoint
 
     long = " ".join("ab"[place % 2] for place in range(90))
     data = Dataset.from_pairs((line.split(), []) for line in ["c d", "a b", "c d", long, "c d"])
@@ -41,7 +41,7 @@ def test_it_is_trained_on_each_sentence_as_often_as_the_text_has_it(tmp_path):
 
 def test_scores_are_the_network_s(recurrent):
     from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID
-    from compgen.training.checkpoint import Checkpoint
+    from compgen.trained.checkpoint import Checkpoint
 
     checkpoint = Checkpoint.load(recurrent)
     sentences = [line.split() for line in LINES] * 30  # more than a batch, of all lengths

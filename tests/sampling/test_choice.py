@@ -2,15 +2,21 @@
 
 import pytest
 
+from compgen.sampling.batching import Draw
 from compgen.sampling.choice import Choice, elect, most_probable, supported
-from compgen.sampling.output import Sample
 from compgen.sampling.resampling import FilterConfig
 
 
 def samples(*found):
+    """Kept draws; words stand for ids."""
     return [
-        Sample(i, source.split(), target.split(), log_prob, ()) for i, (source, target, log_prob) in enumerate(found)
+        (Draw(i, (), True, log_prob, ()), tuple(source.split()), tuple(target.split()))
+        for i, (source, target, log_prob) in enumerate(found)
     ]
+
+
+def elected(*arguments):
+    return [(" ".join(source), " ".join(target), draw.log_prob) for (draw, source, target), _ in elect(*arguments)]
 
 
 FOUND = samples(
@@ -19,24 +25,24 @@ FOUND = samples(
 
 
 def test_the_most_probable_come_first():
-    assert [one.index for one in most_probable(FOUND)][:3] == [5, 0, 1]
+    assert [draw.index for draw, _, _ in most_probable(FOUND)][:3] == [5, 0, 1]
     assert len(most_probable(FOUND)) == 6
 
 
 def test_a_source_keeps_the_target_of_most_draws_and_clear_decisions_come_first():
-    chosen = elect([*FOUND, *samples(("a", "X", -6.0))])  # b 2 to 0; c 1 to 0; a 2 to 2, where X is more probable
-    assert [(one.source, one.target) for one in chosen] == [(["b"], ["Y"]), (["c"], ["W"]), (["a"], ["X"])]
-    assert [one.log_prob for one in chosen] == [-2.0, -0.5, -1.0]
-    assert elect(FOUND)[1].target == ["Z"]  # 2 to 1, as clear as c and with more votes, though less probable than X
+    chosen = elected([*FOUND, *samples(("a", "X", -6.0))])  # b 2 to 0; c 1 to 0; a 2 to 2, where X is more probable
+    assert chosen == [("b", "Y", -2.0), ("c", "W", -0.5), ("a", "X", -1.0)]
+    assert [votes for _, votes in elect(FOUND)] == [(2, 2), (2, 3), (1, 1)]
+    assert elected(FOUND)[1][1] == "Z"  # 2 to 1, as clear as c and with more votes, though less probable than X
 
 
 def test_of_equal_votes_the_more_probable_target_wins():
-    assert elect(samples(("a", "X", -2.0), ("a", "Y", -1.0)))[0].target == ["Y"]
+    assert elected(samples(("a", "X", -2.0), ("a", "Y", -1.0))) == [("a", "Y", -1.0)]
 
 
 def test_a_margin_leaves_out_what_is_not_won_by_so_many_draws():
     votes = samples(*[("a", "X", -1.0)] * 4, ("a", "Y", -1.0), *[("b", "X", -1.0)] * 2, ("c", "Z", -1.0))  # by 3, 2, 1
-    assert [[one.source[0] for one in elect(votes, margin)] for margin in (1, 2, 3, 4)] == [
+    assert [[source for source, _, _ in elected(votes, margin)] for margin in (1, 2, 3, 4)] == [
         ["a", "b", "c"],
         ["a", "b"],
         ["a"],
@@ -45,14 +51,13 @@ def test_a_margin_leaves_out_what_is_not_won_by_so_many_draws():
 
 
 def test_new_neighbours_must_be_shared_by_many_samples():
-    known = [["walk", "left"], ["run", "right"], ["walk"]]
-    found = samples(*[("walk right", "X", -1.0)] * 6, *[("run left", "X", -1.0)] * 3, ("walk left walk", "X", -1.0))
-    kept = [" ".join(one.source) for one in supported(found, known, 0.3)]
-    assert kept == ["walk right"] * 6 + ["run left"] * 3
-    assert len(supported(found, known, 0.31)) == 6
-    assert supported(found, known, 0.1) == found
+    known = [("walk", "left"), ("run", "right"), ("walk",)]
+    found = [("walk", "right")] * 6 + [("run", "left")] * 3 + [("walk", "left", "walk")]
+    assert supported(found, known, 0.3) == [True] * 9 + [False]
+    assert supported(found, known, 0.31) == [True] * 6 + [False] * 4
+    assert all(supported(found, known, 0.1))
     # A source may end where none did; one without any new pair has nothing to be supported.
-    assert [one.source for one in supported(samples(("run", "X", -1.0), ("walk", "X", -1.0)), known, 1)] == [["walk"]]
+    assert supported([("run",), ("walk",)], known, 1) == [False, True]
 
 
 def test_a_vote_on_new_pairs_looks_at_known_ones_too():

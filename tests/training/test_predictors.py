@@ -10,8 +10,8 @@ from compgen.data.vocabulary import SPARES
 from compgen.errors import DataError
 from compgen.models.backend import TorchBackend
 from compgen.runtime.predict import Recurrent, greedy
+from compgen.trained.checkpoint import Checkpoint
 from compgen.training import predictors as predictor
-from compgen.training.checkpoint import Checkpoint
 from compgen.training.config import Seq2SeqConfig, TransformerConfig
 from compgen.training.predictors import PairExamples, error_rate, train_predictor
 from tests.export.tiny import make

@@ -23,9 +23,9 @@ from compgen.errors import CheckpointError, ConfigError, DataError, Interrupted,
 from compgen.recombine import training as generator
 from compgen.recombine.config import RecombineConfig
 from compgen.recombine.training import train_generator
+from compgen.trained.checkpoint import Checkpoint, digest, write_sealed
 from compgen.training import loop
 from compgen.training import predictors as predictor
-from compgen.training.checkpoint import Checkpoint, digest, write_sealed
 from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig
 from compgen.training.predictors import PairExamples, train_predictor
 

@@ -1,8 +1,8 @@
-"""Checkpoints: one `.pt` file with weights, configuration, vocabulary and, for generators, the prototype pool.
+"""Checkpoints: one `.pt` file with a network's weights, configuration and vocabulary, and a generator's pool.
 
 Only tensors, strings and numbers are stored and files are read weights-only, so a checkpoint from a stranger is data.
-A digest of the content is stored with it, because torch does not look at the check sums of its own format: a damaged
-file is refused.
+A digest of the content is stored with it, because torch does not check the sums of its own format: a damaged file is
+refused.
 """
 
 import copy
@@ -12,34 +12,37 @@ import warnings
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import CheckpointError, Remark, UserError
 from compgen.files import atomic_path
-from compgen.models.build import AnyNetwork, build, described
 from compgen.models.config import LONGEST
-from compgen.models.network import Network
-from compgen.models.rules import RuleTables
+from compgen.models.trainable import Trainable
 from compgen.runtime.pool import PrototypePool
+from compgen.trained import old
+from compgen.trained.architectures import architecture
+
+if TYPE_CHECKING:
+    from compgen.csl.grammar_file import GrammarFile
 
 FORMAT = "compgen-checkpoint"
 VERSION = 2
-UNSEALED = 1  # the version before there was a digest
+UNSEALED = 1  # the version without a digest
 KEYS = {"format", "meta", "weights", "pool"}
+MISFITS = (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, UserError, ValueError)
 
 
 @dataclass
 class Checkpoint:
-    """A trained network, or the tables of a grammar, with all that sampling or predicting from it needs.
+    """A trained network and what sampling or predicting needs beside it.
 
     Attributes:
         kind: "generator" or "predictor".
-        network: the weights, as a module.
+        network: the `Trainable` that its architecture builds.
         vocabulary: of sources and targets together.
         config: the configuration it was trained with, as JSON-able values.
         pool: prototypes and Omega (generators).
@@ -49,7 +52,7 @@ class Checkpoint:
     """
 
     kind: str
-    network: AnyNetwork | RuleTables
+    network: Any
     vocabulary: Vocabulary
     config: dict[str, Any]
     max_length: int
@@ -58,20 +61,14 @@ class Checkpoint:
     trained_on: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def recurrent(self) -> Network:
-        """The network of a generator, or of a recurrent predictor.
-
-        Raises:
-            CheckpointError: it is something else.
-        """
-        if not isinstance(self.network, Network):
-            what = "grammar" if isinstance(self.network, RuleTables) else "Transformer"
-            raise CheckpointError(f"the checkpoint holds a {what}: expected a recurrent network")
-        return self.network
+    def architecture(self) -> str:
+        """The tag of the network's architecture."""
+        return str(self.network.architecture)
 
     def save(self, path: Path) -> None:
         """Write the checkpoint; the file appears whole or not at all."""
         meta = {
+            "architecture": self.architecture,
             "kind": self.kind,
             "vocabulary": list(self.vocabulary.tokens),
             "config": self.config,
@@ -89,56 +86,75 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: Path) -> "Checkpoint":
-        """Read a checkpoint. One of before there was a digest is read with a `Remark`.
+        """Read a checkpoint of a network. One without a digest is read with a `Remark`.
 
         Raises:
-            CheckpointError: the file is missing, cut short, damaged, of another version, or not ours.
+            CheckpointError: the file is missing, cut short, damaged, of another version, not ours, or of a grammar.
         """
-        content = read_sealed(path, KEYS)
-        if content["format"] != FORMAT:
-            raise CheckpointError(f"{path}: not a compgen checkpoint")
-        try:
-            meta = json.loads(content["meta"])
-            vocabulary = Vocabulary(meta["vocabulary"])
-            network = _network(meta["config"]["network"], len(vocabulary), content["weights"])
-            pool = PrototypePool(**{k: _array(v) for k, v in content["pool"].items()}) if content["pool"] else None
-            max_length = int(meta["max_length"])
-            if not 1 <= max_length <= LONGEST:
-                raise ValueError(f"max_length {max_length}, expected 1 to {LONGEST:,}")
-            return cls(
-                meta["kind"],
-                network.eval(),
-                vocabulary,
-                meta["config"],
-                max_length,
-                pool,
-                meta["sampling"],
-                meta["trained_on"],
-            )
-        except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, UserError, ValueError) as error:
-            raise CheckpointError(f"{path}: the checkpoint's content does not fit together: {_line(error)}") from error
+        content, meta, tag = _read_tagged(path)
+        if tag == "grammar":
+            raise CheckpointError(f"{path}: holds a grammar, expected a network")
+        return _checkpoint(path, content, meta, tag)
 
 
-def _network(config: dict[str, Any], vocabulary: int, weights: dict[str, Tensor]) -> AnyNetwork | RuleTables:
-    """The network that a configuration describes, with its weights.
+def load_saved(path: Path) -> "Checkpoint | GrammarFile":
+    """Return what a `.pt` file holds: a network, or the grammar of an old checkpoint; raises as `Checkpoint.load`."""
+    content, meta, tag = _read_tagged(path)
+    if tag != "grammar":
+        return _checkpoint(path, content, meta, tag)
+    try:
+        return old.grammar_of(meta, content["weights"], content["pool"]["tokens"])
+    except MISFITS as error:
+        raise _misfit(path, error) from error
 
-    Raises:
-        ValueError: the weights are of another network. So no more memory is asked for than the file has weights.
+
+def _read_tagged(path: Path) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Return a checkpoint's content, its meta data and its architecture's tag."""
+    content = read_sealed(path, KEYS)
+    if content["format"] != FORMAT:
+        raise CheckpointError(f"{path}: not a compgen checkpoint")
+    try:
+        meta = json.loads(content["meta"])
+        return content, meta, old.tag_of(meta)
+    except MISFITS as error:
+        raise _misfit(path, error) from error
+
+
+def _checkpoint(path: Path, content: dict[str, Any], meta: dict[str, Any], tag: str) -> Checkpoint:
+    try:
+        vocabulary, max_length = Vocabulary(meta["vocabulary"]), int(meta["max_length"])
+        network = _network(tag, meta["config"]["network"], len(vocabulary), content["weights"])
+        pool = PrototypePool(**{k: v.numpy() for k, v in content["pool"].items()}) if content["pool"] else None
+        if not 1 <= max_length <= LONGEST:
+            raise ValueError(f"max_length {max_length}, expected 1 to {LONGEST:,}")
+        rest = (pool, meta["sampling"], meta["trained_on"])
+        return Checkpoint(meta["kind"], network.eval(), vocabulary, meta["config"], max_length, *rest)
+    except MISFITS as error:
+        raise _misfit(path, error) from error
+
+
+def _misfit(path: Path, error: Exception) -> CheckpointError:
+    line = " ".join(str(error).split())[:300]
+    return CheckpointError(f"{path}: the checkpoint's content does not fit together: {line}")
+
+
+def _network(tag: str, values: dict[str, Any], vocabulary: int, weights: dict[str, Tensor]) -> Trainable:
+    """Return the network that a configuration describes, with its weights.
+
+    The weights' sizes are compared first, so no more memory is asked for than the file has weights.
     """
+    entry = architecture(tag)
+    config = entry.configuration(values)
     with torch.device("meta"):  # no memory
-        described = {name: tensor.shape for name, tensor in _empty(config, vocabulary).state_dict().items()}
+        described = {name: tensor.shape for name, tensor in entry.build(config, vocabulary).state_dict().items()}
     found = {name: tensor.shape for name, tensor in weights.items()}
     if described != found:
         odd = min(name for name in described | found if described.get(name) != found.get(name))
         sizes = [list(shapes[odd]) if odd in shapes else "none" for shapes in (found, described)]
         raise ValueError(f"weights {odd!r} of sizes {sizes[0]}, by its configuration {sizes[1]}")
-    network = _empty(config, vocabulary)
+    network = entry.build(config, vocabulary)
     network.load_state_dict(weights)
     return network
-
-
-def _empty(config: dict[str, Any], vocabulary: int) -> AnyNetwork | RuleTables:
-    return RuleTables(**config) if "rules" in config else build(described(config), vocabulary)
 
 
 def write_sealed(content: dict[str, Any], path: Path) -> None:
@@ -149,12 +165,9 @@ def write_sealed(content: dict[str, Any], path: Path) -> None:
 
 
 def read_sealed(path: Path, keys: set[str]) -> dict[str, Any]:
-    """What `write_sealed` wrote: a dictionary with these keys. No code in the file is ever run.
+    """Return the dictionary that `write_sealed` wrote, with these keys; raises as `Checkpoint.load`.
 
-    A file of before there was a digest is read with a `Remark`.
-
-    Raises:
-        CheckpointError: the file is missing, cut short, damaged, of another version, or not ours.
+    No code in the file is run. A file without a digest is read with a `Remark`.
     """
     content, found = _read(path)
     version = content.get("version", UNSEALED)
@@ -171,7 +184,7 @@ def read_sealed(path: Path, keys: set[str]) -> dict[str, Any]:
 
 
 def digest(content: dict[str, Any]) -> str:
-    """The SHA-256, in hexadecimal, of a tree of dictionaries, lists, tensors, strings, numbers and None.
+    """Return the SHA-256, in hexadecimal, of a tree of dictionaries, lists, tensors, strings, numbers and None.
 
     Raises:
         ValueError: a tensor has more elements than are stored.
@@ -180,7 +193,7 @@ def digest(content: dict[str, Any]) -> str:
 
 
 def _digest(node: Any, known: dict[int, bytes]) -> bytes:
-    """The digest of a node, from those of its children; `known` has those of nodes met before, by their `id`."""
+    """Return the digest of a node, from those of its children; `known` has those of nodes met before, by `id`."""
     if id(node) not in known:
         if isinstance(node, dict):
             kind, parts = "dict", [_digest(child, known) for item in node.items() for child in item]
@@ -198,7 +211,6 @@ def _digest(node: Any, known: dict[int, bytes]) -> bytes:
 
 
 def _bytes(tensor: Tensor) -> Any:
-    """The bytes of a tensor's elements."""
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
         raise ValueError(f"a tensor of sizes {list(tensor.shape)} in {tensor.untyped_storage().nbytes():,} bytes")
     plain = tensor.detach().cpu().clone(memory_format=torch.contiguous_format).flatten()
@@ -206,10 +218,7 @@ def _bytes(tensor: Tensor) -> Any:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """A dictionary of tensors, strings and numbers from a file that torch.save wrote, and the digest of its content.
-
-    What is read needs no more memory than the file has bytes.
-    """
+    """Return the content of a file that torch.save wrote, and its digest. It takes no more memory than the file."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise CheckpointError(f"{path}: a pipe or a device, expected a checkpoint file")
     try:
@@ -227,12 +236,3 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
         raise CheckpointError(f"{path}: a folder, expected a checkpoint file") from error
     except Exception as error:  # the reader of a file that is no checkpoint may stumble over anything
         raise CheckpointError(f"{path}: not a checkpoint, or cut short ({type(error).__name__})") from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
-
-
-def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
-    array: np.ndarray[Any, Any] = tensor.numpy()
-    return array

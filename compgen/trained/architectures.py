@@ -1,0 +1,261 @@
+"""The registry of architectures: how a trained model is saved, opened, exported and verified, and what it can do.
+
+Each architecture has a tag, which checkpoints and bundles hold. Code that uses a model asks for an ability and never
+for a class: `draws` (samples by address: a generator), `answers` (targets of sources: a predictor, a grammar, direct
+inference) and `losses` (how improbable a target is given its source).
+
+A new architecture of predictors touches three files:
+
+1. `models/NAME.py`: the torch module, a `Trainable` with this tag, and its configuration;
+2. this file: one line of `MODULES`;
+3. `trained/NAME.py`: its `Architecture`, which builds the network and opens it in PyTorch.
+
+An exporter (`Architecture.exporter`) and a row of `runtime.manifest.LAYOUTS` are needed only for a bundle of its own,
+which is a change of the bundle format that the C++ runner shares.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from compgen.data.vocabulary import Vocabulary
+from compgen.errors import BundleError, UserError
+from compgen.runtime.backend import Backend
+from compgen.runtime.pool import PrototypePool
+from compgen.sampling.batching import Draw, Tokens
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from compgen.models.trainable import Trainable
+    from compgen.runtime.bundle import Bundle
+    from compgen.runtime.golden import Golden
+    from compgen.trained.predictor import Predictor
+
+MODULES = {  # tag -> the module whose `ARCHITECTURE` is the entry
+    "recurrent": "compgen.trained.recurrent",
+    "transformer": "compgen.trained.transformer",
+    "grammar": "compgen.trained.grammar",
+    "pretrained": "compgen.trained.pretrained",
+}
+DRAWS, ANSWERS, LOSSES = "draws", "answers", "losses"
+GENERATOR, PREDICTOR = frozenset({DRAWS, ANSWERS}), frozenset({ANSWERS, LOSSES})
+RUNTIMES = ("onnx", "torchscript", "torch")
+Runner = Callable[["Golden"], Sequence[Draw]]  # returns what a runtime gives in place of each golden draw or answer
+Runners = dict[str, Callable[[], Runner]]
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Where to run a model; arguments of `Generator.load`."""
+
+    name: str | None = None
+    provider: str = "auto"
+    threads: int = 1
+    trust_code: bool = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """The draws of addresses start .. stop - 1; arguments of `Generator.draw`."""
+
+    seed: int
+    start: int
+    stop: int
+    temperature: tuple[float, float] | None = None
+    beam: int | None = None
+    batch: int | None = None
+    workers: int | None = None
+    unwanted: Container[Tokens] = ()
+
+
+class GeneratorModel(Protocol):
+    """An opened model with the abilities `draws` and `answers`."""
+
+    method: str  # of its samples
+    threaded: bool  # whether `workers` of a request are threads
+    vocabulary: Vocabulary
+    pool: PrototypePool  # the training examples
+    max_length: int
+    temperature: tuple[float, float]
+    identity: str  # SHA-256 of its files
+    bundle: Path | None  # a folder that workers on other machines can open in ONNX Runtime
+
+    @property
+    def backend(self) -> Backend | None:
+        """What scores one token at a time; None for a grammar."""
+
+    def draws(self, asked: Request) -> Iterator[Draw]:
+        """Yield the draws in order of address."""
+
+    def answers(
+        self, sources: Sequence[Sequence[str]], each: int, watch: Callable[[int], None] | None
+    ) -> list[list[str]]:
+        """Return the target of each source, empty where there is none."""
+
+
+class Architecture(ABC):
+    """An entry of the registry. Its last four methods are for networks, whose checkpoints are `.pt` files."""
+
+    tag: ClassVar[str]
+    abilities: ClassVar[Mapping[str, frozenset[str]]]  # of each kind, "generator" and "predictor", that there is
+    exporter: ClassVar[str | None] = None  # a module with a function `write_bundle`; None if it has no bundle
+    memory: ClassVar[str] = ""  # the settings that say how much memory a network needs
+
+    @abstractmethod
+    def open_saved(self, saved: Any, path: Path, runtime: Runtime) -> "GeneratorModel | Predictor":
+        """Open what training wrote to `path`, as `read_saved` returned it."""
+
+    def open_bundle(self, bundle: "Bundle", runtime: Runtime) -> "GeneratorModel | Predictor":
+        """Open what `exporter` wrote."""
+        raise NotImplementedError(self.tag)
+
+    def runners(self, bundle: "Bundle", runtime: Runtime) -> tuple[Runners, list[str]]:
+        """Return a bundle's runtimes on this machine, each to be opened, and a line for each that is missing."""
+        raise NotImplementedError(self.tag)
+
+    def configuration(self, values: dict[str, Any]) -> "BaseModel":
+        """Return the network's configuration from JSON values; raises ValueError."""
+        raise NotImplementedError(self.tag)
+
+    def build(self, config: Any, vocabulary: int) -> "Trainable":
+        """Return a network with new weights for a vocabulary of some size."""
+        raise NotImplementedError(self.tag)
+
+    def spares(self, config: Any) -> bool:  # noqa: ARG002
+        """Return whether the vocabulary of such a network needs spare tokens, which stand for unknown ones."""
+        return False
+
+    def prepare(self, network: Any, vocabulary: Vocabulary) -> None:  # noqa: B027 - most have nothing to do
+        """Tell a new network which tokens of its vocabulary it treats in another way."""
+
+
+@cache
+def architecture(tag: str) -> Architecture:
+    """Return the entry of a tag.
+
+    Raises:
+        UserError: there is no such architecture.
+    """
+    if tag not in MODULES:
+        raise UserError(f"architecture {tag!r:.40}: expected one of {', '.join(MODULES)}")
+    found: Architecture = import_module(MODULES[tag]).ARCHITECTURE
+    return found
+
+
+def read_saved(path: Path) -> tuple[Architecture, str, Any]:
+    """Return the architecture, the kind and the content of what training wrote, read but not opened.
+
+    Raises:
+        UserError: the file is missing, damaged or not ours, or needs torch.
+    """
+    if is_pretrained(path):
+        return architecture("pretrained"), "predictor", path
+    if path.suffix == ".grammar":
+        from compgen.csl.grammar_file import GrammarFile
+
+        return architecture("grammar"), "generator", GrammarFile.load(path)
+    require_torch(f"{path}: a checkpoint needs torch (pip install 'compgen[train]'); a bundle does not")
+    from compgen.trained.checkpoint import load_saved
+
+    saved = load_saved(path)
+    return architecture(saved.architecture), saved.kind, saved
+
+
+def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
+    """Return a `GeneratorModel` for the ability `draws`, a `Predictor` for `losses`.
+
+    Raises:
+        UserError: it cannot be used, or lacks the ability; the message says why.
+    """
+    _check_runtime(path, runtime)
+    if is_saved(path):
+        if not path.exists():
+            raise UserError(f"{path}: no such file")
+        entry, kind, saved = read_saved(path)
+        _require(path, entry, kind, ability)
+        return entry.open_saved(saved, path, runtime)
+    from compgen.runtime.bundle import Bundle
+
+    try:
+        bundle = Bundle.load(path)
+    except BundleError:
+        _require_no_data(path)  # not before: it imports polars, which bundles do without
+        raise
+    entry = architecture(bundle.manifest.architecture)
+    _require(path, entry, bundle.manifest.kind, ability)
+    if runtime.name == "torch":
+        raise UserError(f"{path}: a bundle runs in onnx or torchscript; for --runtime torch give the checkpoint (.pt)")
+    return entry.open_bundle(bundle, runtime)
+
+
+def is_pretrained(path: Path) -> bool:
+    """Return whether a path is the folder of a pretrained model: one where transformers keeps its configuration."""
+    return (path / "config.json").is_file()
+
+
+def is_saved(path: Path) -> bool:
+    """Return whether a path is what training writes, by its name; else it is a bundle's."""
+    return path.suffix in (".pt", ".grammar") or is_pretrained(path)
+
+
+def require_name(out: Path, suffix: str = ".pt") -> None:
+    """Raise UserError, before any work, if a checkpoint, or a grammar with its suffix, cannot be written to `out`."""
+    if out.is_dir() or out.suffix != suffix:
+        what = {".pt": "checkpoints", ".grammar": "grammars"}[suffix]
+        raise UserError(f"{out}: expected the name of a file that ends in {suffix}, as {what} do")
+
+
+def cores() -> int:
+    """Return how many threads to use by default: OMP_NUM_THREADS, as in numeric libraries, or the usable cores."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return int(asked) if asked.isdecimal() and int(asked) else len(os.sched_getaffinity(0))
+
+
+def require_torch(message: str) -> None:
+    """Raise UserError with this message if torch is not installed."""
+    try:
+        import torch  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise UserError(message) from error
+
+
+def torch_device(runtime: Runtime) -> str:
+    """Give torch its threads; return the device to run on."""
+    import torch
+
+    torch.set_num_threads(runtime.threads)
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _check_runtime(path: Path, runtime: Runtime) -> None:
+    if runtime.trust_code and runtime.name != "torchscript":
+        raise UserError("--trust-code (trust_code) is for the runtime torchscript alone: leave it out")
+    if runtime.name not in (None, *RUNTIMES):
+        raise UserError(f"no runtime {runtime.name!r}: expected one of {', '.join(RUNTIMES)}")
+    if runtime.provider != "auto" and (path.suffix == ".pt" or runtime.name == "torchscript"):
+        raise UserError(f"{path}: --provider is for bundles in ONNX Runtime; torch finds its device by itself")
+    if path.suffix == ".pt" and runtime.name not in (None, "torch"):
+        raise UserError(f"{path}: a checkpoint runs in torch; export it first for --runtime {runtime.name}")
+
+
+def _require(path: Path, entry: Architecture, kind: str, ability: str) -> None:
+    if ability in entry.abilities.get(kind, ()):
+        return
+    wanted, makers = "predictor", "`compgen train seq2seq` makes one, and `compgen evaluate --direct` lets a generator"
+    makers += " answer by itself"
+    if ability == DRAWS:
+        wanted, makers = "generator", "`compgen train recombine` and `compgen train csl` make generators"
+    raise UserError(f"{path}: holds a {kind}, expected a {wanted}; {makers}")
+
+
+def _require_no_data(path: Path) -> None:
+    from compgen.data.catalog import names
+
+    if str(path) in names():
+        raise UserError(f"{path}: a data set, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar")

@@ -1,0 +1,76 @@
+"""Pretrained encoder-decoders that were fine-tuned: predictors that decode by the library `transformers`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.errors import DataError, UserError
+from compgen.trained.architectures import PREDICTOR, Architecture, Runtime, require_torch, torch_device
+from compgen.trained.predictor import Predictor, unknown_remark
+
+if TYPE_CHECKING:
+    from compgen.data.examples import Dataset
+    from compgen.models.pretrained import Pretrained
+
+
+class PretrainedPredictor(Predictor):
+    """A pretrained encoder-decoder that was fine-tuned. It reads any token that its tokenizer can write.
+
+    Its losses are in nats a piece of the tokenizer's.
+    """
+
+    def __init__(self, model: "Pretrained") -> None:
+        self.model = model
+
+    def predict(
+        self, sources: Sequence[Sequence[str]], beam: int = 1, batch: int = 256, unknown: bool = False
+    ) -> list[list[str]]:
+        """See `Predictor`. Sources that are too long are cut at their end."""
+        lost = [] if unknown else self.model.spelling.lost(token for source in sources for token in source)
+        if lost:
+            raise DataError(f"unknown token {lost[0]!r}: the model's tokenizer cannot write it")
+        return self.model.answers(self.model.sources(sources), beam, batch)
+
+    def losses(
+        self, dataset: "Dataset", batch: int = 256, watch: Callable[[int], None] | None = None
+    ) -> NDArray[np.float64]:
+        """See `Predictor`."""
+        from compgen.runtime.predict import by_length
+
+        sources, targets = ([pair[side] for pair in dataset.pairs()] for side in (0, 1))
+        reads, writes = self.model.sources(sources), self.model.targets(targets)
+        found, done = np.zeros(len(dataset)), 0
+        for rows in by_length(writes, batch):
+            found[rows] = self.model.nats([reads[row] for row in rows], [writes[row] for row in rows]).cpu().numpy()
+            done += len(rows)
+            if watch is not None:
+                watch(done)
+        return found
+
+    def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
+        """See `Predictor`."""
+        said = unknown_remark(self.model.spelling.lost(token for source in sources for token in source))
+        long, limit = self.model.too_long(self.model.sources(sources)), self.model.source_length
+        return said + ([f"{long:,} sources have more than its {limit:,} pieces and are cut"] if long else [])
+
+
+class PretrainedArchitecture(Architecture):
+    """See `models.pretrained`. It is saved in a folder, and has no bundle."""
+
+    tag = "pretrained"
+    abilities: ClassVar = {"predictor": PREDICTOR}
+
+    def open_saved(self, saved: Path, path: Path, runtime: Runtime) -> PretrainedPredictor:
+        if runtime.name not in (None, "torch") or runtime.provider != "auto":
+            raise UserError(f"{path}: a pretrained model runs in torch alone: leave out runtime and provider")
+        require_torch(f"{path}: a pretrained model needs torch: pip install 'compgen[train,pretrained]'")
+        from compgen.models.pretrained import Pretrained
+
+        device = torch_device(runtime)
+        return PretrainedPredictor(Pretrained.load(saved).to(device))
+
+
+ARCHITECTURE = PretrainedArchitecture()

@@ -1,0 +1,49 @@
+"""Golden draws made again: what the runners of the architectures share."""
+
+from collections.abc import Callable, Iterable
+
+from compgen.runtime import device
+from compgen.runtime.backend import Decoder
+from compgen.runtime.bundle import Bundle
+from compgen.runtime.golden import Golden, GoldenStream
+from compgen.runtime.predict import greedy
+from compgen.sampling.batching import Draw
+from compgen.trained.architectures import Runner
+
+
+def drawn(run: Callable[[GoldenStream, int, int, tuple[float, float]], Iterable[Draw]]) -> Runner:
+    """Return a runner that draws all addresses from a stream's first to its last, and keeps the golden ones."""
+
+    def runner(golden: Golden) -> list[Draw]:
+        found: list[Draw] = []
+        for stream in golden.streams:
+            wanted = [sample.index for sample in stream.samples]
+            heat = (stream.temperature[0], stream.temperature[1])
+            given = {draw.index: draw for draw in run(stream, wanted[0], wanted[-1] + 1, heat)}
+            found += [given[index] for index in wanted]
+        return found
+
+    return runner
+
+
+def answered(bundle: Bundle, decoder: Decoder) -> Runner:
+    """Return a runner that answers golden sources by greedy decoding."""
+    limit = bundle.manifest.max_length
+
+    def runner(golden: Golden) -> list[Draw]:
+        answers = greedy(decoder, [answer.source for answer in golden.answers], limit)
+        return [Draw(row, tuple(found), len(found) < limit, score, ()) for row, (found, score) in enumerate(answers)]
+
+    return runner
+
+
+def providers(bundle: Bundle, provider: str) -> tuple[list[str], list[str]]:
+    """Return where ONNX Runtime is to run, with `auto` on CUDA too if that opens a graph; and a line if it does not."""
+    from compgen.runtime.onnx_backend import cuda_works
+
+    chosen = device.choose(provider)
+    if provider != "auto" or chosen == "cpu":
+        return [chosen], []
+    if cuda_works(bundle):
+        return ["cpu", chosen], []
+    return ["cpu"], ["CUDA: ONNX Runtime finds no GPU that works"]

@@ -1,0 +1,116 @@
+"""The registry of architectures, and how many threads a model runs on by default."""
+
+import os
+import sys
+import types
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from pydantic import BaseModel
+
+from compgen.api import Generator, Predictor, export_bundle
+from compgen.data.examples import Dataset
+from compgen.data.vocabulary import EOS_ID
+from compgen.errors import BundleError, UserError
+from compgen.models.trainable import Trainable
+from compgen.trained import architectures
+from compgen.trained.architectures import cores
+from compgen.trained.predictor import StepwisePredictor
+from compgen.training.predictors import config_of, train_predictor
+
+
+def test_threads_are_those_asked_for_or_the_cores_there_are(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert cores() == 3
+    for nothing in ("", "0", "many"):
+        monkeypatch.setenv("OMP_NUM_THREADS", nothing)
+        assert cores() == len(os.sched_getaffinity(0))
+
+
+def test_a_new_architecture_of_predictors_is_three_files(monkeypatch, tmp_path):
+    """Its module, its line in the registry, and its entry: then it is configured, trained, saved, opened and used."""
+    files = types.ModuleType("copies")
+    files.ARCHITECTURE = LastToken()
+    monkeypatch.setitem(sys.modules, "copies", files)
+    monkeypatch.setitem(architectures.MODULES, "last-token", "copies")
+    architectures.architecture.cache_clear()
+    pairs = [([one, two], [two]) for one in "abc" for two in "abc"]
+    config = config_of("last-token")(network={"size": 8}, held_out=0.0, optimisation={"epochs": 60, "batch": 3})
+    train_predictor(Dataset.from_pairs(pairs), config, tmp_path / "p.pt", quiet=True)
+    predictor = Predictor.load(tmp_path / "p.pt")
+    assert predictor.predict([list("ab"), list("ca")]) == [["b"], ["a"]]
+    assert predictor.losses(Dataset.from_pairs(pairs)).max() < 0.5
+    with pytest.raises(UserError, match="holds a predictor, expected a generator"):
+        Generator.load(tmp_path / "p.pt")
+    with pytest.raises(BundleError, match="a last-token model has no bundle"):
+        export_bundle(tmp_path / "p.pt", tmp_path / "bundle")
+    architectures.architecture.cache_clear()
+
+
+class Size(BaseModel):
+    """What `LastTokenNetwork` is configured by."""
+
+    size: int = 4
+
+
+class LastTokenNetwork(Trainable):
+    """Writes a target of one token, which depends on the last token of the source."""
+
+    architecture = "last-token"
+
+    def __init__(self, config, vocabulary):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(vocabulary, config.size)
+        self.output = torch.nn.Linear(config.size, vocabulary)
+
+    def scores(self, sequences, memory_tokens):
+        source = memory_tokens[:, 0]
+        last = source.gather(1, (source > EOS_ID).sum(dim=1, keepdim=True) - 1)
+        ending = (
+            (torch.arange(sequences.shape[1] - 1) > 0)
+            * 1e3
+            * torch.nn.functional.one_hot(torch.tensor(EOS_ID), self.output.out_features)[:, None]
+        )
+        return self.output(self.embedding(last)) + ending.T
+
+    def loss(self, sequences, memory_tokens):
+        scores = self.scores(sequences, memory_tokens)
+        return torch.nn.functional.cross_entropy(scores.transpose(1, 2), sequences[:, 1:], reduction="none")
+
+
+class Steps:
+    """`LastTokenNetwork` as a `Decoder`."""
+
+    name = "last-token"
+
+    def __init__(self, network):
+        self.network = network
+
+    def open(self, sources):
+        return {"source": sources, "token": np.zeros(len(sources), np.int64), "position": np.zeros(len(sources), int)}
+
+    @torch.inference_mode()
+    def advance(self, state):
+        sources = torch.from_numpy(state["source"])[:, None]
+        sequences = torch.zeros((len(sources), int(state["position"].max()) + 2), dtype=torch.int64)
+        log_probs = self.network.scores(sequences, sources)[:, -1].log_softmax(dim=1).numpy()
+        return state | {"token": log_probs.argmax(axis=1), "position": state["position"] + 1}, log_probs
+
+
+class LastToken(architectures.Architecture):
+    """The entry."""
+
+    tag = "last-token"
+    abilities: ClassVar = {"predictor": architectures.PREDICTOR}
+    memory = "network.size"
+
+    def configuration(self, values):
+        return Size(**values)
+
+    def build(self, config, vocabulary):
+        return LastTokenNetwork(config, vocabulary)
+
+    def open_saved(self, saved, path, runtime):  # noqa: ARG002
+        return StepwisePredictor(Steps(saved.network), saved.vocabulary, saved.max_length)

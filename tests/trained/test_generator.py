@@ -1,0 +1,62 @@
+"""Samples in Python: their columns, and the limits of numbers."""
+
+import polars as pl
+import pytest
+
+from compgen.api import Generator
+from compgen.errors import UserError
+from compgen.trained.limits import ADDRESSES, LIMITS
+from tests.export.tiny import exported
+
+COLUMNS = {
+    "source": pl.List(pl.String),
+    "target": pl.List(pl.String),
+    "split": pl.String,
+    "method": pl.String,
+    "index": pl.Int64,
+    "log_prob": pl.Float64,
+    "prototypes": pl.List(pl.Int64),
+}
+
+
+def test_samples_keep_where_they_come_from():
+    generator = Generator.load(exported())
+    found = generator.sample(draws=200, seed=3, temperature=(1.0, 1.0)).frame
+    assert dict(found.schema) == COLUMNS
+    drawn = {draw.index: draw for draw in generator.draw(3, 0, 200, temperature=(1.0, 1.0))}
+    decode = generator.vocabulary.decode
+    assert found.height > 10 and set(found["method"]) == {"recombine"}
+    for row in found.iter_rows(named=True):
+        draw = drawn[row["index"]]
+        assert row["prototypes"] == list(draw.prototypes)
+        assert row["log_prob"] == pytest.approx(draw.log_prob, abs=1e-4)
+        assert [*row["source"], "→", *row["target"]] == decode(draw.tokens)
+
+
+def test_chosen_samples_keep_it_too():
+    generator = Generator.load(exported())
+    asked = {"draws": 300, "seed": 3, "temperature": (1.0, 1.0)}
+    every = generator.sample(**asked).frame
+    best = generator.sample(**asked, best=5).frame
+    assert dict(best.schema) == COLUMNS
+    assert best.equals(every.sort("log_prob", descending=True, maintain_order=True).head(5))
+    voted = generator.sample(**asked, vote=True).frame
+    assert voted["source"].n_unique() == voted.height == every["source"].n_unique()
+
+
+def test_no_samples_have_the_columns():
+    assert dict(Generator.load(exported()).sample(0).frame.schema) == COLUMNS
+
+
+@pytest.mark.parametrize("name", ["start", "draws", "seed", "beam", "batch", "workers"])
+def test_numbers_have_the_limits_of_the_command_line(name):
+    generator = Generator.load(exported())
+    least, most = LIMITS[name]
+    for number in (least - 1, most + 1):
+        with pytest.raises(UserError, match=rf"{name} {number}: expected a number from {least:,} to {most:,}"):
+            generator.stream(1, **{name: number})
+
+
+def test_the_last_address_can_be_drawn():
+    generator = Generator.load(exported())
+    assert [draw.index for draw in generator.draw(0, ADDRESSES - 1, ADDRESSES + 1)] == [ADDRESSES - 1, ADDRESSES]
