@@ -28,14 +28,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {  # what is changed, and the tests that should notice
+    "augmenters": ("compgen/augmenters", "tests/augmenters"),
     "runtime": ("compgen/runtime", "tests/runtime"),
+    "sampling": ("compgen/sampling", "tests/sampling"),
     "geca": ("compgen/geca", "tests/geca"),
-    "grammar": ("compgen/grammar", "tests/csl"),
+    "csl": ("compgen/csl", "tests/csl"),
     "recombine": ("compgen/recombine", "tests/recombine"),
     "morphology": ("compgen/morphology", "tests/morphology"),
+    "trained": ("compgen/trained", "tests/trained"),
     "lm": ("compgen/lm/mixture.py", "tests/lm"),
-    "training": ("compgen/training/predictor.py", "tests/training"),
+    "training": ("compgen/training/predictors.py", "tests/training"),
     "copying": ("compgen/models/copying.py", "tests/models"),
+    "choosing": ("compgen/models/choosing.py", "tests/models"),
     "decoding": ("compgen/models/decoding.py", "tests/models"),
     "int8": ("compgen/export/int8.py", "tests/export"),
 }
