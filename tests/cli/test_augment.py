@@ -287,7 +287,7 @@ def test_csl_finds_inflections_and_keeps_to_the_grammar_of_cogs(tmp_path):
         (["--targets", "nowhere.cfg"], "nowhere.cfg"),
         (["--seed-rules", "nowhere.txt"], "nowhere.txt"),
         (["--split", "dev"], "no examples in split 'dev'"),
-        (["--targets", "nowhere"], "nowhere: No such file"),
+        (["--targets", "nowhere"], "nowhere: no such file"),
         (["--targets", "geoquery"], "4 of 4 targets are not derivable from the target grammar: DAX; JOG; JOG JOG; ..."),
         (["--rules", "-"], "--rules -: expected the name of a file"),
         (["--rules", "nowhere/rules.txt", "-o", "x.csv"], "suffix '.csv'"),

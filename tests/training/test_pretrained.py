@@ -337,7 +337,7 @@ def test_it_is_no_generator_and_has_no_bundle(trained, tmp_path):
     out = trained[0]
     with pytest.raises(BundleError, match="a pretrained model has no bundle"):
         compgen.export_bundle(out, tmp_path / "bundle")
-    with pytest.raises(UserError, match="holds a pretrained model, expected a generator"):
+    with pytest.raises(UserError, match="holds a predictor, expected a generator"):
         compgen.Generator.load(out)
     with pytest.raises(UserError, match="runs in torch alone"):
         compgen.Predictor.load(out, "onnx")

@@ -1,0 +1,55 @@
+"""Configurations: those that are shipped, a user's own, and what is wrong in them."""
+
+import pytest
+
+from compgen.configuration import load_config, shipped
+from compgen.csl.options import CslOptions
+from compgen.errors import ConfigError
+from compgen.recombine.config import RecombineConfig
+from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig
+from tests.training.tiny import generator_config
+
+
+def test_every_shipped_configuration_loads():
+    assert {"recombine_scan", "seq2seq_scan", "rnnlm_scan"} <= set(shipped())
+    for name in shipped():
+        kinds = {"seq2seq": Seq2SeqConfig, "transformer": TransformerConfig, "t5": PretrainedConfig, "csl": CslOptions}
+        load_config(kinds.get(name.split("_")[0], RecombineConfig), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "message"),
+    [
+        ("nowhere", [], "no configuration nowhere"),
+        ("seq2seq_small", ["optimisation.bach=3"], r"optimisation\.bach: no such .* did you mean optimisation\.batch"),
+        ("seq2seq_small", ["steps=10"], r"steps: no such setting; did you mean optimisation\.steps\?"),
+        ("seq2seq_small", ["optimization.steps=10"], r"optimization: no such setting; did you mean optimisation\?"),
+        ("seq2seq_small", ["zzz=10"], r"zzz: no such setting$"),
+        ("seq2seq_small", ["optimisation.batch=zero"], "zero"),
+        ("seq2seq_small", ["batch"], "expected KEY=VALUE"),
+        ("seq2seq_small", ["held_out.x=1"], "held_out is a value"),
+        ("seq2seq_small", ["network.memories=3"], r"network\.memories is 1 here, found 3"),
+    ],
+)
+def test_wrong_configurations_are_named(name, overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config(Seq2SeqConfig, name, overrides)
+
+
+def test_a_number_of_prototypes_that_is_no_number_is_refused():
+    with pytest.raises(ConfigError, match="prototypes: found nan, expected a finite number"):
+        generator_config("prototypes=nan")
+
+
+def test_a_configuration_file_may_have_a_base(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "seq2seq_small"\n[optimisation]\nbatch = 7\n')
+    config = load_config(Seq2SeqConfig, str(path))
+    assert config.optimisation.batch == 7
+    assert config.network == load_config(Seq2SeqConfig, "seq2seq_small").network
+    path.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="not TOML"):
+        load_config(Seq2SeqConfig, str(path))
+    path.write_text(f'base = "{path}"\n')
+    with pytest.raises(ConfigError, match="leads back"):
+        load_config(Seq2SeqConfig, str(path))

@@ -1,0 +1,179 @@
+"""Checkpoints: written, read again, damaged."""
+
+import pickle
+import random
+import re
+import runpy
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import compgen
+from compgen.configuration import load_config
+from compgen.data.examples import Dataset
+from compgen.errors import CheckpointError, Remark
+from compgen.recombine.training import train_generator
+from compgen.trained.checkpoint import Checkpoint, digest, write_sealed
+from compgen.training.config import Seq2SeqConfig
+from compgen.training.predictors import train_predictor
+from tests.training.tiny import TINY, generator_config, toy, weights
+
+
+def test_a_checkpoint_survives_a_round_trip(tmp_path):
+    made, _ = train_generator(toy(), generator_config(), tmp_path / "g.pt", quiet=True)
+    read = Checkpoint.load(tmp_path / "g.pt")
+    assert (read.kind, read.vocabulary, read.config, read.max_length) == (
+        "generator", made.vocabulary, made.config, made.max_length,
+    )  # fmt: skip
+    for name, expected in weights(made).items():
+        np.testing.assert_array_equal(weights(read)[name], expected)
+    for name, expected in vars(made.pool).items():
+        np.testing.assert_array_equal(getattr(read.pool, name), expected)
+    first, second = (
+        [(draw.tokens, draw.prototypes) for draw in compgen.Generator.load(tmp_path / "g.pt").draw(stop=20)]
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def broken(path, how):
+    content = path.read_bytes()
+    if how == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "text":
+        path.write_text("not a checkpoint")
+    elif how == "tsv":
+        path.write_text("a\tb\nc\td\n")
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "foreign":
+        torch.save({"weights": {}}, path)
+    elif how == "version":
+        torch.save(torch.load(path, weights_only=True) | {"version": 99}, path)
+    elif how == "digest":
+        saved = torch.load(path, weights_only=True)
+        saved["weights"]["embedding.weight"][0, 0] += 1
+        torch.save(saved, path)
+    elif how == "no digest":
+        saved = torch.load(path, weights_only=True)
+        del saved["digest"]
+        torch.save(saved, path)
+    elif how == "misfit":
+        saved = torch.load(path, weights_only=True)
+        saved["weights"].pop("embedding.weight")
+        sealed(saved, path)
+    elif how == "vast":
+        saved = torch.load(path, weights_only=True)
+        sealed(saved | {"meta": saved["meta"].replace('"hidden": 8', '"hidden": 65536')}, path)
+    elif how == "impossible":
+        saved = torch.load(path, weights_only=True)
+        sealed(saved | {"meta": saved["meta"].replace('"hidden": 8', '"hidden": 1000000000')}, path)
+    elif how == "long":
+        saved = torch.load(path, weights_only=True)
+        sealed(saved | {"meta": re.sub('"max_length": [0-9]+', '"max_length": 1000000000', saved["meta"])}, path)
+    elif how == "spread":  # one number stands for 2^40
+        saved = torch.load(path, weights_only=True)
+        saved["weights"]["embedding.weight"] = torch.zeros(1).expand(2**40)
+        torch.save(saved, path)
+    elif how == "compressed":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+            packed.writestr("archive/data.pkl", bytes(2**20))
+    elif how == "pickle":
+        torch.save({"format": "compgen-checkpoint", "version": 1, "evil": Dataset}, path)
+    elif how == "plain pickle":
+        path.write_bytes(pickle.dumps(Dataset))
+    elif how == "missing":
+        path.unlink()
+
+
+def sealed(content, path):
+    """A file as somebody may write it who knows how, with the right digest."""
+    write_sealed({key: value for key, value in content.items() if key not in ("version", "digest")}, path)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    path = tmp_path_factory.mktemp("small") / "p.pt"
+    config = load_config(Seq2SeqConfig, "seq2seq_small", [*TINY[:-1], "optimisation.steps=1"])
+    train_predictor(toy(), config, path, quiet=True)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("cut", "cut short"),
+        ("text", "not a checkpoint"),
+        ("tsv", "not a checkpoint"),
+        ("empty", "not a checkpoint"),
+        ("foreign", "not a compgen checkpoint"),
+        ("version", "version 99, this compgen reads 1 to 2"),
+        ("digest", "damaged: its content does not agree with its digest"),
+        ("no digest", "damaged"),
+        ("misfit", "does not fit together: weights 'embedding.weight' of sizes none"),
+        ("vast", r"does not fit together: weights .* by its configuration \[128, 65542\]"),
+        ("impossible", r"does not fit together: .*hidden"),
+        ("long", "max_length 1000000000, expected 1 to"),
+        ("spread", "not a checkpoint"),
+        ("compressed", "not a checkpoint"),
+        ("pickle", "not a checkpoint"),
+        ("plain pickle", "not a checkpoint"),
+        ("missing", "no such file"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_broken_checkpoints_are_refused_in_one_line(tmp_path, small, how, says):
+    path = tmp_path / "p.pt"
+    path.write_bytes(small)
+    broken(path, how)
+    with pytest.raises(CheckpointError, match=rf"p\.pt: .*{says}") as refused:
+        Checkpoint.load(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_damaged_checkpoints_are_refused_or_harmless(tmp_path):
+    script = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "damage.py"))
+    path, original = tmp_path / "p.pt", script["network"]()
+    original.save(path)
+    content, found = path.read_bytes(), Counter()
+    for number in range(60):
+        way = script["WAYS"][number % len(script["WAYS"])]
+        path.write_bytes(script["damaged"](content, way, random.Random(number)))
+        found[script["outcome"](path, original)] += 1
+    assert found.keys() == {"refused", "identical"} and found["refused"] >= 40, found
+
+
+def test_a_checkpoint_of_before_there_was_a_digest_is_read_with_a_remark(tmp_path, small):
+    path = tmp_path / "p.pt"
+    path.write_bytes(small)
+    expected = weights(Checkpoint.load(path))
+    saved = torch.load(path, weights_only=True)
+    del saved["digest"]
+    torch.save(saved | {"version": 1}, path)
+    with pytest.warns(Remark, match=r"p\.pt: it has no digest"):
+        read = Checkpoint.load(path)
+    np.testing.assert_equal(weights(read), expected)
+
+
+def test_a_digest_is_of_names_types_sizes_and_values():
+    numbers = torch.arange(6, dtype=torch.int32)
+    trees = [
+        {"a": numbers},
+        {"b": numbers},
+        {"a": numbers.reshape(2, 3)},
+        {"a": numbers.reshape(2, 3).T},
+        {"a": numbers.view(torch.float32)},
+        {"a": [numbers]},
+        {"a": numbers, "b": None},
+        {"a": 1},
+        {"a": 1.0},
+        {"a": "1"},
+        {"a": True},
+        {},
+    ]
+    assert len({digest(tree) for tree in trees}) == len(trees)
+    assert digest({"a": numbers.reshape(2, 3).T.contiguous()}) == digest(trees[3])
