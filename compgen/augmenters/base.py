@@ -123,6 +123,7 @@ class Augmenter(ABC, Generic[O_co]):
         self.beside = beside
         self.dataset: Dataset | None = None
         self._report: dict[str, Any] = {}
+        self._made = pl.DataFrame()
 
     @abstractmethod
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
@@ -166,7 +167,7 @@ class Augmenter(ABC, Generic[O_co]):
         drawn = self.draw(asked, seed, watch)
         origin = [pl.lit(TRAIN).alias("split"), pl.lit(self.name).alias(METHOD)]
         frame = drawn.select("source", "target", *origin, *self.columns)
-        self._report = {"asked": asked, "made": len(frame), "distinct": frame.select("source", "target").n_unique()}
+        self._report, self._made = {"asked": asked, "made": len(frame)}, frame.select("source", "target")
         return Dataset(self._carry(frame))
 
     def _carry(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -183,7 +184,8 @@ class Augmenter(ABC, Generic[O_co]):
 
         If fewer than asked were made, `why` says the reason.
         """
-        return {**self._report, **self.facts()}
+        made = {"distinct": self._made.n_unique()} if self._report else {}
+        return self._report | made | self.facts()
 
     def with_options(self, **changes: Any) -> Self:
         """The same augmenter, with what it has learned, that draws by other options.
