@@ -1,16 +1,19 @@
-"""Composition: what each template may take, drawn and filled in (GECA, section 3 and algorithm 1).
+"""Composition: draws what each template may take, and fills it in (Andreas 2020, section 3 and algorithm 1).
 
-A template that takes fragments is a host. What it may take follows from its evidence, the licensed fragments that it
-(or, by the mode `reference`, its environment) has; hosts with the same evidence have the same candidates, and groups
-with the same fragments give the same licences, so both are worked out once. A candidate counts as often as groups
-license it, as in the reference.
+A host is a template that takes fragments. `definition.composed` has the definition; this is the same with draws:
 
-Hosts come in an order, and candidates are drawn by keys, that are hashes of what they are and of the seed: nothing
-depends on the order of the data, on partitions or on what else is composed.
+    for host in templates, in the order of hash(template, seed):
+        candidates = {fragment: number of groups that hold it and some evidence(host)} - fragments(host)
+        draw them without replacement, weighted by that number; yield the first `variants` that are new
+
+The evidence is the licensed fragments of the host or, in the mode `reference`, of its environment. Hosts with the same
+evidence have the same candidates, and groups with the same fragments give the same licences: both are computed once.
+All draws are hashes of template, fragment and seed, so samples depend neither on the order of the data nor on
+partitions.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -21,127 +24,48 @@ from compgen.geca.arrays import BASE, Hashes, mix
 from compgen.geca.enumeration import Packing
 from compgen.geca.options import GecaOptions
 from compgen.geca.realise import Known, Sequences, realise
-from compgen.geca.tables import Tables, check_environments, check_templates
+from compgen.geca.tables import Tables
 
-HOSTS = 1 << 15  # worked on together, at most
-CANDIDATES = 1 << 21  # of hosts that are worked on together, about
+HOSTS = 1 << 15  # processed together, at most
+CANDIDATES = 1 << 21  # of the hosts processed together, about
 ASKED = 1 << 10  # candidates of a host that are tried together, at most
 COMPARED = 1 << 20  # pairs of a candidate and a fragment that are compared together
 BOTH_SIDES = 3
-
-
-@dataclass(frozen=True)
-class Composed:
-    """New examples, in the order of their keys, which may repeat.
-
-    Attributes:
-        key: by which hosts are ordered.
-        template, fragment: what each was made of.
-        sequences: their tokens.
-    """
-
-    key: Hashes
-    template: Hashes
-    fragment: Hashes
-    sequences: Sequences
-
-
-class _Own:
-    """The rows of some templates, and how many of each template's fragments hold which span."""
-
-    def __init__(self, rows: pl.DataFrame, packing: Packing) -> None:
-        """`rows` are in the order of their templates."""
-        self.rows, self.packing = rows, packing
-        self.template = rows["template"].to_numpy()
-        self.first, self.count = runs(self.template)
-        owner = np.repeat(np.arange(len(self.first)), self.count)
-        held = pl.Series(self._key(owner, packing.unpack(rows["fragment"].to_numpy())).ravel()).value_counts(sort=False)
-        held = held.sort(held.columns[0])
-        self.held, self.times = (held[name].to_numpy() for name in held.columns)
-
-    def _key(self, owner: Ints, spans: Ints) -> Hashes:
-        """One number for a template (by its place) and a span, exact: there are less than 2^32 of each."""
-        key: Hashes = (owner.astype(np.uint64)[:, None] << np.uint64(32)) | spans.astype(np.uint64)
-        return key
-
-    def differs(self, template: Hashes, fragment: Hashes) -> NDArray[np.bool_]:
-        """Which candidates are kept: False if a candidate shares a span with every fragment of its template.
-
-        Both modes leave these out, as the authors' program does; the paper's boxed rule keeps them. They would repeat
-        half of what the template already had; on GeoQuery's logical forms other templates yield all of them as well.
-
-            differs(template, fragment) = not all(set(fragment) & set(own) for own in fragments_of[template])
-        """
-        owner = np.searchsorted(self.template[self.first], template)
-        spans = self.packing.unpack(fragment)
-        key = self._key(owner, spans)
-        place = np.minimum(np.searchsorted(self.held, key), len(self.held) - 1)
-        times = np.where((self.held[place] == key) & (spans > 0), self.times[place], 0)
-        # One span that all fragments hold decides, and so do spans that are too few to be in all of them.
-        result: NDArray[np.bool_] = times.max(axis=1) < self.count[owner]
-        unclear = np.flatnonzero(result & (times.sum(axis=1) >= self.count[owner]))
-        for part in _portions(unclear, self.count[owner[unclear]]):
-            result[part] = self._compared(owner[part], spans[part])
-        return result
-
-    def _compared(self, owner: Ints, theirs: Ints) -> NDArray[np.bool_]:
-        """The same, found by looking at each fragment of the template."""
-        candidate, row = ranges(self.first[owner], self.count[owner])
-        ours = self.packing.unpack(self.rows["fragment"].to_numpy()[row])
-        shares = ((ours[:, :, None] == theirs[candidate][:, None, :]) & (ours[:, :, None] > 0)).any(axis=(1, 2))
-        alike: NDArray[np.bool_] = np.logical_and.reduceat(shares, np.cumsum(self.count[owner]) - self.count[owner])
-        return ~alike
+# A new example: the order of its host, what it is made of, and its tokens with markers (int32).
+MADE = pl.Schema({"key": pl.UInt64, "template": pl.UInt64, "fragment": pl.UInt64, "tokens": pl.Binary})
 
 
 class Composer:
     """Draws new examples from tables."""
 
     def __init__(self, tables: Tables, options: GecaOptions, seed: int) -> None:
-        """By some options, in an order that the seed gives.
-
-        With `reach` a fragment is evidence for those templates that come first in the order of hosts.
-
-        In the mode `reference` candidates are drawn before it is known which of them are new: a template gets
-        `variants` draws, of which one may repeat another, and keeps what is good among them.
-        """
+        """Draw by `options`, which may differ from those of the tables in what concerns drawing."""
         self.tables, self.variants = tables, options.variants
         self.known = Known(tables.enumerator.corpus, options.novelty)
-        self.seed = mix(np.array([seed], dtype=np.uint64) + BASE)  # one number, as an array: it may overflow silently
+        self.seed = mix(np.array([seed], dtype=np.uint64) + BASE)  # an array, which overflows without a warning
         self.members, self.classes = _classes(tables)
         self.licensed = tables.licences.select("fragment").unique()
         self.last = None if options.reach is None else self._last(options.reach)
 
-    def compose(self, frame: pl.DataFrame, watch: Callable[[float], None] | None = None) -> Iterator[Composed]:
-        """New examples by the hosts among the rows of some partitions, in the order of the hosts' keys.
-
-        `watch` hears which share of the hosts is done.
-        """
+    def compose(self, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """Yield new examples (MADE) by the hosts in some partitions, in the order of their keys; they may repeat."""
         rows, evidence = self.hosts(frame)
         hosts = self._keyed(rows.group_by("template").agg(pl.col(self.tables.host).first().alias("host")))
-        done = 0
         for part in _ascending(hosts["key"].to_numpy()):
-            for count, composed in self._block(hosts[part], rows, evidence):
-                if composed is not None:
-                    yield composed
-                if watch is not None:
-                    watch((done + count) / hosts.height)
-            done += len(part)
-        if watch is not None:
-            watch(1.0)
+            yield from self._block(hosts[part], rows, evidence)
 
     def hosts(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The rows of all hosts, and the evidence: `host`, `fragment`, `without`, a group that it is not to count for.
+        """Return the rows of all hosts, and the evidence: `host`, `fragment`, and `without`, a group not to count.
 
-        By the mode `published`, where environments are windows, the example that shows a fragment in an environment
-        is another template than the host; a host that is the only one there is no evidence.
+        In the mode `published` with windows, another template than the host must show that a fragment occurs in an
+        environment; so a host that is the only one there is no evidence.
         """
         tables = self.tables
         linked = frame.join(self.licensed, on="fragment", how="semi")
         rows = linked
         if tables.key != "template":
             rows = frame.join(linked.select(tables.host).unique(), on=tables.host, how="semi")
-        if tables.enumerator.corpus.paired:
-            # A new example must differ on both sides from the one that lends its template.
+        if tables.enumerator.corpus.paired:  # a new pair must differ from its host's example on both sides
             rows = rows.filter(pl.col("sides") == BOTH_SIDES)
         if self.last is not None:
             reached = self._keyed(linked).join(self.last, on="fragment", how="left")
@@ -154,77 +78,68 @@ class Composer:
         return rows, evidence.select(pl.col("template").alias("host"), "fragment", "without")
 
     def _last(self, reach: int) -> pl.DataFrame:
-        """The key, `last`, of the last template that each fragment with more than `reach` of them is evidence for."""
+        """Return the key, `last`, of the last of the `reach` templates that a fragment is evidence for."""
         last = pl.DataFrame(schema={"fragment": pl.UInt64, "key": pl.List(pl.UInt64)})
         for frame in self.tables.store.partitions():
             linked = self._keyed(frame.join(self.licensed, on="fragment", how="semi"))
             keys = pl.concat([last.explode("key"), linked.select("fragment", "key")])
             last = keys.group_by("fragment").agg(pl.col("key").bottom_k(reach))
-        last = last.filter(pl.col("key").list.len() == reach)
-        return last.select("fragment", last=pl.col("key").list.max())
+        return last.filter(pl.col("key").list.len() == reach).select("fragment", last=pl.col("key").list.max())
 
     def _keyed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Add the order of the hosts, `key`."""
         return frame.with_columns(key=pl.Series(mix(frame["template"].to_numpy() ^ self.seed)))
 
-    def _block(
-        self, hosts: pl.DataFrame, rows: pl.DataFrame, evidence: pl.DataFrame
-    ) -> Iterator[tuple[int, Composed | None]]:
-        """How many hosts are done, and new examples, by some hosts: `template`, `host`, `key`."""
+    def _block(self, hosts: pl.DataFrame, rows: pl.DataFrame, evidence: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """Yield new examples by some hosts: `template`, `host`, `key`."""
         rows = rows.join(hosts.select("template"), on="template", how="semi").sort("template", "example")
-        check_templates(self.tables, rows)
-        if self.tables.key != "template":
-            check_environments(self.tables, rows)
+        self.tables.check(rows, self.tables.key)
         own = _Own(rows, self.tables.enumerator.packing)
         evidence = evidence.join(hosts.select("host").unique(), on="host", how="semi")
         signatures = evidence.sort("fragment").group_by("host").agg("fragment", "without")
         kinds = signatures.select("fragment", "without").unique().with_row_index("kind")
         signatures = signatures.join(kinds, on=["fragment", "without"], nulls_equal=True)
-        groups = self._groups(kinds.explode("fragment", "without"))
+        # The classes of groups that hold each kind of evidence.
+        groups = kinds.explode("fragment", "without").join(self.members, on="fragment")
+        groups = groups.filter(pl.col("without").is_null() | (pl.col("without") != pl.col("class")))
+        groups = groups.select("kind", "class").unique()
         sizes = groups.join(self.classes, on="class").group_by("kind").agg(pl.col("size").sum())
         hosts = hosts.join(signatures.select("host", "kind"), on="host").join(sizes, on="kind").sort("key")
-        # Candidates are spelled out for as many hosts as memory allows: there may be as many for each as hosts.
+        # A host may have as many candidates as there are hosts, so they are listed for some hosts at a time.
         part = (hosts["size"].cum_sum() - 1) // CANDIDATES
-        done = 0
         for some in hosts.with_columns(part=part).partition_by("part", maintain_order=True):
-            candidates = self._candidates(groups.join(some.select("kind").unique(), on="kind", how="semi"))
-            done += some.height
-            yield done, self._draw(some, own, candidates)
+            lent = groups.join(some.select("kind").unique(), on="kind", how="semi")
+            lent = lent.join(self.classes.drop("size"), on="class").join(self.members, on="class")
+            yield self._draw(some, own, lent.group_by("kind", "fragment").agg(pl.col("weight").sum()))
 
-    def _groups(self, evidence: pl.DataFrame) -> pl.DataFrame:
-        """The groups, by class, that each kind of evidence is in: `kind`, `class`."""
-        groups = evidence.join(self.members, on="fragment")
-        groups = groups.filter(pl.col("without").is_null() | (pl.col("without") != pl.col("class")))
-        return groups.select("kind", "class").unique()
+    def _draw(self, hosts: pl.DataFrame, own: "_Own", candidates: pl.DataFrame) -> pl.DataFrame:
+        """Return new examples by some hosts, in order, from the candidates of each kind: `kind`, `fragment`, `weight`.
 
-    def _candidates(self, groups: pl.DataFrame) -> pl.DataFrame:
-        """What the groups of each kind license: `kind`, `fragment`, `weight`, the number of groups that do."""
-        lent = groups.join(self.classes.drop("size"), on="class").join(self.members, on="class")
-        return lent.group_by("kind", "fragment").agg(pl.col("weight").sum())
-
-    def _draw(self, hosts: pl.DataFrame, own: _Own, candidates: pl.DataFrame) -> Composed | None:
-        """New examples, if there are any, by some hosts, which are in the order of their keys."""
+        In the mode `reference` a host gets `variants` draws with repetition, of which it keeps what is new.
+        """
         pool = hosts.select("template", "key", "kind").with_row_index("place").join(candidates, on="kind")
         pool = pool.join(own.rows.select("template", "fragment"), on=["template", "fragment"], how="anti")
-        # Smallest of exponential variates of rate w: draws without replacement in proportion to w.
+        # The order of exponential variates of rate w is a draw without replacement in proportion to w.
         uniform = mix(pool["template"].to_numpy() ^ mix(pool["fragment"].to_numpy() ^ self.seed)) / 2.0**64
         delay = -np.log1p(-np.minimum(uniform, 1 - 2.0**-53)) / pool["weight"].to_numpy()
         pool = pool.with_columns(delay=delay).sort("place", "delay", "fragment")
-        key, template, fragment, weight = (pool[name].to_numpy() for name in ("key", "template", "fragment", "weight"))
         if self.tables.options.mode == "reference":
-            good = np.flatnonzero(own.differs(template, fragment))
-            good = good[self._drawn(template[good], weight[good])]
-            key, template, fragment = key[good], template[good], fragment[good]
+            pool = pool.filter(own.differs(pool["template"].to_numpy(), pool["fragment"].to_numpy()))
+            pool = pool[self._drawn(pool["template"].to_numpy(), pool["weight"].to_numpy())]
+        template, fragment = pool["template"].to_numpy(), pool["fragment"].to_numpy()
         taken = self._first_good(template, fragment, own)
         if not len(taken):
-            return None
-        sequences = self._fill(own, template[taken], fragment[taken])
-        return Composed(key[taken], template[taken], fragment[taken], sequences)
+            return pl.DataFrame(schema=MADE)
+        made = self._fill(own, template[taken], fragment[taken])
+        buffer, size = made.tokens.tobytes(), made.tokens.itemsize
+        texts = [buffer[size * start : size * stop] for start, stop in pairwise(made.starts.tolist())]
+        return pool[taken].select("key", "template", "fragment", tokens=pl.Series(texts, dtype=pl.Binary))
 
     def _drawn(self, template: Hashes, weight: NDArray[np.uint32]) -> Ints:
-        """Which candidates are met in `variants` draws from a list that holds each as often as its weight.
+        """Return which candidates, given in the order in which they are first met, `variants` draws meet.
 
-        Candidates are in the order in which they are first met. A draw repeats one already met with the
-        probability of the share that its copies have in what is left of the list.
+        Each stands in the list drawn from as often as its weight. A draw repeats one already met with the probability
+        of the share that its copies have in what is left of the list.
         """
         first, count = runs(template)
         total = np.add.reduceat(weight, first).astype(np.float64) if len(first) else np.zeros(0)
@@ -239,56 +154,96 @@ class Composer:
             met += (uniform >= share) & (met < count)
         return ranges(first, met)[1]
 
-    def _first_good(self, template: Hashes, fragment: Hashes, own: _Own) -> Ints:
-        """Of the candidates, which are together by template, the first `variants` of each that pass."""
-        next_, count = runs(template)
-        stop = next_ + count
-        wanting = np.full(len(next_), self.variants)
-        found: list[Ints] = []
+    def _first_good(self, template: Hashes, fragment: Hashes, own: "_Own") -> Ints:
+        """Return the first `variants` of each template's candidates that pass; candidates are together by template.
+
+        Templates are tried together: one candidate of each, then two more, four more, and so on.
+        """
+        place, count = runs(template)
+        stop = place + count
+        wanting = np.full(len(place), self.variants)
+        found: list[Ints] = [np.zeros(0, dtype=np.int64)]
         asked = 1
-        while True:
-            live = np.flatnonzero((wanting > 0) & (next_ < stop))
-            if not len(live):
-                break
-            count = np.minimum(np.maximum(wanting[live], asked), stop[live] - next_[live])
-            owner, index = ranges(next_[live], count)
+        while len(live := np.flatnonzero((wanting > 0) & (place < stop))):
+            count = np.minimum(np.maximum(wanting[live], asked), stop[live] - place[live])
+            owner, index = ranges(place[live], count)
             good = self._passes(template[index], fragment[index], own)
             rank = np.cumsum(good) - 1
             before = np.append(0, np.cumsum(good))[np.cumsum(count) - count]
             take = good & (rank - before[owner] < wanting[live][owner])
             found.append(index[take])
             wanting[live] -= np.bincount(owner[take], minlength=len(live))
-            next_[live] += count
+            place[live] += count
             asked = min(2 * asked, ASKED)
-        return np.sort(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+        return np.sort(np.concatenate(found))
 
-    def _passes(self, template: Hashes, fragment: Hashes, own: _Own) -> NDArray[np.bool_]:
-        """Which candidates are new examples and do not keep a span of each fragment that their template has."""
+    def _passes(self, template: Hashes, fragment: Hashes, own: "_Own") -> NDArray[np.bool_]:
+        """Return which candidates are new examples and do not keep a span of each fragment of their template."""
         good = own.differs(template, fragment)
         tested = np.flatnonzero(good)
         if len(tested):
             good[tested] = ~self.known.holds(self._fill(own, template[tested], fragment[tested]))
         return good
 
-    def _fill(self, own: _Own, template: Hashes, fragment: Hashes) -> Sequences:
-        """New examples: each template, as the first example that has it shows it, with a fragment."""
+    def _fill(self, own: "_Own", template: Hashes, fragment: Hashes) -> Sequences:
+        """Fill each template, as the first example that has it shows it, with a fragment."""
         part = own.rows[np.searchsorted(own.template, template)]
         example = part["example"].to_numpy().astype(np.int64)
         return realise(self.tables.enumerator, example, part["fragment"].to_numpy(), fragment)
 
 
-def _portions(index: Ints, size: Ints) -> list[Ints]:
-    """An index in parts whose sizes sum to COMPARED or so."""
-    total = np.cumsum(size)
-    bounds = np.searchsorted(total, np.arange(COMPARED, total[-1] if len(total) else 0, COMPARED))
-    return [part for part in np.split(index, bounds) if len(part)]
+class _Own:
+    """The rows of some templates, and how many of each template's fragments hold which span."""
+
+    def __init__(self, rows: pl.DataFrame, packing: Packing) -> None:
+        """`rows` are in the order of their templates."""
+        self.rows, self.packing = rows, packing
+        self.template, self.fragment = rows["template"].to_numpy(), rows["fragment"].to_numpy()
+        self.first, self.count = runs(self.template)
+        owner = np.repeat(np.arange(len(self.first)), self.count)
+        self.held, self.times = np.unique(self._key(owner, packing.unpack(self.fragment)), return_counts=True)
+
+    def _key(self, owner: Ints, spans: Ints) -> Hashes:
+        """Combine a template (by its place) and a span into one number without loss: both are below 2^32."""
+        key: Hashes = (owner.astype(np.uint64)[:, None] << np.uint64(32)) | spans.astype(np.uint64)
+        return key
+
+    def differs(self, template: Hashes, fragment: Hashes) -> NDArray[np.bool_]:
+        """Return which candidates are kept: those that do not share a span with every fragment of their template.
+
+            differs(template, fragment) = not all(set(fragment) & set(own) for own in fragments_of[template])
+
+        Both modes leave the others out, as the authors' program does; the paper's box keeps them. They would repeat
+        half of what the template already had; on GeoQuery's logical forms other templates yield all of them as well.
+        """
+        owner = np.searchsorted(self.template[self.first], template)
+        spans = self.packing.unpack(fragment)
+        key = self._key(owner, spans)
+        place = np.minimum(np.searchsorted(self.held, key), len(self.held) - 1)
+        times = np.where((self.held[place] == key) & (spans > 0), self.times[place], 0)
+        # One span that all fragments hold decides, and so do spans that are too few to be in all of them.
+        result: NDArray[np.bool_] = times.max(axis=1) < self.count[owner]
+        unclear = np.flatnonzero(result & (times.sum(axis=1) >= self.count[owner]))
+        total = np.cumsum(self.count[owner[unclear]])
+        bounds = np.searchsorted(total, np.arange(COMPARED, total[-1] if len(total) else 0, COMPARED))
+        for part in filter(len, np.split(unclear, bounds)):
+            result[part] = self._compared(owner[part], spans[part])
+        return result
+
+    def _compared(self, owner: Ints, theirs: Ints) -> NDArray[np.bool_]:
+        """`differs` by looking at each fragment of the template."""
+        candidate, row = ranges(self.first[owner], self.count[owner])
+        ours = self.packing.unpack(self.fragment[row])
+        shares = ((ours[:, :, None] == theirs[candidate][:, None, :]) & (ours[:, :, None] > 0)).any(axis=(1, 2))
+        alike: NDArray[np.bool_] = np.logical_and.reduceat(shares, np.cumsum(self.count[owner]) - self.count[owner])
+        return ~alike
 
 
 def _classes(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Groups with the same fragments as one: `class`, `fragment`; and `class`, how many groups and fragments it has.
+    """Unite groups with the same fragments to classes: (`class`, `fragment`), and (`class`, `weight`, `size`).
 
-    The second frame's columns are `class`, `weight` and `size`. By the mode `published` with windows a group must be
-    known by name, and each is a class.
+    `weight` is the number of groups in a class, `size` that of its fragments. In the mode `published` with windows each
+    group is a class, as evidence names groups that are not to count.
     """
     licences = tables.licences.select("group", "fragment")
     if tables.host != tables.key:
@@ -302,7 +257,7 @@ def _classes(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _ascending(keys: Hashes) -> Iterator[Ints]:
-    """Positions in the order of their keys, some at a time; few at first, for they may be enough."""
+    """Yield positions in the order of their keys, few at first, for these may be enough."""
     size, rest = 1 << 10, np.arange(len(keys))
     while len(rest) > size:
         part = np.argpartition(keys[rest], size)

@@ -1,4 +1,4 @@
-"""A dataset as integers: distinct examples, one after another, and the spans that may be cut out of them."""
+"""A dataset as integers: distinct examples, one after another."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +11,7 @@ from compgen.data.ragged import Ints, ranges
 from compgen.errors import DataError
 from compgen.geca.arrays import Tokens
 
-BEGIN, SEPARATOR, END = 0, 1, 2  # <s>, between source and target, </s>; a span holds none of them
+BEGIN, SEPARATOR, END = 0, 1, 2  # <s>, ## between source and target, </s>; no span contains one
 MARKERS = 3
 
 
@@ -19,32 +19,19 @@ MARKERS = 3
 class Corpus:
     """Distinct examples, each as BEGIN source SEPARATOR target END.
 
-    Token ids follow the alphabet, so that nothing computed from them depends on the order of the examples.
-
-    Attributes:
-        tokens: all examples, one after another.
-        starts: where each begins, and one entry more: where the last one ends.
-        separators: where the separator of each is.
-        copies: how often each example stands in the data.
-        words: the text of each token id; those of the markers are empty.
-        skipped: how many examples, copies not counted, are too long to be recombined.
-        longest: the most tokens, source and target together, that an example to be recombined may have.
+    Token ids are in alphabetical order, so that hashes do not depend on the order of the examples.
     """
 
-    tokens: Tokens
-    starts: Ints
-    separators: Ints
-    copies: Ints
-    words: pl.Series
-    longest: int
+    tokens: Tokens  # of all examples, one after another
+    starts: Ints  # where each example begins, and the end of the last
+    separators: Ints  # the position of each example's separator
+    copies: Ints  # how often each example occurs in the data
+    words: pl.Series  # the text of each token id; empty for markers
+    longest: int  # the most tokens, source and target together, of an example to recombine
 
     @classmethod
     def of(cls, dataset: Dataset, longest: int) -> "Corpus":
-        """The corpus of all examples of a dataset, whatever their split.
-
-        Raises:
-            DataError: there is no example, or some have a source or target only and others have both.
-        """
+        """Return the corpus of all examples of a dataset."""
         frame = dataset.frame.group_by("source", "target", maintain_order=True).len()
         if frame.is_empty():
             raise DataError("GECA: found no example, expected some to recombine")
@@ -53,11 +40,9 @@ class Corpus:
         words = pl.concat([frame["source"].explode(), frame["target"].explode()]).drop_nulls().unique().sort()
         codes = pl.Enum(words)
         starts = np.concatenate([[0], np.cumsum(sources + targets + MARKERS)])
-        tokens = np.empty(starts[-1], dtype=np.int32)
-        tokens[starts[:-1]] = BEGIN
         separators = starts[:-1] + 1 + sources
-        tokens[separators] = SEPARATOR
-        tokens[starts[1:] - 1] = END
+        tokens = np.empty(starts[-1], dtype=np.int32)
+        tokens[starts[:-1]], tokens[separators], tokens[starts[1:] - 1] = BEGIN, SEPARATOR, END
         for side, first, lengths in (("source", starts[:-1] + 1, sources), ("target", separators + 1, targets)):
             filled = frame[side].filter(frame[side].list.len() > 0).explode()
             tokens[ranges(first, lengths)[1]] = filled.cast(codes).to_physical().to_numpy().astype(np.int32) + MARKERS
@@ -69,7 +54,7 @@ class Corpus:
 
     @property
     def paired(self) -> bool:
-        """Whether the examples are pairs; otherwise they are sentences."""
+        """Whether the examples are pairs, not sentences."""
         return bool(self.tokens[self.separators[0] + 1] != END)
 
     @cached_property

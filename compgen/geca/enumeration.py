@@ -1,20 +1,21 @@
-"""Every (template, fragment) of some examples, as numbers: the hot loop.
+"""Every (template, fragment) of some examples, as numbers: the hot loop (`definition.rows` in plain Python).
 
-A fragment is a set of spans that share no token type; all occurrences of each are replaced by a gap, and gaps are
-numbered in the order in which they first occur. What is left is the template.
+Gaps are numbered by first occurrence. With `renumber` they are numbered as the reference's search meets them: it takes
+one span after another, each at any occurrence behind the last. So "a b ## B A" has two numberings of (a, A) and (b, B),
+and shares one of them with "b a ## B A".
 
-The reference's search numbers gaps by any of their occurrences: it takes one span after another, each where it stands
-behind the last. So "a b ## B A" has both numberings of (a, A) and (b, B), and shares one of them with "b a ## B A".
+The hash of a template is a polynomial modulo 2^64. A piece of an example contributes a difference of two prefix sums,
+scaled by how far the piece has moved to the left, so hashing takes time in proportion to gaps, not to tokens:
 
-The hash of a template is a polynomial modulo 2^64, so a piece of an example contributes a difference of two prefix
-sums, scaled by how far it has moved to the left: work in proportion to the gaps, not to the tokens.
+    hash(template) = sum over pieces of (prefix[end] - prefix[begin]) BASE^-moved
+                   + sum over gaps of value(gap) BASE^place
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+import polars as pl
 
 from compgen.data.ragged import Ints, ranges
 from compgen.errors import UserError
@@ -22,61 +23,38 @@ from compgen.geca.arrays import BASE, INVERSE, Hashes, Tokens, mix, powers
 from compgen.geca.corpus import MARKERS, Corpus
 from compgen.geca.spans import Entries, Spans
 
-CHUNK = 1 << 18  # rows worked on together: what fits a processor's cache
-TOKENS = 1 << 22  # of windows that are read together
+CHUNK = 1 << 18  # rows processed together: they fit a processor's cache
+TOKENS = 1 << 22  # of windows read together
 MAX_TOKENS = 1 << 20  # of an example
 MAX_SPANS = 15  # of a fragment
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Some (template, fragment) pairs. Each belongs to one example, since examples are distinct.
-
-    Attributes:
-        template: hash of the template, gaps included.
-        fragment: the numbers of its spans in the order of the gaps, packed by `Packing`.
-        environment: hash of the template's environment; the template itself if that is the environment.
-        example: number in the corpus.
-        sides: 1 if some gap is in the source, 2 in the target, 3 if there is one in each.
-    """
-
-    template: Hashes
-    fragment: Hashes
-    environment: Hashes
-    example: Ints
-    sides: NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
 class Packing:
-    """Span numbers of a fragment in one 64-bit number: exact, so fragments cannot collide."""
+    """Packs the span numbers of a fragment into one 64-bit number without loss."""
 
     bits: int
     count: int
 
     @classmethod
     def of(cls, spans: int, count: int) -> "Packing":
-        """For fragments of up to `count` of a number of spans.
-
-        Raises:
-            UserError: they do not fit.
-        """
+        """Make a packing for fragments of up to `count` out of `spans` different spans."""
         bits = max(1, int(spans).bit_length())
         if bits * count > 64:
             raise UserError(
-                f"GECA: {spans:,} different spans, of which a fragment may have {count}: expected at most "
-                f"{2 ** (64 // count) - 1:,}; lower the frequency limit, the length of spans, or their number"
+                f"GECA: {spans:,} different spans and up to {count} of them in a fragment: expected at most "
+                f"{2 ** (64 // count) - 1:,} spans; lower the frequency limit, the length of spans, or their number"
             )
         return cls(bits, count)
 
     def pack(self, spans: Ints) -> Hashes:
-        """Span numbers (rows, gaps) to fragments."""
+        """Pack span numbers (rows, gaps) into fragments (rows)."""
         shifts = np.arange(spans.shape[1], dtype=np.uint64) * np.uint64(self.bits)
         packed: Hashes = np.bitwise_or.reduce(spans.astype(np.uint64) << shifts, axis=1)
         return packed
 
     def unpack(self, fragments: Hashes) -> Ints:
-        """Fragments to span numbers (rows, count), 0 after the last."""
+        """Unpack fragments (rows) to span numbers (rows, count), 0 after the last."""
         shifts = np.arange(self.count, dtype=np.uint64) * np.uint64(self.bits)
         mask = np.uint64(2**self.bits - 1)
         return ((fragments[:, None] >> shifts) & mask).astype(np.int64)
@@ -84,25 +62,17 @@ class Packing:
 
 @dataclass(frozen=True)
 class Occurrences:
-    """The gaps of some rows in their examples, from left to right.
+    """The gaps of some rows in their examples, from left to right."""
 
-    Attributes:
-        row: which row each belongs to, ascending.
-        position: where it begins in the corpus.
-        gap: its number.
-        length: how many tokens it replaces.
-        firsts: the first occurrence of each row.
-    """
-
-    row: Ints
-    position: Ints
-    gap: Ints
-    length: Ints
-    firsts: Ints
+    row: Ints  # of each gap, ascending
+    position: Ints  # where it begins in the corpus
+    gap: Ints  # its number
+    length: Ints  # tokens that it replaces
+    firsts: Ints  # the first gap of each row
 
     @classmethod
     def of(cls, entries: Entries, spans: Spans, members: Ints) -> "Occurrences":
-        """Occurrences of the spans of each row of `members` (rows, gaps); -1 stands for none."""
+        """Return all occurrences of the entries of each row of `members` (rows, gaps); -1 stands for none."""
         rows, gaps = members.shape
         flat = members.ravel()
         row, which = ranges(entries.first[flat], np.where(flat >= 0, entries.count[flat], 0))
@@ -111,8 +81,8 @@ class Occurrences:
         row //= gaps
         if gaps > 1:
             origin = position.min(initial=0)
-            span = int(position.max(initial=0) - origin) + 1
-            order = np.argsort(row * span + (position - origin))
+            width = int(position.max(initial=0) - origin) + 1
+            order = np.argsort(row * width + (position - origin))
             row, position, gap, length = row[order], position[order], gap[order], length[order]
         return cls(row, position, gap, length, np.searchsorted(row, np.arange(rows)))
 
@@ -123,37 +93,37 @@ class Enumerator:
     def __init__(
         self, corpus: Corpus, spans: Spans, count: int, window: int | None, renumber: bool, salt: int = 0
     ) -> None:
-        """Fragments of up to `count` spans; environments of `window` tokens around each gap, or whole templates.
+        """Fragments have up to `count` spans; `salt` selects the hash function, and no result depends on it.
 
-        With `renumber`, a fragment comes with each numbering of gaps that the reference's search meets, and with a few
-        that it misses: when it replaces a span of several tokens on the left as well, it goes on so many places too far
-        to the right. What is composed is the same, as other numberings have those gaps. `salt` chooses the hash; no
-        result depends on it, unless two things had the same one.
-
-        Raises:
-            UserError: the spans are too many for that, or an example is too long.
+        With `renumber`, a few of the reference's numberings are left out: where its search goes on too far to the right
+        after replacing a longer span on the left. The composed examples are the same.
         """
         self.corpus, self.spans, self.renumber, self.salt = corpus, spans, renumber, salt
         longest = int(corpus.lengths[corpus.short].max(initial=0))
         if longest >= MAX_TOKENS or count > MAX_SPANS:
             raise UserError(f"GECA: expected examples of less than {MAX_TOKENS:,} tokens, and up to {MAX_SPANS} spans")
         self.packing = Packing.of(len(spans), count)
-        self.window = None if window is None else min(window, longest + MARKERS)  # all there is
+        self.window = None if window is None else min(window, longest + MARKERS)  # beyond that nothing is to be seen
         numbers = np.arange(len(corpus.words) + count, dtype=np.uint64)
-        self.values = mix(mix(numbers + np.uint64(salt * 2**32)) + BASE)  # of a token; behind them, of a gap
-        width = int(np.diff(corpus.starts).max()) + 1
+        self.values = mix(mix(numbers + np.uint64(salt * 2**32)) + BASE)  # of tokens, then of gaps
+        lengths = np.diff(corpus.starts)
+        width = int(lengths.max()) + 1
         self.powers, self.inverse = powers(BASE, width), powers(INVERSE, width)
-        self.local = np.arange(len(corpus.tokens)) - np.repeat(corpus.starts[:-1], np.diff(corpus.starts))
+        local = np.arange(len(corpus.tokens)) - np.repeat(corpus.starts[:-1], lengths)
         self.prefix = np.zeros(len(corpus.tokens) + 1, dtype=np.uint64)
-        np.cumsum(self.values[corpus.tokens] * self.powers[self.local], out=self.prefix[1:])
+        np.cumsum(self.values[corpus.tokens] * self.powers[local], out=self.prefix[1:])
 
     @property
     def gaps(self) -> Tokens:
         """The pseudo-tokens of the gaps."""
         return np.arange(len(self.corpus.words), len(self.values), dtype=np.int32)
 
-    def rows(self, examples: Ints) -> Iterator[Rows]:
-        """All pairs of some examples (ascending), a chunk at a time."""
+    def rows(self, examples: Ints) -> Iterator[pl.DataFrame]:
+        """Yield all (template, fragment) of some examples (ascending), a chunk at a time.
+
+        Columns: `template` and, with windows, `environment` (equation 3), both hashes; `fragment`, its span numbers in
+        the order of the gaps, packed; `example`; `sides`, 1 if gaps are in the source, 2 in the target, 3 in both.
+        """
         entries = Entries.of(self.corpus, self.spans, examples)
         if not len(entries.span):
             return
@@ -165,10 +135,18 @@ class Enumerator:
 
     def _descend(
         self, entries: Entries, types: list[Hashes], members: Ints, taken: list[Hashes], reached: Ints
-    ) -> Iterator[Rows]:
-        """The pairs of some fragments (rows, gaps of entries), and of those with more spans behind them.
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the pairs of some fragments, and of those that extend them by spans behind.
 
-        `taken` are the token types of each fragment; `reached` is how far the search has come, for `renumber`.
+            descend(fragment): yield fragment
+                               for each span after the last that shares no token type: descend(fragment + span)
+
+        Args:
+            entries: the spans of the examples.
+            types: their token types.
+            members: entries of each fragment, (fragments, gaps).
+            taken: token types of each fragment.
+            reached: the position of each fragment's last span in the reference's search.
         """
         yield self._hashed(entries, members)
         if members.shape[1] == self.packing.count:
@@ -180,35 +158,33 @@ class Enumerator:
         for start, stop in zip([0, *(bounds + 1)], [*(bounds + 1), len(last)], strict=True):
             part = slice(start, min(stop, len(last)))
             row, child = ranges(first[part], counts[part])
-            clash = np.zeros(len(row), dtype=bool)
+            fits = np.ones(len(row), dtype=bool)
             for word, had in zip(types, taken, strict=True):
-                clash |= (word[child] & had[part][row]) != 0
-            row, child = row[~clash], child[~clash]
-            where = entries.after(child, reached[part][row]) if self.renumber else reached[:0]
+                fits &= (word[child] & had[part][row]) == 0
+            row, child = row[fits], child[fits]
+            where = reached[:0]
             if self.renumber:
+                where = entries.after(child, reached[part][row])
                 row, child, where = row[where >= 0], child[where >= 0], where[where >= 0]
             if len(row):
                 grown = np.concatenate([members[part][row], child[:, None]], axis=1)
                 union = [word[child] | had[part][row] for word, had in zip(types, taken, strict=True)]
                 yield from self._descend(entries, types, grown, union, where)
 
-    def _hashed(self, entries: Entries, members: Ints) -> Rows:
+    def _hashed(self, entries: Entries, members: Ints) -> pl.DataFrame:
         example = entries.example[members[:, 0]]
         gaps = Occurrences.of(entries, self.spans, members)
-        template = self.template_hashes(example, gaps)
-        environment = template
+        columns = {
+            "template": self.template_hashes(example, gaps),
+            "fragment": self.packing.pack(entries.span[members]),
+        }
+        columns |= {"example": example.astype(np.uint32)}
         if self.window is not None:
-            environment = self._environment_hashes(example, gaps)
-        return Rows(
-            template,
-            self.packing.pack(entries.span[members]),
-            environment,
-            example,
-            np.bitwise_or.reduce(entries.sides[members], axis=1),
-        )
+            columns["environment"] = self._environment_hashes(example, gaps)
+        return pl.DataFrame(columns | {"sides": np.bitwise_or.reduce(entries.sides[members], axis=1)})
 
     def template_hashes(self, example: Ints, gaps: Occurrences) -> Hashes:
-        """The hash of what is left of each row's example."""
+        """Hash what is left of each row's example (equation 2)."""
         starts, ends = self.corpus.starts[example], self.corpus.starts[example + 1]
         origin = self.prefix[starts]
         moved = np.cumsum(gaps.length - 1)
@@ -224,7 +200,10 @@ class Enumerator:
         return mix(total)
 
     def windows(self, example: Ints, gaps: Occurrences, index: Ints) -> Tokens:
-        """The template's tokens around some of the gaps (gaps, 2 window + 1); -1 beyond its edges."""
+        """Return the template's tokens around some of the gaps (equation 3), (gaps, 2 window + 1); -1 outside it.
+
+        One column at a time: `at` is the position in the corpus, `neighbour` the next gap on the way.
+        """
         assert self.window is not None
         tokens, pseudo = self.corpus.tokens, self.gaps
         result = np.full((len(index), 2 * self.window + 1), -1, dtype=np.int32)

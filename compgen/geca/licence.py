@@ -1,4 +1,4 @@
-"""Why a synthesised example exists: the training examples that license it (GECA, section 3, figure 1)."""
+"""Why a synthesised example exists: the training examples that license it (Andreas 2020, section 3, figure 1)."""
 
 import numpy as np
 import polars as pl
@@ -13,13 +13,11 @@ _MIDDLE = -2  # where source and target meet
 
 
 def licence(composer: Composer, template: int, fragment: int) -> list[Shown]:
-    """The licence of an example that `Geca.sample` names by these two numbers, and the example itself.
+    """Return the example made of a template and a fragment, and three training examples that license it.
 
-    Three training examples license a fourth. The first has a fragment in the group of templates that makes fragments
-    exchangeable; never by the template of the third. The second has the new fragment in that group. The third has the
-    fragment of the first, or (mode `reference`, with windows) one in the same environment, and lends its template. What
-    is made is the template of the third with the fragment of the second. If there are several licences, it is the one
-    whose examples come first.
+    The first has a fragment in a group, by another template than that of the third. The second has the new fragment in
+    the same group. The third lends its template; it has the fragment of the first (mode `reference` with windows: or
+    one in the same environment). Of several licences, the one whose examples come first is returned.
 
     Raises:
         ValueError: nothing licenses it.
@@ -30,23 +28,18 @@ def licence(composer: Composer, template: int, fragment: int) -> list[Shown]:
             continue
         rows, evidence = composer.hosts(frame)
         own = rows.filter(pl.col("template") == template)
-        if own.is_empty():
-            break
-        shared = evidence.filter(pl.col("host") == own[tables.host][0])
-        groups = shared.join(tables.licences, on="fragment").filter(
-            pl.col("without").is_null() | (pl.col("without") != pl.col("group"))
-        )
         lenders = tables.licences.filter(pl.col("fragment") == fragment).select("group", lender="example")
-        found = groups.join(lenders, on="group").sort("example", "lender", "fragment")
+        shared = evidence.filter(pl.col("host").is_in(own[tables.host].unique().implode()))
+        found = shared.join(tables.licences, on="fragment").join(lenders, on="group")
+        found = found.filter(pl.col("without").is_null() | (pl.col("without") != pl.col("group")))
         if found.is_empty():
             break
-        first = found.row(0, named=True)
-        # The host's own row with the shared fragment, where it has one.
+        first = found.sort("example", "lender", "fragment").row(0, named=True)
+        # The host's own row with the shared fragment, if it has one.
         host = own.sort(pl.col("fragment") != first["fragment"], "example").row(0, named=True)
-        sharing = _sharing(tables, first["group"], first["fragment"], template)
         return [
             _marked("made", tables, host["example"], host["fragment"], fragment),
-            _marked("first", tables, sharing, first["fragment"]),
+            _marked("first", tables, _sharing(tables, first["group"], first["fragment"], template), first["fragment"]),
             _marked("second", tables, first["lender"], fragment),
             _marked("template of", tables, host["example"], host["fragment"]),
         ]
@@ -54,14 +47,14 @@ def licence(composer: Composer, template: int, fragment: int) -> list[Shown]:
 
 
 def _sharing(tables: Tables, group: int, fragment: int, template: int) -> int:
-    """The first example that has a fragment in a group, by another template than the host's."""
+    """Return the first example that has a fragment in a group, by another template than the host's."""
     wanted = (pl.col(tables.group) == group) & (pl.col("fragment") == fragment) & (pl.col("template") != template)
     found = pl.concat(frame.filter(wanted).select("example") for frame in tables.store.partitions())
     return int(found["example"].to_numpy().min())
 
 
 def _marked(label: str, tables: Tables, example: int, fragment: int, filling: int | None = None) -> Shown:
-    """An example with the gaps of a fragment, or with what fills them."""
+    """Show an example with the gaps of a fragment marked, or with what fills them."""
     enumerator = tables.enumerator
     which, cut = np.array([example]), np.array([fragment], dtype=np.uint64)
     new = np.array([fragment if filling is None else filling], dtype=np.uint64)
@@ -71,7 +64,7 @@ def _marked(label: str, tables: Tables, example: int, fragment: int, filling: in
     words = enumerator.corpus.words.gather(tokens).to_list()
     plain = list(zip(words, np.where(tokens == SEPARATOR, _MIDDLE, -1).tolist(), strict=True))
     pieces: Pieces = []
-    done = moved = 0  # tokens that are in `pieces`; how far what comes now has moved to the right
+    done = moved = 0  # tokens in `pieces`; how far the rest has moved to the right
     for position, gap, length in zip(where.position.tolist(), where.gap.tolist(), where.length.tolist(), strict=True):
         start = position - int(enumerator.corpus.starts[example]) + moved
         stop = start + int(enumerator.spans.lengths[spans[gap]])

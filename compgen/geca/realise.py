@@ -1,4 +1,4 @@
-"""From numbers back to tokens: templates with their gaps, and templates with other spans in them."""
+"""From numbers back to tokens: templates with their gaps, and templates filled with other spans."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.ragged import Ints, ranges
-from compgen.geca.arrays import BASE, Hashes, Tokens, mix, powers, within
+from compgen.geca.arrays import BASE, Hashes, Tokens, mix, powers
 from compgen.geca.corpus import SEPARATOR, Corpus
 from compgen.geca.enumeration import Enumerator, Occurrences
 from compgen.geca.spans import Entries
@@ -14,7 +14,7 @@ from compgen.geca.spans import Entries
 
 @dataclass(frozen=True)
 class Sequences:
-    """Token sequences, one after another, each with its markers, as in a corpus."""
+    """Token sequences with markers, one after another; `starts` has one entry more, the end."""
 
     tokens: Tokens
     starts: Ints
@@ -22,16 +22,20 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
+    @classmethod
+    def cut(cls, tokens: Tokens, begins: Ints, lengths: Ints) -> "Sequences":
+        """Cut sequences out of an array."""
+        return cls(tokens[ranges(begins, lengths)[1]], np.append(0, np.cumsum(lengths)))
+
     def take(self, rows: Ints) -> "Sequences":
-        """Some of them."""
-        lengths = np.diff(self.starts)[rows]
-        return Sequences(self.tokens[ranges(self.starts[rows], lengths)[1]], _offsets(lengths))
+        """Return some of the sequences."""
+        return Sequences.cut(self.tokens, self.starts[rows], np.diff(self.starts)[rows])
 
 
 def realise(enumerator: Enumerator, example: Ints, fragment: Hashes, filling: Hashes | None = None) -> Sequences:
-    """Each example without the spans of a fragment, and with those of another one in their place.
+    """Cut a fragment out of each example, and fill the gaps with the spans of another fragment.
 
-    Without `filling` the gaps hold pseudo-tokens, `enumerator.gaps`.
+    Without `filling` the gaps hold the pseudo-tokens `enumerator.gaps`.
     """
     corpus, spans = enumerator.corpus, enumerator.spans
     where = occurrences(enumerator, example, fragment)
@@ -40,7 +44,7 @@ def realise(enumerator: Enumerator, example: Ints, fragment: Hashes, filling: Ha
     else:
         new = enumerator.packing.unpack(filling)[where.row, where.gap]
         start, length = spans.example[new], spans.lengths[new]
-    # Each row: a piece of its example before each gap, what fills the gap, and a piece after the last.
+    # Each row consists of a piece of its example before each gap, what fills the gap, and a piece after the last gap.
     end = where.position + where.length
     before = np.append(0, end[:-1])
     before[where.firsts] = corpus.starts[example]
@@ -52,12 +56,12 @@ def realise(enumerator: Enumerator, example: Ints, fragment: Hashes, filling: Ha
     begins[slot + 1], lengths[slot + 1] = start, length
     begins[final], lengths[final] = end[last], corpus.starts[example + 1] - end[last]
     pool = np.concatenate([corpus.tokens, enumerator.gaps])
-    pieces = np.append(0, final + 1)
-    return Sequences(pool[ranges(begins, lengths)[1]], np.append(0, np.cumsum(lengths))[pieces])
+    made = Sequences.cut(pool, begins, lengths)
+    return Sequences(made.tokens, made.starts[np.append(0, final + 1)])
 
 
 def occurrences(enumerator: Enumerator, example: Ints, fragment: Hashes) -> Occurrences:
-    """Where the spans of each fragment stand in its example."""
+    """Find the occurrences of each fragment's spans in its example."""
     entries = Entries.of(enumerator.corpus, enumerator.spans, np.unique(example))
     cut = enumerator.packing.unpack(fragment)
     gaps, members = cut > 0, np.full(cut.shape, -1, dtype=np.int64)
@@ -66,51 +70,49 @@ def occurrences(enumerator: Enumerator, example: Ints, fragment: Hashes) -> Occu
 
 
 def same(first: Sequences, second: Sequences) -> NDArray[np.bool_]:
-    """Which of two equally many sequences are equal."""
-    lengths = np.diff(first.starts)
-    equal: NDArray[np.bool_] = lengths == np.diff(second.starts)
+    """Compare two equally long lists of sequences, row by row."""
+    equal: NDArray[np.bool_] = np.diff(first.starts) == np.diff(second.starts)
     rows = np.flatnonzero(equal)
-    a, b = first.take(rows), second.take(rows)
     if len(rows):
+        a, b = first.take(rows), second.take(rows)
         equal[rows] = np.logical_and.reduceat(a.tokens == b.tokens, a.starts[:-1])
     return equal
 
 
 class Known:
-    """The sources, the targets and the pairs of a corpus, to ask whether others are among them."""
+    """The training examples, looked up by hash and compared by token."""
 
     def __init__(self, corpus: Corpus, novelty: str) -> None:
-        """`novelty`: what is new: `both` sides, the `source`, or the `pair`. Of a sentence, all mean the sentence."""
+        """`novelty` says what must be new: `both` sides, the `source`, or the `pair`; of a sentence, the sentence."""
+        parts = {"both": ("source", "target"), "source": ("source",), "pair": ("pair",)}
         self.corpus = Sequences(corpus.tokens, corpus.starts)
-        self.novelty = novelty if corpus.paired else "source"
-        self.sides = {}
-        for name, hashes in self._hashed(self.corpus).items():
+        self.tables = {}
+        for part in parts[novelty if corpus.paired else "source"]:
+            hashes = _hashes(_side(self.corpus, part))
             order = np.argsort(hashes, kind="stable")
-            self.sides[name] = (hashes[order], order)
+            self.tables[part] = (hashes[order], order)
 
     def holds(self, asked: Sequences) -> NDArray[np.bool_]:
-        """Which of some sequences are not new. A match of hashes counts only if the tokens are the same."""
+        """Return which sequences are not new."""
         known = np.zeros(len(asked), dtype=bool)
-        for name, hashes in self._hashed(asked).items():
-            values, order = self.sides[name]
-            rows = np.flatnonzero(within(values, hashes))
-            match = order[np.searchsorted(values, hashes[rows])]
-            known[rows[same(_side(asked.take(rows), name), _side(self.corpus.take(match), name))]] = True
+        for part, (values, order) in self.tables.items():
+            hashes = _hashes(_side(asked, part))
+            found = np.minimum(np.searchsorted(values, hashes), len(values) - 1)
+            rows = np.flatnonzero(values[found] == hashes)
+            match = self.corpus.take(order[found[rows]])
+            known[rows[same(_side(asked.take(rows), part), _side(match, part))]] = True
         return known
 
-    def _hashed(self, sequences: Sequences) -> dict[str, Hashes]:
-        parts = {"both": ("source", "target"), "source": ("source",), "pair": ("pair",)}[self.novelty]
-        return {name: _hashes(_side(sequences, name)) for name in parts}
 
-
-def _side(sequences: Sequences, name: str) -> Sequences:
-    """The sources, the targets, or the whole of some sequences. (The target of a sentence is its end marker.)"""
-    if name == "pair":
+def _side(sequences: Sequences, part: str) -> Sequences:
+    """Return the sources, the targets, or the whole pairs. (The target of a sentence is its end marker.)"""
+    if part == "pair":
         return sequences
-    tokens, starts = sequences.tokens, sequences.starts
-    separators = np.flatnonzero(tokens == SEPARATOR)
-    begin, end = (starts[:-1] + 1, separators) if name == "source" else (separators + 1, starts[1:])
-    return Sequences(tokens[ranges(begin, end - begin)[1]], _offsets(end - begin))
+    separators = np.flatnonzero(sequences.tokens == SEPARATOR)
+    begin, end = separators + 1, sequences.starts[1:]
+    if part == "source":
+        begin, end = sequences.starts[:-1] + 1, separators
+    return Sequences.cut(sequences.tokens, begin, end - begin)
 
 
 def _hashes(sequences: Sequences) -> Hashes:
@@ -118,10 +120,5 @@ def _hashes(sequences: Sequences) -> Hashes:
     lengths = np.diff(starts)
     local = np.arange(len(tokens)) - np.repeat(starts[:-1], lengths)
     values = mix(tokens.astype(np.uint64) + BASE) * powers(BASE, int(lengths.max(initial=0)) + 1)[local]
-    sums = np.zeros(len(tokens) + 1, dtype=np.uint64)
-    np.cumsum(values, out=sums[1:])
+    sums = np.append(np.uint64(0), np.cumsum(values))
     return mix(sums[starts[1:]] - sums[starts[:-1]])
-
-
-def _offsets(lengths: Ints) -> Ints:
-    return np.append(0, np.cumsum(lengths))

@@ -1,4 +1,4 @@
-"""Spans: the n-grams that may be cut out, and where each of them stands."""
+"""Spans: the n-grams that may be cut out (Andreas 2020, equation 1), and where each of them occurs."""
 
 from dataclasses import dataclass
 
@@ -12,31 +12,25 @@ from compgen.geca.corpus import MARKERS, Corpus
 
 @dataclass(frozen=True)
 class Spans:
-    """The eligible spans of a corpus, numbered from 1: by length, then by the alphabet.
+    """The eligible spans of a corpus, numbered from 1 by length, then alphabetically."""
 
-    Attributes:
-        at: for each number of tokens, from 1: the span that begins at each position of the corpus; 0 if none does.
-        example: a position of the corpus at which each span begins; entry 0 is unused.
-        lengths: tokens of each span; entry 0 is unused.
-    """
-
-    at: list[NDArray[np.int32]]
-    example: Ints
-    lengths: Ints
+    at: list[NDArray[np.int32]]  # for each length from 1, the span that begins at each position; 0 if none does
+    example: Ints  # a position of the corpus at which each span begins; entry 0 is unused
+    lengths: Ints  # tokens of each span; entry 0 is unused
 
     @classmethod
     def of(cls, corpus: Corpus, longest: int, limit: int | None) -> "Spans":
-        """All spans of 1 to `longest` tokens that stand at most `limit` times in the data.
+        """Find all spans of 1 to `longest` tokens that occur at most `limit` times in the data.
 
-        Occurrences are counted as the reference does: in all examples, too long ones and copies included, and each
-        position of an overlap for itself. A span is inside a source or inside a target.
+        A span lies in one side. Occurrences are counted as in the reference: copies and examples that are too long
+        count, and so do occurrences that overlap.
         """
         tokens = corpus.tokens
         room = _room(corpus)
         weights = np.repeat(corpus.copies, np.diff(corpus.starts))
         at, examples, lengths = [], [np.zeros(1, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
-        ids = np.zeros(len(tokens), dtype=np.int64)
-        size, count = 1, 1  # spans of the last length, and all numbered so far
+        ids = np.zeros(len(tokens), dtype=np.int64)  # of the n-gram that begins at each position
+        size, count = 1, 1  # n-grams of the last length, and spans numbered so far
         for length in range(1, longest + 1):
             begins = np.flatnonzero(room >= length)
             if not len(begins):
@@ -44,9 +38,9 @@ class Spans:
             keys = ids[begins] * len(corpus.words) + tokens[begins + length - 1]
             values, first, inverse = _unique(keys, size * len(corpus.words))
             ids[begins], size = inverse, len(values)
-            numbers = np.zeros(len(values), dtype=np.int32)
             seen = np.bincount(inverse, weights=weights[begins], minlength=len(values))
             eligible = np.flatnonzero(seen <= (np.inf if limit is None else limit))
+            numbers = np.zeros(len(values), dtype=np.int32)
             numbers[eligible] = np.arange(count, count + len(eligible))
             count += len(eligible)
             place = np.zeros(len(tokens), dtype=np.int32)
@@ -61,7 +55,7 @@ class Spans:
 
 
 def _room(corpus: Corpus) -> Ints:
-    """Tokens from each position to the end of its side; 0 at a marker."""
+    """Return the number of tokens from each position to the end of its side; 0 at a marker."""
     ends = np.where(corpus.tokens < MARKERS, np.arange(len(corpus.tokens)), np.iinfo(np.int64).max)
     ends = np.minimum.accumulate(ends[::-1])[::-1]
     result: Ints = ends - np.arange(len(ends))
@@ -69,7 +63,7 @@ def _room(corpus: Corpus) -> Ints:
 
 
 def _unique(keys: Ints, bound: int) -> tuple[Ints, Ints, Ints]:
-    """np.unique with first positions and inverse; by counting where the keys, all below `bound`, are few."""
+    """np.unique with first positions and inverse; by counting if the bound of the keys is small."""
     if bound > 4 * len(keys) + 1000:
         values, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         return values, first, inverse
@@ -86,37 +80,25 @@ class Entries:
     """Each span of each of some examples once, with its occurrences, which do not overlap.
 
     Entries are in the order of their first occurrence in the corpus, so those of an example are together.
-
-    Attributes:
-        span, example: of each entry.
-        first, count: its occurrences, as a range of `positions`.
-        positions: where occurrences begin, in the corpus.
-        sides: 1 if it stands in the source, 2 in the target, 3 in both.
-        start, stop: the range of entries that belong to its example.
     """
 
     span: Ints
     example: Ints
-    first: Ints
+    first: Ints  # of its occurrences, a range of `positions`
     count: Ints
-    positions: Ints
-    sides: NDArray[np.uint8]
-    start: Ints
+    positions: Ints  # where occurrences begin in the corpus
+    sides: NDArray[np.uint8]  # 1 if it occurs in the source, 2 in the target, 3 in both
+    start: Ints  # of the entries of its example
     stop: Ints
 
     @classmethod
     def of(cls, corpus: Corpus, spans: Spans, examples: Ints) -> "Entries":
-        """The entries of some examples, given in ascending order."""
+        """Return the entries of some examples, given in ascending order."""
         row, where = ranges(corpus.starts[examples], np.diff(corpus.starts)[examples])
-        found, begins, owner = [], [], []
-        for place in spans.at:
-            numbers = place[where]
-            here = np.flatnonzero(numbers)
-            found.append(numbers[here].astype(np.int64))
-            begins.append(where[here])
-            owner.append(row[here])
-        span, begin, owning = np.concatenate(found), np.concatenate(begins), np.concatenate(owner)
-        # Positions ascend within a span, so a stable sort by example and span leaves them in order.
+        here = [np.flatnonzero(place[where]) for place in spans.at]
+        span = np.concatenate([place[where[some]] for place, some in zip(spans.at, here, strict=True)]).astype(np.int64)
+        begin, owning = (np.concatenate([values[some] for some in here]) for values in (where, row))
+        # Positions ascend within a span, so a stable sort by example and span keeps them in order.
         order = np.argsort(owning * (len(spans) + 1) + span, kind="stable")
         span, begin, owning = span[order], begin[order], owning[order]
         new = np.ones(len(span), dtype=bool)
@@ -125,11 +107,8 @@ class Entries:
         span, begin, owning, new = span[keep], begin[keep], owning[keep], new[keep]
         first = np.flatnonzero(new)
         count = np.diff(np.append(first, len(span)))
-        target = begin > corpus.separators[examples][owning]
-        sides = np.zeros(len(first), dtype=np.uint8)
-        if len(first):
-            sides |= np.where(np.logical_and.reduceat(target, first), 0, 1).astype(np.uint8)
-            sides |= np.where(np.logical_or.reduceat(target, first), 2, 0).astype(np.uint8)
+        sides = np.where(begin > corpus.separators[examples][owning], 2, 1).astype(np.uint8)
+        sides = np.bitwise_or.reduceat(sides, first) if len(first) else sides
         order = np.lexsort((spans.lengths[span[first]], begin[first]))
         first, count, sides = first[order], count[order], sides[order]
         owning = owning[first]
@@ -137,43 +116,46 @@ class Entries:
         return cls(span[first], examples[owning], first, count, begin, sides, start, stop)
 
     def after(self, entry: Ints, position: Ints) -> Ints:
-        """Where each entry stands for the first time after a position; -1 if it does not."""
-        place, stop = self.first[entry], self.first[entry] + self.count[entry]
-        while (late := (place < stop) & (self.positions[np.minimum(place, len(self.positions) - 1)] <= position)).any():
+        """Return the first occurrence of each entry after a position; -1 if there is none."""
+        place, stop, last = self.first[entry], (self.first + self.count)[entry], len(self.positions) - 1
+        while (late := (place < stop) & (self.positions[np.minimum(place, last)] <= position)).any():
             place = place + late
-        return np.where(place < stop, self.positions[np.minimum(place, len(self.positions) - 1)], -1)
+        return np.where(place < stop, self.positions[np.minimum(place, last)], -1)
 
     def find(self, example: Ints, span: Ints) -> Ints:
-        """The entries of some (example, span), each of which must be there."""
+        """Return the entries of pairs (example, span), which must exist."""
         width = int(self.span.max()) + 1
         keys = self.example * width + self.span
         order = np.argsort(keys)
         return order[np.searchsorted(keys, example * width + span, sorter=order)]
 
     def types(self, corpus: Corpus, spans: Spans) -> list[Hashes]:
-        """Which token types of its example each entry holds: bits of one or more 64-bit words."""
+        """Return the set of token types of each entry, as bits of one or more 64-bit words, numbered per example."""
         lengths = spans.lengths[self.span]
         owner, offset = ranges(np.zeros(len(lengths), dtype=np.int64), lengths)
         pair = self.example[owner] * len(corpus.words) + corpus.tokens[self.positions[self.first][owner] + offset]
         values, rank = np.unique(pair, return_inverse=True)
         examples = values // len(corpus.words)
         local = (np.arange(len(values)) - np.searchsorted(examples, examples))[rank]
-        words = []
         begins = np.cumsum(lengths) - lengths
-        for word in range(int(local.max(initial=0)) // 64 + 1):
+        words = []
+        for word in range(int(local.max()) // 64 + 1):
             bits = np.where(local // 64 == word, np.uint64(1) << (local % 64).astype(np.uint64), np.uint64(0))
-            words.append(np.bitwise_or.reduceat(bits, begins) if len(begins) else np.zeros(0, dtype=np.uint64))
+            words.append(np.bitwise_or.reduceat(bits, begins))
         return words
 
 
 def _disjoint(begin: Ints, length: Ints, new: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Of the occurrences of each span (which starts where `new`), those taken from left to right without overlap."""
-    keep = np.ones(len(begin), dtype=bool)
+    """Return which occurrences remain when those of each span are taken from left to right without overlap.
+
+    A span's occurrences follow one another; `new` is set at the first.
+    """
     clash = np.zeros(len(begin), dtype=bool)
     clash[1:] = ~new[1:] & (begin[1:] < begin[:-1] + length[:-1])
+    keep = np.ones(len(begin), dtype=bool)
     if not clash.any():
         return keep
-    # Only spans with a clash somewhere are gone through, all at the same time: one step takes one occurrence of each.
+    # Only spans with a clash are gone through, all at the same time: each step takes one occurrence of each span.
     group = np.cumsum(new) - 1
     rows = np.flatnonzero(np.isin(group, group[clash]))
     keep[rows] = False
@@ -181,12 +163,8 @@ def _disjoint(begin: Ints, length: Ints, new: NDArray[np.bool_]) -> NDArray[np.b
     taken = rows[new[rows]]
     while len(taken):
         keep[taken] = True
-        following = taken + 1
-        limit, free = last[taken], begin[taken] + length[taken]
-        while True:
-            late = (following < limit) & (begin[np.minimum(following, len(begin) - 1)] < free)
-            if not late.any():
-                break
-            following[late] += 1
+        following, limit, free = taken + 1, last[taken], begin[taken] + length[taken]
+        while (late := (following < limit) & (begin[np.minimum(following, len(begin) - 1)] < free)).any():
+            following += late
         taken = following[following < limit]
     return keep

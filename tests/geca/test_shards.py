@@ -7,7 +7,7 @@ from compgen.errors import ExhaustedError, UserError
 from compgen.geca import shards, tables
 from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
-from compgen.geca.shards import Job, Shard, run_on_ray, run_shard
+from compgen.geca.shards import Job, run_on_ray, run_shard
 from tests.geca.test_augmenter import GRAMMAR, pairs
 
 MADE = ("source", "target", "template", "fragment")
@@ -31,14 +31,15 @@ def poor(work):
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
-def test_shards_make_what_one_process_makes(config, tmp_path):
+def test_shards_make_what_one_process_makes(config, tmp_path, monkeypatch):
     expected = Geca(config).fit(pairs(*GRAMMAR)).sample(25, seed=3)
     work = job(tmp_path / "x", config, shards=3)
     results = [None] * 3
     waited = []
+    monkeypatch.setattr(shards, "announce", lambda *what: waited.append(what))
 
     def run(number):
-        results[number] = run_shard(work, number, lambda *what: waited.append(what))
+        results[number] = run_shard(work, number)
 
     in_threads(run, 3)
     assert results[0].rows() == expected.frame.select(MADE).rows()
@@ -71,16 +72,17 @@ def test_many_may_open_a_job_at_once(tmp_path):
     assert [path.name for path in (tmp_path / "0").iterdir()] == ["job.json"]
 
 
-def test_who_gives_up_tells_those_who_wait(tmp_path):
+def test_who_gives_up_tells_those_who_wait(tmp_path, monkeypatch):
     work = job(tmp_path / "x", GecaOptions(), shards=2)
     little = poor(work)
     waiting, told = threading.Event(), []
+    monkeypatch.setattr(shards, "announce", lambda *what: waiting.set())
 
     def gives_up_when_waited_for(number):
         if number:
             waiting.wait(10)
         with pytest.raises(UserError) as caught:
-            run_shard((work, little)[number], number, lambda *what: waiting.set())
+            run_shard((work, little)[number], number)
         told.append(str(caught.value))
 
     in_threads(gives_up_when_waited_for, 2)
@@ -89,45 +91,43 @@ def test_who_gives_up_tells_those_who_wait(tmp_path):
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_shards_that_gave_up_are_started_again_in_any_order(late, tmp_path):
+def test_shards_that_gave_up_are_started_again_in_any_order(late, tmp_path, monkeypatch):
     work = job(tmp_path / "x", GecaOptions(), shards=2)
     for number in range(2):
         with pytest.raises(UserError, match="GiB or more"):
-            run_shard(poor(work), number, lambda *what: None)
+            run_shard(poor(work), number)
     results, waiting, told = [None] * 2, threading.Event(), []
 
     def again(number):
         if number == late:
             waiting.wait(10)
+        results[number] = run_shard(work, number)
 
-        def watch(_step, missing):
-            told.extend(missing.items())
-            waiting.set()
+    def announce(_job, _step, missing):
+        told.extend(missing.items())
+        waiting.set()
 
-        results[number] = run_shard(work, number, watch)
-
+    monkeypatch.setattr(shards, "announce", announce)
     in_threads(again, 2)
     assert results[0].rows() == Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3).frame.select(MADE).rows()
     assert told[0][0] == late and "GiB or more" in told[0][1]
 
 
-def test_a_lost_shard_is_started_again_and_goes_on(tmp_path):
+def test_a_lost_shard_is_started_again_and_goes_on(tmp_path, monkeypatch):
     work = job(tmp_path / "x", GecaOptions(), shards=2)
     expected = Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3)
     work.open()
-    Shard(work, 0).do("rows")
+    work.do(0, "rows")
     before = work.files("rows")[0].stat().st_mtime_ns
     (tmp_path / "x" / "7-1-0-3.arrow").write_bytes(b"half of")  # shard 1 died here
-    Shard(work, 1).do("rows")
-    Shard(work, 0).do("rows")
+    work.do(1, "rows")
+    work.do(0, "rows")
     assert work.files("rows")[0].stat().st_mtime_ns == before
     for step in ("licences", "made"):
         for number in (1, 0):
-            Shard(work, number).do(step)
-    assert (
-        run_shard(work, 0, lambda *what: pytest.fail("nothing to wait for")).rows()
-        == expected.frame.select(MADE).rows()
-    )
+            work.do(number, step)
+    monkeypatch.setattr(shards, "announce", lambda *what: pytest.fail("nothing to wait for"))
+    assert run_shard(work, 0).rows() == expected.frame.select(MADE).rows()
 
 
 def test_another_job_s_folder_is_refused(tmp_path):
@@ -161,10 +161,10 @@ def test_what_cannot_be_is_said(tmp_path):
     with pytest.raises(UserError, match="reach"):
         Job(pairs("a -> b"), GecaOptions(reach=3), 1, 1, tmp_path / "x", 2).open()
     with pytest.raises(UserError, match="GiB or more"):
-        Shard(job(tmp_path / "x", GecaOptions(), shards=1, memory=0.01), 0).do("rows")
+        job(tmp_path / "x", GecaOptions(), shards=1, memory=0.01).do(0, "rows")
     nothing = replace(job(tmp_path / "y", GecaOptions(), shards=1), dataset=pairs("a b c -> d e f"))
     with pytest.raises(ExhaustedError, match="no template has two fragments"):
-        run_shard(nothing, 0, lambda *what: None)
+        run_shard(nothing, 0)
 
 
 def test_a_ray_cluster_makes_what_one_process_makes(tmp_path):
