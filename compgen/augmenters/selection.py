@@ -1,14 +1,14 @@
-"""Which synthetic examples to train on: diverse ones, uncertain ones, or both (Samir and Silfverberg 2023, 4.2).
+"""Select synthetic examples to train on: diverse ones, uncertain ones, or both (Samir and Silfverberg 2023, 4.2).
 
-A template is what examples are to differ in: of inflection the tags, of others whatever names their kind. Strategies:
+A template is what examples should differ in: for inflection the tags. Strategies:
 
-- `random`: all examples are alike.
-- `umt`, `emt`: a template is drawn, uniformly (alpha = 0) or as often as it occurs (alpha = 1), then an example of it.
-- `highloss`, `lowloss`: those that a predictor finds least, or most probable.
-- `umt+loss`, `emt+loss`: a template is drawn as before, then its least probable example.
+- `random`: draw examples uniformly.
+- `umt`, `emt`: draw a template, uniformly (alpha = 0) or by its frequency (alpha = 1), then an example of it.
+- `highloss`, `lowloss`: take the examples that a predictor finds least, or most probable.
+- `umt+loss`, `emt+loss`: draw a template, then take its least probable example.
 
-Nothing is taken twice: a template that is used up is drawn no more. The paper writes the probability of an example as
-that of its template; what it describes, and what is done here, is to draw templates.
+Nothing is taken twice. The paper writes the probability of an example as that of its template; what it describes, and
+what is done here, is to draw templates.
 """
 
 from dataclasses import dataclass
@@ -28,15 +28,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Strategy:
-    """How examples are chosen.
+    """How examples are selected."""
 
-    Attributes:
-        alpha: templates are drawn from p^alpha, p being how often they occur; None: at templates it does not look.
-        sign: 1: the least probable examples are taken first; -1: the most probable; 0: losses do not matter.
-    """
-
-    alpha: float | None = None
-    sign: int = 0
+    alpha: float | None = None  # templates are drawn from p^alpha, p their frequency; None ignores templates
+    sign: int = 0  # 1 takes the least probable examples first, -1 the most probable; 0 ignores losses
 
 
 STRATEGIES = {
@@ -51,11 +46,7 @@ STRATEGIES = {
 
 
 def tags(dataset: Dataset) -> pl.Series:
-    """The template of examples of inflection: the tags of the source, in their order.
-
-    Raises:
-        DataError: a source has none.
-    """
+    """Return the template of each example of inflection: the tags of its source, in order."""
     found = []
     for source in dataset.frame["source"].to_list():
         letters, named = split_tags(source)
@@ -71,7 +62,7 @@ def tags(dataset: Dataset) -> pl.Series:
 def templates_of(
     candidates: Dataset, count: int, strategy: str, templates: pl.Series | None = None
 ) -> pl.Series | None:
-    """The templates that `select` will look at, None if at none; raises what it would, losses apart."""
+    """Check the arguments of `select` (but losses), and return the templates that it needs; None if none."""
     size = len(candidates)
     if strategy not in STRATEGIES:
         raise UserError(f"no strategy {strategy!r}: expected one of {', '.join(STRATEGIES)}")
@@ -96,19 +87,15 @@ def select(
     losses: Floats | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """`count` of the candidates by a strategy, in the order in which they were taken.
+    """Select `count` synthetic examples, in the order in which they are taken.
 
     Args:
-        candidates: synthetic examples, of any augmenter.
-        count: how many.
+        candidates: synthetic examples of any augmenter.
+        count: how many to take.
         strategy: one of STRATEGIES.
         templates: of each candidate; by default its tags.
-        losses: of each candidate, for the strategies that look at them (`Predictor.losses`).
-        seed: fixes what is drawn.
-
-    Raises:
-        UserError: no such strategy, losses that are missing or not as many as candidates, or a count below 1.
-        DataError: there are fewer candidates than `count`, or they have no tags and no templates are given.
+        losses: of each candidate (`Predictor.losses`), for the strategies that use them.
+        seed: of the random draws.
     """
     size = len(candidates)
     column = templates_of(candidates, count, strategy, templates)
@@ -117,7 +104,7 @@ def select(
         found = "none" if losses is None else f"{len(losses):,}"
         raise UserError(f"{strategy} needs a loss of each of the {size:,} candidates: found {found}")
     random = stream(Purpose.SELECTION, seed)
-    order = random.permutation(size)  # ties, too, are broken at random
+    order = random.permutation(size)  # also breaks ties
     if losses is not None and how.sign:
         order = order[np.argsort(-how.sign * losses[order], kind="stable")]
     if column is not None and how.alpha is not None:
@@ -127,7 +114,7 @@ def select(
 
 
 def _by_template(templates: Ints, order: Ints, count: int, alpha: float, random: Stream) -> Ints:
-    """Draw templates (numbers from 0) from p^alpha, and take the first of each in `order` that is not taken yet."""
+    """Draw templates (numbers from 0) from p^alpha, and take the next of each in `order`."""
     sizes = np.bincount(templates)
     queues = order[np.argsort(templates[order], kind="stable")]  # template by template, each in order
     starts = np.cumsum(sizes) - sizes
@@ -137,7 +124,7 @@ def _by_template(templates: Ints, order: Ints, count: int, alpha: float, random:
     while missing:
         weight = np.where(taken < sizes, sizes.astype(np.float64) ** alpha, 0.0)
         drawn = random.choice(len(sizes), size=missing, p=weight / weight.sum())
-        # Drawing on and passing over what is used up is drawing from what is not.
+        # Draws of used-up templates are dropped: the rest are draws from the other templates.
         place = taken[drawn] + _earlier(drawn)
         kept = place < sizes[drawn]
         found.append(queues[starts[drawn[kept]] + place[kept]])
@@ -147,7 +134,7 @@ def _by_template(templates: Ints, order: Ints, count: int, alpha: float, random:
 
 
 def _earlier(values: Ints) -> Ints:
-    """How many equal values stand before each."""
+    """Count the equal values before each."""
     order = np.argsort(values, kind="stable")
     first, length = runs(values[order])
     earlier = np.empty(len(values), dtype=np.int64)

@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -59,7 +60,12 @@ class Job:
         """Make the folder, or check that it is this job's."""
         if self.options.reach is not None:
             raise UserError("GECA: --reach looks at all templates of a fragment, which no shard has: leave one out")
-        mine = {"compgen": __version__, "polars": pl.__version__, "count": self.count, "seed": self.seed}
+        mine: dict[str, Any] = {
+            "compgen": __version__,
+            "polars": pl.__version__,
+            "count": self.count,
+            "seed": self.seed,
+        }
         mine |= {"shards": self.shards, "data": self._identity()} | self.options.identity()
         path = self.folder / "job.json"
         with writing(self.folder):

@@ -1,7 +1,7 @@
-"""Lemma and form, character beside character, and the stem that they share (Samir and Silfverberg 2023, section 2).
+"""The alignment of lemma and form, and the stem that they share (Samir and Silfverberg 2023, section 2).
 
-A character is an extended grapheme cluster: a letter with the marks that stand on it, a Bengali consonant with its
-vowel sign. The tokens of a dataset are code points, which a stem must not cut in two.
+A character is an extended grapheme cluster: a letter with its marks, a Bengali consonant with its vowel sign. The
+tokens of a dataset are code points; a stem must not cut a cluster in two.
 """
 
 import itertools
@@ -19,8 +19,8 @@ from compgen.data.unimorph import BLANK, is_tag, split_tags
 from compgen.errors import DataError, UserError
 
 SHORTEST = 3  # code points of a stretch that counts as part of a stem
-NONE = -1  # pads rows, and stands where no cluster is aligned
-_CELLS = 2**22  # of the tables of one alignment
+NONE = -1  # padding, and the partner of a cluster that is not aligned
+_CELLS = 2**22  # of one table of alignments
 _CLUSTER = regex.compile(r"\X")
 
 
@@ -33,69 +33,53 @@ class Word(NamedTuple):
 
 
 def words(dataset: Dataset) -> list[Word]:
-    """The examples of a dataset as words, in order.
-
-    Raises:
-        DataError: a lemma, a form or the tags are missing, or a token of lemma or form is not one character; says which
-            example, counted from 1.
-    """
+    """Return the examples of a dataset as words; raise DataError at the first that is not one of inflection."""
     return [_word(number, *pair) for number, pair in enumerate(dataset.pairs(), start=1)]
 
 
 def _word(number: int, source: list[str], form: list[str]) -> Word:
     lemma, tags = split_tags(source)
-    if not (lemma and tags):
-        raise DataError(
-            f"example {number:,}: found the source {' '.join(source)!r:.80}, expected the letters of a lemma and tags "
-            "(examples of inflection; those of analysis become such by `compgen data write --swap`)"
-        )
-    letter = next((tag for tag in tags if not is_tag(tag)), None)
-    if letter is not None:
-        raise DataError(
-            f"example {number:,}: found {letter!r:.80} behind a tag, expected the letters of the lemma and then "
-            "tags, which begin with a capital or a digit"
-        )
-    if not form:
-        raise DataError(f"example {number:,}: found an empty form of {''.join(lemma)!r:.80}, expected its letters")
+    letters = [tag for tag in tags if not is_tag(tag)]
     odd = [token for token in {*lemma, *form} if len(token) != 1 or is_tag(token)]
-    if odd:
-        raise DataError(
-            f"example {number:,}: found {min(odd)!r:.80} in a lemma or form, expected tokens of one letter each"
+    wrong = None
+    if not (lemma and tags):
+        wrong = (
+            f"the source {' '.join(source)!r:.80}, expected the letters of a lemma and tags (examples of inflection; "
+            "swap those of analysis by `compgen data write --swap`)"
         )
+    elif letters:
+        wrong = (
+            f"{letters[0]!r:.80} behind a tag, expected a lemma and then tags, which begin with a capital or a digit"
+        )
+    elif not form:
+        wrong = f"an empty form of {''.join(lemma)!r:.80}, expected its letters"
+    elif odd:
+        wrong = f"{min(odd)!r:.80} in a lemma or form, expected tokens of one letter each"
+    if wrong:
+        raise DataError(f"example {number:,}: found {wrong}")
     return Word(clusters(lemma), clusters(form), tuple(tags))
 
 
 def clusters(letters: Sequence[str]) -> tuple[str, ...]:
-    """Code points joined to extended grapheme clusters, as Unicode's annex 29 divides a text."""
+    """Join code points to extended grapheme clusters (Unicode's annex 29)."""
     return tuple(_CLUSTER.findall("".join(letters)))
 
 
 @dataclass(frozen=True)
 class Aligned:
-    """Words as numbers, aligned.
+    """Words as numbers of clusters, aligned."""
 
-    Attributes:
-        names: the clusters of all lemmas and forms, in the order of their code points. A cluster's number is its place.
-        lemma, form: numbers of clusters, (words, most of one), filled up with NONE.
-        partner: for each place of a lemma that belongs to the stem, the place in the form that it is aligned with and
-            where the same cluster stands; elsewhere NONE. (words, most of a lemma)
-    """
-
-    names: tuple[str, ...]
-    lemma: Ints
-    form: Ints
-    partner: Ints
+    names: tuple[str, ...]  # all clusters, in the order of their code points; a cluster's number is its place
+    lemma: Ints  # (words, longest lemma), padded with NONE
+    form: Ints  # (words, longest form), padded with NONE
+    partner: Ints  # (words, longest lemma): the place in the form of each cluster of the stem; else NONE
 
     @classmethod
     def of(cls, words: Sequence[Word], shortest: int = SHORTEST) -> "Aligned":
-        """The words with their stems: aligned equal stretches of `shortest` code points or more, in whole clusters.
+        """Find the stems: aligned equal stretches, of whole clusters, of `shortest` code points or more.
 
         Lengths are in code points, as the paper's must be: a Bengali word of six code points may have three clusters.
-
-        A blank ends a stretch and belongs to none, so that words of a phrase are never run together.
-
-        Raises:
-            UserError: `shortest` is less than 1.
+        A blank ends a stretch, so words of a phrase never run together.
         """
         if shortest < 1:
             raise UserError(f"the shortest stretch of a stem: found {shortest}, expected 1 code point or more")
@@ -110,13 +94,13 @@ class Aligned:
 
     @property
     def in_lemma(self) -> NDArray[np.bool_]:
-        """Which places of the lemmas are the stem's, (words, most of a lemma)."""
+        """Which places of the lemmas belong to the stem, (words, longest lemma)."""
         stem: NDArray[np.bool_] = self.partner != NONE
         return stem
 
     @property
     def in_form(self) -> NDArray[np.bool_]:
-        """Which places of the forms are the stem's, (words, most of a form)."""
+        """Which places of the forms belong to the stem, (words, longest form)."""
         found = np.zeros(self.form.shape, dtype=bool)
         rows, columns = np.nonzero(self.in_lemma)
         found[rows, self.partner[rows, columns]] = True
@@ -124,20 +108,14 @@ class Aligned:
 
 
 def align(lemmas: Ints, forms: Ints) -> Ints:
-    """Align each lemma with its form, all at once: the place of the equal cluster in the form, or NONE.
+    """Return for each cluster of each lemma the place of the equal cluster in its form, or NONE.
 
-    Of all alignments, one of fewest edits (insertions, deletions and substitutions of a cluster, one each); among those
-    one whose equal clusters make up fewest stretches; among those one of most equal clusters, which makes for long
-    stretches; and among those the one whose gaps come latest, as suffixes are commoner than prefixes. Takes time in
-    proportion to the product of the longest lemma and the longest form.
-
-    The paper does not say how to align; this rule is ours, and it draws nothing at random.
+    The best alignment has the fewest edits (insertions, deletions and substitutions of a cluster); then the fewest
+    stretches of equal clusters; then the most equal clusters; then the latest gaps, as suffixes are commoner than
+    prefixes. The paper does not say how to align; this rule is ours.
 
     Args:
-        lemmas, forms: numbers of clusters, (pairs, most of one), each row filled up with NONE.
-
-    Returns:
-        For each place of a lemma a place in its form, (pairs, most of a lemma).
+        lemmas, forms: numbers of clusters, (pairs, longest), padded with NONE.
     """
     some = max(1, _CELLS // ((lemmas.shape[1] + 1) * (forms.shape[1] + 1)))
     found = [_align(lemmas[first : first + some], forms[first : first + some]) for first in range(0, len(lemmas), some)]
@@ -147,23 +125,23 @@ def align(lemmas: Ints, forms: Ints) -> Ints:
 def _align(lemmas: Ints, forms: Ints) -> Ints:
     """`align` in one table, cell (i, pair, j) for the first i clusters of a lemma and the first j of its form."""
     size = lemmas.shape[1] + forms.shape[1] + 1
-    # One number holds edits, stretches and substitutions, in this order of weight: none of them can reach `size`. Where
-    # edits are equally many, fewer substitutions mean more equal clusters.
+    # One number holds edits, stretches and substitutions, in this order of weight: each is below `size`. With equally
+    # many edits, fewer substitutions mean more equal clusters.
     stretch, edit = size, size**2
     matched, other = _costs(lemmas, forms, stretch, edit)
     best = np.minimum(matched, other)
     row = best.shape[1] * best.shape[2]  # cells from one i to the next, in a table laid flat
-    back = np.full(best.shape, row + 1)  # how far back the cell is from which an edit comes: a substitution, unless
-    back[:, :, 1:][best[:, :, :-1] + edit == other[:, :, 1:]] = 1  # it is an insertion
-    back[1:][best[:-1] + edit == other[1:]] = row  # or first of all a deletion
+    back = np.full(best.shape, row + 1)  # how far back the previous cell is if an edit ends here: a substitution,
+    back[:, :, 1:][best[:, :, :-1] + edit == other[:, :, 1:]] = 1  # rather an insertion,
+    back[1:][best[:-1] + edit == other[1:]] = row  # or rather a deletion
     back[0, :, 0] = 0
     goes_on, match_first = np.zeros(best.shape, dtype=bool), matched < other
-    goes_on[1:, :, 1:] = matched[1:, :, 1:] == matched[:-1, :, :-1]  # a stretch that did not begin with this match
+    goes_on[1:, :, 1:] = matched[1:, :, 1:] == matched[:-1, :, :-1]  # the stretch did not begin with this match
 
     begin = np.arange(len(lemmas)) * best.shape[2]
     cell = begin + (lemmas != NONE).sum(axis=1) * row + (forms != NONE).sum(axis=1)
     in_match, matches = match_first.flat[cell], []
-    while (cell != begin).any():  # from the end of every pair to its beginning
+    while (cell != begin).any():  # from the end of each pair to its beginning
         matches.append(cell[in_match])
         before = cell - np.where(in_match, row + 1, back.flat[cell])
         in_match = np.where(in_match, goes_on.flat[cell], match_first.flat[before])
@@ -176,10 +154,10 @@ def _align(lemmas: Ints, forms: Ints) -> Ints:
 
 
 def _costs(lemmas: Ints, forms: Ints, stretch: int, edit: int) -> tuple[Ints, Ints]:
-    """The least cost of aligning beginnings, (i, pair, j): with a match at their end, and with an edit there."""
+    """Return the least costs of aligning prefixes, (i, pair, j): those that end in a match, and in an edit."""
     shape = (lemmas.shape[1] + 1, len(lemmas), forms.shape[1] + 1)
     far = edit * (shape[0] + shape[2])  # more than any alignment costs
-    number = np.int32 if 4 * far < 2**31 else np.int64  # words are short: half the memory is half the time
+    number = np.int32 if 4 * far < 2**31 else np.int64  # half the memory takes half the time
     matched, other = np.full(shape, far, dtype=number), np.full(shape, far, dtype=number)
     insertions = edit * np.arange(shape[2], dtype=number)
     other[0] = insertions
@@ -190,13 +168,13 @@ def _costs(lemmas: Ints, forms: Ints, stretch: int, edit: int) -> tuple[Ints, In
         reached = best + edit
         reached[:, 1:] = np.minimum(reached[:, 1:], best[:, :-1] + edit + 1)
         reached[:, 1:] = np.minimum(reached[:, 1:], matched[i, :, :-1] + edit)
-        # Any number of insertions after what was reached to the left, without a loop over columns.
+        # Any number of insertions, without a loop over columns.
         other[i] = np.minimum.accumulate(reached - insertions, axis=1) + insertions
     return matched, other
 
 
 def _in_stretches(partner: Ints, points: Ints, shortest: int) -> NDArray[np.bool_]:
-    """Which places belong to a stretch, on neither side interrupted, of `shortest` code points or more."""
+    """Return which places belong to a stretch of `shortest` code points or more, interrupted on neither side."""
     matched = partner != NONE
     goes_on = np.zeros_like(matched)
     goes_on[:, 1:] = matched[:, :-1] & matched[:, 1:] & (partner[:, 1:] == partner[:, :-1] + 1)
@@ -207,7 +185,7 @@ def _in_stretches(partner: Ints, points: Ints, shortest: int) -> NDArray[np.bool
 
 
 def _padded(rows: list[list[int]]) -> Ints:
-    """Rows of numbers, filled up with NONE to the longest."""
+    """Pad rows of numbers with NONE."""
     shape = max(map(len, rows), default=0), len(rows)
     columns = np.array([*itertools.zip_longest(*rows, fillvalue=NONE)], dtype=np.int64)
     return np.ascontiguousarray(columns.reshape(shape).T)

@@ -1,8 +1,7 @@
-"""What StemCorrupt does to data: dependence of stems and affixes, tags, and vowels out of harmony.
+"""What StemCorrupt does to data (Samir and Silfverberg 2023): dependence of stems and affixes, tags, vowel harmony.
 
-Samir and Silfverberg 2023: theorem 1 and proposition 1, figures 6 and 7, and section 5.1 on vowel harmony. All of it is
-read off the examples, whatever made them: stems are found in each example by alignment, in samples too, where a letter
-drawn may by chance lengthen a stem by one that an affix has as well.
+Theorem 1, proposition 1, figures 6 and 7, and section 5.1. Stems are found by alignment in samples too, where a drawn
+letter may lengthen the stem by chance.
 """
 
 from collections.abc import Sequence
@@ -20,24 +19,20 @@ from compgen.errors import DataError, UserError
 from compgen.morphology.alignment import SHORTEST, Aligned, words
 
 GAP = "~"  # stands in an affix for each stretch of the stem
-# Proposition 1 (iii) and (iv), which are one as lemma and form have the same stem; (i); (ii).
+# Proposition 1 (iii) and (iv), which are one, as lemma and form have the same stem; (i); (ii).
 PAIRS = (("stem", "form affix"), ("stem", "tags"), ("stem", "lemma affix"))
-SIZES = (0, 128, 512, 2048, 10_000)  # of augmented data: the paper's, some of them, and none
+SIZES = (0, 128, 512, 2048, 10_000)  # of augmented data: none, and some of the paper's
 PERMUTATIONS = 20
 SATURATED = 0.95
 HARMONY = {"turkish": ("eiöüî", "aıouâû"), "finnish": ("äöy", "aou")}  # front and back vowels
 
 
 def parts(dataset: Dataset, shortest: int = SHORTEST) -> pl.DataFrame:
-    """The parts of each example of inflection, one row each, all of them strings.
+    """Cut each example of inflection into parts, one row each, all of them strings.
 
-    Columns: `stem`, its stretches with GAP between them; `last`, its last cluster; `lemma affix` and `form affix`, all
-    else, with GAP where each stretch was (the paper's remaining characters would not tell a prefix from a suffix);
-    `suffix`, what follows the last stretch in the form; `tags`, joined by semicolons. Without a stem, `stem` and `last`
-    are empty, and the suffix is all of the form.
-
-    Raises:
-        DataError: as `words`.
+    Columns: `stem`, its stretches with GAP between them; `last`, its last cluster; `lemma affix` and `form affix`, the
+    rest, with GAP for each stretch (which the paper lacks: it tells prefix from suffix); `suffix`, what follows the
+    last stretch of the form; `tags`, joined by semicolons. Without a stem, the suffix is the whole form.
     """
     read = words(dataset)
     aligned = Aligned.of(read, shortest)
@@ -59,7 +54,7 @@ def parts(dataset: Dataset, shortest: int = SHORTEST) -> pl.DataFrame:
 
 
 def _beginnings(aligned: Aligned) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Where in each lemma, and where in each form, a stretch of the stem begins."""
+    """Return where stretches of the stem begin in each lemma and form."""
     begins = aligned.in_lemma.copy()
     begins[:, 1:] &= ~aligned.in_lemma[:, :-1] | (aligned.partner[:, 1:] != aligned.partner[:, :-1] + 1)
     in_form = np.zeros_like(aligned.in_form)
@@ -69,12 +64,12 @@ def _beginnings(aligned: Aligned) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
 def _from_the_end(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many places of a row are set, from each to the end."""
+    """Count the set places of a row from each to the end."""
     return mask[:, ::-1].cumsum(axis=1)[:, ::-1]
 
 
 def _strings(names: Sequence[str], numbers: NDArray[np.int64]) -> NDArray[np.object_]:
-    """Clusters by their numbers, of the same shape; none where NONE is."""
+    """Return clusters by their numbers, in the same shape; empty for NONE."""
     return np.array([*names, ""], dtype=object)[numbers]
 
 
@@ -84,30 +79,23 @@ def _joined(rows: NDArray[np.object_]) -> list[str]:
 
 @dataclass(frozen=True)
 class Dependence:
-    """How much two variables tell about each other.
+    """The dependence of two variables.
 
-    Attributes:
-        bits: their empirical mutual information, in bits: that of the shares they were observed with (plug-in).
-        chance: what that is on the average if one of them is permuted, so that nothing is left but small numbers.
-        adjusted: (bits - chance) / (the lesser entropy - chance): 0 for independence, 1 if one determines the other.
-            None where chance alone reaches SATURATED of all there can be, as if nearly every value of one occurs once:
-            then the examples say nothing about dependence, whatever the bits.
+    `adjusted` is (bits - chance) / (lesser entropy - chance): 0 for independence, 1 if one determines the other. It is
+    None if chance is SATURATED or more of the lesser entropy, as when nearly every value occurs once: then the examples
+    say nothing about dependence.
     """
 
-    bits: float
-    chance: float
+    bits: float  # empirical mutual information (plug-in)
+    chance: float  # its mean if one variable is permuted
     adjusted: float | None
 
 
 def dependence(first: Sequence[str], second: Sequence[str], seed: int = 0) -> Dependence:
-    """The dependence of two variables, observed together (proposition 1).
+    """Estimate the dependence of two variables observed together (proposition 1), with PERMUTATIONS permutations.
 
-    The plug-in estimate is far too high where observations are not many more than values: of 100 examples with 100
-    stems, stems determine whatever there is. So read `adjusted`, or `bits` beside `chance`; or ask about the last
-    character of a stem, of which there are few values. The mean of PERMUTATIONS permutations, fixed by `seed`.
-
-    Raises:
-        UserError: there is no observation, or not as many of one as of the other.
+    The plug-in estimate is far too high unless observations are many more than values: 100 different stems in 100
+    examples determine anything. So read `adjusted`, or ask about the last character of a stem, which has few values.
     """
     if len(first) != len(second) or not len(first):
         raise UserError(f"dependence of {len(first):,} and {len(second):,} observations: expected as many, and some")
@@ -122,7 +110,7 @@ def dependence(first: Sequence[str], second: Sequence[str], seed: int = 0) -> De
 
 
 def _entropy(values: NDArray[np.int64]) -> float:
-    """The entropy, in bits, of the shares of distinct values."""
+    """Return the entropy, in bits, of the shares of distinct values."""
     shares = np.unique(values, return_counts=True)[1] / len(values)
     return float(-(shares * np.log2(shares)).sum())
 
@@ -136,20 +124,12 @@ class Harmony:
 
 
 def harmony(found: pl.DataFrame, language: str) -> Harmony:
-    """Forms in whose suffix a vowel is front and the last vowel of the stem is back, or the reverse (section 5.1).
+    """Count forms whose suffix has a front vowel after a stem whose last vowel is back, or the reverse (section 5.1).
 
-    A form is judged if its stem has a front or back vowel and its suffix has one, up to the next blank. Finnish e and i
-    are neutral, and count on neither side. Exceptions that a language makes count as violations: Turkish -ken, -ki,
-    -yor, -leyin, and loans like saat, saatler; Finnish loans, and compounds whose last part has neutral vowels only.
-    So compare with the share in attested words. (The paper's remark 2 speaks of the stem's first vowel; the last one is
-    what decides where they differ.)
-
-    Args:
-        found: as `parts` gives it.
-        language: `turkish` or `finnish`.
-
-    Raises:
-        UserError: the language is another.
+    A form (a row of `parts`) is judged if its stem and its suffix, up to the next blank, have front or back vowels;
+    Finnish e and i are neutral. Regular exceptions count as violations (Turkish -ken, -ki, -yor, -leyin; loans; Finnish
+    compounds whose last part is neutral), so compare with the share in attested words. The paper's remark 2 speaks of
+    the stem's first vowel; where they differ, the last one decides.
     """
     if language not in HARMONY:
         raise UserError(f"vowel harmony of {language!r}: expected {' or '.join(HARMONY)}")
@@ -164,23 +144,20 @@ def harmony(found: pl.DataFrame, language: str) -> Harmony:
 
 
 def commonest_tags(found: pl.DataFrame) -> tuple[str, float]:
-    """The commonest combination of tags (of several, the first by name) and its share of the examples (figure 6)."""
+    """Return the commonest combination of tags (of several, the first by name) and its share (figure 6)."""
     tags, count = found.group_by("tags").len().sort(["len", "tags"], descending=[True, False]).row(0)
     return str(tags), int(count) / found.height
 
 
 def correlations(samples: Dataset, loss: str, shortest: int = SHORTEST) -> dict[str, float | None]:
-    """Pearson correlations of samples' losses with their edits, stem lengths and form lengths, in clusters (figure 7).
+    """Return Pearson correlations of losses with edits, stem lengths and form lengths, in clusters (figure 7).
 
-    The paper's edits are the Levenshtein distance of the form from the attested one; ours are the clusters that really
-    changed, which is no less. None where all values are the same.
+    The paper's edits are the Levenshtein distance of the form from the attested one; ours are the clusters that
+    changed, which is no less. None if all values are the same.
 
     Args:
-        samples: a dataset with the column `edits`, as StemCorrupt makes it, and one of losses.
-        loss: the name of that column; its numbers are, for instance, negative log-likelihoods a token.
-
-    Raises:
-        DataError: a column is missing or has gaps, or as `words`.
+        samples: of StemCorrupt, with a column of losses.
+        loss: the name of that column.
     """
     for column in ("edits", loss):
         if column not in samples.frame.columns or samples.frame[column].null_count():
@@ -203,26 +180,16 @@ def _pearson(first: NDArray[Any], second: NDArray[Any]) -> float | None:
 
 @dataclass(frozen=True)
 class Stems:
-    """Examples and the first of some augmented ones, together.
+    """What attested examples and some augmented ones show together."""
 
-    Attributes:
-        augmented: how many augmented ones there are among them.
-        examples: how many there are in all.
-        stemless: how many of them have no stem; the dependences leave them out, as theorem 1 does.
-        stems: how many distinct stems there are.
-        tags, tags_share: the commonest combination of tags, and its share.
-        dependences: of the variables named, both columns of `parts`.
-        harmony: if a language with vowel harmony is named.
-    """
-
-    augmented: int
+    augmented: int  # examples among them
     examples: int
-    stemless: int
-    stems: int
-    tags: str
+    stemless: int  # examples without a stem; the dependences leave them out, as theorem 1 does
+    stems: int  # distinct ones
+    tags: str  # the commonest combination
     tags_share: float
-    dependences: dict[tuple[str, str], Dependence]
-    harmony: Harmony | None
+    dependences: dict[tuple[str, str], Dependence]  # by two columns of `parts`
+    harmony: Harmony | None  # if a language was named
 
 
 def stems(
@@ -232,15 +199,7 @@ def stems(
     shortest: int = SHORTEST,
     language: str | None = None,
 ) -> list[Stems]:
-    """What there is to see as augmented examples are added to attested ones (theorem 1, section 5).
-
-    For each size in `sizes` up to the number of augmented examples, in rising order: the attested examples and so many
-    augmented ones, the first.
-
-    Raises:
-        DataError: there is no attested example, or as `words`.
-        UserError: a size is negative, or as `harmony`.
-    """
+    """Analyse attested examples with the first k augmented ones added, for each k in `sizes` that there are."""
     if not len(gold):
         raise DataError("stems: found no example, expected some")
     if min(sizes, default=0) < 0:

@@ -1,7 +1,7 @@
-"""The pieces that words of inflection are written with: grapheme clusters, and tags.
+"""The pieces of words of inflection: grapheme clusters and tags.
 
-A word is a row of the numbers of its pieces, from 1 on, filled up with 0 to a rectangle with others. It is spelled as
-tokens only where someone asks for them: words of equal tokens are told from others without.
+Words are rows of the numbers of their pieces, from 1 on, padded with 0. They are spelled as tokens only in the end:
+before, equal words are recognised by keys.
 """
 
 from collections.abc import Sequence
@@ -23,22 +23,16 @@ _BASE, _SIDE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)  # o
 
 @dataclass(frozen=True)
 class Pieces:
-    """How clusters and tags are spelled, which have numbers from 1 on; 0 fills up rows of them, and is no token.
+    """The spelling of each piece, as numbers of tokens; both pieces and tokens are numbered from 1."""
 
-    Attributes:
-        names: the tokens by their numbers, from 1 on, too.
-        tokens: those of each cluster and tag, filled up with 0, (1 + clusters and tags, most of one).
-        factor, term: what the tokens of each do to the key of those before it, (1 + clusters and tags).
-    """
-
-    names: pl.Series
-    tokens: Numbers
-    factor: Random
+    names: pl.Series  # the text of each token
+    tokens: Numbers  # of each piece, (1 + pieces, longest), padded with 0
+    factor: Random  # (1 + pieces): appending a piece changes a key to key * factor + term
     term: Random
 
     @classmethod
     def of(cls, spellings: Sequence[Sequence[str]]) -> "Pieces":
-        """Those that are spelled like this, distinct, in the order of their numbers."""
+        """Number distinct pieces that are spelled like this."""
         names = list(dict.fromkeys(token for spelling in spellings for token in spelling))
         token = numbers(names)
         tokens = rectangle([[], *([token[name] for name in spelling] for spelling in spellings)], len(names))
@@ -50,10 +44,7 @@ class Pieces:
         return cls(pl.Series(["", *names]), tokens, factor, term)
 
     def keys(self, source: Numbers, target: Numbers) -> Random:
-        """A number for each pair of sequences, the same for those of equal tokens and hardly for others, (pairs).
-
-        A polynomial of random numbers of the tokens, modulo 2^64, by Horner's rule, all tokens of a piece at once.
-        """
+        """Return a hash of the tokens of each pair of rows, (pairs): a polynomial modulo 2^64, by Horner's rule."""
         sides = []
         for side in (source, target):
             keys = np.zeros(len(side), dtype=np.uint64)
@@ -65,7 +56,7 @@ class Pieces:
         return sides[0] * _SIDE + sides[1]
 
     def lists(self, blocks: list[Numbers]) -> pl.Series:
-        """The lists of tokens that rows of clusters and tags are spelled as, block after block."""
+        """Spell blocks of rows as lists of tokens, block after block."""
         spelled = [self._spelled(rows) for rows in blocks]
         width = max(rows.shape[1] for rows in spelled)
         tokens = np.zeros((sum(map(len, spelled)), width), dtype=self.tokens.dtype)
@@ -74,16 +65,16 @@ class Pieces:
         return lists_of_rectangle(self.names, tokens, np.count_nonzero(tokens, axis=1))
 
     def _spelled(self, rows: Numbers) -> Numbers:
-        """Rows of clusters and tags as their tokens, filled up with 0 like them."""
+        """Turn rows of pieces to rows of tokens."""
         if self.tokens.shape[1] == 1:
-            return rows  # tokens are numbered in the order of what they spell
+            return rows  # each piece is a token, and has its number
         filled = rows != 0
         pieces, of_row = rows[filled], np.count_nonzero(filled, axis=1)
         lengths = np.count_nonzero(self.tokens, axis=1).take(pieces)
         start = np.append(0, np.cumsum(lengths))
         before = start[np.append(0, np.cumsum(of_row))]
         spelled = np.zeros((len(rows), np.diff(before).max()), dtype=self.tokens.dtype)
-        # Where the first token of each goes; then, of those that have more, the second, and so on.
+        # The place of each piece's first token; then, for longer pieces, of the second, and so on.
         place = start[:-1] + np.repeat(np.arange(len(rows)) * spelled.shape[1] - before[:-1], of_row)
         for number, column in enumerate(self.tokens.T):
             spelled.reshape(-1)[place + number] = column.take(pieces)
@@ -93,11 +84,11 @@ class Pieces:
 
 
 def numbers(names: Sequence[str]) -> dict[str, int]:
-    """From 1 on: 0 fills up rows, wherever the program counts tokens or clusters here."""
+    """Number from 1."""
     return {name: number for number, name in enumerate(names, start=1)}
 
 
 def rectangle(rows: list[list[int]], largest: int) -> Numbers:
-    """Rows of numbers, filled up with 0 to the longest, of a type that is good for the largest there may be."""
+    """Pad rows of numbers with 0; the type has room for the `largest`."""
     width = max(map(len, rows))
     return np.array([row + [0] * (width - len(row)) for row in rows], dtype=np.min_scalar_type(largest))

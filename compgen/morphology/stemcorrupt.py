@@ -1,17 +1,16 @@
 """StemCorrupt: inflections of made-up stems (Samir and Silfverberg 2023, section 2).
 
-The stem that lemma and form share is found by alignment, and some of its characters are replaced by random ones of the
-language's alphabet, the same in lemma and form. What is left, affixes and tags, stays.
+    for each sample: copy a random example; replace each character of its stem with probability theta
+                     by a random one of the alphabet, the same in lemma and form
 
-Where the paper leaves room, or we leave it:
+What the paper leaves open, and how this differs from the program of Anastasopoulos and Neubig, whose figure it shows:
 
-- Characters are grapheme clusters, and the alignment is ours: see `compgen.morphology.alignment`.
-- The alphabet is that of the training examples given, where the program of Anastasopoulos and Neubig, whose figure the
-  paper shows, adds that of the development set. Hyphens and apostrophes belong to it, as in many orthographies they are
-  letters; the blank does not.
-- Every character of a stem may be replaced, where that program leaves the first and the last of a long stretch alone.
-- The example to corrupt is drawn anew for each sample, each alike, where that program goes through all in turn.
-- Samples are new and distinct, which the paper does not ask for.
+- Characters are grapheme clusters, and the alignment is ours (`compgen.morphology.alignment`).
+- The alphabet is that of the training examples; the program adds the development set. Hyphens and apostrophes belong to
+  it, as they are letters in many orthographies; the blank does not.
+- Every character of a stem may be replaced; the program keeps the first and last of a long stretch.
+- Examples are drawn at random; the program takes them in turn.
+- Samples are new and distinct, which the paper does not require.
 """
 
 from dataclasses import dataclass
@@ -19,11 +18,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from pydantic import Field
 
 from compgen.augmenters.base import HOST, WORDS, Augmenter, Options
 from compgen.data.examples import TOKENS, Dataset
+from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, stream
 from compgen.data.unimorph import BLANK
 from compgen.errors import DataError, ExhaustedError
@@ -32,9 +31,9 @@ from compgen.morphology.harmony import Tier
 from compgen.morphology.pieces import Numbers, Pieces, Random, numbers, rectangle
 from compgen.progress import Watch
 
-BLOCK = 4096  # candidates drawn at once: their arrays stay in a processor's cache
-RARE, MANY = 1000, 1 << 24  # give up when fewer than 1 in RARE draws is new and more than MANY draws remain
-PATIENCE = 32  # blocks without a new example after which to give up
+BLOCK = 4096  # samples drawn at once: their arrays fit a processor's cache
+RARE, MANY = 1000, 1 << 24  # abort when fewer than 1 in RARE draws is new and more than MANY remain
+PATIENCE = 32  # abort after so many blocks without a new example
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
@@ -70,12 +69,10 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
     """Replace characters of the stem, the same in lemma and form (Samir and Silfverberg 2023).
 
     Examples are of inflection: a source is the letters of a lemma and its tags, a target the letters of a form.
-    Samples have the columns `host`, the row in the training data of the example that was corrupted (of its first
-    occurrence), and `edits`, how many of its characters really changed. With `candidates`, see `morphology.harmony`.
+    Samples have the columns `host`, the row of the corrupted training example (its first occurrence), and `edits`, the
+    number of characters that changed. For `candidates` see `morphology.harmony`.
 
-    Attributes, after `fit`:
-        examples: how many distinct training examples take part.
-        dropped: how many were left out because they have no stem.
+    After `fit`, `examples` distinct training examples take part; `dropped` have no stem.
     """
 
     name = "stemcorrupt"
@@ -86,12 +83,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
     example = "compgen augment stemcorrupt sigmorphon/turkish --split train-low -n 10000 -o more.tsv"
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
-        """Align the distinct examples of inflection in a dataset.
-
-        Raises:
-            DataError: an example is not one of inflection (see `words`), or all are written with one character.
-            ExhaustedError: none has a stem.
-        """
+        """Align the distinct examples of a dataset."""
         options, first = self.options, dict[Word, int]()
         for row, word in enumerate(words(dataset)):
             first.setdefault(word, row)
@@ -110,13 +102,9 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
         self._tier = Tier.of(dataset) if options.candidates > 1 else None
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
-        """`count` new, distinct examples; with `candidates`, those of so many whose vowels agree best.
+        """Return `count` new, distinct examples; with `candidates`, selected by harmony.
 
-        Sample i of a seed depends on the distinct training examples, the options and i alone: fewer samples are the
-        first of more (but not with `candidates`). Two that a 64-bit hash cannot tell apart count as the same.
-
-        Raises:
-            ExhaustedError: there are not as many, or no new one in a long time; the message says why.
+        Without `candidates`, fewer samples are the first of more. Samples of equal 64-bit hash count as the same.
         """
         count, candidates = self.usual if count is None else count, self.options.candidates
         if self._tier is None:
@@ -128,18 +116,18 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
         return self._tier.choose(pool, count, seed)
 
     def facts(self) -> dict[str, Any]:
-        """How many training examples took part, and how many had no stem."""
+        """Return how many training examples took part, and how many had no stem."""
         return {"examples": self.examples, "dropped": self.dropped}
 
     def described(self) -> str:
-        """The report in words, for people."""
+        """Return the report in words, for people."""
         left_out = f"; {self.dropped:,} dropped for want of a stem"
         if self.dropped and self.options.shortest > 1:
             left_out += " (a lower --shortest may keep some)"
         return f"{super().described()} of {self.examples:,} training examples{left_out}"
 
     def _distinct(self, count: int, seed: int) -> pl.DataFrame:
-        """`count` new, distinct examples."""
+        """Draw blocks until `count` examples are new and distinct."""
         tables, theta = self._tables, self.options.theta
         most = tables.most()
         if count > most:
@@ -152,7 +140,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
                     f"StemCorrupt: found {len(new):,} of {count:,} new examples and no more in {idle * BLOCK:,} draws "
                     f"from {self._these()}; ask for fewer, or for a higher theta than {theta:g}"
                 )
-            # As many as it takes if as many of them are new as up to now; at first, if one in nine is not.
+            # Blocks needed if the share of new samples stays as it is; at first, 8 in 9.
             drawn, found = (len(parts) * BLOCK, len(new)) if len(new) else (9, 8)
             blocks = -(-(count - len(new)) * drawn // found // BLOCK)
             if drawn > RARE * found and blocks * BLOCK > MANY:
@@ -175,81 +163,59 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
         )
 
 
-def _first_of_each(keys: Random, known: Random) -> NDArray[np.int64]:
-    """Where, in order, each key stands for the first time that is not a known one."""
+def _first_of_each(keys: Random, known: Random) -> Ints:
+    """Return the first positions of the distinct keys that are not known."""
     first = pl.Series(np.concatenate([known, keys])).is_first_distinct().to_numpy()
     return np.flatnonzero(first[len(known) :])
 
 
-def uniform(random: Random, alphabet: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The characters that replace others: each of the alphabet alike.
-
-    Args:
-        random: a random number below 2^32 for each.
-        alphabet: numbers of clusters. That their count does not divide 2^32 shifts probabilities by less than 2^-32.
-    """
-    drawn: NDArray[np.int64] = alphabet[(random * np.uint64(len(alphabet))) >> _HALF]
+def uniform(random: Random, alphabet: Ints) -> Ints:
+    """Draw characters uniformly (up to 2^-32), given random numbers below 2^32."""
+    drawn: Ints = alphabet[(random * np.uint64(len(alphabet))) >> _HALF]
     return drawn
 
 
 @dataclass(frozen=True)
 class _Samples:
-    """A block of samples, new or not.
+    """A block of samples, new or not."""
 
-    Attributes:
-        source, target: their clusters and tags by number, filled up with 0, (BLOCK, most of an example).
-        example: the number of the example that each was made from.
-        edits: how many of its clusters changed.
-        keys: a number for each that those of equal tokens have in common, and hardly any others.
-    """
-
-    source: Numbers
+    source: Numbers  # of pieces, (BLOCK, longest), padded with 0
     target: Numbers
-    example: NDArray[np.int64]
-    edits: NDArray[np.int64]
-    keys: Random
+    example: Ints  # that each was made from
+    edits: Ints  # clusters that changed
+    keys: Random  # hashes of their tokens
 
 
 @dataclass(frozen=True)
 class _Tables:
-    """What samples are made from.
-
-    Attributes:
-        pieces: clusters and tags.
-        source, target: those of each example that takes part, filled up with 0, (examples, most of one).
-        row: its row in the training data.
-        start, length: where its stem begins in the next three, and how long it is.
-        stem, in_source, in_target: clusters of all stems, one stem after another, and their places.
-        alphabet: the clusters to draw from.
-        known: keys of the training examples that samples must differ from.
-    """
+    """What samples are made from."""
 
     pieces: Pieces
-    source: Numbers
+    source: Numbers  # pieces of each example that takes part, (examples, longest), padded with 0
     target: Numbers
-    row: NDArray[np.int64]
-    start: NDArray[np.int64]
-    length: NDArray[np.int64]
-    stem: NDArray[np.int64]
-    in_source: NDArray[np.int64]
-    in_target: NDArray[np.int64]
-    alphabet: NDArray[np.int64]
-    known: Random
+    row: Ints  # of each example in the training data
+    start: Ints  # where its stem begins in the next three
+    length: Ints
+    stem: Ints  # clusters of all stems, one stem after another
+    in_source: Ints  # their places in the source
+    in_target: Ints
+    alphabet: Ints  # the clusters to draw from
+    known: Random  # keys of the training examples that samples must differ from
 
     def most(self) -> int:
-        """No more samples than this are new and distinct: the ways to fill each stem, but for the one that it has."""
+        """Return a bound of the new, distinct samples: the ways to fill each stem, without its own."""
         size = len(self.alphabet)
         return sum(size**length - 1 if length else 1 for length in self.length.tolist())
 
     def draw(self, seed: int, block: int, theta: float) -> _Samples:
-        """The candidates of a block of addresses, which has a stream of random numbers to itself."""
+        """Draw a block of samples from its own stream of random numbers."""
         bits = stream(Purpose.CORRUPTION, seed, block).bit_generator
         example = ((bits.random_raw(BLOCK) >> _HALF) * np.uint64(len(self.row)) >> _HALF).astype(np.int64)
         length = self.length[example]
         ends = np.cumsum(length)
-        random = bits.random_raw(ends[-1])  # for the characters of all their stems, one after another
+        random = bits.random_raw(ends[-1])  # for the characters of their stems, one stem after another
         replaced = np.flatnonzero((random & _LOW) < np.uint64(np.ceil(theta * 2**32)))
-        # Of which sample each of these is, and which of `stem`.
+        # The sample of each replaced character, and its index in `stem`.
         sample = np.repeat(np.arange(BLOCK), length)[replaced]
         character = replaced + (self.start[example] + length - ends)[sample]
         drawn = uniform(random[replaced] >> _HALF, self.alphabet)
@@ -259,25 +225,24 @@ class _Tables:
         target[sample, self.in_target[character]] = drawn
         return _Samples(source, target, example, edits, self.pieces.keys(source, target))
 
-    def frame(self, parts: list[_Samples], chosen: NDArray[np.int64]) -> pl.DataFrame:
-        """Some samples of the blocks, by number, with the strings of their tokens."""
+    def frame(self, parts: list[_Samples], chosen: Ints) -> pl.DataFrame:
+        """Return the chosen samples of all blocks, spelled."""
         if not len(chosen):
             return pl.DataFrame(schema={"source": TOKENS, "target": TOKENS, **StemCorrupt.columns})
         bounds = np.searchsorted(chosen, BLOCK * np.arange(len(parts) + 1))
-        picked = [
-            (part, chosen[bounds[number] : bounds[number + 1]] - number * BLOCK) for number, part in enumerate(parts)
-        ]
+        rows = np.split(chosen % BLOCK, bounds[1:-1])
+        picked = [(part, some) for part, some in zip(parts, rows, strict=True) if len(some)]
         columns = {
-            "source": self.pieces.lists([part.source[rows] for part, rows in picked if len(rows)]),
-            "target": self.pieces.lists([part.target[rows] for part, rows in picked if len(rows)]),
-            HOST: self.row[np.concatenate([part.example[rows] for part, rows in picked])],
-            "edits": np.concatenate([part.edits[rows] for part, rows in picked]),
+            "source": self.pieces.lists([part.source[some] for part, some in picked]),
+            "target": self.pieces.lists([part.target[some] for part, some in picked]),
+            HOST: self.row[np.concatenate([part.example[some] for part, some in picked])],
+            "edits": np.concatenate([part.edits[some] for part, some in picked]),
         }
         return pl.DataFrame(columns)
 
 
-def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.int64]) -> _Tables:
-    """The tables of distinct examples that stand in these rows of the training data."""
+def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: Ints) -> _Tables:
+    """Build the tables of distinct examples, given their rows in the training data; `keep` those without a stem."""
     alphabet = np.array([number for number, name in enumerate(aligned.names, start=1) if name != BLANK])
     if len(alphabet) < 2:
         raise DataError(
@@ -304,6 +269,6 @@ def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: NDArray[np.
         in_source=in_source,
         in_target=aligned.partner[part][words, in_source],
         alphabet=alphabet,
-        # Those without a stem that are kept can only be sampled as they are.
+        # Kept examples without a stem can only be sampled as they are.
         known=keys[~part | aligned.in_lemma.any(axis=1)],
     )
