@@ -51,6 +51,10 @@ def load_config(
     except ValidationError as error:
         place = "options" if name is None else f"configuration {name}"
         raise ConfigError(f"{place}: {explained(kind, error)}") from error
+    except ConfigError as error:  # of a model that checks itself
+        if name is None or name in shipped():
+            raise
+        raise ConfigError(f"configuration {name}: {error}") from error
 
 
 def explained(kind: type[BaseModel], error: ValidationError) -> str:
@@ -73,7 +77,7 @@ def _problem(found: Any, known: Sequence[str]) -> str:
     if not found["loc"]:
         return str(found["msg"])
     place = ".".join(str(part) for part in found["loc"]) or "''"
-    if found["type"] == "extra_forbidden":
+    if found["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         near = [name for name in known if name.endswith("." + place)] or difflib.get_close_matches(place, known, 1)
         return f"{place:.100}: no such setting" + (f"; did you mean {' or '.join(near)}?" if near else "")
     expected = found["msg"].removeprefix("Input should be ").removeprefix("Value error, ")

@@ -113,10 +113,12 @@ class Augmenter(ABC, Generic[O_co]):
             beside: the file that samples will be written to. Files that the method keeps go beside it.
 
         Raises:
-            ConfigError: an option is unknown or out of range.
+            ConfigError: an option is unknown or out of range, or `options` are not of this method.
         """
         if options is not None and values:
             raise ConfigError(f"{self.name}: give options as a whole or by name, not both")
+        if options is not None and not isinstance(options, self.options_type):
+            raise ConfigError(f"{self.name}: found {options!r:.60}, expected {self.options_type.__name__}")
         if options is None:
             options = cast(O_co, load_config(self.options_type, self.configuration, given=values))
         self.options = options

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from compgen.augmenters.base import HOST, METHOD
+from compgen.augmenters.base import HOST, METHOD, Options
 from compgen.augmenters.registry import BUILT_IN, find
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset, write_dataset
@@ -184,6 +184,9 @@ def test_bad_options_counts_and_data_are_refused(case):
     name, augmenter, dataset, _ = case
     with pytest.raises(UserError, match=re.compile("no such setting", re.I)):
         find(name)(no_such_option=1)
+    for options in ({}, "x", Options()):
+        with pytest.raises(UserError, match=f"expected {find(name).options_type.__name__}"):
+            find(name)(options)
     for count, seed in ((-1, 0), (1, -1), (1, 2**64)):
         with pytest.raises(UserError, match="expected 0 or more"):
             augmenter.sample(count, seed)

@@ -297,3 +297,14 @@ def test_csl_says_what_is_wrong(pairs, tmp_path, words, message):
     done = compgen("augment", "csl", pairs, "--uniform", "-o", tmp_path / "out.tsv", *words)
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "out.tsv").exists()
+
+
+def test_a_wrong_key_is_named_with_its_file(pairs, tmp_path):
+    config = tmp_path / "own.toml"
+    for method, text, wrong in (
+        ("concat", "seperator = 'x'", "seperator: no such setting"),
+        ("csl", "[induction]\nspam = 1", "induction.spam: no such setting"),
+    ):
+        config.write_text(text)
+        done = compgen("augment", method, pairs, "--config", config, "-o", tmp_path / "more.tsv")
+        assert done.returncode == 2 and str(config) in done.stderr and wrong in done.stderr
