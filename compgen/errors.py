@@ -45,4 +45,4 @@ class Interrupted(UserError):  # noqa: N818 - nothing went wrong
 
 
 class ExhaustedError(UserError):
-    """Sampling stopped because too few samples pass the filters; the message has the counts."""
+    """The data and options give no samples, or too few, or finding more would take too long; the message says which."""

@@ -152,11 +152,14 @@ class Augmenter(ABC, Generic[O_co]):
         return self
 
     def sample(self, count: int | None = None, seed: int = 0, watch: Watch = unwatched) -> Dataset:
-        """`count` new examples, or fewer if there are no more (`report` says why); as many as is `usual` by default.
+        """Draw `count` examples, by default as many as is `usual`.
+
+        If there are fewer, a method returns those and `report` says why, or raises ExhaustedError: each says which.
 
         The frame has source, target, split (`train`), `method`, and the method's `columns`. If a sample is a training
         example that was changed in one place (`host`), further columns of the training data are copied from there.
-        Samples are a function of the distinct training examples (not of their order), the options and the seed.
+        The order of the training examples does not matter: samples depend on which examples there are, on the options
+        and on the seed. Whether a repeated example counts more is up to the method.
 
         Raises:
             UserError: `fit` was not called, or a number is out of range.

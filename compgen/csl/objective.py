@@ -3,8 +3,9 @@
     L_D(G) = sum over rules NT -> <alpha, beta> of |alpha| + |beta| - c_D(alpha, beta)       (Eq. 6)
     c_D(alpha, beta) = k_alpha ln p(alpha | beta) + k_beta ln p(beta | alpha)                (Eq. 7)
 
-As in the reference program, logarithms are to base 2, and p is estimated from all examples so far. The paper has
-natural logarithms, and samples larger data.
+We follow the reference program: logarithms are to base 2, and p is estimated from all examples added so far. The paper
+takes natural logarithms. The sum itself is never needed: induction compares rules by how much a change lowers it
+(`csl.induction`).
 """
 
 from collections.abc import Iterable

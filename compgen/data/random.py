@@ -90,7 +90,7 @@ class SamplePurpose(IntEnum):
     PROTOTYPES = 1
     LATENTS = 2
     NODES = 3  # of derivations
-    EXAMPLES = 4  # of the control `resample`
+    EXAMPLES = 4  # training examples, of augmenters that draw them by address (`resample`)
 
 
 def address(
@@ -99,7 +99,7 @@ def address(
     block: NDArray[Any],
     attempt: NDArray[np.int64] | int = 0,
 ) -> NDArray[np.uint64]:
-    """Return the Philox counter of (sample, purpose, step) as (..., 4) words of 32 bits; the seed is the key.
+    """Return the Philox counter of (sample, purpose, block of steps) as (..., 4) words of 32 bits; the seed is the key.
 
         counter = (sample mod 2^32, sample div 2^32, block, purpose + 256 attempt)
 

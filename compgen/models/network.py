@@ -355,7 +355,8 @@ class Network(Trainable):
             state, scores = self.advance(terms, state_weights, state, memory, notes, step[:, now : now + 1])
             outputs.append(state.fed)
             states.append(state.hidden)
-            state = state._replace(fed=self.feed_dropout(state.fed))
+            # A view of its own: gradients are then summed in one order, with dropout and without, to the last bit.
+            state = state._replace(fed=self.feed_dropout(state.fed.view_as(state.fed)))
             if self.own is not None:
                 noted.append(self.note(state.hidden))
                 scores[-1] = F.pad(scores[-1], [0, length - scores[-1].shape[2]], value=MASKED)  # (B, 1, L)

@@ -226,5 +226,5 @@ def test_the_example_in_the_docs_has_its_command_help_configuration_and_record(s
     assert (made["source"], made["target"]) == (["stroll", "twice"], ["STROLL", "STROLL"])
     assert (made["method"], made["host"], made["swap"]) == ("token-swap", 0, "walk stroll WALK STROLL")
     record = json.loads((tmp_path / "more.jsonl.run.json").read_text())
-    assert record["options"] == {"dictionary": str(swaps / "swaps.tsv")}
+    assert record["options"] == {"dictionary": str(swaps / "swaps.tsv"), "shortest": 1}
     assert "from         walk twice -> WALK WALK" in run("explain", "token-swap", out)
