@@ -9,8 +9,11 @@ class UserError(Exception):
 
 def check_draws(who: str, count: int | None, seed: int) -> None:
     """Raise UserError for an impossible number of samples (None stands for all) or seed."""
-    if not 0 <= seed < 2**64 or (count is not None and count < 0):
-        raise UserError(f"{who}: count {count}, seed {seed}: expected 0 or more, and a seed less than 2^64")
+    whole = all(type(number) is int for number in (seed, 0 if count is None else count))
+    if not whole or not 0 <= seed < 2**64 or (count is not None and count < 0):
+        raise UserError(
+            f"{who}: count {count!r}, seed {seed!r}: expected whole numbers of 0 or more, and a seed less than 2^64"
+        )
 
 
 class Remark(UserWarning):

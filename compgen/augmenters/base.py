@@ -122,7 +122,7 @@ class Augmenter(ABC, Generic[O_co]):
         if options is None:
             options = cast(O_co, load_config(self.options_type, self.configuration, given=values))
         self.options = options
-        self.beside = beside
+        self.beside = None if beside is None else Path(beside)
         self.dataset: Dataset | None = None
         self._report: dict[str, Any] = {}
         self._made = pl.DataFrame()
@@ -142,6 +142,9 @@ class Augmenter(ABC, Generic[O_co]):
             DataError: the dataset is empty, or of a kind that the method does not apply to.
             ExhaustedError: nothing can be made of it; the message says why.
         """
+        check_draws(self.name, None, seed)
+        if not isinstance(dataset, Dataset):
+            raise DataError(f"{self.name}: found {type(dataset).__name__}, expected a Dataset")
         if not len(dataset):
             raise DataError(f"{self.name}: no example, expected some to learn from")
         check_sides(dataset.frame, self.name)
@@ -211,8 +214,12 @@ class Augmenter(ABC, Generic[O_co]):
 
     def described(self) -> str:
         """The report in words, for people."""
+        return self.in_words() if self._report else "nothing sampled yet"
+
+    def in_words(self) -> str:
+        """What a method says of its last samples; further facts of a method may be added."""
         report = self.report()
-        made = f"{report['made']:,} examples"
+        made = f"{report['made']:,} example{'' if report['made'] == 1 else 's'}"
         if report["distinct"] < report["made"]:
             made += f", {report['distinct']:,} of them distinct"
         why = f" of {report['asked']:,} asked for: {report['why']}" if report.get("why") else ""
@@ -226,11 +233,16 @@ class Augmenter(ABC, Generic[O_co]):
         """
         if HOST not in self.columns:
             raise UserError(f"{self.name} does not say what its samples are made from")
-        return [self.shown("from", sample[HOST])]
+        return [self.shown("from", sample.get(HOST))]
 
-    def shown(self, label: str, row: int) -> Shown:
-        """A training example, by its row, as a part of an explanation."""
-        assert self.dataset is not None, "explanations come after fit"
+    def shown(self, label: str, row: object) -> Shown:
+        """A training example, by its row, as a part of an explanation.
+
+        Raises:
+            UserError: `fit` was not called, or the training data have no such row.
+        """
+        if self.dataset is None or not isinstance(row, int) or not 0 <= row < len(self.dataset):
+            raise UserError(f"{self.name}: found {row!r:.20}, expected the row of an example given to fit")
         found = self.dataset.frame.row(row, named=True)
         return Shown(label, *([(token, -1) for token in found[side]] for side in ("source", "target")))
 

@@ -46,7 +46,7 @@ class Concat(Augmenter[ConcatOptions]):
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The two examples that a sample is put together from."""
-        return [self.shown("first", sample["first"]), self.shown("second", sample["second"])]
+        return [self.shown(part, sample.get(part)) for part in self.columns]
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
         """The concatenations of `count` distinct pairs of examples; the two of a pair may be the same.

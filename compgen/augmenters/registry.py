@@ -24,6 +24,8 @@ BUILT_IN = {  # where a method is, and what it does
     "resample": ("compgen.augmenters.resample:Resample", "Draw training examples again: the control."),
 }
 
+SILENT = ("recombine", "csl")  # their samples do not say which training examples they were made from
+
 
 def summaries() -> dict[str, str]:
     """The names of all methods, ours first, each with what it does."""

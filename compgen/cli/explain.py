@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from compgen.augmenters.registry import find, summaries
+from compgen.augmenters.registry import SILENT, find, summaries
 from compgen.cli.common import console, need_torch, output
 from compgen.cli.lazy import lazy_group
 from compgen.errors import UserError
@@ -159,9 +159,10 @@ def _line(shown: "Shown") -> "Text":
     return text
 
 
+explaining = [name for name in summaries() if name not in SILENT]
 app = typer.Typer(
     cls=lazy_group(
-        {name: (partial(command, name), f"Which examples one made by {name} comes from.") for name in summaries()}
+        {name: (partial(command, name), f"Show where an example made by {name} comes from.") for name in explaining}
         | {"attention": (lambda: attention, "What a generator looked at while it wrote a sample.")}
     ),
     no_args_is_help=True,

@@ -39,7 +39,8 @@ class Options(BaseModel):
 
 @with_options
 def export(
-    model: Annotated[Path, argument("MODEL", "A checkpoint that `compgen train` wrote (.pt).")], options: Options
+    model: Annotated[Path, argument("MODEL", "A checkpoint (.pt) or a grammar (.grammar) that `compgen train` wrote.")],
+    options: Options,
 ) -> None:
     """Export a checkpoint to a bundle, which samples without torch: ONNX and TorchScript, or the rules of a grammar.
 

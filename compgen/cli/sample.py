@@ -122,7 +122,9 @@ class Options(BaseModel):
 
 @with_options
 def sample(
-    model: Annotated[str, argument("MODEL", "A bundle folder, the name of a shipped bundle, or a checkpoint.")],
+    model: Annotated[
+        str, argument("MODEL", "A bundle folder, the name of a shipped bundle, a checkpoint or a grammar file.")
+    ],
     options: Options,
 ) -> None:
     """Draw new examples from a generator and keep those that pass the filters.

@@ -137,9 +137,9 @@ class Csl(Augmenter[CslOptions]):
         """The file of rules."""
         return {} if self.options.rules is None else {"--rules": Path(self.options.rules)}
 
-    def described(self) -> str:
+    def in_words(self) -> str:
         """The report in words, for people."""
-        return f"{super().described()}; {self.report()['rules']:,} rules"
+        return f"{super().in_words()}; {self.report()['rules']:,} rules"
 
     def induce(self, dataset: Dataset, watch: Callable[[Step], None] = lambda _: None) -> Grammar:
         """Induce a grammar from all examples of a dataset; `watch` hears of each step.

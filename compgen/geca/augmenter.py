@@ -98,9 +98,9 @@ class Geca(Augmenter[GecaOptions]):
             facts["why"] = "with these options the data license no more"
         return facts
 
-    def described(self) -> str:
+    def in_words(self) -> str:
         """Return the report in words, for people."""
-        said = super().described()
+        said = super().in_words()
         if self.tables is None:
             return said
         report, (templates, fragments) = self.report(), self._used

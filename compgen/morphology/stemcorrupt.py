@@ -119,12 +119,12 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
         """Return how many training examples took part, and how many had no stem."""
         return {"examples": self.examples, "dropped": self.dropped}
 
-    def described(self) -> str:
+    def in_words(self) -> str:
         """Return the report in words, for people."""
         left_out = f"; {self.dropped:,} dropped for want of a stem"
         if self.dropped and self.options.shortest > 1:
             left_out += " (a lower --shortest may keep some)"
-        return f"{super().described()} of {self.examples:,} training examples{left_out}"
+        return f"{super().in_words()} of {self.examples:,} training examples{left_out}"
 
     def _distinct(self, count: int, seed: int) -> pl.DataFrame:
         """Draw blocks until `count` examples are new and distinct."""

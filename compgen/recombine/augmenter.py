@@ -112,9 +112,9 @@ class Recombine(Augmenter[RecombineOptions]):
         """Where the generator is."""
         return {} if self.checkpoint is None else {"generator": str(self.checkpoint)}
 
-    def described(self) -> str:
+    def in_words(self) -> str:
         """The report in words, for people."""
-        return f"{super().described()}; the generator is {self.checkpoint}"
+        return f"{super().in_words()}; the generator is {self.checkpoint}"
 
     def needs_torch(self) -> bool:
         """Training needs torch."""

@@ -235,4 +235,6 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
     except IsADirectoryError as error:
         raise CheckpointError(f"{path}: a folder, expected a checkpoint file") from error
     except Exception as error:  # the reader of a file that is no checkpoint may stumble over anything
+        if path.suffix == ".grammar":
+            raise CheckpointError(f"{path}: a grammar, expected a network's checkpoint (.pt)") from error
         raise CheckpointError(f"{path}: not a checkpoint, or cut short ({type(error).__name__})") from error

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from compgen.augmenters.base import HOST, METHOD, Options
-from compgen.augmenters.registry import BUILT_IN, find
+from compgen.augmenters.registry import BUILT_IN, SILENT, find
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.data.unimorph import inflection
@@ -102,6 +102,10 @@ def case(request, swaps):
     return name, make(), data(name), make
 
 
+def test_the_registry_knows_who_explains():
+    assert {name for name in BUILT_IN if not find(name).explains()} == set(SILENT)
+
+
 def test_every_method_is_tested():
     assert {name for name, _ in CASES.values()} == {*BUILT_IN, "token-swap"}
 
@@ -176,6 +180,10 @@ def test_what_a_method_says_of_its_samples(case):
         with pytest.raises(UserError, match="does not say"):
             augmenter.explain(sample)
         return
+    for wrong in ({}, dict.fromkeys(augmenter.columns, 10**6)):
+        if augmenter.name != "geca":
+            with pytest.raises(UserError, match="expected the row of an example"):
+                augmenter.explain(wrong)
     shown = [[token for piece, _ in one.source for token in piece.split()] for one in augmenter.explain(sample)]
     assert any(source in dataset.frame["source"].to_list() for source in shown)
 
@@ -187,9 +195,15 @@ def test_bad_options_counts_and_data_are_refused(case):
     for options in ({}, "x", Options()):
         with pytest.raises(UserError, match=f"expected {find(name).options_type.__name__}"):
             find(name)(options)
-    for count, seed in ((-1, 0), (1, -1), (1, 2**64)):
-        with pytest.raises(UserError, match="expected 0 or more"):
+    for count, seed in ((-1, 0), (1, -1), (1, 2**64), ("3", 0), (2.0, 0), (True, 0), (1, None)):
+        with pytest.raises(UserError, match="expected whole numbers of 0 or more"):
             augmenter.sample(count, seed)
+    for wrong in (None, [(["a"], ["b"])]):
+        with pytest.raises(DataError, match="expected a Dataset"):
+            find(name)().fit(wrong)
+    with pytest.raises(UserError, match="seed -1"):
+        find(name)().fit(dataset, -1)
+    assert find(name)().described() == "nothing sampled yet"
     with pytest.raises(UserError, match="fit"):
         find(name)().sample(1)
     with pytest.raises(DataError, match="no example"):

@@ -39,7 +39,7 @@ def test_what_has_an_order():
 @pytest.mark.parametrize(("count", "seed"), [(-1, 0), (1, -1), (1, 2**64)])
 def test_numbers_that_cannot_be(count, seed):
     augmenter = csl(training=None).fit(COMMANDS)
-    with pytest.raises(UserError, match=rf"csl: count {count}, seed {seed}: expected 0 or more"):
+    with pytest.raises(UserError, match=rf"csl: count {count}, seed {seed}: expected whole numbers"):
         augmenter.sample(count, seed)
 
 
