@@ -1,0 +1,1 @@
+"""The experiment that answers which augmentation helps on given data."""
