@@ -1,0 +1,43 @@
+"""Figures of a comparison as people read them, on the page and on the terminal."""
+
+from compgen.compare.result import Difference, Result, Tested
+
+
+def percent(share: float) -> str:
+    """A share from 0 to 1, as in `71.4 %`."""
+    return f"{100 * share:.1f} %"
+
+
+def points(difference: float) -> str:
+    """A difference of shares in percentage points, with its sign, as in `+5.2`."""
+    return f"{100 * difference:+.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+def between(difference: Difference) -> str:
+    """The ends of a difference's interval, as in `+2.0 to +8.3`."""
+    return f"{points(difference.low)} to {points(difference.high)}"
+
+
+def span(tested: Tested) -> str:
+    """The ends of an accuracy's interval, as in `68.2 to 76.9 %`."""
+    return f"{100 * tested.low:.1f} to {percent(tested.high)}"
+
+
+def chance(p: float) -> str:
+    """A p-value, as in `0.012` or `< 0.001`."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the two largest units, as in `0.4 s`, `12 min 5 s` or `1 h 2 min`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    units = [(hours, "h"), (minutes, "min"), (0 if hours else rest, "s")]
+    return " ".join(f"{number:,} {unit}" for number, unit in units if number)
+
+
+def chosen(result: Result) -> Tested | None:
+    """The chosen system on the test part; it may be the bare data or the control."""
+    return next((one for one in result.tested if one.system == result.choice.system), None)
