@@ -31,7 +31,8 @@ def read(folder: Path) -> Result:
     """
     path = Path(folder) / RESULT
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{path}: no such file, expected the folder that `compgen compare` writes") from None
     except OSError as error:
@@ -42,11 +43,19 @@ def read(folder: Path) -> Result:
     if isinstance(found, dict) and (theirs := found.get("version", ours)) != ours:
         raise DataError(f"{path}: version {theirs!r}, expected {ours}: it is of another compgen; compare again")
     try:
-        return Result.model_validate(found)
+        return Result.model_validate_json(text)  # which also refuses half of a surrogate pair
     except ValidationError as error:
         wrong = error.errors()[0]
         where = ".".join(map(str, wrong["loc"])) or "the file"
         raise DataError(f"{path}: {where}: {wrong['msg']}; expected what `compgen compare` writes") from None
+
+
+def _finite(text: str) -> float:
+    """A number of a file; raises ValueError for NaN and what is too large, which have no place in a plot."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text}")
+    return number
 
 
 def write_report(folder: Path) -> Path:
