@@ -152,3 +152,19 @@ def test_a_network_that_memory_cannot_hold_is_refused_before_it_is_made(tmp_path
     with pytest.raises(UserError, match="memory"):
         train_generator(commands(), config("network.hidden=65536"), tmp_path / "g.pt", quiet=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_generator_that_bigram_counts_nearly_equal_is_called_undertrained(tmp_path):
+    one, _ = train_generator(commands(), config("optimisation.steps=1"), tmp_path / "g.pt", quiet=True)
+    assert "train longer (optimisation.steps, now 1)" in one.trained_on["undertrained"]
+    found = generator.bigram_loss([[7, 8], [7, 7]])
+    pairs = [1, 1 / 3, 1, 1, 1 / 3, 1 / 3]  # ^ a, a b, b $; ^ a, a a, a $
+    assert found == pytest.approx(-np.log(pairs).sum() / 6)
+
+
+def test_a_generator_that_has_learned_is_not_called_undertrained(tmp_path):
+    sizes = [f"network.{name}=16" for name in ("hidden", "output", "embedding")]
+    sure = ["network.write_dropout=0.0", "network.token_dropout=0.0", "held_out=0.0"]
+    more = config("optimisation.steps=300", "optimisation.batch=32", *sizes, *sure)
+    made, _ = train_generator(commands(), more, tmp_path / "g.pt", quiet=True)
+    assert "undertrained" not in made.trained_on
