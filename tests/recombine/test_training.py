@@ -13,6 +13,7 @@ from compgen.recombine.config import RecombineConfig
 from compgen.recombine.neighborhoods import build
 from compgen.recombine.rows import NeighborhoodExamples, as_sequences
 from compgen.recombine.training import per_token_loss, train_generator
+from compgen.training.loop import Outcome
 from tests.export.tiny import SEQUENCES, make
 
 TINY = [f"network.{name}=6" for name in ("hidden", "encoder_hidden", "embedding", "output", "attention")]
@@ -162,9 +163,11 @@ def test_a_generator_that_bigram_counts_nearly_equal_is_called_undertrained(tmp_
     assert found == pytest.approx(-np.log(pairs).sum() / 6)
 
 
-def test_a_generator_that_has_learned_is_not_called_undertrained(tmp_path):
-    sizes = [f"network.{name}=16" for name in ("hidden", "output", "embedding")]
-    sure = ["network.write_dropout=0.0", "network.token_dropout=0.0", "held_out=0.0"]
-    more = config("optimisation.steps=300", "optimisation.batch=32", *sizes, *sure)
-    made, _ = train_generator(commands(), more, tmp_path / "g.pt", quiet=True)
-    assert "undertrained" not in made.trained_on
+@pytest.mark.parametrize(("held_out", "kind"), [(None, "training"), (0.56, "held-out")])
+def test_what_is_far_below_bigram_counts_is_not_called_undertrained(held_out, kind):
+    sequences = [[7, 8], [7, 7]]  # bigrams come to 0.73
+    limit = generator.BIGRAMS * generator.bigram_loss(sequences)
+    bad = generator._undertrained(Outcome(9, 1.0, 0.56, held_out), sequences)
+    assert f"the {kind} loss is 0.56 nats a token, that of bigram counts 0.73" in bad["undertrained"]
+    good = limit - 0.01
+    assert generator._undertrained(Outcome(9, 1.0, good, held_out and good), sequences) == {}
