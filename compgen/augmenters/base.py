@@ -212,6 +212,10 @@ class Augmenter(ABC, Generic[O_co]):
         """What a method adds to `report`."""
         return {}
 
+    def warnings(self) -> list[str]:
+        """What a method warns of, beside what its samples show: sentences that say what to do."""
+        return []
+
     def described(self) -> str:
         """The report in words, for people."""
         return self.in_words() if self._report else "nothing sampled yet"

@@ -16,13 +16,14 @@ from compgen.cli.common import (
     OutOption,
     SeedOption,
     SetOption,
-    console,
     load_split,
     need_torch,
+    say,
     writable_format,
 )
 from compgen.cli.lazy import lazy_group
 from compgen.cli.options import with_options
+from compgen.cli.quality import StrictOption, judged
 from compgen.configuration import load_config
 from compgen.errors import UserError
 from compgen.files import check_apart, check_writable
@@ -55,12 +56,13 @@ def command(name: str) -> Callable[..., None]:
         split: LearnOption = "train",
         seed: SeedOption = 0,
         format: FormatOption = None,
+        strict: StrictOption = False,
     ) -> None:
         method = configured(kind, config, set_ or [], options, beside=out)
         format = checked_paths(method, out, format, data, config)
         asked = {"data": named(data), "split": split, "n": count, "seed": seed, "format": format}
         asked["config"] = named(config or kind.configuration)
-        _run(method, load_split(data, split), out, asked)
+        _run(method, load_split(data, split), out, asked, strict)
 
     examples = f"Example{'s' if chr(10) in kind.example else ''}: {kind.example}" if kind.example else ""
     about = (kind.__doc__ or "").partition("\n    Attributes")[0].rstrip()
@@ -98,7 +100,7 @@ def checked_paths(method: "Augmenter[Any]", out: Path, format: str | None, data:
     return format
 
 
-def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any]) -> None:
+def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any], strict: bool) -> None:
     from compgen.augmenters.base import METHOD, HandedOver
     from compgen.data.formats import write_dataset
 
@@ -107,15 +109,18 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
         with stages() as watch:
             samples = method.fit(dataset, asked["seed"], watch).sample(asked["n"], asked["seed"], watch)
     except HandedOver as elsewhere:
-        console().print(str(elsewhere), highlight=False, markup=False)
+        say(elsewhere)
         return
+    seconds = round(time.monotonic() - began, 1)
+    say(f"{method.described()}; {seconds:.1f} s")
+    report = method.report()
+    kept = f"{out} is not written" if strict else None
+    quality = judged(samples, dataset, report["asked"], method.warnings(), kept)
     write_dataset(samples, out, asked["format"])
     method.close()
-    seconds = round(time.monotonic() - began, 1)
     options = method.options.model_dump(mode="json")
-    made = {"options": options, "report": method.report(), "seconds": seconds}
+    made = {"options": options, "report": report, "quality": quality.to_dict(), "seconds": seconds}
     write_record(out, {METHOD: method.name} | asked | made)
-    console().print(f"{method.described()}; {seconds:.1f} s", highlight=False, markup=False, soft_wrap=True)
 
 
 app = typer.Typer(

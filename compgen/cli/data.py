@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import BaseModel, Field
 
-from compgen.cli import split
+from compgen.cli import quality, split
 from compgen.cli.common import (
     LAST_SEED,
     DataArgument,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Data sets: list the known ones, look into any, compare, convert, split.")
 app.add_typer(split.app, name="split")
 app.command("divergence")(split.divergence)
+app.command("quality")(quality.command)
 
 
 @app.command("list")

@@ -10,20 +10,25 @@ from pydantic import BaseModel, model_validator
 
 from compgen.cli.common import TrustOption, say
 from compgen.cli.options import argument, bounds, option, spelled, with_options
+from compgen.cli.quality import StrictOption, judged
 from compgen.errors import ExhaustedError, Interrupted, UserError
 from compgen.files import check_apart, is_stream
 from compgen.record import write_record
+from compgen.sampling.output import format_of
 
 if TYPE_CHECKING:
     from compgen.api import Generator
     from compgen.sampling.choice import Choice
-    from compgen.sampling.resampling import FilterConfig
+    from compgen.sampling.resampling import Counts, FilterConfig
     from compgen.trained.run import End
 
 NATIVE = [  # fields of Options that the C++ runner takes too, by the names of the options
     *("count", "draws", "out", "filters", "novelty", "rarity", "ngram", "rare_tokens", "best", "vote", "margin"),
     *("support", "temperature", "seed", "start", "batch", "workers"),
 ]
+
+
+MOST_BYTES = 2**28  # of samples whose quality is measured unasked: about a million
 
 
 class Options(BaseModel):
@@ -98,6 +103,7 @@ class Options(BaseModel):
         "would have been without interruption (from a checkpoint, the last digit of a log_prob may differ). For "
         ".jsonl and .tsv, without --vote, --support and --best.",
     )
+    strict: StrictOption = False
 
     @model_validator(mode="after")
     def _consistent(self) -> "Options":
@@ -113,6 +119,8 @@ class Options(BaseModel):
             "the native runtime draws on the CPU: leave out --beam and --provider": native and not_on_cpu,
             "the native runtime has neither --resume nor --engine: leave out --runtime native": native
             and (self.resume or self.engine != "threads"),
+            "the native runtime measures no quality: leave out --strict": native and self.strict,
+            "--strict is for samples in a file: give one by -o": self.strict and self.out == "-",
         }
         for message, wrong in refused.items():
             if wrong:
@@ -162,17 +170,50 @@ def sample(
         say(f"{out} is finished: nothing to continue")
         return
     running = {"batch": options.batch, "workers": options.workers, "engine": options.engine}
-    run = Run(generator, options.count, drawn | {"filters": drawing.names, "novelty": drawing.novelty}, running)
+    watched = _Quality(generator, options, to_file)
+    named = {"filters": drawing.names, "novelty": drawing.novelty}
+    run = Run(generator, options.count, drawn | named, running, watched.check)
     end = run.to_file(out, options.resume) if to_file else run.to_stream(options.out, choice, config)
     _report(end, options, choice, generator)
     following = options.start + end.counts.drawn
     if options.out != "-":
         done = {"written": end.written, "counts": end.counts.to_dict(), "next": following}
+        done["quality"] = watched.figures
         write_record(out, {"model": model} | asked | done | {"seconds": round(end.seconds, 2)})
     if isinstance(end.stopped, KeyboardInterrupt):
         raise Interrupted(f"interrupted; {end.written:,} samples written, --start {following} goes on", *end.signals)
     if end.stopped is not None:
         raise ExhaustedError(f"{end.stopped}; {end.written:,} samples are in {options.out}")
+
+
+class _Quality:
+    """The quality of a finished file of samples; `figures` are for its record, None as long as there are none."""
+
+    def __init__(self, generator: "Generator", options: Options, resumable: bool) -> None:
+        self.generator, self.options, self.resumable = generator, options, resumable
+        self.figures: dict[str, Any] | None = None
+
+    def check(self, path: Path, counts: "Counts") -> None:
+        """Measure the samples in a file that will become OUT.
+
+        Raises:
+            UserError: there is a warning, and --strict.
+        """
+        from compgen.data.formats import read_dataset
+
+        options, size = self.options, path.stat().st_size
+        if size > MOST_BYTES and not options.strict:
+            say(f"quality: not measured, for {size / 2**30:.1f} GiB of samples; see `compgen data quality`")
+        if not size or (size > MOST_BYTES and not options.strict):
+            return
+        kept = f"{options.out} is not written"
+        if self.resumable:
+            kept += f"; the samples are in {path}: --resume without --strict makes it of them"
+        choosing = options.vote or options.support is not None
+        asked = options.best if options.best is not None else None if choosing else options.count
+        made = read_dataset(path, format_of(Path(options.out)).removeprefix("."))
+        found = judged(made, self.generator.examples(), asked, counts.warnings(), kept if options.strict else None)
+        self.figures = found.to_dict()
 
 
 def _filters(options: Options) -> "FilterConfig":

@@ -159,5 +159,8 @@ def pretrained(data: DataArgument, options: PretrainedOptions) -> None:
 
 def finished(out: Path, done: dict[str, Any]) -> None:
     """Print what a checkpoint was trained on to standard error, and its path to standard output."""
-    say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items() if value is not None))
+    figures = {name: value for name, value in done.items() if value is not None and name != "undertrained"}
+    say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures.items()))
+    if "undertrained" in done:
+        say(f"warning: {done['undertrained']}")
     print(out)

@@ -1,7 +1,7 @@
 """Target grammars: context-free grammars of well-formed targets ("output CFG", Qiu et al. 2022, section 3.1.2)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -85,6 +85,16 @@ class TargetGrammar:
     def checker(self, alphabet: Alphabet) -> "Checker":
         """Return a checker of targets in the letters of an alphabet."""
         return Checker(self, alphabet)
+
+    def derives(self, targets: Sequence[Sequence[str]]) -> list[bool]:
+        """Return which targets are well formed: derived from ROOT.
+
+        Raises:
+            DataError: a token that no rule can have.
+        """
+        alphabet = Alphabet(token for target in targets for token in target)
+        checker = self.checker(alphabet)
+        return [(ROOT,) in checker.signatures(alphabet.encode(target)) for target in targets]
 
 
 def _rule(line: str, place: str) -> TargetRule:

@@ -47,6 +47,7 @@ class Purpose(Enum):
     LEMMA_SPLIT = ("order of lemmas in a split by lemma", _PCG, (0x1E,))
     DIVERGENCE_SPLIT = ("the random split that TMCD and MCD start from", _PCG, (0x3CD,))
     DEVELOPMENT = ("test examples that become dev", _PCG, (0xDE,))
+    QUALITY = ("pairs of examples whose distance is measured; targets that are parsed (which)", _PCG, (0x9A,))
     PROBES = ("made-up sources that runtimes are compared on", _PCG, ())
     SELECTION = ("synthetic examples chosen by a strategy", _SEEDED, ())
     CONCATENATION = ("pairs of examples to concatenate", _SEEDED, ())

@@ -1,7 +1,9 @@
 """R&R's learned augmenter: `fit` trains a recombination network, `sample` draws from it and keeps what is new."""
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -12,6 +14,7 @@ from compgen.data.examples import TOKENS, Dataset
 from compgen.errors import ExhaustedError, UserError
 from compgen.progress import Watch
 from compgen.recombine.config import RecombineConfig
+from compgen.sampling.resampling import Counts
 
 if TYPE_CHECKING:
     from compgen.trained.generator import Generator
@@ -55,6 +58,8 @@ class Recombine(Augmenter[RecombineOptions]):
     )
     example = "compgen augment recombine pairs.tsv -n 400 -o more.tsv"
     generator: "Generator | None" = None
+    _trained_on: Mapping[str, Any] = MappingProxyType({})
+    _counts = Counts()
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002 - training shows its own progress
         """Train the generator, from where it was interrupted if `resume`; its checkpoint is written beside OUT.
@@ -70,8 +75,10 @@ class Recombine(Augmenter[RecombineOptions]):
         ordered = Dataset(dataset.frame.sort("source", "target"))
         with tempfile.TemporaryDirectory(prefix="compgen-") as folder:
             out = self.checkpoint or Path(folder) / "recombine.pt"
-            train_generator(ordered, config, out, seed=seed, resume=self.options.resume, quiet=self.beside is None)
-            self.generator = Generator.load(out)
+            made, _ = train_generator(
+                ordered, config, out, seed=seed, resume=self.options.resume, quiet=self.beside is None
+            )
+            self.generator, self._trained_on = Generator.load(out), made.trained_on
 
     @property
     def checkpoint(self) -> Path | None:
@@ -90,7 +97,7 @@ class Recombine(Augmenter[RecombineOptions]):
         """`count` samples that pass the filters, in order of address."""
         if self.generator is None or count is None:
             raise UserError("recombine: there is no end of samples: say how many")
-        names, ngram = self.options.filters, self.options.ngram
+        names, ngram, self._counts = self.options.filters, self.options.ngram, Counts()
         try:
             kept = [
                 (one.source, one.target, one.index, one.log_prob, list(one.prototypes))
@@ -99,6 +106,7 @@ class Recombine(Augmenter[RecombineOptions]):
                     seed=seed,
                     filters=names,
                     ngram=ngram,
+                    counts=self._counts,
                     watch=lambda counts: watch("sample", counts.kept / count, ""),
                 )
             ]
@@ -111,6 +119,11 @@ class Recombine(Augmenter[RecombineOptions]):
     def facts(self) -> dict[str, Any]:
         """Where the generator is."""
         return {} if self.checkpoint is None else {"generator": str(self.checkpoint)}
+
+    def warnings(self) -> list[str]:
+        """That the generator is undertrained, or draws little else than broken examples."""
+        trained = [self._trained_on["undertrained"]] if "undertrained" in self._trained_on else []
+        return trained + self._counts.warnings()
 
     def in_words(self) -> str:
         """The report in words, for people."""

@@ -70,10 +70,11 @@ def format_of(path: Path) -> str:
 
 
 @contextmanager
-def sample_writer(out: str) -> Iterator[Callable[[Sample], object]]:
+def sample_writer(out: str, check: Callable[[Path], None] = lambda _: None) -> Iterator[Callable[[Sample], object]]:
     """Yield a function that writes one sample to `out`: a path with suffix .jsonl or .tsv, perhaps .gz, or `-`.
 
-    A file appears when the block ends without an error. Raises UserError if it cannot be written.
+    A file appears when the block ends without an error, and `check`, which is called with it, raises none. Raises
+    UserError if it cannot be written.
     """
     if out == "-":
         with writing(STDOUT):
@@ -83,5 +84,7 @@ def sample_writer(out: str) -> Iterator[Callable[[Sample], object]]:
         return
     path = Path(out)
     line = WRITERS[format_of(path)]
-    with atomic_path(path) as temporary, open_text(temporary) as stream:
-        yield lambda sample: print(line(sample), file=stream)
+    with atomic_path(path) as temporary:
+        with open_text(temporary) as stream:
+            yield lambda sample: print(line(sample), file=stream)
+        check(temporary)

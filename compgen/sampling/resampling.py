@@ -17,6 +17,9 @@ from compgen.sampling.batching import Draw, Tokens
 
 FILTERS = ("novel", "unique", "rare")
 
+UNFINISHED, MALFORMED = "unfinished", "malformed"  # reasons why a draw is no example
+MOST_BROKEN = 0.5  # of the draws; trained generators have less than a tenth
+
 Kept = tuple[Draw, Tokens, Tokens]  # with its source and its target
 
 
@@ -72,6 +75,13 @@ class Counts:
     def to_dict(self) -> dict[str, Any]:
         """The counts, for JSON."""
         return {"drawn": self.drawn, "kept": self.kept, "rejected": dict(self.rejected)}
+
+    def warnings(self) -> list[str]:
+        """A warning, with what to do, if so many draws are no example that those that are may be wrong too."""
+        share = (self.rejected[UNFINISHED] + self.rejected[MALFORMED]) / max(1, self.drawn)
+        if share <= MOST_BROKEN:
+            return []
+        return [f"{share:.1%} of the draws were unfinished or malformed: train the generator longer, or draw colder"]
 
     def __str__(self) -> str:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.rejected.items() if count)
@@ -159,10 +169,10 @@ class Filter:
         if draw.given_up:
             return "not novel"
         if not draw.finished:
-            return "unfinished"
+            return UNFINISHED
         pair = halves(draw.tokens)
         if pair is None:
-            return "malformed"
+            return MALFORMED
         if "novel" in self.config.names and self.training.knows(*pair, self.config.novelty):
             return "not novel"
         if self.rarity is not None and not self.rarity.u(*pair):

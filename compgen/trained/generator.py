@@ -105,6 +105,13 @@ class Generator:
             self._training = Training(self.pool.tokens)
         return self._training
 
+    def examples(self) -> "Dataset":
+        """Return the distinct training examples as a dataset."""
+        from compgen.data.examples import Dataset
+
+        decode = self.vocabulary.decode
+        return Dataset.from_pairs((decode(source), decode(target)) for source, target in self.training.examples)
+
     def draw(
         self,
         seed: int = 0,

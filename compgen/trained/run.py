@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,15 @@ class Run:
     Attributes:
         drawing: options of `Generator.stream` on which samples depend.
         running: the other options.
+        check: called with the file of all samples, before it becomes OUT, and the counts; if it raises, OUT stays as
+            it was.
     """
 
     generator: Generator
     count: int | None
     drawing: dict[str, Any]
     running: dict[str, Any]
+    check: Callable[[Path, Counts], None] = lambda _path, _counts: None
 
     def to_file(self, out: Path, resume: bool) -> End:
         """Write samples to a file as they come, so that an interrupted run can be resumed."""
@@ -75,6 +78,8 @@ class Run:
                     if not counts.kept:
                         raise
                     stopped = error
+            partial.save()
+            self.check(partial.path, counts)
         return End(counts, counts.kept, partial.seconds, stopped, signals)
 
     def to_stream(self, out: str, choice: Choice, config: FilterConfig) -> End:
@@ -82,7 +87,8 @@ class Run:
         counts, began, sample_of = Counts(), time.monotonic(), self.generator.sample_of
         stopped: BaseException | None = None
         kept: list[Kept] = []
-        with sample_writer(out) as write, interruptible() as signals, self._progress(counts) as progress:
+        checked = sample_writer(out, lambda path: self.check(path, counts))
+        with checked as write, interruptible() as signals, self._progress(counts) as progress:
 
             def watch(counts: Counts) -> None:
                 self._show(progress, counts, time.monotonic() - began)

@@ -308,3 +308,16 @@ def test_a_wrong_key_is_named_with_its_file(pairs, tmp_path):
         config.write_text(text)
         done = compgen("augment", method, pairs, "--config", config, "-o", tmp_path / "more.tsv")
         assert done.returncode == 2 and str(config) in done.stderr and wrong in done.stderr
+
+
+def test_quality_is_shown_and_recorded_and_strict_writes_nothing(pairs, tmp_path):
+    out = tmp_path / "more.tsv"
+    done = compgen("augment", "geca", pairs, "-n", 9, "-o", out)
+    assert "quality: 2 distinct, 0 in training" in done.stderr
+    assert "warning: 2 of 9 examples: " in done.stderr
+    found = json.loads((tmp_path / "more.tsv.run.json").read_text())["quality"]
+    assert (found["asked"], found["made"], found["target"]["new"][0]) == (9, 2, 0.0)
+    other = tmp_path / "other.tsv"
+    refused(compgen("augment", "geca", pairs, "-n", 9, "-o", other, "--strict"), f"{other} is not written")
+    assert not other.exists() and not (tmp_path / "other.tsv.run.json").exists()
+    assert compgen("augment", "geca", pairs, "-n", 2, "-o", other, "--strict").returncode == 0

@@ -12,6 +12,7 @@ from compgen.data.catalog import names
 from compgen.data.formats import read_dataset
 from compgen.data.scan import SPLITS
 from compgen.errors import DataError, UserError
+from tests.cli.shell import compgen, refused
 
 
 def run(*arguments, **options):
@@ -397,3 +398,29 @@ def test_cogs_knows_two_forms():
     result = run("cogs", "-", "--to", "sql", "-o", "-", input="Mia slept .\tsleep ( agent = Mia )\n")
     assert isinstance(result.exception, UserError)
     assert str(result.exception) == "no form 'sql': expected lf or variable-free"
+
+
+def test_quality_says_what_is_wrong_and_strict_makes_it_an_error(tmp_path):
+    train, made = tmp_path / "train.tsv", tmp_path / "made.jsonl"
+    train.write_text("a b\tf ( b )\nc\tg ( c )\nd\th\n")
+    made.write_text('{"source": "a c", "target": "f ( c )"}\n{"source": "d", "target": "g ( ("}\n')
+    done = compgen("data", "quality", made, "--train", train)
+    assert done.returncode == 0 and done.stdout.startswith(
+        "quality: 2 distinct, 0 in training; balanced brackets 50.0%"
+    )
+    assert "warning: brackets are balanced in 50.0% of the examples, in training in 100.0%: " in done.stderr
+    assert "warning: 50.0% of the examples have a source with another target in training: " in done.stderr
+    refused(compgen("data", "quality", made, "--train", train, "--strict"), "--strict: 2 warnings above")
+    (line,) = compgen("data", "quality", made, "--train", train, "-n", 3, "--json").stdout.splitlines()
+    figures = json.loads(line)
+    assert (figures["asked"], figures["contradicting"], len(figures["warnings"])) == (3, 0.5, 3)
+
+
+def test_quality_counts_what_a_grammar_derives(tmp_path):
+    train, made, grammar = tmp_path / "train.tsv", tmp_path / "made.tsv", tmp_path / "targets.cfg"
+    train.write_text("a\tf a\n")
+    made.write_text("b\tf b\nc\tc f\n")
+    grammar.write_text("ROOT => f ##X\nX => ##\n")
+    done = compgen("data", "quality", made, "--train", train, "--targets", grammar)
+    assert "derivable targets 50.0% (training 100.0%)" in done.stdout
+    assert "warning: the grammar derives 50.0% of the targets, in training 100.0%: " in done.stderr

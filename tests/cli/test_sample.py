@@ -208,3 +208,16 @@ def test_what_a_generator_cannot_read_it_does_not_answer(tmp_path):
     done = compgen("evaluate", "recomb2", data, "--direct")
     assert done.returncode == 0 and "recomb2: 1 answered" in done.stderr, done.stderr
     assert f"data:{data}|split:train|direct:True|exact:whole-sequence|f1:micro,multiset" in done.stdout.splitlines()
+
+
+def test_strict_refuses_what_contradicts_itself_and_resume_without_it_keeps_it(tmp_path):
+    out = tmp_path / "s.jsonl"
+    words = ("sample", "recomb2", "-n", 60, "--temperature", 1.5, "-o", out)
+    done = refused(compgen(*words, "--strict"), "another target in training", f"{out} is not written")
+    assert "quality: " in done.stderr and names(tmp_path) == {"s.jsonl.partial", "s.jsonl.partial.json"}
+    assert compgen(*words, "--resume").returncode == 0
+    assert record(out)["quality"]["made"] == 60 and names(tmp_path) == {"s.jsonl", "s.jsonl.run.json"}
+    packed = tmp_path / "s.tsv.gz"
+    refused(compgen(*words[:-1], packed, "--strict"), "another target in training", f"{packed} is not written")
+    assert not packed.exists()
+    refused(compgen(*words[:-1], "-", "--strict"), "--strict is for samples in a file")

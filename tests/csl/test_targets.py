@@ -182,3 +182,9 @@ def test_a_rule_has_as_many_nonterminals_as_letters_stand_for():
     assert len(TargetRule("ROOT", ("##A",) * MOST).kinds) == MOST
     with pytest.raises(DataError, match=f"found {MOST + 1} nonterminals in a rule for ROOT, expected at most {MOST}"):
         TargetRule("ROOT", ("##A",) * (MOST + 1))
+
+
+def test_a_grammar_says_which_targets_it_derives():
+    grammar = TargetGrammar.parse(["ROOT => f ##X", "X => ##", "X => f ##X"])
+    assert grammar.derives([["f", "a"], ["f", "f", "a"], ["f"], ["a", "f"]]) == [True, True, False, False]
+    assert grammar.derives([]) == []

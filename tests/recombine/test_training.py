@@ -13,6 +13,7 @@ from compgen.recombine.config import RecombineConfig
 from compgen.recombine.neighborhoods import build
 from compgen.recombine.rows import NeighborhoodExamples, as_sequences
 from compgen.recombine.training import per_token_loss, train_generator
+from compgen.training.loop import Outcome
 from tests.export.tiny import SEQUENCES, make
 
 TINY = [f"network.{name}=6" for name in ("hidden", "encoder_hidden", "embedding", "output", "attention")]
@@ -152,3 +153,21 @@ def test_a_network_that_memory_cannot_hold_is_refused_before_it_is_made(tmp_path
     with pytest.raises(UserError, match="memory"):
         train_generator(commands(), config("network.hidden=65536"), tmp_path / "g.pt", quiet=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_generator_that_bigram_counts_nearly_equal_is_called_undertrained(tmp_path):
+    one, _ = train_generator(commands(), config("optimisation.steps=1"), tmp_path / "g.pt", quiet=True)
+    assert "train longer (optimisation.steps, now 1)" in one.trained_on["undertrained"]
+    found = generator.bigram_loss([[7, 8], [7, 7]])
+    pairs = [1, 1 / 3, 1, 1, 1 / 3, 1 / 3]  # ^ a, a b, b $; ^ a, a a, a $
+    assert found == pytest.approx(-np.log(pairs).sum() / 6)
+
+
+@pytest.mark.parametrize(("held_out", "kind"), [(None, "training"), (0.56, "held-out")])
+def test_what_is_far_below_bigram_counts_is_not_called_undertrained(held_out, kind):
+    sequences = [[7, 8], [7, 7]]
+    limit = generator.BIGRAMS * generator.bigram_loss(sequences)
+    bad = generator._undertrained(Outcome(9, 1.0, 0.56, held_out), sequences)
+    assert f"the {kind} loss is 0.56 nats a token, that of bigram counts 0.55" in bad["undertrained"]
+    good = limit - 0.01
+    assert generator._undertrained(Outcome(9, 1.0, good, held_out and good), sequences) == {}

@@ -1,11 +1,13 @@
 """What is kept, and the counts of what is not."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from compgen.errors import UserError
 from compgen.sampling.batching import Draw
-from compgen.sampling.resampling import Filter, FilterConfig, Rarity, Training
+from compgen.sampling.resampling import Counts, Filter, FilterConfig, Rarity, Training
 
 
 def training():
@@ -95,3 +97,10 @@ def test_u_is_equation_18():
         rarity = Rarity(FilterConfig(("rare",), rarity=epsilon), known)
         for source, target in (((5,), (8,)), ((5, 6), (8,)), ((7,), (9, 8)), ((6, 7), (5, 8))):
             assert rarity.u(source, target) == (min(share[token] for token in source + target) <= epsilon)
+
+
+def test_many_broken_draws_ask_for_a_warning():
+    assert Counts(drawn=10, kept=5, rejected=Counter(unfinished=3, malformed=2)).warnings() == []
+    (warning,) = Counts(drawn=10, kept=4, rejected=Counter(unfinished=3, malformed=3)).warnings()
+    assert "60.0% of the draws were unfinished or malformed" in warning
+    assert Counts().warnings() == []
