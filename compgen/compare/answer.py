@@ -1,0 +1,202 @@
+"""From the results of a comparison's steps to its answer: accuracies, differences with intervals and p, the sentence."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.compare.result import Changed, Choice, Difference, Group, Role, Tested
+from compgen.compare.systems import BARE_SYSTEM, System
+from compgen.compare.words import chance, percent
+from compgen.data.examples import Dataset
+from compgen.data.random import Purpose, stream
+
+Floats = NDArray[np.float64]
+Right = NDArray[np.bool_]  # (seeds, test examples)
+
+RESAMPLES = 4_000
+AT_ONCE = 1 << 22  # counts in memory
+SHOWN = 20  # test examples that were mended, and broken
+SURE = 0.05  # largest p of a difference that is said to be one
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A system's answers to the test part, by seed, and which are right (seeds, examples)."""
+
+    system: System
+    answers: list[list[list[str]]]
+    right: Right
+
+
+def tested(found: Sequence[Answers], examples: dict[System, int], choice: System, control: System) -> list[Tested]:
+    """Every system on the test part, compared with the bare data and with the control.
+
+    p against the control is corrected for the number of systems compared with it (Holm 1979).
+    """
+    by_system = {one.system: one.right for one in found}
+    bare, against = by_system[BARE_SYSTEM], by_system.get(control)
+    over_bare = {one: difference(right, bare) for one, right in by_system.items() if one != BARE_SYSTEM}
+    over_control = {
+        one: difference(right, against)
+        for one, right in by_system.items()
+        if against is not None and one not in (BARE_SYSTEM, control)
+    }
+    corrected = dict(zip(over_control, holm([one.p for one in over_control.values()]), strict=True))
+    rows = []
+    for one in found:
+        low, high = _interval(_means(one.right.astype(float)))
+        against_control = over_control.get(one.system)
+        if against_control is not None:
+            against_control = against_control.model_copy(update={"corrected": corrected[one.system]})
+        rows.append(
+            Tested(
+                system=str(one.system),
+                role=_role(one.system, choice, control),
+                examples=examples[one.system],
+                accuracy=float(one.right.mean()),
+                low=low,
+                high=high,
+                by_seed=one.right.mean(axis=1).tolist(),
+                over_bare=over_bare.get(one.system),
+                over_control=against_control,
+            )
+        )
+    return rows
+
+
+def _role(system: System, choice: System, control: System) -> Role:
+    if system == choice:
+        return "chosen"
+    return "bare" if system == BARE_SYSTEM else "control" if system == control else "other"
+
+
+def difference(first: Right, second: Right) -> Difference:
+    """The difference of two systems' accuracies, first less second, seed by seed and example by example.
+
+    Interval and p by bootstrap: seeds are drawn with replacement, and examples are, the same for both systems. Systems
+    with unlike numbers of seeds are compared on those that both have.
+    """
+    seeds = min(len(first), len(second))
+    each = first[:seeds].astype(float) - second[:seeds].astype(float)
+    means = _means(each)
+    low, high = _interval(means)
+    opposite = min(float((means <= 0).mean()), float((means >= 0).mean()))
+    p = min(1.0, 2 * max(opposite, 1 / RESAMPLES))
+    return Difference(mean=float(each.mean()), low=low, high=high, p=p)
+
+
+def _means(values: Floats) -> Floats:
+    """Means (RESAMPLES) of samples of the rows and of the columns of `values` (S, n), with replacement."""
+    random, (seeds, count) = stream(Purpose.COMPARISON, 0, 3), values.shape
+    weights = random.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds  # (R, S)
+    size = max(1, AT_ONCE // count)
+    parts = []
+    for start in range(0, RESAMPLES, size):
+        some = weights[start : start + size]
+        drawn = random.multinomial(count, np.full(count, 1 / count), len(some)) / count  # (r, n)
+        parts.append(np.einsum("rs,rs->r", some, drawn @ values.T))
+    return np.concatenate(parts)
+
+
+def _interval(means: Floats) -> tuple[float, float]:
+    low, high = np.quantile(means, [0.025, 0.975]).tolist()
+    return low, high
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number, in order: the k-th smallest of m by the factor m - k + 1, made monotone."""
+    corrected, largest = [0.0] * len(ps), 0.0
+    for rank, at in enumerate(sorted(range(len(ps)), key=lambda at: ps[at])):
+        largest = max(largest, min(1.0, (len(ps) - rank) * ps[at]))
+        corrected[at] = largest
+    return corrected
+
+
+def sentence(rows: Sequence[Tested], choice: Choice, tried: int) -> str:
+    """The answer in a sentence or two."""
+    by_role = {row.role: row for row in rows}
+    chosen = by_role["chosen"]
+    if not choice.methods:
+        return (
+            f"None of {tried} methods helps on validation data: leave the data as they are. Trained on them, the predictor "
+            f"answers {percent(chosen.accuracy)} of the test examples exactly."
+        )
+    bare, over, control = by_role["bare"], chosen.over_bare, chosen.over_control
+    assert over is not None
+    verb = "raises" if over.mean > 0 else "lowers"
+    text = (
+        f"{choice.system} {verb} accuracy on the test part from {percent(bare.accuracy)} to {percent(chosen.accuracy)}"
+    )
+    if control is None:
+        return f"{text}."
+    if control.p > SURE:
+        return f"{text}; that is not more than chance can do, measured against as many examples drawn again (p = {control.p:.2f})."
+    more = "more" if control.mean > 0 else "less"
+    return (
+        f"{text}: {100 * abs(control.mean):.1f} points {more} than as many examples drawn again (p {_than(control.p)})."
+    )
+
+
+def _than(p: float) -> str:
+    shown = chance(p)
+    return shown if shown.startswith("<") else f"= {shown}"
+
+
+def by_length(test: Dataset, found: Sequence[Answers]) -> list[Group]:
+    """Accuracy by the length of the source, in four groups of like size."""
+    lengths = test.frame["source"].list.len().to_numpy()
+    edges = np.unique(np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1.0], method="lower"))
+    groups = []
+    for at, low in enumerate(edges):
+        high = edges[at + 1] - 1 if at + 2 < len(edges) else edges[-1]
+        if at + 1 < len(edges) or len(edges) == 1:
+            label = f"{low}" if low == high else f"{low} to {high}"
+            groups.append(_group(f"{label} tokens", (lengths >= low) & (lengths <= high), found))
+    return groups
+
+
+def by_template(train: Dataset, test: Dataset, found: Sequence[Answers]) -> list[Group]:
+    """Accuracy by what of the target is new: nothing, its whole, or two tokens in a row."""
+    targets = train.frame["target"].to_list()
+    whole = {tuple(target) for target in targets}
+    pairs = {pair for target in targets for pair in _pairs(target)}
+    kinds = np.array(
+        [
+            0 if tuple(one) in whole else 1 if pairs.issuperset(_pairs(one)) else 2
+            for one in test.frame["target"].to_list()
+        ]
+    )
+    labels = ("target is in training", "target is new, its parts are not", "target has new pairs of tokens")
+    groups = [_group(label, kinds == kind, found) for kind, label in enumerate(labels)]
+    return [group for group in groups if group.examples]
+
+
+def _pairs(tokens: Sequence[str]) -> set[tuple[str, str]]:
+    ends = ["", *tokens, ""]
+    return set(zip(ends, ends[1:], strict=False))
+
+
+def _group(label: str, rows: NDArray[np.bool_], found: Sequence[Answers]) -> Group:
+    shares = {str(one.system): float(one.right[:, rows].mean()) for one in found} if rows.any() else {}
+    return Group(label=label, examples=int(rows.sum()), accuracy=shares)
+
+
+def changed(test: Dataset, bare: Answers, chosen: Answers) -> tuple[list[Changed], list[Changed]]:
+    """Test examples that most seeds of one system answer rightly and most of the other do not: mended, and broken."""
+    before, after = (2 * one.right.sum(axis=0) > len(one.right) for one in (bare, chosen))
+    found = []
+    for rows in (after & ~before, before & ~after):
+        some = np.flatnonzero(rows)[:SHOWN]
+        found.append([_changed(test, int(row), bare, chosen) for row in some])
+    return found[0], found[1]
+
+
+def _changed(test: Dataset, row: int, bare: Answers, chosen: Answers) -> Changed:
+    example = test.frame.row(row, named=True)
+    usual = [" ".join(Counter(tuple(seed[row]) for seed in one.answers).most_common(1)[0][0]) for one in (bare, chosen)]
+    return Changed(
+        source=" ".join(example["source"]), expected=" ".join(example["target"]), bare=usual[0], chosen=usual[1]
+    )

@@ -1,0 +1,341 @@
+"""The experiment: which augmentation helps on given data?
+
+    1. carve validation out of training; find how many updates the bare data need; plan what the time allows
+    2. let every method make examples from the carved training data, and train the predictor on each system
+    3. go on with the best systems, and with the union of the two best methods, in further rounds
+    4. choose by validation alone, and write the choice down
+    5. train the bare data, the control and the chosen system on all training examples, with several seeds
+    6. open the test part: answer it by all of these predictors
+
+All that is decided is a function of results that are in the folder, or is written there when it is decided. So a run
+that was killed decides the same again, and goes on with the step that it was in.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from compgen.compare.engine import Workers
+from compgen.compare.parts import carve, carvings
+from compgen.compare.plan import (
+    ENOUGH,
+    FIRST_UPDATES,
+    FOR_AUGMENTING,
+    GAIN,
+    LAST_UPDATES,
+    SPARE,
+    SURVIVORS,
+    Plan,
+    make_plan,
+    most_updates,
+)
+from compgen.compare.result import CONTROL
+from compgen.compare.steps import FULL, VALIDATION, Step, read_result, result_of
+from compgen.compare.systems import BARE_SYSTEM, System
+from compgen.data.examples import TRAIN, Dataset
+from compgen.data.formats import write_dataset
+from compgen.files import atomic_path
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Experiment:
+    """A comparison in a folder: what it is given, and what is known of it so far.
+
+    Attributes:
+        folder: with `data/train`, `data/test` and the carvings.
+        methods: the augmenters to try, without the control.
+        predictor: see `predictors`.
+        seconds: of processes, allowed in all (minutes times jobs).
+        seeds: of the predictors that are tested.
+        options: further options of methods, by name.
+    """
+
+    folder: Path
+    methods: tuple[str, ...]
+    predictor: str
+    seconds: float
+    seeds: int
+    options: dict[str, dict[str, Any]]
+    workers: Workers
+    say: Say
+    sizes: dict[str, int] = field(default_factory=dict)  # training examples by carving
+    ended: int = 0  # steps
+
+    # -- steps ----------------------------------------------------------------------------------------------------
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Run those steps that are not done."""
+        left = [step for step in dict.fromkeys(steps) if not result_of(self.folder, step.name).exists()]
+        self.workers.run(left, self.finished)
+
+    def finished(self, step: Step) -> None:
+        """Say what a step has found, and how much time is left."""
+        found = read_result(self.folder, step.name)
+        self.ended += 1
+        left = max(0.0, self.seconds - self.spent()) / 60
+        self.say(f"{step.name}: {_in_words(found)}; {found['seconds']:.0f} s ({left:.0f} minutes of a process left)")
+
+    def spent(self) -> float:
+        """The seconds of all steps that are done."""
+        return sum(json.loads(path.read_text())["seconds"] for path in (self.folder / "steps").glob("*.json"))
+
+    def decided(self, name: str, decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What was decided, and written down, or is decided now."""
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            found = decide()
+            with atomic_path(path) as temporary:
+                temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        decided: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return decided
+
+    def augment(self, method: str, carving: int | str, count: int) -> Step:
+        """The step in which a method makes examples."""
+        given = {"method": method, "carving": carving, "count": count, "options": self.options.get(method, {})}
+        return Step(f"make-{method}-{carving}-{count}", "augment", given)
+
+    def made(self, method: str, carving: int | str, count: int) -> int:
+        """How many examples a method has made."""
+        return int(read_result(self.folder, self.augment(method, carving, count).name)["made"])
+
+    def trial(self, system: System, carving: int | str, seed: int, updates: int) -> Step:
+        """The step in which the predictor is trained on a system."""
+        share = system.share(self.sizes[str(carving)])
+        made = {method: self.asked(method, carving, share) for method in system.methods}
+        given = {"system": system.slug, "made": made, "share": share, "carving": carving, "seed": seed}
+        given |= {"updates": updates, "predictor": self.predictor}
+        return Step(f"train-{system.slug}-{carving}-{seed}-{updates}", "trial", given)
+
+    def asked(self, method: str, carving: int | str, share: int) -> int:
+        """How many examples a method is asked for: on a carving, once as many as the largest system needs."""
+        if carving == FULL:
+            return share
+        return System((method,), max(self.plan.times)).share(self.sizes[str(carving)])
+
+    # -- 1. how many updates --------------------------------------------------------------------------------------
+
+    def begin(self, train: Dataset) -> None:
+        """Write the training data and all carvings."""
+        for number in range(carvings(train)):
+            self._write(carve(train, number), str(number))
+        self._write(Dataset(train.frame.with_columns(split=pl.lit(TRAIN))), FULL)
+
+    def _write(self, dataset: Dataset, name: str) -> None:
+        self.sizes[name] = dataset.splits[TRAIN]
+        path = self.folder / "data" / f"{name}.parquet"
+        if not path.exists():
+            write_dataset(dataset, path)
+
+    def curve(self) -> dict[str, Any]:
+        """Double the updates of the bare data until they gain nothing; plan by what that took."""
+        updates, points, available = FIRST_UPDATES, list[dict[str, Any]](), SPARE * self.seconds
+        while True:
+            step = self.trial(BARE_SYSTEM, 0, 0, updates)
+            self.run([step])
+            found = read_result(self.folder, step.name)
+            points.append({"updates": updates, "accuracy": accuracies([found]), "learned": _share(found["learned"])})
+            per_update = found["seconds"] / updates
+            left = (1 - FOR_AUGMENTING) * (available - self.spent())
+            most = most_updates(left, per_update, len(self.methods), self.seeds)
+            if why := _enough(points, most):
+                break
+            updates *= 2
+        plan = make_plan(left, per_update, updates, len(self.methods), self.seeds)
+        if plan.updates < updates:
+            why = f"more than the time allows for {plan.trials(len(self.methods))} trainings: {plan.updates:,}"
+        return {"plan": asdict(plan), "why": why, "curve": points, "per_update": per_update}
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, which is made once."""
+        found = self.decided("plan", self.curve)["plan"]
+        return Plan(**found | {"times": tuple(found["times"])})
+
+    # -- 2. and 3. trials -----------------------------------------------------------------------------------------
+
+    def examples(self, system: System, carving: int | str) -> int:
+        """How many synthetic examples a system has, at most."""
+        share = system.share(self.sizes[str(carving)])
+        return sum(
+            min(share, self.made(method, carving, self.asked(method, carving, share))) for method in system.methods
+        )
+
+    def make(self, methods: Sequence[str], carving: int) -> None:
+        """Let methods make examples from the training examples of a carving."""
+        self.run([self.augment(method, carving, self.asked(method, carving, 0)) for method in methods])
+
+    def first_systems(self) -> list[System]:
+        """Each method's systems, in as many amounts as it has made examples for, and the control's."""
+        systems = list[System]()
+        for method in (*self.methods, CONTROL):
+            sizes = set[int]()
+            for times in self.plan.times:
+                system = System((method,), times)
+                if self.examples(system, 0) not in {0, *sizes}:
+                    sizes.add(self.examples(system, 0))
+                    systems.append(system)
+        return systems
+
+    def round(self, systems: Sequence[System], number: int) -> None:
+        """Train the predictor on systems, in the round of some number; and on all rounds before that they lack."""
+        steps = []
+        for earlier in range(number + 1):
+            carving = earlier % sum(name != FULL for name in self.sizes)
+            self.make(sorted({method for system in systems for method in system.methods}), carving)
+            steps += [self.trial(system, carving, earlier, self.plan.updates) for system in systems]
+        self.run(steps)
+
+    def results(self, system: System) -> list[dict[str, Any]]:
+        """The results of a system in all rounds that it was in."""
+        found = []
+        for number in range(self.plan.rounds):
+            carving = number % sum(name != FULL for name in self.sizes)
+            name = self.trial(system, carving, number, self.plan.updates).name
+            if not result_of(self.folder, name).exists():
+                break
+            found.append(read_result(self.folder, name))
+        return found
+
+    def score(self, system: System) -> float:
+        """What systems are chosen by: the mean of the accuracies on the validation parts."""
+        shares = accuracies(self.results(system))
+        return sum(shares.values()) / len(shares)
+
+    def trials(self) -> dict[System, str]:
+        """Try all systems; return them, with the reason why a system was tried no further."""
+        self.make((*self.methods, CONTROL), 0)
+        systems = [BARE_SYSTEM, *self.first_systems()]
+        self.round(systems, 0)
+        dropped = dict.fromkeys(systems, "")
+        best = sorted((system for system in systems[1:] if system.candidate), key=self._rank)[:SURVIVORS]
+        controls = sorted((system for system in systems if not system.candidate), key=self._rank)[:1]
+        if self.plan.rounds > 1:
+            for system in systems:
+                if system not in {BARE_SYSTEM, *best, *controls}:
+                    dropped[system] = f"not among the best {SURVIVORS} after the first round"
+            self.round([BARE_SYSTEM, *controls, *best], self.plan.rounds - 1)
+        union = self.union(best, controls)
+        if union is not None:
+            self.round([union], self.plan.rounds - 1)
+            dropped[union] = ""
+        return dropped
+
+    def _rank(self, system: System) -> tuple[float, float, tuple[str, ...]]:
+        return (-self.score(system), system.times, system.methods)
+
+    def union(self, best: Sequence[System], controls: Sequence[System]) -> System | None:
+        """The union of the best systems of two methods, if both are ahead of the bare data and the control."""
+        least = max(self.score(system) for system in (BARE_SYSTEM, *controls))
+        helped = [system for system in sorted(best, key=self._rank) if self.score(system) > least]
+        others = [system for system in helped[1:] if system.methods != helped[0].methods]
+        if not others:
+            return None
+        methods = tuple(sorted({*helped[0].methods, *others[0].methods}))
+        return System(methods, max(helped[0].times, others[0].times))
+
+    # -- 4. the choice --------------------------------------------------------------------------------------------
+
+    def choose(self) -> dict[str, Any]:
+        """Choose the system of the best score, or the bare data if none is ahead of them and of the control."""
+        dropped = self.trials()
+        left = [system for system, why in dropped.items() if not why]
+        best = min((system for system in left if system.candidate and system.methods), key=self._rank, default=None)
+        others = [system for system in left if system not in (best,) and (not system.methods or not system.candidate)]
+        least = max(self.score(system) for system in others)
+        if best is None or self.score(best) <= least:
+            best = BARE_SYSTEM
+        return {
+            "system": [list(best.methods), best.times],
+            "trials": [[list(system.methods), system.times, why] for system, why in dropped.items()],
+        }
+
+    @property
+    def choice(self) -> System:
+        """The system chosen."""
+        methods, times = self.decided("choice", self.choose)["system"]
+        return System(tuple(methods), times)
+
+    @property
+    def tried(self) -> dict[System, str]:
+        """All systems that were tried, and why one was dropped."""
+        found = self.decided("choice", self.choose)["trials"]
+        return {System(tuple(methods), times): why for methods, times, why in found}
+
+    # -- 5. and 6. the test ---------------------------------------------------------------------------------------
+
+    def finals(self) -> dict[System, int]:
+        """The systems that are tested, with the number of seeds: bare, control, chosen, and other methods' best."""
+        size, chosen, plan = self.sizes[FULL], self.choice, self.plan
+        compared = chosen
+        if not chosen.methods:  # the best of those that did not help: is it worse on the test part, too?
+            compared = min((one for one in self.tried if one.candidate and one.methods), key=self._rank, default=chosen)
+        self.run([self.augment(method, FULL, compared.share(size)) for method in compared.methods])
+        times = self.examples(compared, FULL) / size
+        systems = dict.fromkeys([BARE_SYSTEM, System((CONTROL,), times), compared], plan.seeds)
+        if not times:
+            return {BARE_SYSTEM: plan.seeds}
+        if plan.others and self.spent() < self.seconds:
+            for method in self.methods:
+                own = [system for system in self.tried if system.methods == (method,)]
+                if own:
+                    systems.setdefault(min(own, key=self._rank), plan.others)
+        return systems
+
+    def tested(self) -> dict[System, int]:
+        """Train all systems that are tested, open the test part and answer it; return them with their seeds."""
+        written = self.decided(
+            "finals", lambda: {"systems": [[list(s.methods), s.times, n] for s, n in self.finals().items()]}
+        )
+        systems = {System(tuple(methods), times): seeds for methods, times, seeds in written["systems"]}
+        size, updates = self.sizes[FULL], self.plan.updates
+        self.run([self.augment(method, FULL, system.share(size)) for system in systems for method in system.methods])
+        able = {system: seeds for system, seeds in systems.items() if not system.methods or self.examples(system, FULL)}
+        self.run([self.trial(system, FULL, seed, updates) for system, seeds in able.items() for seed in range(seeds)])
+        self.run([self.answers(system, seed) for system, seeds in able.items() for seed in range(seeds)])
+        return able
+
+    def answers(self, system: System, seed: int) -> Step:
+        """The step in which a predictor answers the test part."""
+        given = {"system": system.slug, "seed": seed, "updates": self.plan.updates}
+        return Step(f"test-{system.slug}-{seed}", "test", given)
+
+
+def accuracies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """The share of right answers on each validation part, over all results."""
+    parts = [name for name in VALIDATION if any(name in found["right"] for found in results)]
+    return {name: _share("".join(found["right"].get(name, "") for found in results)) for name in parts}
+
+
+def _share(right: str) -> float:
+    return right.count("1") / max(1, len(right))
+
+
+def _in_words(found: dict[str, Any]) -> str:
+    """The result of a step, for people."""
+    if "right" in found:
+        return ", ".join(f"{name} {share:.1%}" for name, share in accuracies([found]).items())
+    if "made" in found:
+        return f"{found['made']:,} examples" + (f" ({found['why']})" if found["why"] else "")
+    return "trained" if "answers" not in found else "answered"
+
+
+def _enough(points: Sequence[dict[str, Any]], most: int) -> str:
+    """Why the last number of updates is enough, or the most that there is time for; empty if it is neither."""
+    last = points[-1]
+    if 2 * last["updates"] > min(most, LAST_UPDATES):
+        return f"the most that the time allows: {last['learned']:.0%} of training examples are known by heart"
+    if len(points) < 2 or last["learned"] < ENOUGH:
+        return ""
+    gain = last["accuracy"]["random"] - points[-2]["accuracy"]["random"]
+    if gain < GAIN:
+        return (
+            f"twice as many as the bare data need: from {points[-2]['updates']:,} to {last['updates']:,} updates, accuracy "
+            f"on examples held out at random went up by {100 * gain:.1f} points"
+        )
+    return ""

@@ -1,0 +1,80 @@
+"""What a comparison can do in the time it has: how many updates, amounts, rounds and seeds.
+
+All costs are trials: one training of the predictor. What a trial takes is measured on the bare data. Plans are tried
+from the richest on, and the first that fits is taken; so a plan is a function of that one measurement.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compgen.errors import UserError
+
+TIMES = (1.0, 8.0)  # synthetic examples, as multiples of the training examples
+FIRST_UPDATES, LAST_UPDATES = 500, 32_000
+ENOUGH, GAIN = 0.9, 0.01  # of training examples known by heart; of accuracy on `random`, by twice the updates
+SURVIVORS = 3  # systems that go into further rounds, beside the bare data and the control
+FOR_AUGMENTING = 0.25  # of the time
+SPARE = 0.9  # of the time is planned
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much of what a comparison does.
+
+    Attributes:
+        updates: of every predictor.
+        times: amounts of synthetic examples, as multiples of the training examples.
+        rounds: trials of each system that is left, each with a carving and a seed of its own.
+        seeds: predictors of the bare data, the control and the chosen system on all training examples.
+        others: seeds of the best system of every other method; 0: they are not tested.
+    """
+
+    updates: int
+    times: tuple[float, ...]
+    rounds: int
+    seeds: int
+    others: int
+
+    def trials(self, methods: int) -> int:
+        """How many trials that is, with the control, and a union of two methods."""
+        first = (methods + 1) * len(self.times)
+        further = (self.rounds - 1) * (SURVIVORS + 2)
+        union = self.rounds if methods > 1 else 0
+        return first + further + union + 3 * self.seeds + max(0, methods - 1) * self.others
+
+
+def most_updates(seconds: float, per_update: float, methods: int, seeds: int) -> int:
+    """The most updates with which the poorest plan fits into so many seconds of one process."""
+    poorest = Plan(1, TIMES[-1:], 1, min(2, seeds), 0)
+    return int(seconds / per_update / poorest.trials(methods))
+
+
+def make_plan(seconds: float, per_update: float, updates: int, methods: int, seeds: int) -> Plan:
+    """The richest plan that fits into so many seconds of one process.
+
+    Raises:
+        UserError: none does.
+    """
+    for plan in _plans(updates, seeds):
+        if plan.trials(methods) * plan.updates * per_update <= seconds:
+            return plan
+    needed = Plan(FIRST_UPDATES, TIMES[-1:], 1, min(2, seeds), 0).trials(methods) * FIRST_UPDATES * per_update
+    raise UserError(
+        f"too little time: {needed / 60:.0f} minutes of one process are needed for the least that can tell anything "
+        f"({methods} methods, {FIRST_UPDATES} updates, {per_update:.2f} s each), and {seconds / 60:.0f} are left: give "
+        "more --minutes or --jobs, or name fewer --methods"
+    )
+
+
+def _plans(updates: int, seeds: int) -> Iterator[Plan]:
+    """Plans with ever less in them: first other methods' seeds go, then rounds, then seeds, amounts and updates."""
+    fewer = min(2, seeds)
+    while updates >= FIRST_UPDATES:
+        yield Plan(updates, TIMES, 3, seeds, seeds)
+        yield Plan(updates, TIMES, 3, seeds, 1)
+        yield Plan(updates, TIMES, 2, seeds, 1)
+        yield Plan(updates, TIMES, 2, seeds, 0)
+        yield Plan(updates, TIMES, 1, seeds, 0)
+        yield Plan(updates, TIMES[-1:], 1, seeds, 0)
+        yield Plan(updates, TIMES[-1:], 1, fewer, 0)
+        updates //= 2

@@ -1,0 +1,171 @@
+"""The steps of a comparison, as workers run them: each reads files of the folder and leaves one result, whole.
+
+A folder has `data/` (parts as Parquet), `work/` (what steps make) and `steps/NAME.json` (their results). A step whose
+result is there is done; one that was interrupted is run again, and training goes on where it was.
+"""
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from compgen.augmenters.registry import make
+from compgen.compare import predictors
+from compgen.compare.parts import COMBINATIONS, ONCE, RANDOM
+from compgen.data.examples import TRAIN, Dataset
+from compgen.data.formats import read_dataset, write_dataset
+from compgen.data.random import Purpose, stream
+from compgen.errors import ExhaustedError, UserError
+from compgen.files import atomic_path
+from compgen.trained.predictor import Predictor
+
+VALIDATION = (RANDOM, COMBINATIONS, ONCE)
+FULL = "full"  # in place of a carving: all training examples
+EXAMPLES_SHOWN = 20
+LEARNED = 100  # training examples that are looked at to see what is known by heart
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step: its name, which of STEPS it is, and what that is given, as JSON values."""
+
+    name: str
+    kind: str
+    given: dict[str, Any]
+
+
+def result_of(folder: Path, name: str) -> Path:
+    """The file that holds the result of a step."""
+    return folder / "steps" / f"{name}.json"
+
+
+def read_result(folder: Path, name: str) -> dict[str, Any]:
+    """The result of a step that is done."""
+    found: dict[str, Any] = json.loads(result_of(folder, name).read_text(encoding="utf-8"))
+    return found
+
+
+def perform(folder: Path, step: Step) -> None:
+    """Run a step and write its result, with the seconds it took (training goes on counting after an interruption)."""
+    began = time.monotonic()
+    found = STEPS[step.kind](folder, **step.given)
+    with atomic_path(result_of(folder, step.name)) as temporary:
+        temporary.write_text(json.dumps({"seconds": round(time.monotonic() - began, 2)} | found), encoding="utf-8")
+
+
+def carved(folder: Path, carving: int | str) -> Dataset:
+    """The examples of a carving, or all training examples (FULL)."""
+    return read_dataset(folder / "data" / f"{carving}.parquet")
+
+
+def originals(folder: Path, carving: int | str) -> Dataset:
+    """The training examples of a carving."""
+    return carved(folder, carving).split(TRAIN)
+
+
+def made_file(folder: Path, method: str, carving: int | str, count: int) -> Path:
+    """What a method made, of `count` examples asked for, from the training examples of a carving."""
+    return folder / "work" / f"made-{method}-{carving}-{count}.parquet"
+
+
+def augment(folder: Path, method: str, carving: int | str, count: int, options: dict[str, Any]) -> dict[str, Any]:
+    """Make `count` examples by a method, and say what they are worth.
+
+    On a carving they are put into random order, so that the first n stand for n of them.
+    """
+    from compgen.evaluation.quality import quality
+
+    out = made_file(folder, method, carving, count)
+    training = originals(folder, carving)
+    augmenter = make(method, **options, beside=out)
+    try:
+        made = augmenter.fit(training, 0).sample(count, 0)
+    except ExhaustedError as error:
+        return {"made": 0, "why": str(error)}
+    finally:
+        augmenter.close()
+    if carving != FULL:
+        made = Dataset(made.frame[stream(Purpose.COMPARISON, 0, 2).permutation(len(made))])
+    write_dataset(made, out)
+    found = quality(made, training, count)
+    return {
+        "made": len(made),
+        "why": str(augmenter.report().get("why", "")),
+        "options": augmenter.options.model_dump(mode="json"),
+        "quality": {"figures": found.to_dict(), "words": found.in_words(), "warnings": found.warnings()},
+        "shown": [_shown(augmenter, row) for row in made.frame.head(EXAMPLES_SHOWN).iter_rows(named=True)],
+    }
+
+
+def _shown(augmenter: Any, row: dict[str, Any]) -> dict[str, Any]:
+    """A synthetic example and, if the method says so, what it was made from."""
+    try:
+        origins = augmenter.explain(row)
+    except UserError:
+        origins = []
+    made_from = [
+        {"label": one.label} | {side: " ".join(text for text, _ in getattr(one, side)) for side in ("source", "target")}
+        for one in origins
+    ]
+    return {"source": " ".join(row["source"]), "target": " ".join(row["target"]), "made_from": made_from}
+
+
+def trial(
+    folder: Path,
+    system: str,
+    made: dict[str, int],
+    share: int,
+    carving: int | str,
+    seed: int,
+    updates: int,
+    predictor: str,
+) -> dict[str, Any]:
+    """Train the predictor on a system: the first `share` of what each method `made` (of how many asked for).
+
+    Return `examples` (synthetic ones), and on a carving, for each validation part, which examples are right, as a
+    string of 0 and 1; `learned` is the same of some training examples.
+    """
+    training = originals(folder, carving)
+    augmented = added(folder, made, share, carving)
+    out = model_file(folder, system, carving, seed, updates)
+    if not out.exists():
+        predictors.train(predictor, training, augmented, out, updates=updates, seed=seed)
+    found: dict[str, Any] = {"examples": 0 if augmented is None else len(augmented)}
+    if carving == FULL:
+        return found
+    parts = carved(folder, carving).frame.partition_by("split", as_dict=True)
+    right = {name: _right(out, parts[name,]) for name in VALIDATION if (name,) in parts}
+    learned = _right(out, training.frame.head(LEARNED))
+    predictors.remove(out)
+    return found | {"right": right, "learned": learned}
+
+
+def added(folder: Path, made: dict[str, int], share: int, carving: int | str) -> Dataset | None:
+    """The synthetic examples of a system; None if it has none."""
+    if not made:
+        return None
+    files = [made_file(folder, method, carving, count) for method, count in made.items()]
+    return Dataset(pl.concat([read_dataset(file).frame.head(share) for file in files], how="diagonal_relaxed"))
+
+
+def _right(model: Path, examples: pl.DataFrame) -> str:
+    answers = Predictor.load(model, threads=1).predict(examples["source"].to_list(), unknown=True)
+    return "".join("01"[a == b] for a, b in zip(answers, examples["target"].to_list(), strict=True))
+
+
+def model_file(folder: Path, system: str, carving: int | str, seed: int, updates: int) -> Path:
+    """The predictor that a trial trains; it is kept if it was trained on all training examples."""
+    return folder / "work" / f"{system}-{carving}-{seed}-{updates}.pt"
+
+
+def test(folder: Path, system: str, seed: int, updates: int) -> dict[str, Any]:
+    """Answer the test part by a predictor that was trained on all training examples."""
+    tested = read_dataset(folder / "data" / "test.parquet")
+    model = Predictor.load(model_file(folder, system, FULL, seed, updates), threads=1)
+    return {"answers": model.predict(tested.frame["source"].to_list(), unknown=True)}
+
+
+STEPS = {"augment": augment, "trial": trial, "test": test}
