@@ -10,12 +10,14 @@ import typer
 
 from compgen.augmenters.registry import find, summaries
 from compgen.cli.common import (
+    Columns,
     DataArgument,
     FormatOption,
     LearnOption,
     OutOption,
     SeedOption,
     SetOption,
+    called,
     console,
     load_split,
     need_torch,
@@ -45,6 +47,7 @@ def command(name: str) -> Callable[..., None]:
         data: DataArgument,
         out: OutOption,
         options: dict[str, Any],
+        columns: Columns,
         count: Annotated[
             int | None, typer.Option("-n", min=1, metavar="N", help=f"How many examples; {few}.", show_default=False)
         ] = None,
@@ -59,8 +62,8 @@ def command(name: str) -> Callable[..., None]:
         method = configured(kind, config, set_ or [], options, beside=out)
         format = checked_paths(method, out, format, data, config)
         asked = {"data": named(data), "split": split, "n": count, "seed": seed, "format": format}
-        asked["config"] = named(config or kind.configuration)
-        _run(method, load_split(data, split), out, asked)
+        asked |= {"config": named(config or kind.configuration), "columns": columns.given, "command": called()}
+        _run(method, load_split(data, split, columns=columns), out, asked)
 
     examples = f"Example{'s' if chr(10) in kind.example else ''}: {kind.example}" if kind.example else ""
     about = (kind.__doc__ or "").partition("\n    Attributes")[0].rstrip()
@@ -109,12 +112,13 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
     except HandedOver as elsewhere:
         console().print(str(elsewhere), highlight=False, markup=False)
         return
-    write_dataset(samples, out, asked["format"])
-    method.close()
     seconds = round(time.monotonic() - began, 1)
     options = method.options.model_dump(mode="json")
     made = {"options": options, "report": method.report(), "seconds": seconds}
-    write_record(out, {METHOD: method.name} | asked | made)
+    record = {METHOD: method.name} | asked | made
+    write_dataset(samples, out, asked["format"], record)
+    method.close()
+    write_record(out, record)
     console().print(f"{method.described()}; {seconds:.1f} s", highlight=False, markup=False, soft_wrap=True)
 
 
