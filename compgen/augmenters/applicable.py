@@ -26,7 +26,7 @@ def kinds_of(dataset: Dataset) -> tuple[frozenset[str], str]:
         check_sides(dataset.frame, "data")
     except DataError as error:
         return frozenset(), str(error).removeprefix("data: ")
-    if not dataset.frame["target"].list.len().any():
+    if not (dataset.frame["target"].list.len() > 0).any():
         return frozenset({SENTENCES}), "these are sentences, without targets"
     for number, pair in enumerate(dataset.pairs(), start=1):
         try:

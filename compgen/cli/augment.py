@@ -10,7 +10,6 @@ import typer
 
 from compgen.augmenters.registry import find, summaries
 from compgen.cli.common import (
-    Columns,
     DataArgument,
     FormatOption,
     LearnOption,
@@ -26,6 +25,7 @@ from compgen.cli.common import (
 from compgen.cli.lazy import lazy_group
 from compgen.cli.options import with_options
 from compgen.configuration import load_config
+from compgen.data.named import Columns
 from compgen.errors import UserError
 from compgen.files import check_apart, check_writable
 from compgen.progress import stages
@@ -61,7 +61,7 @@ def command(name: str) -> Callable[..., None]:
     ) -> None:
         method = configured(kind, config, set_ or [], options, beside=out)
         format = checked_paths(method, out, format, data, config)
-        asked = {"data": named(data), "split": split, "n": count, "seed": seed, "format": format}
+        asked: dict[str, Any] = {"data": named(data), "split": split, "n": count, "seed": seed, "format": format}
         asked |= {"config": named(config or kind.configuration), "columns": columns.given, "command": called()}
         _run(method, load_split(data, split, columns=columns), out, asked)
 

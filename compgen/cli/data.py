@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field
 from compgen.cli import split
 from compgen.cli.common import (
     LAST_SEED,
-    Columns,
     DataArgument,
     FormatOption,
     JsonOption,
@@ -32,6 +31,7 @@ from compgen.cli.common import (
     writable_format,
 )
 from compgen.cli.options import option, with_options
+from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
 from compgen.record import named
 

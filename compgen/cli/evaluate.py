@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel
 
 from compgen.cli.common import (
-    Columns,
     DataArgument,
     JsonOption,
     TrustOption,
@@ -22,6 +21,7 @@ from compgen.cli.common import (
     writable_format,
 )
 from compgen.cli.options import argument, bounds, option, with_options
+from compgen.data.named import Columns
 from compgen.errors import UserError
 from compgen.progress import Progress
 

@@ -142,7 +142,9 @@ def _made_again(method: "Augmenter[Any]", record: _Record, out: Path) -> "tuple[
     """
     from compgen.data.catalog import load
 
-    made = method.fit(load(record.data, columns=record.columns).split(record.split), record.seed).sample(record.n, record.seed)
+    made = method.fit(load(record.data, columns=record.columns).split(record.split), record.seed).sample(
+        record.n, record.seed
+    )
     if load(str(out), record.format).pairs() != made.pairs():
         raise UserError(f"{out}: found other examples than {record.data} gives by {out}.run.json: one has changed")
     return method, made.frame.to_dicts()

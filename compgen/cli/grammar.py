@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from compgen.cli.augment import configured
-from compgen.cli.common import Columns, DataArgument, LearnOption, SeedOption, SetOption, console, load_split
+from compgen.cli.common import DataArgument, LearnOption, SeedOption, SetOption, console, load_split
 from compgen.cli.options import with_options
 from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
+from compgen.data.named import Columns
 from compgen.errors import ExhaustedError
 from compgen.files import check_writable
 from compgen.progress import stages

@@ -9,7 +9,6 @@ import typer
 from pydantic import BaseModel, Field
 
 from compgen.cli.common import (
-    Columns,
     DataArgument,
     OutOption,
     SeedOption,
@@ -24,6 +23,7 @@ from compgen.cli.common import (
     writable_format,
 )
 from compgen.cli.options import argument, option, with_options
+from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
 from compgen.files import check_apart
 

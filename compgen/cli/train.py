@@ -7,7 +7,6 @@ import typer
 from pydantic import BaseModel
 
 from compgen.cli.common import (
-    Columns,
     DataArgument,
     LearnOption,
     ResumeOption,
@@ -19,6 +18,7 @@ from compgen.cli.common import (
 )
 from compgen.cli.lazy import lazy_group
 from compgen.cli.options import option, with_options
+from compgen.data.named import Columns
 
 METHODS = {
     "recombine": ("compgen.cli.train:recombine", "Train a generator that recombines training examples."),

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
-from compgen.data.examples import COLUMNS, Dataset
+from compgen.data.examples import COLUMNS, TRAIN, Dataset
 from compgen.data.named import TAGS, USUAL, plain
 from compgen.data.vocabulary import CONTROL, SPECIALS
 
@@ -24,6 +24,7 @@ NO_BREAK = "\u00a0\u2007\u202f"
 _BRACKETS = re.compile(r"\(\)|\[\]|\{\}")
 
 Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 class Finding(NamedTuple):
@@ -60,9 +61,8 @@ def worst(dataset: Dataset) -> str | None:
 
 
 def findings(rows: pl.DataFrame) -> list[Finding]:
-    """Return what all checks find, the most severe first."""
-    found = [finding for check in CHECKS if (finding := check(rows))]
-    return sorted(found, key=lambda finding: ("error", "warning", "note").index(finding.severity))
+    """Return what all checks find."""
+    return [finding for check in CHECKS if (finding := check(rows))]
 
 
 def _found(rows: pl.DataFrame, where: pl.Expr, severity: Severity, what: str, advice: str) -> Finding | None:
@@ -82,13 +82,13 @@ def header(rows: pl.DataFrame) -> Finding | None:
         return None
     sides = [rows[side][0].split() for side in SIDES]
     named = [any(plain(word) in NAMES for word in side) or plain(" ".join(side)) in NAMES for side in sides]
-    if max(map(len, sides)) > 3 or not all(named) or rows[0, "split"] in rows[1:, "split"] and rows[0, "split"] != "train":
+    its_own = rows[0, "split"] == TRAIN or rows[0, "split"] not in rows[1:, "split"]
+    if max(map(len, sides)) > 3 or not (all(named) and its_own):
         return None
-    number = rows["number"][0]
     return Finding(
         "warning",
-        f"line {number} ({' | '.join(map(' '.join, sides))}) looks like the names of the columns, and is read as an example",
-        [number],
+        f"the first line ({' | '.join(map(' '.join, sides))}) looks like names of columns, and is read as an example",
+        [rows["number"][0]],
         "delete the line, or name the columns by --source and --target",
     )
 
@@ -117,7 +117,9 @@ def splits(rows: pl.DataFrame) -> Finding | None:
 
 
 def ids(first: pl.Series, third: pl.Series) -> bool:
-    """Whether a first column is ids, by its own look and by a third that is no split."""
+    """Whether a first column is ids, by its own look and by a third that is no split; a header line does not matter."""
+    if len(first) > 2:
+        first, third = first[1:], third[1:]
     return bool(
         len(first) > 1
         and first.str.contains(ID).all()
@@ -130,7 +132,11 @@ def quotes(rows: pl.DataFrame) -> Finding | None:
     """Quotes of CSV that are part of the text."""
     quoted = _either(lambda side: side.str.strip_chars().str.contains(r'(?s)^".*"$') & (side.str.len_chars() > 2))
     finding = _found(
-        rows, quoted, "warning", "sides in double quotes: the quotes are read as part of the text", "save it as .csv, or without quotes"
+        rows,
+        quoted,
+        "warning",
+        "sides in double quotes: the quotes are read as part of the text",
+        "save it as .csv, or without quotes",
     )
     return finding if finding and 100 * len(finding.lines) >= rows.height else None
 
@@ -151,7 +157,9 @@ def special(rows: pl.DataFrame) -> Finding | None:
     if not sentences:
         where |= _either(lambda side: side.str.contains(rf"(?:^|\s)(?:{words})(?:\s|$)"))
     names = " ".join(SPECIALS)
-    return _found(rows, where, "error", f"a control character, or a special symbol ({names})", "rename it, or delete it")
+    return _found(
+        rows, where, "error", f"a control character, or a special symbol ({names})", "rename it, or delete it"
+    )
 
 
 def duplicates(rows: pl.DataFrame) -> Finding | None:
@@ -184,7 +192,11 @@ def _leak(rows: pl.DataFrame, on: list[str], severity: Severity, what: str) -> F
     if train.is_empty() or rest.is_empty():
         return None
     lines = rest.join(train.select(on).unique(), on=on, how="semi", maintain_order="left")["number"].to_list()
-    return Finding(severity, what, lines, "keep it out of one of them, or its score is no generalisation") if lines else None
+    return (
+        Finding(severity, what, lines, "keep it out of one of them, or its score is no generalisation")
+        if lines
+        else None
+    )
 
 
 def brackets(rows: pl.DataFrame) -> Finding | None:
@@ -196,7 +208,9 @@ def brackets(rows: pl.DataFrame) -> Finding | None:
         wrong = skeletons[side].is_in(unbalanced)
         if 2 * (skeletons[side] != "").sum() > rows.height and 4 * wrong.sum() < rows.height:
             bad |= pl.lit(wrong)
-    return _found(rows, bad, "warning", "brackets that do not pair, as they do in most lines", "mend it, or leave it out")
+    return _found(
+        rows, bad, "warning", "brackets that do not pair, as they do in most lines", "mend it, or leave it out"
+    )
 
 
 def _balanced(text: str) -> bool:
@@ -210,7 +224,9 @@ def lengths(rows: pl.DataFrame) -> Finding | None:
     """Sides that are far longer than the usual."""
     counts = [pl.col(side).str.count_matches(r"\S+") for side in SIDES]
     far = [(count > 5 * count.median()) & (count > count.median() + 30) for count in counts]
-    return _found(rows, far[0] | far[1], "note", "more than five times as long as usual", "see whether it is one example")
+    return _found(
+        rows, far[0] | far[1], "note", "more than five times as long as usual", "see whether it is one example"
+    )
 
 
 def characters(rows: pl.DataFrame, signs: str, what: str, advice: str) -> Finding | None:
@@ -258,16 +274,21 @@ def glued(rows: pl.DataFrame) -> Finding | None:
         inside = rows[side].str.contains(r"\w[()\[\]{}]|[(\[{]\w")
         if rows.height and 2 * (inside & rows[side].str.contains(r"\S\s+\S")).sum() > rows.height:
             return Finding(
-                "note", f"brackets in {side}s are parts of tokens", [], "put blanks around brackets: then parts can be exchanged"
+                "note",
+                f"brackets in {side}s are parts of tokens",
+                [],
+                "put blanks around brackets: then parts can be exchanged",
             )
     return None
 
 
 def spelled(rows: pl.DataFrame) -> Finding | None:
-    """Sides that are letters, not words."""
+    """Sides that are letters, not words; words of inflection are meant to be."""
+    if 2 * rows["source"].str.contains(r"(?:^|\s)[\p{Lu}\d][^\s]*$").sum() > rows.height:
+        return None
     for side in SIDES:
         tokens = rows[side].str.extract_all(r"\S+").explode().drop_nulls()
-        if len(tokens) > 3 * rows.height and 10 * (tokens.str.len_chars() == 1).sum() > 8 * len(tokens):
+        if len(tokens) > 3 * rows.height and 10 * tokens.str.contains(r"^\p{L}$").sum() > 7 * len(tokens):
             advice = "methods exchange letters; for words, take the blanks out and put them between words"
             return Finding("note", f"{side}s are letters between blanks", [], advice)
     return None

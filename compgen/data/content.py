@@ -18,13 +18,13 @@ _LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]")
 
 def read_text(path: str | Path, lines: bool = True) -> str:
     """Return the text of a file, or of standard input if `path` is `-`; gzip is recognised."""
-    return decoded(read(path, lines), name_of(path))
+    return decoded(read_bytes(path, lines), name_of(path))
 
 
-def read(path: str | Path, lines: bool | None) -> bytes:
+def read_bytes(path: str | Path, lines: bool | None) -> bytes:
     """Return the content of a file, or of standard input if `path` is `-`, unpacked.
 
-    `lines` says whether it should consist of lines; None means that it does unless it begins as Parquet or a list of JSON does.
+    `lines` says whether it should consist of lines; None: unless it begins as Parquet or a list of JSON.
     """
     name = name_of(path)
     if str(path) == "-":

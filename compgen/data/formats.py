@@ -12,9 +12,9 @@
     folder   Parquet files, one a split, with a data card, as `datasets.load_dataset` opens them; see `folder`
 
 In csv, json, jsonl and parquet, columns may have other usual names, or names that are given: see `named`. So in tsv, if
-its first line has such names. All but folders may be compressed with gzip. Further columns are kept; see `columns`. Errors
-say which line is wrong, what was found there and what was expected. Either all examples of a file have a target, or
-none has: sentences. No source is empty. Tokens are neither special symbols nor hold control characters
+its first line has such names. All but folders may be compressed with gzip. Further columns are kept; see `columns`.
+Errors say which line is wrong, what was found there and what was expected. Either all examples of a file have a target,
+or none has: sentences. No source is empty. Tokens are neither special symbols nor hold control characters
 (`vocabulary.why_not_data`), and a line has at most `content.LONGEST_LINE` bytes.
 """
 
@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from compgen.data import records, unimorph
-from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name_of, read, shown
+from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.data.folder import is_folder, read_folder, write_folder
 from compgen.data.named import USUALLY, Columns, looks_like_names
@@ -69,9 +69,9 @@ def read_dataset(
     if format == FOLDER:
         found = _of_frame(read_folder(path), name, columns)
     else:
-        content = read(path, None if format is None else format not in _WHOLE)
+        content = read_bytes(path, None if format is None else format not in _WHOLE)
         if format is None:
-            format = guess(content)
+            format = _guess(content)
         elif asked is None and format == "text" and _looks_like_scan(content):
             format = "scan"
         if columns.given and format in ("scan", "text"):
@@ -143,7 +143,7 @@ def is_pipe(path: str | Path) -> bool:
     return str(path) == "-" or Path(path).is_fifo()
 
 
-def guess(content: bytes) -> str:
+def _guess(content: bytes) -> str:
     """Return the format that the beginning of `content` looks like."""
     if content.startswith(PARQUET_MAGIC):
         return "parquet"

@@ -1,4 +1,4 @@
-"""Reads a table as it was meant: lines that the readers of `formats` refuse, or take for something else, are findings."""
+"""Reads a table as it was meant: lines that the readers of `formats` refuse, or mistake, are findings."""
 
 import csv
 import io
@@ -14,9 +14,9 @@ import polars as pl
 
 from compgen.data.catalog import load
 from compgen.data.checks import Finding, ids, rows_of
-from compgen.data.content import looks_like_json, name_of, read
+from compgen.data.content import looks_like_json, name_of, read_bytes
 from compgen.data.examples import COLUMNS, TRAIN
-from compgen.data.formats import format_of, guess, is_pipe
+from compgen.data.formats import format_of
 from compgen.data.named import Columns, looks_like_names, words_columns
 from compgen.data.records import separator
 from compgen.data.unimorph import looks_like_words
@@ -35,7 +35,7 @@ class Table(NamedTuple):
         meaning: what its lines were taken for.
         rows: see `checks`; and `rest`, further columns as JSON, or null.
         findings: about lines that are not in `rows`, and about the table's form.
-        place: what the numbers count: line or row.
+        place: what the numbers count: line or example.
     """
 
     format: str
@@ -54,37 +54,37 @@ class _Fields(NamedTuple):
 
 
 def read_table(spec: str, columns: Columns) -> Table:
-    """Read a table, as far as it can be read.
+    """Read a table, which is no pipe, as far as it can be read.
 
     Raises:
         DataError: there is no such file, or no line of it can be understood.
     """
     path = Path(spec)
-    if not (spec == "-" or path.is_file() or path.is_fifo()):
-        return _strictly(spec, columns)
-    format = None if is_pipe(spec) else "unimorph" if not Path(spec.removesuffix(".gz")).suffix else format_of(spec)
+    if not path.is_file():
+        return _strictly(spec, columns, "folder" if path.is_dir() else "a known data set")
+    format = format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
     if format in ("parquet", "unimorph"):
-        return _strictly(spec, columns)
-    content = read(spec, None if format != "json" else False)
-    format = guess(content) if format is None else format
+        return _strictly(spec, columns, format)
+    content = read_bytes(spec, lines=format != "json")
     text = content.decode("utf-8", "replace").removeprefix("\ufeff")
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
-    if format in ("parquet", "unimorph") or (format == "tsv" and looks_like_words(_lines(text)["line"])):
-        return _strictly(spec, columns)
+    if format == "tsv" and not columns.given and looks_like_words(_lines(text)["line"]):
+        return _strictly(spec, columns, "unimorph")
     found = {"csv": _csv, "jsonl": _jsonl, "json": _json, "scan": _scan}.get(format, _tabs)(text)
     if not found.rows:
         raise DataError(f"{name_of(spec)}: no examples: found no line that can be read as {format}")
     return _understood(format, found, columns, name_of(spec))
 
 
-def _strictly(spec: str, columns: Columns) -> Table:
-    """What has no lines, or has been checked by its reader, is read as by every command."""
+def _strictly(spec: str, columns: Columns, format: str) -> Table:
+    """Read what has no lines, or none that could be meant otherwise, as every command does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dataset = load(spec, columns=columns)
     rows = rows_of(dataset).with_columns(pl.col("number").cast(pl.Int64), rest=pl.lit(None, pl.String))
-    return Table("examples", ", ".join(dataset.frame.columns), rows, [], "row")
+    meaning = "lemma TAB form TAB tags" if format == "unimorph" else "columns " + ", ".join(dataset.frame.columns)
+    return Table(format, meaning, rows, [], "example")
 
 
 def _lines(text: str) -> pl.DataFrame:
@@ -161,7 +161,9 @@ def _json(text: str) -> _Fields:
     listed = _records(iter(found))
     closed = looks_like_json(text.encode()) and text.rstrip().endswith("]")
     advice = "write [ {...}, {...} ]; one object a line, without [ ], is .jsonl"
-    return listed if closed else listed._replace(findings=[*listed.findings, Finding("error", "no list [ ]", [], advice)])
+    return (
+        listed if closed else listed._replace(findings=[*listed.findings, Finding("error", "no list [ ]", [], advice)])
+    )
 
 
 def _records(texts: Iterator[tuple[int, str]]) -> _Fields:
@@ -177,34 +179,40 @@ def _records(texts: Iterator[tuple[int, str]]) -> _Fields:
             continue
         names |= dict.fromkeys(record)
         records.append((number, record))
-    finding = Finding("error", "no object of JSON in UTF-8", bad, "mend the line, as: " + '{"source": "a", "target": "b"}')
+    finding = Finding(
+        "error", "no object of JSON in UTF-8", bad, "mend the line, as: " + '{"source": "a", "target": "b"}'
+    )
     rows: list[tuple[int, list[Any]]] = [(number, [record.get(name) for name in names]) for number, record in records]
     return _Fields(rows, list(names), [finding] * bool(bad))
 
 
 def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Table:
     """Choose the columns of sources, targets and splits."""
-    findings = list(found.findings)
-    names, rows = found.names, found.rows
+    names, rows, empty = found.names, found.rows, Table(format, "", _frame([]), list(found.findings))
     if names is None and columns.given:
         names, rows = [str(field).strip() for field in rows[0][1]], rows[1:]
-    if names is not None and (words := words_columns(names)) and not columns.given:
-        joined = [(number, [_word(dict(zip(names, fields, strict=True)), words)]) for number, fields in rows]
-        frame = _frame([(number, *sides[0]) for number, sides in joined])
-        return Table(format, "words, from the columns " + ", ".join(words), frame, findings)
-    if names is not None:
-        return _by_names(Table(format, "", _frame([]), findings), names, rows, columns, name)
-    if len(rows[0][1]) == 1 and format == "tsv":
+    if names is None:
+        return _by_position(empty, rows)
+    words = None if columns.given else words_columns(names)
+    if words is None:
+        return _by_names(empty, names, rows, columns, name)
+    sides = [(number, *_word(dict(zip(names, fields, strict=True)), words)) for number, fields in rows]
+    return empty._replace(meaning="words, from the columns " + ", ".join(words), rows=_frame(sides))
+
+
+def _by_position(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
+    """Take the first columns for source, target and split, but for ids before them."""
+    width, findings = max(len(fields) for _, fields in rows), list(table.findings)
+    if width == 1 and table.format == "tsv":
         findings.append(Finding("error", "no TAB between source and target", [row[0] for row in rows], "write a TAB"))
-    width = max(len(fields) for _, fields in rows)
-    order = list(range(min(width, 3)))
-    if width > 2 and _has_ids(rows):
-        order = list(range(1, min(width, 4)))
+    first = 1 if width > 2 and _has_ids(rows) else 0
+    if first:
         what = "the first column is ids: commands take it for sources, and the targets for names of splits"
         findings.append(Finding("warning", what, [], "leave the ids out; --fix does"))
-    meaning = "id TAB " * order[0] + " TAB ".join(COLUMNS[: len(order)]) if width > 1 else "sentences, one a line"
+    order = range(first, min(width, first + 3))
+    meaning = "id TAB " * first + " TAB ".join(COLUMNS[: len(order)]) if width > 1 else "sentences, one a line"
     picked = [(number, *(fields[at] if at < len(fields) else None for at in order)) for number, fields in rows]
-    return Table(format, meaning, _frame(picked), findings)
+    return table._replace(meaning=meaning, rows=_frame(picked), findings=findings)
 
 
 def _has_ids(rows: list[tuple[int, list[Any]]]) -> bool:
@@ -235,7 +243,7 @@ def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
 
 
 def _text(value: Any) -> str | None:
-    """A side as text; a blank within a token of a list stays one, as U+2423, until it is written."""
+    """A side as text; a blank within a token of a list is written ␣ (U+2423), as in words."""
     if isinstance(value, list) and all(isinstance(token, str) for token in value):
         return " ".join(re.sub(r"\s", "␣", token) for token in value)
     return value if isinstance(value, str) else None
@@ -253,5 +261,7 @@ def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     frame = pl.DataFrame(padded, schema=_SCHEMA, orient="row")
     split = pl.col("split").str.strip_chars()
     # Blanks between tokens are one in number, and none around a side; no-break spaces are a finding, and stay.
-    sides = [pl.col(side).fill_null("").str.replace_all(r"[ \t\r\n]+", " ").str.strip_chars(" ") for side in COLUMNS[:2]]
+    sides = [
+        pl.col(side).fill_null("").str.replace_all(r"[ \t\r\n]+", " ").str.strip_chars(" ") for side in COLUMNS[:2]
+    ]
     return frame.with_columns(*sides, split=pl.when(split == "").then(pl.lit(TRAIN)).otherwise(split.fill_null(TRAIN)))

@@ -11,6 +11,7 @@ from compgen.data.columns import from_json
 from compgen.data.examples import COLUMNS, Dataset
 from compgen.data.lenient import Table
 from compgen.data.tables import TOKEN
+from compgen.data.vocabulary import CONTROL
 from compgen.errors import DataError
 
 LEFT_OUT = (
@@ -30,15 +31,15 @@ class Mended(NamedTuple):
 def mend(table: Table) -> Mended:
     """Return a table without what `checks` finds.
 
-    Characters without width and control characters are removed, no-break spaces are plain, letters composed (NFC), and
-    quotes of CSV taken off. Then header lines, empty sides, special symbols, brackets that do not pair, repetitions, and
-    later targets of one source are left out. Lines that could not be read are not among the rows, and left out, too.
+    Characters without width and control characters are removed, no-break spaces made plain, letters composed (NFC),
+    and quotes of CSV taken off. Then header lines, empty sides, special symbols, brackets that do not pair, repetitions
+    and later targets of one source are left out, and lines that could not be read.
 
     Raises:
         DataError: nothing is left.
     """
     plain = table.rows.with_columns(_clean(side) for side in SIDES)
-    rewritten = sum((plain[side] != table.rows[side]).sum() for side in SIDES)
+    rewritten = sum(int((plain[side] != table.rows[side]).sum()) for side in SIDES)
     left_out = [finding for finding in table.findings if finding.severity == "error" and finding.lines]
     for check in LEFT_OUT:
         if finding := check(plain):
@@ -53,7 +54,7 @@ def mend(table: Table) -> Mended:
 
 def _clean(side: str) -> pl.Expr:
     text = pl.col(side).str.replace_all(f"[{checks.INVISIBLE}]", "").str.replace_all(f"[{checks.NO_BREAK}]", " ")
-    text = text.str.replace_all(f"[{checks.CONTROL}]", "").str.normalize("NFC").str.strip_chars()
+    text = text.str.replace_all(f"[{CONTROL}]", "").str.normalize("NFC").str.strip_chars()
     bare = text.str.replace(r'(?s)^"(.+)"$', "${1}")
     # Doubled quotes are single ones within quotes.
     return pl.when(text != bare).then(bare.str.replace_all('""', '"').str.strip_chars()).otherwise(text).alias(side)

@@ -26,7 +26,7 @@ class Columns(BaseModel):
 
     source: str | None = Field(
         None,
-        description="The column of DATA that holds sources; by default found by usual names: source, input, question...",
+        description="The column of DATA that holds sources; by default source, input, question...",
         json_schema_extra={"metavar": "NAME"},
     )
     target: str | None = Field(
@@ -67,8 +67,7 @@ def looks_like_names(fields: Sequence[str]) -> bool:
     """Whether the fields of a first line are names of columns, a source's and a target's or a word's among them."""
     names = [plain(field) for field in fields]
     return len({*names}) == len(names) and (
-        words_columns(fields) is not None
-        or all(any(name in usual for name in names) for usual in USUAL.values())
+        words_columns(fields) is not None or all(any(name in usual for name in names) for usual in USUAL.values())
     )
 
 
@@ -102,5 +101,3 @@ def _side(side: str, given: str | None, found: Sequence[str], place: str) -> str
         raise DataError(f"{place}: found {' and '.join(map(repr, usual))}: say which is the {side} by --{side} NAME")
     expected = f"{side!r} or another usual name ({', '.join(USUAL[side][1:6])}...); or say which by --{side} NAME"
     raise DataError(f"{place}: found the columns {listed}, expected {expected}")
-
-

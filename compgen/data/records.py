@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -33,6 +33,7 @@ _LIST = f"a list of objects: [{_RECORD[:30]}, ...]"
 _GAP = re.compile(r"[\s,]*")
 
 Record = tuple[int, dict[str, Any]]  # with the number of its line
+Row = tuple[int, list[str]]
 
 
 def read_jsonl(content: bytes, name: str, columns: Columns) -> Placed:
@@ -54,7 +55,7 @@ def read_json(content: bytes, name: str, columns: Columns) -> Placed:
 def read_csv(content: bytes, name: str, columns: Columns) -> Placed:
     """Read rows of fields, in quotes where need be, below a line with the names of the columns."""
     rows = _rows(decoded(content, name), name)
-    _, names = next(rows, (0, []))
+    _, names = next(rows, (1, []))
     return _placed(_named(names, rows, name), name, columns, headed=True)
 
 
@@ -131,7 +132,9 @@ def _listed(text: str, name: str) -> Iterator[Record]:
             raise malformed(name, number, f"{shown(text[at : at + 100])}, which is no JSON in UTF-8", _LIST) from None
         at = end
     if text.strip() and text[at:].strip() != "]":
-        raise malformed(name, text.count("\n") + 1, shown(text[at : at + 100] or "the end of the file"), "one list, with its end ]")
+        raise malformed(
+            name, text.count("\n") + 1, shown(text[at : at + 100] or "the end of the file"), "one list, with its end ]"
+        )
 
 
 def _gap(text: str, at: int) -> int:
@@ -165,7 +168,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _JSON = json.JSONDecoder(object_pairs_hook=_object)
 
 
-def _rows(text: str, name: str) -> Iterator[Record]:
+def _rows(text: str, name: str) -> Iterator[Row]:
     """Yield the rows of CSV that are not blank, each with the number of the line on which it begins."""
     csv.field_size_limit(LONGEST_LINE)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), strict=True, skipinitialspace=True)
@@ -176,10 +179,12 @@ def _rows(text: str, name: str) -> Iterator[Record]:
                 yield number, [field.strip() for field in row]
             number = reader.line_num + 1
     except csv.Error as error:
-        raise malformed(name, number, f"a row that is no CSV ({error})", "quotes in pairs, doubled within quotes") from None
+        raise malformed(
+            name, number, f"a row that is no CSV ({error})", "quotes in pairs, doubled within quotes"
+        ) from None
 
 
-def _named(names: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]], name: str) -> Iterator[Record]:
+def _named(names: Sequence[str], rows: Iterable[Row], name: str) -> Iterator[Record]:
     """Yield the rows of a table as records."""
     again = next((one for at, one in enumerate(names) if one in names[:at]), None)
     if again is not None:
@@ -197,19 +202,17 @@ def _placed(records: Iterable[Record], name: str, columns: Columns, headed: bool
     """Return records as examples; if the file is `headed`, its first line has their names.
 
     Raises:
-        DataError: a record has no source or no target, or one that is no list of tokens and no string; or too many keys.
+        DataError: a record has no source or no target, or one that is neither a list of tokens nor a string; or there
+            are too many keys.
     """
     numbers: list[int] = []
     found: list[dict[str, Any]] = []
     further: dict[str, None] = {}  # keys, in the order of their first occurrence
-    names: dict[str, str] | None = None
+    renamed: Callable[[int, dict[str, Any]], dict[str, Any]] | None = None
     for number, given in records:
-        if names is None:  # the first record
-            words = None if columns.given or {"source", "target"} <= set(given) else words_columns(list(given))
-            names = {} if words else columns.renaming(list(given), f"{name}, line {1 if headed else number}")
-        record = {names.get(key, key): value for key, value in given.items()}
-        if words:
-            record |= _word(name, number, [record.pop(column, None) for column in words])
+        if renamed is None:
+            renamed = _renaming(list(given), name, 1 if headed else number, columns)
+        record = renamed(number, given)
         further |= dict.fromkeys(key for key in record if key not in COLUMNS)
         if len(further) > MOST_KEYS:
             raise malformed(name, number, f"further key {len(further):,}", f"at most {MOST_KEYS:,} in all lines")
@@ -220,6 +223,22 @@ def _placed(records: Iterable[Record], name: str, columns: Columns, headed: bool
     frame = pl.DataFrame(sides | {"split": [record["split"] for record in found]}, schema_overrides=SCHEMA)
     kept = [from_json(key, [record.get(key) for record in found]) for key in further]
     return Placed(frame.with_columns(kept), pl.Series(numbers, dtype=pl.Int64))
+
+
+def _renaming(
+    keys: list[str], name: str, number: int, columns: Columns
+) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
+    """Return what gives records, with their lines, the names of a dataset, as the keys of the first say."""
+    words = None if columns.given or {"source", "target"} <= set(keys) else words_columns(keys)
+    if words:
+        return lambda number, record: (
+            {key: value for key, value in record.items() if key not in words}
+            | _word(name, number, [record.get(column) for column in words])
+        )
+    names = columns.renaming(keys, f"{name}, line {number}")
+    for side in {"source", "target"} - set(names):  # of later records, beside the columns that were chosen
+        names[side] = f"{side}_column"
+    return lambda _number, record: {names.get(key, key): value for key, value in record.items()}
 
 
 def _word(name: str, number: int, word: Sequence[Any]) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import polars as pl
 
-from compgen.data.content import decoded, malformed, name_of, read as read_bytes, shown
+from compgen.data.content import decoded, malformed, name_of, read_bytes, shown
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.named import USUALLY, Columns
 from compgen.data.tables import Placed, check_one_split
@@ -86,8 +86,8 @@ def write(dataset: Dataset, name: str) -> bytes:
             lemma, tags = parts(source, target)
         except DataError as error:
             raise DataError(f"{name}: unimorph holds words: example {number:,}: {error}") from None
-        lemma, form = ("".join(letters).replace(BLANK, " ") for letters in (lemma, target))
-        lines.append(f"{lemma}\t{form}\t{';'.join(tags)}\n")
+        words = ["".join(letters).replace(BLANK, " ") for letters in (lemma, target)]
+        lines.append("\t".join([*words, ";".join(tags)]) + "\n")
     return "".join(lines).encode()
 
 
