@@ -83,7 +83,8 @@ def header(rows: pl.DataFrame) -> Finding | None:
     sides = [rows[side][0].split() for side in SIDES]
     named = [any(plain(word) in NAMES for word in side) or plain(" ".join(side)) in NAMES for side in sides]
     its_own = rows[0, "split"] == TRAIN or rows[0, "split"] not in rows[1:, "split"]
-    if max(map(len, sides)) > 3 or not (all(named) and its_own):
+    words = all(len(side) <= 4 and re.fullmatch(r"[\w:.-]+", "".join(side)) for side in sides)
+    if not (words and all(named) and its_own):
         return None
     return Finding(
         "warning",

@@ -120,12 +120,12 @@ def write_dataset(
 
 def format_of(path: str | Path) -> str:
     """Return the format that a file's suffix stands for, with or without `.gz`; a folder's is `folder`."""
-    if is_folder(path):
-        return FOLDER
     suffix = Path(str(path).removesuffix(".gz")).suffix
     formats = {kind.suffix: format for format, kind in FORMATS.items()}
     if suffix in formats:
         return formats[suffix]
+    if is_folder(path):
+        return FOLDER
     if suffix == ".pt":
         raise DataError(f"{path}: a checkpoint, expected data; models are named before data")
     known = ", ".join(f"{end} ({format})" for end, format in formats.items())

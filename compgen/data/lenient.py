@@ -14,13 +14,12 @@ import polars as pl
 
 from compgen.data.catalog import load
 from compgen.data.checks import Finding, ids, rows_of
-from compgen.data.content import looks_like_json, name_of, read_bytes
+from compgen.data.content import looks_like_json, read_bytes
 from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of
 from compgen.data.named import Columns, looks_like_names, words_columns
 from compgen.data.records import separator
 from compgen.data.unimorph import looks_like_words
-from compgen.errors import DataError
 
 BARS = re.compile(r"\s*\|\|\|\s*")
 _SCHEMA = {"number": pl.Int64, "source": pl.String, "target": pl.String, "split": pl.String, "rest": pl.String}
@@ -73,8 +72,8 @@ def read_table(spec: str, columns: Columns) -> Table:
         return _strictly(spec, columns, "unimorph")
     found = {"csv": _csv, "jsonl": _jsonl, "json": _json, "scan": _scan}.get(format, _tabs)(text)
     if not found.rows:
-        raise DataError(f"{name_of(spec)}: no examples: found no line that can be read as {format}")
-    return _understood(format, found, columns, name_of(spec))
+        return _strictly(spec, columns, format)  # whose message says why
+    return _understood(format, found, columns, spec)
 
 
 def _strictly(spec: str, columns: Columns, format: str) -> Table:
