@@ -16,6 +16,7 @@ from compgen.cli.common import (
     OutOption,
     SeedOption,
     SetOption,
+    called,
     load_split,
     need_torch,
     say,
@@ -25,6 +26,7 @@ from compgen.cli.lazy import lazy_group
 from compgen.cli.options import with_options
 from compgen.cli.quality import StrictOption, judged
 from compgen.configuration import load_config
+from compgen.data.named import Columns
 from compgen.errors import UserError
 from compgen.files import check_apart, check_writable
 from compgen.progress import stages
@@ -46,6 +48,7 @@ def command(name: str) -> Callable[..., None]:
         data: DataArgument,
         out: OutOption,
         options: dict[str, Any],
+        columns: Columns,
         count: Annotated[
             int | None, typer.Option("-n", min=1, metavar="N", help=f"How many examples; {few}.", show_default=False)
         ] = None,
@@ -60,9 +63,9 @@ def command(name: str) -> Callable[..., None]:
     ) -> None:
         method = configured(kind, config, set_ or [], options, beside=out)
         format = checked_paths(method, out, format, data, config)
-        asked = {"data": named(data), "split": split, "n": count, "seed": seed, "format": format}
-        asked["config"] = named(config or kind.configuration)
-        _run(method, load_split(data, split), out, asked, strict)
+        asked: dict[str, Any] = {"data": named(data), "split": split, "n": count, "seed": seed, "format": format}
+        asked |= {"config": named(config or kind.configuration), "columns": columns.given, "command": called()}
+        _run(method, load_split(data, split, columns=columns), out, asked, strict)
 
     examples = f"Example{'s' if chr(10) in kind.example else ''}: {kind.example}" if kind.example else ""
     about = (kind.__doc__ or "").partition("\n    Attributes")[0].rstrip()
@@ -116,11 +119,12 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
     report = method.report()
     kept = f"{out} is not written" if strict else None
     quality = judged(samples, dataset, report["asked"], method.warnings(), kept)
-    write_dataset(samples, out, asked["format"])
-    method.close()
     options = method.options.model_dump(mode="json")
     made = {"options": options, "report": report, "quality": quality.to_dict(), "seconds": seconds}
-    write_record(out, {METHOD: method.name} | asked | made)
+    record = {METHOD: method.name} | asked | made
+    write_dataset(samples, out, asked["format"], record)
+    method.close()
+    write_record(out, record)
 
 
 app = typer.Typer(

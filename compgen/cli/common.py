@@ -7,6 +7,7 @@ import functools
 import importlib
 import json
 import operator
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from compgen.data.named import USUALLY, Columns
 from compgen.errors import UserError
 from compgen.files import check_apart, check_writable, is_stream
 from compgen.record import named, record_of
@@ -31,8 +33,8 @@ DataArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file (.tsv, .jsonl, .parquet, .scan or .txt, also with .gz; without a suffix: words of UniMorph), "
-        "- for standard input, or NAME/SPLIT of a known data set, e.g. scan/jump.",
+        help="A file (.tsv, .csv, .jsonl, .json, .parquet, .scan or .txt, also with .gz; without a suffix: words of "
+        "UniMorph), a folder of Parquet, - for standard input, or NAME/SPLIT of a known data set, e.g. scan/jump.",
         show_default=False,
     ),
 ]
@@ -42,7 +44,10 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, max=LAST_SEED, help="F
 OutOption = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", metavar="OUT", help="Where to write; the suffix chooses the format; - for standard output."
+        "--output",
+        "-o",
+        metavar="OUT",
+        help="Where to write; the suffix chooses the format, without one it is a folder; - for standard output.",
     ),
 ]
 FormatOption = Annotated[
@@ -50,7 +55,8 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="F",
-        help="Format of OUT: tsv, jsonl, scan, text or parquet. By default OUT's suffix decides, and - is jsonl.",
+        help="Format of OUT: tsv, csv, jsonl, json, parquet, scan, text, unimorph or folder (of Parquet with a data "
+        "card). By default OUT's suffix decides, and - is jsonl.",
     ),
 ]
 SetOption = Annotated[
@@ -84,6 +90,11 @@ def output() -> "Console":
     from rich.console import Console
 
     return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 10_000)
+
+
+def called() -> str:
+    """The command as it was called."""
+    return shlex.join(["compgen", *sys.argv[1:]])
 
 
 def say(text: object) -> None:
@@ -155,14 +166,14 @@ def check_input_once(*data: str | None) -> None:
         raise UserError("standard input (-) can be read only once: give files")
 
 
-def load_split(data: str, split: str | None, answers: bool = False) -> "Dataset":
+def load_split(data: str, split: str | None, answers: bool = False, columns: Columns = USUALLY) -> "Dataset":
     """Load DATA, or one split of it, and say which splits of a file are left out.
 
-    `answers` as for `read_dataset`.
+    `answers` and `columns` as for `read_dataset`.
     """
     from compgen.data.catalog import load
 
-    dataset = load(data, answers=answers)
+    dataset = load(data, answers=answers, columns=columns)
     if split is None:
         return dataset
     part = dataset.split(split)
@@ -172,11 +183,11 @@ def load_split(data: str, split: str | None, answers: bool = False) -> "Dataset"
     return part
 
 
-def load_usual(data: str, split: str | None, usual: str) -> "tuple[Dataset, str]":
+def load_usual(data: str, split: str | None, usual: str, columns: Columns = USUALLY) -> "tuple[Dataset, str]":
     """Load one split of DATA, by default the usual one; return it with its name."""
     from compgen.data.catalog import load
 
-    dataset = load(data)
+    dataset = load(data, columns=columns)
     split = usual_split(dataset, usual) if split is None else split
     return dataset.split(split), split
 
@@ -205,18 +216,24 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
     Return --format. It is None if the suffix decides: .txt stands for two formats, and the examples say which.
     """
     from compgen.data.downloads import check_not_downloaded
-    from compgen.data.formats import FORMATS, format_of
+    from compgen.data.folder import check_folder
+    from compgen.data.formats import FOLDER, NAMES, format_of
 
-    if str(out) != "-":
-        check_apart(out, *read)
-        check_not_downloaded(out)
+    if format is not None and format not in NAMES:
+        raise UserError(f"no format {format!r}: expected one of {', '.join(NAMES)}")
+    if str(out) == "-":
+        if format == FOLDER:
+            raise UserError("standard output (-) is no folder: give the name of one")
+        return format
+    check_apart(out, *read)
+    check_not_downloaded(out)
+    chosen = format or format_of(out)
+    if chosen == FOLDER:
+        check_folder(out)
+    else:
         check_writable(out)
-        if not is_stream(out):
-            check_writable(record_of(out))
-    if format is None and str(out) != "-":
-        format_of(out)
-    if format is not None and format not in FORMATS:
-        raise UserError(f"no format {format!r}: expected one of {', '.join(FORMATS)}")
+    if not is_stream(out):
+        check_writable(record_of(out))
     return format
 
 

@@ -15,6 +15,7 @@ from compgen.cli.common import (
     JsonOption,
     OutOption,
     SplitOption,
+    called,
     check_input_once,
     joined,
     load_both,
@@ -30,7 +31,9 @@ from compgen.cli.common import (
     writable_format,
 )
 from compgen.cli.options import option, with_options
+from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
+from compgen.record import named
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -69,6 +72,7 @@ def list_() -> None:
 @with_options
 def show_(
     data: DataArgument,
+    columns: Columns,
     split: SplitOption = None,
     count: int = option(10, "How many examples to print.", "-n", ge=0, metavar="N"),
     seed: int | None = option(None, "Draw examples at random; by default print the first.", ge=0, le=LAST_SEED),
@@ -77,7 +81,7 @@ def show_(
 
     Example: compgen data show scan/jump --split test -n 3 --seed 1
     """
-    dataset = load_split(data, split)
+    dataset = load_split(data, split, columns=columns)
     frame = dataset.frame
     count = min(count, frame.height)
     rows = frame.head(count) if seed is None else frame.sample(count, seed=seed)
@@ -93,19 +97,26 @@ def show_(
 def write(
     data: DataArgument,
     out: OutOption,
+    columns: Columns,
     split: SplitOption = None,
     format: FormatOption = None,
     swap: bool = option(False, "Make each source the target and each target the source."),
 ) -> None:
     """Write a data set to a file, in the format that the file's suffix or --format names.
 
-    Example: compgen data write scan/jump --split train -o jump-train.tsv
+    OUT without a suffix is a folder of Parquet files, one a split, with a data card: `datasets.load_dataset(OUT)` opens
+    it. unimorph is lemma TAB form TAB tags, for yoyodyne and the shared tasks.
+
+    Examples: compgen data write scan/jump --split train -o jump-train.tsv
+
+        compgen data write questions.csv --source question --target sql -o questions
     """
     from compgen.data.formats import write_dataset
 
     format = writable_format(out, format, data)
-    dataset = load_split(data, split)
-    write_dataset(dataset.swapped() if swap else dataset, out, format)
+    dataset = load_split(data, split, columns=columns)
+    record = {"data": named(data), "split": split, "swap": swap, "command": called()}
+    write_dataset(dataset.swapped() if swap else dataset, out, format, record)
     if str(out) != "-":
         say(f"{out}: {sizes(dataset)}")
 

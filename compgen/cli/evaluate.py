@@ -21,6 +21,7 @@ from compgen.cli.common import (
     writable_format,
 )
 from compgen.cli.options import argument, bounds, option, with_options
+from compgen.data.named import Columns
 from compgen.errors import UserError
 from compgen.progress import Progress
 
@@ -96,6 +97,7 @@ def evaluate(
     ],
     data: DataArgument,
     options: Options,
+    columns: Columns,
 ) -> None:
     """Predict the targets of DATA and score them: exact match and token F1, and with --execute by what they do.
 
@@ -105,9 +107,9 @@ def evaluate(
 
     _check(models, data, options)
     if options.perplexity:
-        _perplexity(models, data, options)
+        _perplexity(models, data, options, columns)
         return
-    examples, split = _examples(data, options)
+    examples, split = _examples(data, options, columns)
     # All models are opened before one predicts, so that errors are reported at once.
     kind = Generator if options.direct else Predictor
     systems = [kind.load(model, options.runtime, trust_code=options.trust_code) for model in models]
@@ -158,11 +160,11 @@ def _check_compared(models: list[str], seeds: int) -> None:
         raise UserError(f"--compare needs systems that differ: found {again} twice")
 
 
-def _examples(data: str, options: Options) -> tuple[Pairs, str]:
+def _examples(data: str, options: Options, columns: Columns) -> tuple[Pairs, str]:
     """The examples to predict, and the split they are from."""
     from compgen.evaluation.metrics import check_executes
 
-    dataset, split = load_usual(data, options.split, "test")
+    dataset, split = load_usual(data, options.split, "test", columns)
     pairs = dataset.pairs()[: options.limit]
     targets = [target for _, target in pairs]
     if not all(targets) and (options.direct or not any(targets)):  # no answer would count as a right one
@@ -254,14 +256,14 @@ def _comparisons(compared: "list[Comparison]") -> Any:
     return table(("first", "second", "F1 an item", "p, items", "by Bonferroni", "p, seeds"), cells)
 
 
-def _perplexity(models: list[str], data: str, options: Options) -> None:
+def _perplexity(models: list[str], data: str, options: Options, columns: Columns) -> None:
     """Print the bound on the perplexity of each generator."""
     need_torch("perplexity of a generator")
     from compgen.data.examples import Dataset
     from compgen.recombine.perplexity import bound
     from compgen.trained.checkpoint import Checkpoint
 
-    dataset, split = load_usual(data, options.split, "test")
+    dataset, split = load_usual(data, options.split, "test", columns)
     dataset = dataset if options.limit is None else Dataset(dataset.frame.head(options.limit))
     asked = {"data": data, "split": split, "limit": options.limit}
     cells = []

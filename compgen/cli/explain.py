@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from compgen.augmenters.registry import SILENT, find, summaries
 from compgen.cli.common import console, need_torch, output
 from compgen.cli.lazy import lazy_group
+from compgen.data.named import USUALLY, Columns
 from compgen.errors import UserError
 from compgen.record import record_of
 
@@ -35,6 +36,7 @@ class _Record(BaseModel):
     n: int | None
     seed: int
     options: dict[str, Any]
+    columns: Columns = USUALLY
 
 
 def command(name: str) -> Callable[..., None]:
@@ -140,7 +142,9 @@ def _made_again(method: "Augmenter[Any]", record: _Record, out: Path) -> "tuple[
     """
     from compgen.data.catalog import load
 
-    made = method.fit(load(record.data).split(record.split), record.seed).sample(record.n, record.seed)
+    made = method.fit(load(record.data, columns=record.columns).split(record.split), record.seed).sample(
+        record.n, record.seed
+    )
     if load(str(out), record.format).pairs() != made.pairs():
         raise UserError(f"{out}: found other examples than {record.data} gives by {out}.run.json: one has changed")
     return method, made.frame.to_dicts()

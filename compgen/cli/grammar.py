@@ -11,6 +11,7 @@ from compgen.cli.common import DataArgument, LearnOption, SeedOption, SetOption,
 from compgen.cli.options import with_options
 from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
+from compgen.data.named import Columns
 from compgen.errors import ExhaustedError
 from compgen.files import check_writable
 from compgen.progress import stages
@@ -20,6 +21,7 @@ def csl(
     data: DataArgument,
     out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The grammar file to write (.grammar).")],
     options: dict[str, Any],
+    columns: Columns,
     config: Annotated[
         str, typer.Option("--config", metavar="C", help=f"Options from {Csl.configurations}; or from a TOML file.")
     ] = "csl",
@@ -39,7 +41,7 @@ def csl(
     require_name(out, ".grammar")
     check_writable(out)
     method = configured(Csl, config, set_ or [], options)
-    dataset, began = load_split(data, split), time.monotonic()
+    dataset, began = load_split(data, split, columns=columns), time.monotonic()
     with stages() as watch:
         method.fit(dataset, seed, watch)
     done = {"data": data, "examples": len(dataset), "seed": seed} | method.facts()

@@ -35,6 +35,7 @@ NO_MEMORY = ("can't allocate memory", "not enough memory", "CUDA out of memory",
 
 COMMANDS = {
     "data": ("compgen.cli.data:app", "List, show, compare, convert and split data sets."),
+    "check": ("compgen.cli.check:check", "Say what is wrong in a table, where, and which methods apply."),
     "train": ("compgen.cli.train:app", "Train a generator or a predictor."),
     "export": ("compgen.cli.export:export", "Export a checkpoint to a bundle, which runs without torch."),
     "verify": ("compgen.cli.verify:verify", "Check that a bundle gives here what it gave where it was exported."),

@@ -23,6 +23,7 @@ from compgen.cli.common import (
     writable_format,
 )
 from compgen.cli.options import argument, option, with_options
+from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
 from compgen.files import check_apart
 
@@ -175,17 +176,17 @@ class SplitOptions(BaseModel):
     split: SplitOption = None
     seed: SeedOption = 0
 
-    def load(self, data: str) -> "Dataset":
+    def load(self, data: str, columns: Columns) -> "Dataset":
         """Load DATA, once OUT is known to be a file that can hold all parts of a split."""
         from compgen.data.formats import format_of
 
         writable_format(self.out, None, data)
-        if str(self.out) != "-" and format_of(self.out) in ("scan", "text"):
+        if str(self.out) != "-" and format_of(self.out) in ("scan", "text", "unimorph"):
             raise UserError(
                 f"{self.out}: it is to hold all parts of a split, but its format has no names of parts: "
-                "write .tsv, .jsonl or .parquet"
+                "write .tsv, .csv, .jsonl or .parquet"
             )
-        return load_split(data, self.split)
+        return load_split(data, self.split, columns=columns)
 
     def write(self, parts: "Dataset", inventory: "Inventory | None" = None) -> "Divergences | None":
         """Write a split, and print its sizes and divergences, which are returned; None if there are no compounds."""
@@ -230,7 +231,7 @@ class McdOptions(SplitOptions, CompoundOptions):
 
 @app.command()
 @with_options
-def template(data: DataArgument, options: SplitOptions) -> None:
+def template(data: DataArgument, options: SplitOptions, columns: Columns) -> None:
     """Let no target be in both train and test: whole groups of equal targets are drawn (Shaw et al. 2021).
 
     Names in targets should be placeholders, like m0; otherwise templates that differ only in names count as two.
@@ -240,12 +241,12 @@ def template(data: DataArgument, options: SplitOptions) -> None:
     """
     from compgen.data.splits import by_template
 
-    options.write(by_template(options.load(data), options.train, options.seed))
+    options.write(by_template(options.load(data, columns), options.train, options.seed))
 
 
 @app.command()
 @with_options
-def length(data: DataArgument, options: LengthOptions) -> None:
+def length(data: DataArgument, options: LengthOptions, columns: Columns) -> None:
     """Train on the shortest examples, test on the others (Shaw et al. 2021). The seed is for --dev alone.
 
     Of examples that are as long as the longest to train on, the first in DATA are trained on. SCAN's own length split
@@ -255,12 +256,12 @@ def length(data: DataArgument, options: LengthOptions) -> None:
     """
     from compgen.data.splits import by_length
 
-    options.write(by_length(options.load(data), options.train, options.side))
+    options.write(by_length(options.load(data, columns), options.train, options.side))
 
 
 @app.command()
 @with_options
-def tmcd(data: DataArgument, options: TmcdOptions) -> None:
+def tmcd(data: DataArgument, options: TmcdOptions, columns: Columns) -> None:
     """Make train and test differ in compounds, while training knows each test atom (TMCD; Shaw et al. 2021).
 
     All examples are in one part or the other. Atoms are the symbols of targets; compounds say which function takes what
@@ -271,7 +272,7 @@ def tmcd(data: DataArgument, options: TmcdOptions) -> None:
     """
     from compgen.data.splits import tmcd
 
-    dataset = options.load(data)
+    dataset = options.load(data, columns)
     inventory = options.inventory(dataset)
     parts = tmcd(dataset, options.train, options.seed, options.least, options.divergence, inventory)
     options.write(parts, inventory)
@@ -279,7 +280,7 @@ def tmcd(data: DataArgument, options: TmcdOptions) -> None:
 
 @app.command()
 @with_options
-def mcd(data: DataArgument, options: McdOptions) -> None:
+def mcd(data: DataArgument, options: McdOptions, columns: Columns) -> None:
     """Make train and test differ in compounds, but hardly in atoms (MCD; Keysers et al. 2020).
 
     Examples in neither part are left out: the more there are, the larger the divergence can be. Every atom of the test
@@ -289,7 +290,7 @@ def mcd(data: DataArgument, options: McdOptions) -> None:
     """
     from compgen.data.splits import mcd
 
-    dataset = options.load(data)
+    dataset = options.load(data, columns)
     inventory = options.inventory(dataset)
     sizes = (options.train, options.test)
     parts = mcd(dataset, *sizes, options.seed, options.divergence, options.atoms, inventory)

@@ -18,6 +18,7 @@ from compgen.cli.common import (
 )
 from compgen.cli.lazy import lazy_group
 from compgen.cli.options import option, with_options
+from compgen.data.named import Columns
 
 METHODS = {
     "recombine": ("compgen.cli.train:recombine", "Train a generator that recombines training examples."),
@@ -54,7 +55,7 @@ class Options(BaseModel):
     device: str = option("auto", "cpu, cuda, or auto: cuda where there is one.")
     threads: int | None = option(None, "CPU threads; by default all cores.", ge=1, le=1024)
 
-    def run(self, train: Any, data: str, *arguments: Any, **options: Any) -> None:
+    def run(self, train: Any, data: str, columns: Columns, *arguments: Any, **options: Any) -> None:
         """Load DATA, and train by one of the functions of `compgen.api`."""
         need_torch("training")
         if self.threads is not None:
@@ -62,7 +63,7 @@ class Options(BaseModel):
 
             torch.set_num_threads(self.threads)
         common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device}
-        dataset = load_split(data, self.split)
+        dataset = load_split(data, self.split, columns=columns)
         options |= common | self.more()
         finished(self.out, train(dataset, *arguments, self.config, self.out, self.changes or [], **options))
 
@@ -99,7 +100,7 @@ class PretrainedOptions(Seq2SeqOptions):
 
 
 @with_options
-def recombine(data: DataArgument, options: Options) -> None:
+def recombine(data: DataArgument, options: Options, columns: Columns) -> None:
     """Train a generator that recombines training examples (R&R: recomb0, recomb1, recomb2 and more).
 
     Shipped configurations: recombine_small (two cores, long-short neighborhoods), recombine_small_around_right
@@ -111,11 +112,11 @@ def recombine(data: DataArgument, options: Options) -> None:
     """
     from compgen.api import train_generator
 
-    options.run(train_generator, data)
+    options.run(train_generator, data, columns)
 
 
 @with_options
-def seq2seq(data: DataArgument, options: Seq2SeqOptions) -> None:
+def seq2seq(data: DataArgument, options: Seq2SeqOptions, columns: Columns) -> None:
     """Train a predictor of targets from sources: an attentive LSTM encoder-decoder, with copying by configuration.
 
     Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2.
@@ -124,11 +125,11 @@ def seq2seq(data: DataArgument, options: Seq2SeqOptions) -> None:
     """
     from compgen.api import train_predictor
 
-    options.run(train_predictor, data)
+    options.run(train_predictor, data, columns)
 
 
 @with_options
-def transformer(data: DataArgument, options: TransformerOptions) -> None:
+def transformer(data: DataArgument, options: TransformerOptions, columns: Columns) -> None:
     """Train a predictor of targets from sources: a Transformer, from scratch.
 
     Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2. Shipped
@@ -139,11 +140,11 @@ def transformer(data: DataArgument, options: TransformerOptions) -> None:
     """
     from compgen.api import train_predictor
 
-    options.run(train_predictor, data, architecture="transformer")
+    options.run(train_predictor, data, columns, architecture="transformer")
 
 
 @with_options
-def pretrained(data: DataArgument, options: PretrainedOptions) -> None:
+def pretrained(data: DataArgument, options: PretrainedOptions, columns: Columns) -> None:
     """Train a predictor of targets from sources: a pretrained encoder-decoder such as T5, fine-tuned.
 
     Augmented examples are drawn as often as the originals, or with another probability: --set p_aug=0.2. Shipped
@@ -154,7 +155,7 @@ def pretrained(data: DataArgument, options: PretrainedOptions) -> None:
     """
     from compgen.api import train_pretrained
 
-    options.run(train_pretrained, data, options.model)
+    options.run(train_pretrained, data, columns, options.model)
 
 
 def finished(out: Path, done: dict[str, Any]) -> None:

@@ -2,15 +2,17 @@
 
 import difflib
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from pathlib import Path
 from typing import NamedTuple
 
-from compgen.data import cogs, downloads, scan, smcalflow, text2sql, unimorph
+from compgen.data import checks, cogs, downloads, scan, smcalflow, text2sql, unimorph
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
-from compgen.errors import DataError
+from compgen.data.named import USUALLY, Columns
+from compgen.errors import DataError, Remark
 
 
 class Known(NamedTuple):
@@ -153,21 +155,26 @@ def names() -> list[str]:
     return [f"{name}/{split}" for name, known in DATASETS.items() for split in known.splits]
 
 
-def load(spec: str, format: str | None = None, answers: bool = False) -> Dataset:
-    """Return the dataset that `spec` stands for: a file, `-` for standard input, or NAME/SPLIT such as `scan/jump`.
+def load(spec: str, format: str | None = None, answers: bool = False, columns: Columns = USUALLY) -> Dataset:
+    """Return the dataset that `spec` stands for: a file or folder, `-` for standard input, or NAME/SPLIT.
 
-    A file that exists wins over a name. A file without any suffix (but .gz) is read as words of SIGMORPHON or UniMorph,
-    which are published so, unless `format` is given. `answers` as for `read_dataset`.
+    A file that exists wins over a name such as `scan/jump`. A file without any suffix (but .gz) is read as words of
+    SIGMORPHON or UniMorph, which are published so, unless `format` is given. `answers` and `columns` as for
+    `read_dataset`. What looks like a mistake in a table is said in a `Remark`.
     """
     name, _, split = spec.partition("/")
     if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():
-        return unimorph.read(spec)
+        format = "unimorph"
     if spec == "-" or Path(spec).exists() or not _may_be_name(spec):
-        return read_dataset(spec, format, answers)
+        dataset = read_dataset(spec, format, answers, columns)
+        if remark := checks.worst(dataset):
+            warnings.warn(f"{spec}: {remark}; `compgen check {spec}` shows where", Remark, stacklevel=2)
+        return dataset
     if name not in DATASETS or split not in DATASETS[name].splits:
         raise DataError(_unknown(spec, name))
-    if format is not None:
-        raise DataError(f"{spec}: a known data set has no format: leave out {format!r}")
+    if format is not None or columns.given:
+        what, given = ("format", repr(format)) if format is not None else ("such columns", f"--{next(iter(columns.given))}")
+        raise DataError(f"{spec}: a known data set has no {what}: leave out {given}")
     make, _ = DATASETS[name].splits[split]
     return make()
 

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import sys
 import zlib
 from pathlib import Path
@@ -12,17 +13,18 @@ from compgen.errors import DataError
 LONGEST_LINE = 2**20  # bytes; also the size of the pieces that are read
 PARQUET_MAGIC = b"PAR1"
 _GZIP_MAGIC = b"\x1f\x8b"
+_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]")
 
 
 def read_text(path: str | Path, lines: bool = True) -> str:
     """Return the text of a file, or of standard input if `path` is `-`; gzip is recognised."""
-    return decoded(read(path, lines), name_of(path))
+    return decoded(read_bytes(path, lines), name_of(path))
 
 
-def read(path: str | Path, lines: bool | None) -> bytes:
+def read_bytes(path: str | Path, lines: bool | None) -> bytes:
     """Return the content of a file, or of standard input if `path` is `-`, unpacked.
 
-    `lines` says whether it should consist of lines; None means that it does unless it begins as Parquet does.
+    `lines` says whether it should consist of lines; None: unless it begins as Parquet or a list of JSON.
     """
     name = name_of(path)
     if str(path) == "-":
@@ -58,12 +60,17 @@ def _unpacked(stream: "io.BufferedReader[Any]", name: str, lines: bool | None) -
         raise DataError(f"{name}: found damaged data or none of gzip, expected a gzip file: {error}") from None
 
 
+def looks_like_json(content: bytes | bytearray) -> bool:
+    """Whether content begins as a list of JSON objects does."""
+    return _LIST.match(content) is not None
+
+
 def _pieces(stream: BinaryIO, name: str, lines: bool | None) -> bytes:
     """Return the rest of a stream. A line that is too long is refused before the rest fills the memory."""
     content, begun = bytearray(), 0  # where the last line begins
     while piece := stream.read(LONGEST_LINE):
         content += piece
-        if lines is False or (lines is None and content.startswith(PARQUET_MAGIC)):
+        if lines is False or (lines is None and (content.startswith(PARQUET_MAGIC) or looks_like_json(content))):
             continue
         end = content.find(b"\n", len(content) - len(piece))
         if (end if end >= 0 else len(content)) - begun > LONGEST_LINE:

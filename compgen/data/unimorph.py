@@ -12,34 +12,43 @@ So a token that begins with a capital or a digit is a tag, and no other is.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from compgen.data.content import read_text
+import polars as pl
+
+from compgen.data.content import decoded, malformed, name_of, read_bytes, shown
 from compgen.data.examples import TRAIN, Dataset
+from compgen.data.named import USUALLY, Columns
+from compgen.data.tables import Placed, check_one_split
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
 
 BLANK = "␣"
 DOTTED = ("turkish", "azeri", "azerbaijani", "crimean-tatar", "tur", "aze", "crh")  # languages with both i and ı
 _EXPECTED = "lemma TAB form TAB tags, the tags joined by semicolons"
+_TAGGED = r"^[^\t]*\t[^\t]*\t\s*([\p{Lu}\d][^\s;]*(?:;[^\s;]+)*;?)\s*$"
 
 Word = tuple[str, str, tuple[str, ...]]  # lemma, form, tags
 
 
 def read_words(path: str | Path) -> list[Word]:
     """Return the words of a file as they are written there; empty lines are skipped."""
-    words = []
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    words = [word for _, word in _words(read_bytes(path, lines=True), name_of(path))]
+    if not words:
+        raise DataError(f"{path}: no words: the file is empty")
+    return words
+
+
+def _words(content: bytes, name: str) -> Iterator[tuple[int, Word]]:
+    """Yield the words in lines, with their numbers."""
+    for number, line in enumerate(decoded(content, name).splitlines(), start=1):
         if line.strip():
             lemma, form, tags = (*map(str.strip, line.split("\t")), "", "")[:3]
             names = tuple(tag for tag in tags.split(";") if tag)
             if line.count("\t") != 2 or not (lemma and form and names):
-                raise DataError(f"{path}, line {number}: found {line!r:.80}, expected {_EXPECTED}")
-            words.append((lemma, form, names))
-    if not words:
-        raise DataError(f"{path}: no words: the file is empty")
-    return words
+                raise malformed(name, number, shown(line), _EXPECTED)
+            yield number, (lemma, form, names)
 
 
 def read(path: str | Path, split: str = TRAIN, language: str | None = None) -> Dataset:
@@ -47,7 +56,73 @@ def read(path: str | Path, split: str = TRAIN, language: str | None = None) -> D
 
     `language` matters where i has two capitals; by default it is taken from the file's name.
     """
-    return dataset(read_words(path), split, language_of(path) if language is None else language, str(path))
+    found = read_examples(read_bytes(path, lines=True), str(path), language=language)
+    if found.frame.is_empty():
+        raise DataError(f"{path}: no words: the file is empty")
+    return Dataset(found.frame.with_columns(split=pl.lit(split)))
+
+
+def read_examples(content: bytes, name: str, columns: Columns = USUALLY, language: str | None = None) -> Placed:
+    """Read lines of lemma TAB form TAB tags as examples of inflection; `language` as for `read`."""
+    if columns.given:
+        raise DataError(f"{name}: words have the columns lemma, form and tags: leave out --{next(iter(columns.given))}")
+    language = language_of(name) if language is None else language
+    numbers, pairs = [], []
+    for number, word in _words(content, name):
+        try:
+            pairs.append(inflection(word, language))
+        except DataError as error:
+            raise DataError(f"{name}, line {number}: {error}") from None
+        numbers.append(number)
+    return Placed(Dataset.from_pairs(pairs).frame, pl.Series(numbers, dtype=pl.Int64))
+
+
+def write(dataset: Dataset, name: str) -> bytes:
+    """Write examples of inflection as lines of lemma TAB form TAB tags."""
+    check_one_split(dataset, f"{name}: unimorph")
+    lines = []
+    for number, (source, target) in enumerate(dataset.pairs(), start=1):
+        try:
+            lemma, tags = parts(source, target)
+        except DataError as error:
+            raise DataError(f"{name}: unimorph holds words: example {number:,}: {error}") from None
+        words = ["".join(letters).replace(BLANK, " ") for letters in (lemma, target)]
+        lines.append("\t".join([*words, ";".join(tags)]) + "\n")
+    return "".join(lines).encode()
+
+
+def looks_like_words(lines: pl.Series) -> bool:
+    """Whether lines of TSV are lemma, form and tags: all third fields are tags, and most are several."""
+    tags = lines.str.extract(_TAGGED)
+    return bool(len(lines)) and not tags.has_nulls() and 2 * tags.str.contains(";", literal=True).sum() > len(lines)
+
+
+def parts(source: Sequence[str], form: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return lemma and tags of an example of inflection.
+
+    Raises:
+        DataError: it is none.
+    """
+    lemma, tags = split_tags(source)
+    letters = [tag for tag in tags if not is_tag(tag)]
+    odd = [token for token in {*lemma, *form} if len(token) != 1 or is_tag(token)]
+    wrong = None
+    if not (lemma and tags):
+        wrong = (
+            f"the source {' '.join(source)!r:.80}, expected the letters of a lemma and tags (examples of inflection; "
+            "swap those of analysis by `compgen data write --swap`)"
+        )
+    elif letters:
+        wrong = (
+            f"{letters[0]!r:.80} behind a tag, expected a lemma and then tags, which begin with a capital or a digit"
+        )
+    elif not form:
+        wrong = f"an empty form of {''.join(lemma)!r:.80}, expected its letters"
+    elif odd:
+        wrong = f"{min(odd)!r:.80} in a lemma or form, expected tokens of one letter each"
+    if wrong:
+        raise DataError(f"found {wrong}")
+    return lemma, tags
 
 
 def dataset(words: Iterable[Word], split: str = TRAIN, language: str = "", name: str = "words") -> Dataset:

@@ -20,7 +20,8 @@ SPARES = tuple(f"<unk{number}>" for number in range(1, 9))  # ids for words unkn
 
 # Of ASCII's control characters, blanks alone can be meant: a tabulator or a line end may be a token of a program. Those
 # beyond ASCII do occur in published texts.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
+_CONTROL = re.compile(rf"[{CONTROL}\ud800-\udfff]")
 
 
 def forbidden(position: int) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints
-from compgen.data.unimorph import BLANK, is_tag, split_tags
+from compgen.data.unimorph import BLANK, parts
 from compgen.errors import DataError, UserError
 
 SHORTEST = 3  # code points of a stretch that counts as part of a stem
@@ -38,25 +38,10 @@ def words(dataset: Dataset) -> list[Word]:
 
 
 def _word(number: int, source: list[str], form: list[str]) -> Word:
-    lemma, tags = split_tags(source)
-    letters = [tag for tag in tags if not is_tag(tag)]
-    odd = [token for token in {*lemma, *form} if len(token) != 1 or is_tag(token)]
-    wrong = None
-    if not (lemma and tags):
-        wrong = (
-            f"the source {' '.join(source)!r:.80}, expected the letters of a lemma and tags (examples of inflection; "
-            "swap those of analysis by `compgen data write --swap`)"
-        )
-    elif letters:
-        wrong = (
-            f"{letters[0]!r:.80} behind a tag, expected a lemma and then tags, which begin with a capital or a digit"
-        )
-    elif not form:
-        wrong = f"an empty form of {''.join(lemma)!r:.80}, expected its letters"
-    elif odd:
-        wrong = f"{min(odd)!r:.80} in a lemma or form, expected tokens of one letter each"
-    if wrong:
-        raise DataError(f"example {number:,}: found {wrong}")
+    try:
+        lemma, tags = parts(source, form)
+    except DataError as error:
+        raise DataError(f"example {number:,}: {error}") from None
     return Word(clusters(lemma), clusters(form), tuple(tags))
 
 

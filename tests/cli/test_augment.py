@@ -94,7 +94,7 @@ def test_geca_reads_and_writes_pipes(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["augment", "geca", "scan/jump", "-o", "x.csv"], "suffix '.csv'"),
+        (["augment", "geca", "scan/jump", "-o", "x.xls"], "suffix '.xls'"),
         (
             ["augment", "geca", "scan/jump", "-o", "x.tsv", "--mode", "other"],
             "mode: found 'other', expected 'published'",
@@ -119,7 +119,7 @@ def test_geca_reads_and_writes_pipes(tmp_path):
         (["augment", "geca", "scan/jump", "-o", "/dev/null/x.tsv"], "/dev/null/x.tsv: cannot be written"),
         (["augment", "concat", "scan/jump", "-n", 10**12, "-o", "x.tsv"], "fewer than"),
         (["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv"], "letters of a lemma and tags"),
-        (["augment", "stemcorrupt", "scan/jump", "-o", "x.csv"], "suffix '.csv'"),
+        (["augment", "stemcorrupt", "scan/jump", "-o", "x.xls"], "suffix '.xls'"),
         (
             ["augment", "stemcorrupt", "scan/jump", "-o", "x.tsv", "--theta", "0"],
             "theta: found 0.0, expected a number",
@@ -290,7 +290,7 @@ def test_csl_finds_inflections_and_keeps_to_the_grammar_of_cogs(tmp_path):
         (["--targets", "nowhere"], "nowhere: no such file"),
         (["--targets", "geoquery"], "4 of 4 targets are not derivable from the target grammar: DAX; JOG; JOG JOG; ..."),
         (["--rules", "-"], "--rules -: expected the name of a file"),
-        (["--rules", "nowhere/rules.txt", "-o", "x.csv"], "suffix '.csv'"),
+        (["--rules", "nowhere/rules.txt", "-o", "x.xls"], "suffix '.xls'"),
     ],
 )
 def test_csl_says_what_is_wrong(pairs, tmp_path, words, message):

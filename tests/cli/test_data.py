@@ -103,7 +103,7 @@ def test_write_to_standard_output_holds_the_data_only():
     [
         (["show", "scan/jmup"], "no such split of scan"),
         (["show", "scan/jump", "--split", "dev"], "no examples in split 'dev'; available splits: train"),
-        (["write", "scan/jump", "-o", "x.csv"], "found the suffix '.csv'"),
+        (["write", "scan/jump", "-o", "x.xls"], "found the suffix '.xls'"),
         (["write", "scan/jump", "-o", "x.txt"], "scan holds one split a file"),
     ],
 )
@@ -340,7 +340,7 @@ def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_p
         (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--ngram", "3"], "--ngram 3: compounds are those of trees here"),
         (["split", "mcd", "one.tsv", "-o", "o.tsv", "--compounds", "source", "--plain-atoms"], "n-grams of the source"),
         (["divergence", "two.tsv", "--plain-atoms"], "--plain-atoms: compounds are n-grams of the source here"),
-        (["split", "mcd", "one.tsv", "-o", "o.csv"], "found the suffix '.csv'"),
+        (["split", "mcd", "one.tsv", "-o", "o.xls"], "found the suffix '.xls'"),
         (["split", "mcd", "one.tsv", "-o", "o.scan"], "hold all parts of a split"),
         (["split", "mcd", "empty.tsv", "-o", "o.tsv"], "no examples"),
         (["divergence", "one.tsv"], "the split 'train' would be compared with itself"),

@@ -13,15 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compgen.data import formats
+from compgen.data import records
 from compgen.data.examples import Dataset
 from compgen.data.formats import FORMATS, read_dataset, write_dataset
+from compgen.data.unimorph import dataset
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, UserError
 
 PAIRS = [(["jump", "twice"], ["I_JUMP", "I_JUMP"]), (["walk"], ["I_WALK"])]
 SMALL = Dataset.from_pairs(PAIRS)
 SENTENCES = Dataset.from_pairs([(["the", "cat"], []), (["sat"], [])])
+WORDS = dataset([("go", "goes", ("V", "3", "SG")), ("a man", "men", ("N", "PL"))])
 BOTH = SMALL + Dataset.from_pairs([(["run"], [])], split="test")
 
 anything = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda token: not why_not_data(token))
@@ -145,7 +147,7 @@ def test_an_explicit_format_wins_over_the_suffix(tmp_path):
 @pytest.mark.parametrize("format", FORMATS)
 def test_pipes_are_recognised_by_what_comes_through(tmp_path, monkeypatch, format, compressed):
     output = io.BytesIO()
-    small = SENTENCES if format == "text" else SMALL
+    small = {"text": SENTENCES, "unimorph": WORDS}.get(format, SMALL)
     monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(buffer=output))
     write_dataset(small, "-", format)
     content = gzip.compress(output.getvalue()) if compressed else output.getvalue()
@@ -179,7 +181,7 @@ def test_standard_output_is_jsonl_unless_told_otherwise(monkeypatch):
 
 def test_errors_on_standard_input_say_so(monkeypatch):
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(b"{}\n")))
-    with pytest.raises(DataError, match=r"standard input, line 1: found the keys \(none\)"):
+    with pytest.raises(DataError, match=r"standard input, line 1: found the columns \(none\)"):
         read_dataset("-")
 
 
@@ -196,7 +198,7 @@ GOOD = '{"source": ["a"], "target": ["b"]}'
         ("x.scan", "IN: a OUT: b OUT: c\n", "line 1: found 'IN: a OUT: b OUT: c'"),
         ("x.jsonl", f"{GOOD}\n\nnope\n", r"line 3: found 'nope', which is no JSON.*, expected \{\"source\""),
         ("x.jsonl", f"{GOOD}\n[1]\n", r"line 2: found '\[1\]', not an object"),
-        ("x.jsonl", '{"input": "a", "output": "b"}', r"line 1: found the keys 'input', 'output', expected"),
+        ("x.jsonl", '{"in": "a", "output": "b"}', r"line 1: found the columns 'in', 'output', expected 'source'"),
         ("x.jsonl", f'{GOOD}\n{{"source": [1], "target": ["b"]}}\n', r'line 2: found "source": \[1\]'),
         ("x.jsonl", '{"source": "a", "target": null}', 'line 1: found "target": None'),
         ("x.jsonl", '{"source": "a", "target": "b", "split": 3}', 'line 1: found "split": 3'),
@@ -266,7 +268,7 @@ def test_a_parquet_file_cut_short_is_reported(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"src": ["a"], "target": ["b"]}, "found the columns 'src', 'target', expected 'source' and 'target'"),
+        ({"in": ["a"], "target": ["b"]}, "found the columns 'in', 'target', expected 'source' or another usual name"),
         ({"source": [1], "target": ["b"]}, "found column 'source' of type Int64, expected a list of strings"),
         ({"source": ["a"], "target": ["b"], "split": [1]}, "found column 'split' of type Int64, expected a string"),
         ({"source": ["a", "b"], "target": ["b", None]}, "row 2: found a missing value in column 'target'"),
@@ -289,12 +291,12 @@ def test_missing_files_folders_and_unknown_formats_are_reported(tmp_path):
     (tmp_path / "folder.tsv").mkdir()
     with pytest.raises(DataError, match=r"folder.tsv: cannot be read: Is a directory"):
         read_dataset(tmp_path / "folder.tsv")
-    with pytest.raises(DataError, match=r"suffix '.csv', expected .*\.tsv \(tsv\).*\.parquet \(parquet\)"):
-        read_dataset(tmp_path / "x.csv")
+    with pytest.raises(DataError, match=r"suffix '.xls', expected .*\.tsv \(tsv\).*\.parquet \(parquet\)"):
+        read_dataset(tmp_path / "x.xls")
     with pytest.raises(DataError, match=r"found no suffix, expected"):
         write_dataset(SMALL, tmp_path / "x.gz")
-    with pytest.raises(DataError, match="unknown format 'csv': known formats are tsv, jsonl, scan, text, parquet"):
-        write_dataset(SMALL, tmp_path / "x.tsv", format="csv")
+    with pytest.raises(DataError, match="unknown format 'xls': known formats are tsv, jsonl, json, csv, scan, text, unimorph, parquet, folder"):
+        write_dataset(SMALL, tmp_path / "x.tsv", format="xls")
 
 
 @pytest.mark.parametrize(
@@ -367,7 +369,7 @@ def test_in_sentences_a_special_symbol_is_a_word_like_any_other(tmp_path):
 
 
 def test_too_many_keys_are_refused_before_they_fill_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(formats, "MOST_KEYS", 5)
+    monkeypatch.setattr(records, "MOST_KEYS", 5)
     lines = [json.dumps({"source": "a", "target": "b", f"k{number}": 1}) for number in range(9)]
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
     with pytest.raises(DataError, match=r"x\.jsonl, line 6: found further key 6, expected at most 5 in"):

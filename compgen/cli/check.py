@@ -1,0 +1,154 @@
+"""`compgen check`: what a table is taken for, what is wrong in it, and which methods apply."""
+
+import shlex
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from pydantic import BaseModel
+
+from compgen.cli.common import DataArgument, JsonOption, say, show, show_json, sizes, table, writable_format
+from compgen.cli.options import option, with_options
+from compgen.data.content import name_of
+from compgen.data.named import Columns
+from compgen.errors import DataError, UserError
+
+if TYPE_CHECKING:
+    from compgen.data.checks import Finding
+    from compgen.data.examples import Dataset
+    from compgen.data.lenient import Table
+
+SHOWN = 5  # lines of a finding that are printed
+PREFERRED = ("stemcorrupt", "geca")  # for the next command: fast, and applicable to most
+
+
+class Options(BaseModel):
+    """The options of `compgen check`."""
+
+    fix: Path | None = option(
+        None,
+        "Write a mended table here. Quotes, ids, ||| and odd characters are put right; header lines, empty sides, "
+        "brackets that do not pair, repetitions and contradictions are left out.",
+        "--fix",
+        metavar="OUT",
+    )
+    as_json: JsonOption = False
+
+
+@with_options
+def check(data: DataArgument, options: Options, columns: Columns) -> None:
+    """Say what a table is taken for, what is wrong in it and where, and which methods apply to it.
+
+    An error is what no command reads; a warning is what is read otherwise than meant, perhaps; a note is worth knowing.
+    The exit code is 0 if DATA can be read, as it is or as mended by --fix, and 2 if not.
+
+    Examples: compgen check pairs.tsv
+
+        compgen check questions.csv --source question --target sql
+
+        compgen check pairs.tsv --fix mended.tsv
+    """
+    from compgen.augmenters.applicable import applicable
+    from compgen.data.checks import SEVERITIES, Finding, findings
+    from compgen.data.formats import is_pipe
+    from compgen.data.lenient import read_table
+
+    if is_pipe(data):
+        raise UserError(f"{name_of(data)}: it is read twice here, which a pipe cannot be: give a file")
+    if options.fix is not None:
+        writable_format(options.fix, None, data)
+    found = read_table(data, columns)
+    dataset, error = _read(data, columns)
+    everything = sorted([*found.findings, *findings(found.rows)], key=lambda one: SEVERITIES.index(one.severity))
+    if error and not any(one.severity == "error" for one in everything):
+        everything.insert(0, Finding("error", error, [], "mend it"))
+    applies = {} if dataset is None else applicable(dataset)
+    if options.as_json:
+        _print_json(data, found, dataset, everything, applies)
+    else:
+        _print(data, found, dataset, everything, applies)
+    if options.fix is not None:
+        _fix(found, options.fix)
+    elif dataset is None:
+        raise typer.Exit(2)
+
+
+def _read(data: str, columns: Columns) -> "tuple[Dataset | None, str]":
+    """The dataset as commands read it, or why they refuse."""
+    from compgen.data.catalog import load
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return load(data, columns=columns), ""
+    except DataError as error:
+        return None, str(error)
+
+
+def _print_json(
+    data: str, found: "Table", dataset: "Dataset | None", everything: "list[Finding]", applies: dict[str, str | None]
+) -> None:
+    """Print a line for the table, one for each finding, and one for each method."""
+    splits = None if dataset is None else dataset.splits
+    show_json(
+        {"data": data, "format": found.format, "read_as": found.meaning, "readable": dataset is not None}
+        | {"splits": splits}
+    )
+    for one in everything:
+        show_json(one._asdict() | {"count": len(one.lines), "lines": one.lines[:SHOWN]})
+    for name, why in applies.items():
+        show_json({"method": name, "applies": why is None, "why": why})
+
+
+def _print(
+    data: str, found: "Table", dataset: "Dataset | None", everything: "list[Finding]", applies: dict[str, str | None]
+) -> None:
+    """Print what a table is taken for, the findings, the methods, and what to type next."""
+    unread = f"no command reads it; examples that can be made out: {found.rows.height:,}"
+    show(f"{data}: {found.format}; {found.meaning}; {unread if dataset is None else sizes(dataset)}")
+    for one in everything:
+        show(f"\n{one.severity:<8} {_places(one.lines, found.place)}{one.what}", f"         {one.advice}")
+    if not everything:
+        show("\nNothing is wrong.")
+    if applies:
+        rows = [(name, "yes" if why is None else "no", why or "") for name, why in applies.items()]
+        show("", table(("method", "applies", "why not"), rows, whole=2))
+    show(f"\nNext: {_next(data, found, dataset, applies)}")
+
+
+def _places(lines: list[int], place: str) -> str:
+    """Where a finding is: the first few lines, and how many more."""
+    if not lines:
+        return ""
+    more = f" and {len(lines) - SHOWN:,} more" if len(lines) > SHOWN else ""
+    return f"{place}{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:SHOWN]))}{more}: "
+
+
+def _next(data: str, found: "Table", dataset: "Dataset | None", applies: dict[str, str | None]) -> str:
+    """The next command to type."""
+    from compgen.data.mending import mend
+
+    try:
+        mended = mend(found)
+    except DataError:
+        return f"mend {data} by hand, then compgen check {shlex.quote(data)}"
+    worse = any(one.severity != "note" for one in mended.left_out)
+    if dataset is None or mended.rewritten or worse or found.findings:
+        return f"compgen check {shlex.quote(data)} --fix mended.tsv"
+    method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
+    split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
+    return f"compgen augment {method} {shlex.quote(data)}{split} -o more.jsonl"
+
+
+def _fix(found: "Table", out: Path) -> None:
+    """Write a mended table, and say what was left out."""
+    from compgen.data.formats import write_dataset
+    from compgen.data.mending import mend
+
+    mended = mend(found)
+    write_dataset(mended.dataset, out)
+    for one in mended.left_out:
+        lines = ", ".join(map(str, one.lines))
+        say(f"left out {len(one.lines):,}: {one.what}: {found.place}{'s' * (len(one.lines) > 1)} {lines}")
+    say(f"{out}: {sizes(mended.dataset)}; {mended.rewritten:,} sides rewritten")

@@ -1,0 +1,301 @@
+"""What is wrong, or odd, in a table of examples: each check looks at all rows at once and returns a finding or none.
+
+Rows are a frame with the columns `number` (of the line), `source`, `target` and `split`, all text; tokens stand between
+blanks. In sentences all targets are empty.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import polars as pl
+
+from compgen.data.examples import COLUMNS, TRAIN, Dataset
+from compgen.data.named import TAGS, USUAL, plain
+from compgen.data.vocabulary import CONTROL, SPECIALS
+
+SIDES = ("source", "target")
+SAMPLE = 2_000  # rows that `worst` looks at
+NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])
+SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"
+ID = r"^\s*\D{0,8}\d+\s*$"
+INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
+NO_BREAK = "\u00a0\u2007\u202f"
+_BRACKETS = re.compile(r"\(\)|\[\]|\{\}")
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+
+
+class Finding(NamedTuple):
+    """Something to know about a table.
+
+    Attributes:
+        severity: error (no command reads the table so), warning, or note.
+        what: a sentence without its end.
+        lines: the lines where it is so; none if it is so of the whole table.
+        advice: what to do.
+    """
+
+    severity: Severity
+    what: str
+    lines: list[int]
+    advice: str
+
+
+Check = Callable[[pl.DataFrame], Finding | None]
+
+
+def rows_of(dataset: Dataset) -> pl.DataFrame:
+    """Return a dataset as rows, numbered from 1."""
+    joined = [pl.col(side).list.join(" ") for side in SIDES]
+    return dataset.frame.select(*joined, "split").with_row_index("number", offset=1)
+
+
+def worst(dataset: Dataset) -> str | None:
+    """Return in a few words the worst that a cheap look, at some of the examples, finds in a table; None if nothing."""
+    frame = dataset.frame.select(COLUMNS)
+    some = Dataset(frame.gather_every(-(-frame.height // SAMPLE)))
+    found = (check(rows_of(some)) for check in (header, bars, splits, quotes, brackets))
+    return next((finding.what for finding in found if finding), None)
+
+
+def findings(rows: pl.DataFrame) -> list[Finding]:
+    """Return what all checks find."""
+    return [finding for check in CHECKS if (finding := check(rows))]
+
+
+def _found(rows: pl.DataFrame, where: pl.Expr, severity: Severity, what: str, advice: str) -> Finding | None:
+    """Return a finding for the rows where an expression holds, if there are any."""
+    lines = rows.filter(where)["number"].to_list()
+    return Finding(severity, what, lines, advice) if lines else None
+
+
+def _either(test: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
+    """Whether one side, at least, passes a test."""
+    return pl.any_horizontal(test(pl.col(side)) for side in SIDES)
+
+
+def header(rows: pl.DataFrame) -> Finding | None:
+    """The first row is the names of the columns."""
+    if rows.height < 2:
+        return None
+    sides = [rows[side][0].split() for side in SIDES]
+    named = [any(plain(word) in NAMES for word in side) or plain(" ".join(side)) in NAMES for side in sides]
+    its_own = rows[0, "split"] == TRAIN or rows[0, "split"] not in rows[1:, "split"]
+    words = all(len(side) <= 4 and re.fullmatch(r"[\w:.-]+", "".join(side)) for side in sides)
+    if not (words and all(named) and its_own):
+        return None
+    return Finding(
+        "warning",
+        f"the first line ({' | '.join(map(' '.join, sides))}) looks like names of columns, and is read as an example",
+        [rows["number"][0]],
+        "delete the line, or name the columns by --source and --target",
+    )
+
+
+def bars(rows: pl.DataFrame) -> Finding | None:
+    """Sentences of which most are pairs with bars between them."""
+    barred = pl.col("source").str.contains(r"\S\s*\|\|\|\s*\S") & (pl.col("target") == "")
+    finding = _found(rows, barred, "warning", "lines with ||| are read as sentences", "write TABs for |||, in a .tsv")
+    return finding if finding and 2 * len(finding.lines) > rows.height else None
+
+
+def splits(rows: pl.DataFrame) -> Finding | None:
+    """Names of splits that look like targets."""
+    names = rows["split"].unique()
+    spaced = names.str.strip_chars().str.contains(r"\s").sum()
+    many = len(names) > max(20, rows.height / 20)
+    if not (many or 2 * spaced > len(names) or ids(rows["source"], rows["split"])):
+        return None
+    shown = ", ".join(names.sort()[:2].str.slice(0, 20).to_list())
+    return Finding(
+        "warning",
+        f"the third column is read as names of splits ({len(names):,} different: {shown}...), which look like targets",
+        [],
+        "lines are source TAB target, or source TAB target TAB split: leave out a first column of ids",
+    )
+
+
+def ids(first: pl.Series, third: pl.Series) -> bool:
+    """Whether a first column is ids, by its own look and by a third that is no split; a header line does not matter."""
+    if len(first) > 2:
+        first, third = first[1:], third[1:]
+    return bool(
+        len(first) > 1
+        and first.str.contains(ID).all()
+        and first.n_unique() == len(first)
+        and not third.str.contains(SPLITS).all()
+    )
+
+
+def quotes(rows: pl.DataFrame) -> Finding | None:
+    """Quotes of CSV that are part of the text."""
+    quoted = _either(lambda side: side.str.strip_chars().str.contains(r'(?s)^".*"$') & (side.str.len_chars() > 2))
+    finding = _found(
+        rows,
+        quoted,
+        "warning",
+        "sides in double quotes: the quotes are read as part of the text",
+        "save it as .csv, or without quotes",
+    )
+    return finding if finding and 100 * len(finding.lines) >= rows.height else None
+
+
+def empty(rows: pl.DataFrame) -> Finding | None:
+    """A side without a token."""
+    none = [pl.col(side).str.contains(r"\S").not_() for side in SIDES]
+    sentences = not rows["target"].str.contains(r"\S").any()
+    where = none[0] if sentences else none[0] | none[1]
+    return _found(rows, where, "error", "an empty side", "fill it in, or delete the line")
+
+
+def special(rows: pl.DataFrame) -> Finding | None:
+    """A token that no data may have."""
+    words = "|".join(map(re.escape, SPECIALS))
+    sentences = not rows["target"].str.contains(r"\S").any()
+    where = _either(lambda side: side.str.contains(f"[{CONTROL}]"))
+    if not sentences:
+        where |= _either(lambda side: side.str.contains(rf"(?:^|\s)(?:{words})(?:\s|$)"))
+    names = " ".join(SPECIALS)
+    return _found(
+        rows, where, "error", f"a control character, or a special symbol ({names})", "rename it, or delete it"
+    )
+
+
+def duplicates(rows: pl.DataFrame) -> Finding | None:
+    """Examples that are there before."""
+    again = pl.struct(COLUMNS).is_first_distinct().not_()
+    return _found(rows, again, "note", "the same example as before", "remove it, if it is not to count twice")
+
+
+def contradictions(rows: pl.DataFrame) -> Finding | None:
+    """Sources whose target is another than before, in the same split."""
+    other = pl.col("target") != pl.col("target").first().over("source", "split")
+    return _found(rows, other, "warning", "a source with another target than before", "see which is right")
+
+
+def leaks(rows: pl.DataFrame) -> Finding | None:
+    """Test examples that are training examples."""
+    return _leak(rows, ["source", "target"], "warning", "a test example that is also in train")
+
+
+def leaked_sources(rows: pl.DataFrame) -> Finding | None:
+    """Test examples whose source is in training, with another target."""
+    whole = leaks(rows)
+    rest = rows.filter(~pl.col("number").is_in(whole.lines)) if whole else rows
+    return _leak(rest, ["source"], "note", "a test source that is in train with another target")
+
+
+def _leak(rows: pl.DataFrame, on: list[str], severity: Severity, what: str) -> Finding | None:
+    train = rows.filter(pl.col("split").str.contains("(?i)^train"))
+    rest = rows.filter(~pl.col("split").str.contains("(?i)^train"))
+    if train.is_empty() or rest.is_empty():
+        return None
+    lines = rest.join(train.select(on).unique(), on=on, how="semi", maintain_order="left")["number"].to_list()
+    return (
+        Finding(severity, what, lines, "keep it out of one of them, or its score is no generalisation")
+        if lines
+        else None
+    )
+
+
+def brackets(rows: pl.DataFrame) -> Finding | None:
+    """Sides with brackets that do not pair, where most rows have brackets that do."""
+    bad: pl.Expr = pl.lit(False)
+    skeletons = rows.select(pl.col(SIDES).str.replace_all(r"[^()\[\]{}]", ""))
+    for side in SIDES:
+        unbalanced = [text for text in skeletons[side].unique().to_list() if not _balanced(text)]
+        wrong = skeletons[side].is_in(unbalanced)
+        if 2 * (skeletons[side] != "").sum() > rows.height and 4 * wrong.sum() < rows.height:
+            bad |= pl.lit(wrong)
+    return _found(
+        rows, bad, "warning", "brackets that do not pair, as they do in most lines", "mend it, or leave it out"
+    )
+
+
+def _balanced(text: str) -> bool:
+    """Whether brackets pair."""
+    while (shorter := _BRACKETS.sub("", text)) != text:
+        text = shorter
+    return not text
+
+
+def lengths(rows: pl.DataFrame) -> Finding | None:
+    """Sides that are far longer than the usual."""
+    counts = [pl.col(side).str.count_matches(r"\S+") for side in SIDES]
+    far = [(count > 5 * count.median()) & (count > count.median() + 30) for count in counts]
+    return _found(
+        rows, far[0] | far[1], "note", "more than five times as long as usual", "see whether it is one example"
+    )
+
+
+def characters(rows: pl.DataFrame, signs: str, what: str, advice: str) -> Finding | None:
+    """Sides with one of some characters."""
+    where = _either(lambda side: side.str.contains(f"[{signs}]"))
+    return _found(rows, where, "warning", what, advice)
+
+
+def invisible(rows: pl.DataFrame) -> Finding | None:
+    """Characters that nobody sees."""
+    return characters(rows, INVISIBLE, "characters without width: tokens differ that look the same", "remove them")
+
+
+def no_break(rows: pl.DataFrame) -> Finding | None:
+    """Blanks that keep lines together."""
+    return characters(rows, NO_BREAK, "no-break spaces, as web pages have", "write plain spaces")
+
+
+def replacement(rows: pl.DataFrame) -> Finding | None:
+    """What an earlier conversion left of a character."""
+    return characters(rows, "\ufffd", "a character lost in a conversion (U+FFFD)", "save the table anew as UTF-8")
+
+
+def decomposed(rows: pl.DataFrame) -> Finding | None:
+    """Letters and accents apart, where most are composed."""
+    apart = _either(lambda side: side.str.normalize("NFC") != side)
+    return _found(rows, apart, "warning", "letters and accents apart (not in Unicode's NFC)", "compose them: NFC")
+
+
+def unsegmented(rows: pl.DataFrame) -> Finding | None:
+    """A side of one long token in most rows."""
+    for side in SIDES:
+        text = rows[side].str.strip_chars()
+        one = ~text.str.contains(r"\s") & (text.str.len_chars() > 12)
+        if rows.height and 2 * one.sum() > rows.height:
+            shown = text.filter(one)[0][:40]
+            advice = "put blanks between what is to be exchanged: between words and brackets, or between letters"
+            return Finding("warning", f"most {side}s are one long token, as {shown!r}", [], advice)
+    return None
+
+
+def glued(rows: pl.DataFrame) -> Finding | None:
+    """Brackets that are part of tokens, in most rows of a side with several tokens."""
+    for side in SIDES:
+        inside = rows[side].str.contains(r"\w[()\[\]{}]|[(\[{]\w")
+        if rows.height and 2 * (inside & rows[side].str.contains(r"\S\s+\S")).sum() > rows.height:
+            return Finding(
+                "note",
+                f"brackets in {side}s are parts of tokens",
+                [],
+                "put blanks around brackets: then parts can be exchanged",
+            )
+    return None
+
+
+def spelled(rows: pl.DataFrame) -> Finding | None:
+    """Sides that are letters, not words; words of inflection are meant to be."""
+    if 2 * rows["source"].str.contains(r"(?:^|\s)[\p{Lu}\d][^\s]*$").sum() > rows.height:
+        return None
+    for side in SIDES:
+        tokens = rows[side].str.extract_all(r"\S+").explode().drop_nulls()
+        if len(tokens) > 3 * rows.height and 10 * tokens.str.contains(r"^\p{L}$").sum() > 7 * len(tokens):
+            advice = "methods exchange letters; for words, take the blanks out and put them between words"
+            return Finding("note", f"{side}s are letters between blanks", [], advice)
+    return None
+
+
+CHECKS: tuple[Check, ...] = (
+    *(header, bars, splits, quotes, empty, special, brackets, contradictions, leaks, invisible, no_break, replacement),
+    *(decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, spelled),
+)

@@ -1,0 +1,266 @@
+"""Reads a table as it was meant: lines that the readers of `formats` refuse, or mistake, are findings."""
+
+import csv
+import io
+import json
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from compgen.data.catalog import load
+from compgen.data.checks import Finding, ids, rows_of
+from compgen.data.content import looks_like_json, read_bytes
+from compgen.data.examples import COLUMNS, TRAIN
+from compgen.data.formats import format_of
+from compgen.data.named import Columns, looks_like_names, words_columns
+from compgen.data.records import separator
+from compgen.data.unimorph import looks_like_words
+
+BARS = re.compile(r"\s*\|\|\|\s*")
+_SCHEMA = {"number": pl.Int64, "source": pl.String, "target": pl.String, "split": pl.String, "rest": pl.String}
+_SCAN = re.compile(r"^\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*$")
+
+
+class Table(NamedTuple):
+    """A table as it was meant.
+
+    Attributes:
+        format: its format.
+        meaning: what its lines were taken for.
+        rows: see `checks`; and `rest`, further columns as JSON, or null.
+        findings: about lines that are not in `rows`, and about the table's form.
+        place: what the numbers count: line or example.
+    """
+
+    format: str
+    meaning: str
+    rows: pl.DataFrame
+    findings: list[Finding]
+    place: str = "line"
+
+
+class _Fields(NamedTuple):
+    """Lines in fields; `names` are those of the columns, if there are names."""
+
+    rows: list[tuple[int, list[Any]]]
+    names: list[str] | None
+    findings: list[Finding]
+
+
+def read_table(spec: str, columns: Columns) -> Table:
+    """Read a table, which is no pipe, as far as it can be read.
+
+    Raises:
+        DataError: there is no such file, or no line of it can be understood.
+    """
+    path = Path(spec)
+    if not path.is_file():
+        return _strictly(spec, columns, "folder" if path.is_dir() else "a known data set")
+    format = format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
+    if format in ("parquet", "unimorph"):
+        return _strictly(spec, columns, format)
+    content = read_bytes(spec, lines=format != "json")
+    text = content.decode("utf-8", "replace").removeprefix("\ufeff")
+    if format == "text" and text.lstrip().startswith("IN:"):
+        format = "scan"
+    if format == "tsv" and not columns.given and looks_like_words(_lines(text)["line"]):
+        return _strictly(spec, columns, "unimorph")
+    found = {"csv": _csv, "jsonl": _jsonl, "json": _json, "scan": _scan}.get(format, _tabs)(text)
+    if not found.rows:
+        return _strictly(spec, columns, format)  # whose message says why
+    return _understood(format, found, columns, spec)
+
+
+def _strictly(spec: str, columns: Columns, format: str) -> Table:
+    """Read what has no lines, or none that could be meant otherwise, as every command does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dataset = load(spec, columns=columns)
+    rows = rows_of(dataset).with_columns(pl.col("number").cast(pl.Int64), rest=pl.lit(None, pl.String))
+    meaning = "lemma TAB form TAB tags" if format == "unimorph" else "columns " + ", ".join(dataset.frame.columns)
+    return Table(format, meaning, rows, [], "example")
+
+
+def _lines(text: str) -> pl.DataFrame:
+    lines = pl.DataFrame({"line": pl.Series(text.split("\n"), dtype=pl.String).str.strip_chars_end("\r")})
+    return lines.with_row_index("number", offset=1).filter(pl.col("line").str.strip_chars() != "")
+
+
+def _tabs(text: str) -> _Fields:
+    """Lines of TSV or text: fields between TABs; between bars where most lines have no TAB but bars."""
+    lines = list(_lines(text).iter_rows())
+    tabs, bars = (sum(sign in line for _, line in lines) for sign in ("\t", "|||"))
+    findings: list[Finding] = []
+    if bars > tabs:
+        advice = "write a TAB for |||; --fix does"
+        barred = [number for number, line in lines if "|||" in line]
+        findings.append(Finding("warning", "source ||| target in place of source TAB target", barred, advice))
+    rows = [(number, BARS.split(line) if bars > tabs else line.split("\t")) for number, line in lines]
+    names = [field.strip() for field in rows[0][1]] if rows and looks_like_names(rows[0][1]) else None
+    return _even(_Fields(rows[1:] if names else rows, names, findings))
+
+
+def _even(found: _Fields) -> _Fields:
+    """Leave out lines with another number of fields than most have."""
+    counts = Counter(len(fields) for _, fields in found.rows)
+    width = len(found.names) if found.names else max(counts, key=lambda count: (counts[count], count), default=0)
+    # A split may be left out, and sentences have one field.
+    good = {width} | ({2, 3} if width in (2, 3) and not found.names else set())
+    odd = [number for number, fields in found.rows if len(fields) not in good]
+    what = f"another number of fields than {width}, as most lines have"
+    findings = [Finding("error", what, odd, "see that fields are separated by one TAB each")] if odd else []
+    rows = [row for row in found.rows if len(row[1]) in good]
+    return _Fields(rows, found.names, [*found.findings, *findings])
+
+
+def _csv(text: str) -> _Fields:
+    rows: list[tuple[int, list[Any]]] = []
+    reader, number = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), skipinitialspace=True), 1
+    try:
+        for row in reader:
+            rows += [(number, row)] if any(field.strip() for field in row) else []
+            number = reader.line_num + 1
+    except csv.Error as error:
+        broken = Finding("error", f"no CSV from here on ({error})", [number], "close the quotes")
+        return _Fields(rows, None, [broken])
+    names = [field.strip() for field in rows[0][1]] if rows and looks_like_names(rows[0][1]) else None
+    advice = "write a first line of names, as: source,target; or say which by --source and --target"
+    findings = [] if names else [Finding("error", "no names of columns in the first line", [], advice)]
+    return _even(_Fields(rows[1:] if names else rows, names, findings))
+
+
+def _scan(text: str) -> _Fields:
+    found = [(number, _SCAN.match(line)) for number, line in _lines(text).iter_rows()]
+    bad = [number for number, match in found if match is None]
+    finding = Finding("error", "not IN: source OUT: target", bad, "mend the line")
+    return _Fields([(number, list(match.groups())) for number, match in found if match], None, [finding] * bool(bad))
+
+
+def _jsonl(text: str) -> _Fields:
+    return _records((number, line) for number, line in _lines(text).iter_rows())
+
+
+def _json(text: str) -> _Fields:
+    """A list of objects; each is read by itself, as if it were a line."""
+    at, number, decoder = text.find("[") + 1, 1, json.JSONDecoder()
+    found: list[tuple[int, str]] = []
+    past = 0
+    while (begin := text.find("{", at)) >= 0:
+        number, past = number + text.count("\n", past, begin), begin
+        try:
+            at = decoder.raw_decode(text, begin)[1]
+        except (ValueError, RecursionError):
+            at = len(text)
+        found.append((number, text[begin:at]))
+    listed = _records(iter(found))
+    closed = looks_like_json(text.encode()) and text.rstrip().endswith("]")
+    advice = "write [ {...}, {...} ]; one object a line, without [ ], is .jsonl"
+    return (
+        listed if closed else listed._replace(findings=[*listed.findings, Finding("error", "no list [ ]", [], advice)])
+    )
+
+
+def _records(texts: Iterator[tuple[int, str]]) -> _Fields:
+    names: dict[str, None] = {}
+    records, bad = [], []
+    for number, text in texts:
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            bad.append(number)
+            continue
+        names |= dict.fromkeys(record)
+        records.append((number, record))
+    finding = Finding(
+        "error", "no object of JSON in UTF-8", bad, "mend the line, as: " + '{"source": "a", "target": "b"}'
+    )
+    rows: list[tuple[int, list[Any]]] = [(number, [record.get(name) for name in names]) for number, record in records]
+    return _Fields(rows, list(names), [finding] * bool(bad))
+
+
+def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Table:
+    """Choose the columns of sources, targets and splits."""
+    names, rows, empty = found.names, found.rows, Table(format, "", _frame([]), list(found.findings))
+    if names is None and columns.given:
+        names, rows = [str(field).strip() for field in rows[0][1]], rows[1:]
+    if names is None:
+        return _by_position(empty, rows)
+    words = None if columns.given else words_columns(names)
+    if words is None:
+        return _by_names(empty, names, rows, columns, name)
+    sides = [(number, *_word(dict(zip(names, fields, strict=True)), words)) for number, fields in rows]
+    return empty._replace(meaning="words, from the columns " + ", ".join(words), rows=_frame(sides))
+
+
+def _by_position(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
+    """Take the first columns for source, target and split, but for ids before them."""
+    width, findings = max(len(fields) for _, fields in rows), list(table.findings)
+    if width == 1 and table.format == "tsv":
+        findings.append(Finding("error", "no TAB between source and target", [row[0] for row in rows], "write a TAB"))
+    first = 1 if width > 2 and _has_ids(rows) else 0
+    if first:
+        what = "the first column is ids: commands take it for sources, and the targets for names of splits"
+        findings.append(Finding("warning", what, [], "leave the ids out; --fix does"))
+    order = range(first, min(width, first + 3))
+    meaning = "id TAB " * first + " TAB ".join(COLUMNS[: len(order)]) if width > 1 else "sentences, one a line"
+    picked = [(number, *(fields[at] if at < len(fields) else None for at in order)) for number, fields in rows]
+    return table._replace(meaning=meaning, rows=_frame(picked), findings=findings)
+
+
+def _has_ids(rows: list[tuple[int, list[Any]]]) -> bool:
+    first = pl.Series([fields[0] for _, fields in rows], dtype=pl.String)
+    third = pl.Series([fields[2] if len(fields) > 2 else "" for _, fields in rows], dtype=pl.String)
+    return ids(first, third)
+
+
+def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]], columns: Columns, name: str) -> Table:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the meaning says it
+        renamed = columns.renaming(names, name)
+    place = {renamed[given]: at for at, given in enumerate(names)}
+    sides = [place["source"], place["target"], *([place["split"]] if "split" in place else [])]
+    rest = {key: at for key, at in place.items() if key not in COLUMNS}
+    picked, bad = [], []
+    for number, fields in rows:
+        texts = [_text(fields[at]) for at in sides]
+        if None in texts[:2]:
+            bad.append(number)
+            continue
+        more = json.dumps({key: fields[at] for key, at in rest.items()}, ensure_ascii=False) if rest else None
+        picked.append((number, *texts[:2], texts[2] if len(texts) > 2 else None, more))
+    what = "a side that is missing, or neither a string nor a list of strings"
+    findings = [*table.findings, *([Finding("error", what, bad, "mend it, or leave it out")] if bad else [])]
+    chosen = f"columns {names[sides[0]]!r} and {names[sides[1]]!r}" + " and 'split'" * (len(sides) > 2)
+    return table._replace(meaning=chosen, rows=_frame(picked), findings=findings)
+
+
+def _text(value: Any) -> str | None:
+    """A side as text; a blank within a token of a list is written ␣ (U+2423), as in words."""
+    if isinstance(value, list) and all(isinstance(token, str) for token in value):
+        return " ".join(re.sub(r"\s", "␣", token) for token in value)
+    return value if isinstance(value, str) else None
+
+
+def _word(record: dict[str, Any], columns: tuple[str, str, str]) -> tuple[str, str]:
+    lemma, form, tags = (str(record[column] or "") for column in columns)
+    letters = [" ".join(text.replace(" ", "␣")) for text in (lemma.strip(), form.strip())]
+    return f"{letters[0]} {tags.replace(';', ' ')}", letters[1]
+
+
+def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
+    """Rows of number, source, and perhaps target, split and rest, as a frame."""
+    padded = [(*row, *[None] * (len(_SCHEMA) - len(row))) for row in rows]
+    frame = pl.DataFrame(padded, schema=_SCHEMA, orient="row")
+    split = pl.col("split").str.strip_chars()
+    # Blanks between tokens are one in number, and none around a side; no-break spaces are a finding, and stay.
+    sides = [
+        pl.col(side).fill_null("").str.replace_all(r"[ \t\r\n]+", " ").str.strip_chars(" ") for side in COLUMNS[:2]
+    ]
+    return frame.with_columns(*sides, split=pl.when(split == "").then(pl.lit(TRAIN)).otherwise(split.fill_null(TRAIN)))

@@ -1,0 +1,67 @@
+"""Mends a table: what can be put right is, and what cannot is left out, with its lines."""
+
+import json
+from typing import NamedTuple
+
+import polars as pl
+
+from compgen.data import checks
+from compgen.data.checks import SIDES, Finding
+from compgen.data.columns import from_json
+from compgen.data.examples import COLUMNS, Dataset
+from compgen.data.lenient import Table
+from compgen.data.tables import TOKEN
+from compgen.data.vocabulary import CONTROL
+from compgen.errors import DataError
+
+LEFT_OUT = (
+    *(checks.header, checks.empty, checks.special, checks.brackets),
+    *(checks.duplicates, checks.contradictions),
+)
+
+
+class Mended(NamedTuple):
+    """A dataset, how many of its sides were rewritten, and what was left out."""
+
+    dataset: Dataset
+    rewritten: int
+    left_out: list[Finding]
+
+
+def mend(table: Table) -> Mended:
+    """Return a table without what `checks` finds.
+
+    Characters without width and control characters are removed, no-break spaces made plain, letters composed (NFC),
+    and quotes of CSV taken off. Then header lines, empty sides, special symbols, brackets that do not pair, repetitions
+    and later targets of one source are left out, and lines that could not be read.
+
+    Raises:
+        DataError: nothing is left.
+    """
+    plain = table.rows.with_columns(_clean(side) for side in SIDES)
+    rewritten = sum(int((plain[side] != table.rows[side]).sum()) for side in SIDES)
+    left_out = [finding for finding in table.findings if finding.severity == "error" and finding.lines]
+    for check in LEFT_OUT:
+        if finding := check(plain):
+            left_out.append(finding)
+            plain = plain.filter(~pl.col("number").is_in(finding.lines))
+    if plain.is_empty():
+        raise DataError("nothing is left to write: no line has a source and a target that can be mended")
+    sides = [pl.col(side).str.extract_all(TOKEN) for side in SIDES]
+    frame = plain.select(*sides, "split").with_columns(_further(plain["rest"]))
+    return Mended(Dataset(frame), rewritten, left_out)
+
+
+def _clean(side: str) -> pl.Expr:
+    text = pl.col(side).str.replace_all(f"[{checks.INVISIBLE}]", "").str.replace_all(f"[{checks.NO_BREAK}]", " ")
+    text = text.str.replace_all(f"[{CONTROL}]", "").str.normalize("NFC").str.strip_chars()
+    bare = text.str.replace(r'(?s)^"(.+)"$', "${1}")
+    # Doubled quotes are single ones within quotes.
+    return pl.when(text != bare).then(bare.str.replace_all('""', '"').str.strip_chars()).otherwise(text).alias(side)
+
+
+def _further(rest: pl.Series) -> list[pl.Series]:
+    """Return the further columns of a table."""
+    records = [json.loads(text) if text else {} for text in rest.to_list()]
+    names = dict.fromkeys(name for record in records for name in record if name not in COLUMNS)
+    return [from_json(name, [record.get(name) for record in records]) for name in names]

@@ -1,0 +1,268 @@
+"""Readers of tables with named columns: JSON lines, a list of JSON objects, CSV, and TSV with a header line.
+
+Each line, object or row is a record, a mapping of names to values, with its line number. `named.Columns` says which two
+hold source and target; others are kept, see `columns`. Columns `lemma`, `form` and `tags` are words, see `unimorph`.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from compgen.data.columns import for_json, from_json
+from compgen.data.content import LONGEST_LINE, decoded, malformed, shown
+from compgen.data.examples import COLUMNS, SCHEMA, TRAIN, Dataset
+from compgen.data.named import Columns, looks_like_names, words_columns
+from compgen.data.ragged import lists_of
+from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
+from compgen.data.unimorph import inflection, language_of
+from compgen.errors import DataError
+
+MOST_KEYS = 1_000  # further ones in all records of a file; each is a column
+SEPARATORS = ",;\t"
+_STRING = r'"[^"\\\x00-\x1f]*"'
+_STRINGS = rf"\[(?:{_STRING}(?:, ?{_STRING})*)?\]"
+# Records as programs write them, with lists of tokens and no escapes: Polars may parse these, as it cannot err on them.
+_PLAIN_RECORD = rf'^\{{"source": ?{_STRINGS}, ?"target": ?{_STRINGS}(?:, ?"split": ?{_STRING})?\}}$'
+_RECORD = '{"source": ..., "target": ...}, each a list of tokens or a string, and perhaps a string "split"'
+_LIST = f"a list of objects: [{_RECORD[:30]}, ...]"
+_GAP = re.compile(r"[\s,]*")
+
+Record = tuple[int, dict[str, Any]]  # with the number of its line
+Row = tuple[int, list[str]]
+
+
+def read_jsonl(content: bytes, name: str, columns: Columns) -> Placed:
+    """Read a JSON object a line."""
+    lines = lines_of(content, name)
+    if not columns.given and lines["line"].str.contains(_PLAIN_RECORD).all():
+        # Four times as fast as the loop below, but Polars takes numbers for strings and knows no line numbers.
+        frame = lines["line"].str.json_decode(pl.Struct(SCHEMA)).struct.unnest()
+        return Placed(frame.with_columns(pl.col("split").fill_null(TRAIN)), lines["number"])
+    found = ((number, _object_in(name, number, line)) for number, line in lines.iter_rows() if line.strip())
+    return _placed(found, name, columns)
+
+
+def read_json(content: bytes, name: str, columns: Columns) -> Placed:
+    """Read a list of JSON objects."""
+    return _placed(_listed(decoded(content, name), name), name, columns)
+
+
+def read_csv(content: bytes, name: str, columns: Columns) -> Placed:
+    """Read rows of fields, in quotes where need be, below a line with the names of the columns."""
+    rows = _rows(decoded(content, name), name)
+    _, names = next(rows, (1, []))
+    return _placed(_named(names, rows, name), name, columns, headed=True)
+
+
+def read_headed(lines: pl.DataFrame, name: str, columns: Columns) -> Placed:
+    """Read lines of fields separated by TABs, below a line with the names of the columns."""
+    (_, first), *rest = lines.select("number", pl.col("line").str.split("\t")).iter_rows()
+    names = [field.strip() for field in first]
+    return _placed(_named(names, rest, name), name, columns, headed=True)
+
+
+def write_json(dataset: Dataset, name: str) -> bytes:
+    """Write a list of objects, one a line."""
+    return b"[\n" + b",\n".join(write_jsonl(dataset, name).rstrip(b"\n").split(b"\n")) + b"\n]\n"
+
+
+def write_jsonl(dataset: Dataset, name: str) -> bytes:
+    """Write an object a line."""
+    return _for_json(dataset, name).write_ndjson().encode()
+
+
+def write_csv(dataset: Dataset, name: str) -> bytes:
+    """Write fields between commas, in quotes where need be; tokens of a side and values of a list between blanks."""
+    check_tokens(dataset, BLANK, f"{name}: csv holds no blank in a token and no empty token")
+    frame = _for_json(dataset, name)
+    if set(dataset.splits) <= {TRAIN}:
+        frame = frame.drop("split")
+    lists = [column for column, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    return frame.with_columns(pl.col(lists).cast(pl.List(pl.String)).list.join(" ")).write_csv().encode()
+
+
+def looks_like_csv(first: str) -> bool:
+    """Whether a first line has names of columns between commas or semicolons."""
+    try:
+        return any(looks_like_names(row) for sign in ",;" for row in csv.reader([first], delimiter=sign))
+    except csv.Error:
+        return False
+
+
+def separator(text: str) -> str:
+    """Return what separates the fields of CSV: what occurs most often in the first line, outside of quotes."""
+    bare = re.sub(r'"[^"]*"', "", text.lstrip().partition("\n")[0])
+    return max(SEPARATORS, key=bare.count)
+
+
+def _for_json(dataset: Dataset, name: str) -> pl.DataFrame:
+    further = [for_json(column, name) for column in dataset.frame.drop(COLUMNS)]
+    return dataset.frame.select(*COLUMNS, *further)
+
+
+def _object_in(name: str, number: int, line: str) -> dict[str, Any]:
+    """Return the object in a line of JSON."""
+    try:
+        return _checked(name, number, line, _JSON.decode(line))
+    except KeyError as error:
+        raise _twice(name, number, error) from None
+    except (ValueError, RecursionError):
+        raise malformed(name, number, f"{shown(line)}, which is no JSON in UTF-8", _RECORD) from None
+
+
+def _listed(text: str, name: str) -> Iterator[Record]:
+    """Yield the objects of a list, each with the number of the line on which it begins."""
+    at, number = len(text) - len(text.lstrip()), 1
+    if text[at : at + 1] not in ("[", ""):
+        raise malformed(name, text.count("\n", 0, at) + 1, shown(text[at:].partition("\n")[0]), _LIST)
+    at, past = min(at + 1, len(text)), 0
+    while text[(at := _gap(text, at)) : at + 1] not in ("]", ""):
+        number, past = number + text.count("\n", past, at), at
+        try:
+            found, end = _JSON.raw_decode(text, at)
+            yield number, _checked(name, number, text[at:end], found)
+        except KeyError as error:
+            raise _twice(name, number, error) from None
+        except (ValueError, RecursionError):
+            raise malformed(name, number, f"{shown(text[at : at + 100])}, which is no JSON in UTF-8", _LIST) from None
+        at = end
+    if text.strip() and text[at:].strip() != "]":
+        raise malformed(
+            name, text.count("\n") + 1, shown(text[at : at + 100] or "the end of the file"), "one list, with its end ]"
+        )
+
+
+def _gap(text: str, at: int) -> int:
+    found = _GAP.match(text, at)
+    assert found is not None  # it matches anything
+    return found.end()
+
+
+def _checked(name: str, number: int, text: str, found: Any) -> dict[str, Any]:
+    if "\\u" in text:
+        # JSON can spell half of a surrogate pair, which no text in UTF-8 and so no frame can hold.
+        json.dumps(found, ensure_ascii=False).encode()
+    if not isinstance(found, dict):
+        raise malformed(name, number, f"{shown(text)}, not an object", _RECORD)
+    return found
+
+
+def _twice(name: str, number: int, error: KeyError) -> DataError:
+    return malformed(name, number, f"the key {shown(error.args[0])} twice in an object", "each key once")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these keys and values; raise KeyError for a key that is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise KeyError(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_object)
+
+
+def _rows(text: str, name: str) -> Iterator[Row]:
+    """Yield the rows of CSV that are not blank, each with the number of the line on which it begins."""
+    csv.field_size_limit(LONGEST_LINE)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), strict=True, skipinitialspace=True)
+    number = 1
+    try:
+        for row in reader:
+            if any(field.strip() for field in row):
+                yield number, [field.strip() for field in row]
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise malformed(
+            name, number, f"a row that is no CSV ({error})", "quotes in pairs, doubled within quotes"
+        ) from None
+
+
+def _named(names: Sequence[str], rows: Iterable[Row], name: str) -> Iterator[Record]:
+    """Yield the rows of a table as records."""
+    again = next((one for at, one in enumerate(names) if one in names[:at]), None)
+    if again is not None:
+        raise DataError(f"{name}: found two columns with the name {again!r}, expected names that differ")
+    for number, fields in rows:
+        if len(fields) != len(names):
+            columns = ", ".join(names)
+            found = f"{len(fields)} fields in {shown(' | '.join(fields))}"
+            raise malformed(name, number, found, f"{len(names)}, as the first line names: {columns:.80}")
+        record = dict(zip(names, fields, strict=True))
+        yield number, record | ({"split": record["split"].strip() or TRAIN} if "split" in record else {})
+
+
+def _placed(records: Iterable[Record], name: str, columns: Columns, headed: bool = False) -> Placed:
+    """Return records as examples; if the file is `headed`, its first line has their names.
+
+    Raises:
+        DataError: a record has no source or no target, or one that is neither a list of tokens nor a string; or there
+            are too many keys.
+    """
+    numbers: list[int] = []
+    found: list[dict[str, Any]] = []
+    further: dict[str, None] = {}  # keys, in the order of their first occurrence
+    renamed: Callable[[int, dict[str, Any]], dict[str, Any]] | None = None
+    for number, given in records:
+        if renamed is None:
+            renamed = _renaming(list(given), name, 1 if headed else number, columns)
+        record = renamed(number, given)
+        further |= dict.fromkeys(key for key in record if key not in COLUMNS)
+        if len(further) > MOST_KEYS:
+            raise malformed(name, number, f"further key {len(further):,}", f"at most {MOST_KEYS:,} in all lines")
+        _check_record(name, number, record, given)
+        numbers.append(number)
+        found.append(record)
+    sides = {side: lists_of([record[side] for record in found], pl.String()) for side in ("source", "target")}
+    frame = pl.DataFrame(sides | {"split": [record["split"] for record in found]}, schema_overrides=SCHEMA)
+    kept = [from_json(key, [record.get(key) for record in found]) for key in further]
+    return Placed(frame.with_columns(kept), pl.Series(numbers, dtype=pl.Int64))
+
+
+def _renaming(
+    keys: list[str], name: str, number: int, columns: Columns
+) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
+    """Return what gives records, with their lines, the names of a dataset, as the keys of the first say."""
+    words = None if columns.given or {"source", "target"} <= set(keys) else words_columns(keys)
+    if words:
+        return lambda number, record: (
+            {key: value for key, value in record.items() if key not in words}
+            | _word(name, number, [record.get(column) for column in words])
+        )
+    names = columns.renaming(keys, f"{name}, line {number}")
+    for side in {"source", "target"} - set(names):  # of later records, beside the columns that were chosen
+        names[side] = f"{side}_column"
+    return lambda _number, record: {names.get(key, key): value for key, value in record.items()}
+
+
+def _word(name: str, number: int, word: Sequence[Any]) -> dict[str, list[str]]:
+    """Return the sides of an example of inflection."""
+    lemma, form, tags = (value if isinstance(value, str) else "" for value in word)
+    names = tuple(filter(None, (tag.strip() for tag in tags.split(";"))))
+    if not (lemma.strip() and form.strip() and names):
+        raise malformed(name, number, shown((lemma, form, tags)), "a lemma, a form, and tags joined by semicolons")
+    try:
+        source, target = inflection((lemma.strip(), form.strip(), names), language_of(name))
+    except DataError as error:
+        raise DataError(f"{name}, line {number}: {error}") from None
+    return {"source": source, "target": target}
+
+
+def _check_record(name: str, number: int, record: dict[str, Any], given: dict[str, Any]) -> None:
+    """See that a record has two sides, which become lists of tokens, and a split."""
+    if "source" not in record or "target" not in record:
+        raise malformed(name, number, f"the keys {', '.join(map(shown, [*given][:9])) or '(none)'}", _RECORD)
+    if not isinstance(record.setdefault("split", TRAIN), str):
+        raise malformed(name, number, f'"split": {shown(record["split"])}', _RECORD)
+    for side in ("source", "target"):
+        value = record[side]
+        if isinstance(value, str):
+            record[side] = value.split()
+        elif not (isinstance(value, list) and all(isinstance(token, str) for token in value)):
+            raise malformed(name, number, f'"{side}": {shown(value)}', _RECORD)

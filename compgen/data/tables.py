@@ -1,0 +1,43 @@
+"""What formats share: examples as read, each with its line or row, and what a format cannot hold."""
+
+from typing import NamedTuple
+
+import polars as pl
+
+from compgen.data.content import decoded
+from compgen.data.examples import Dataset
+from compgen.errors import DataError
+
+BLANK = r"\s"  # what separates tokens: a token that holds it cannot be written between blanks
+TOKEN = r"\S+"
+
+
+class Placed(NamedTuple):
+    """Examples as read, and for messages the number of each one's line or row, from 1."""
+
+    frame: pl.DataFrame
+    places: pl.Series
+
+
+def lines_of(content: bytes, name: str) -> pl.DataFrame:
+    """Return the lines that are not blank: columns `number`, from 1, and `line`, without line ends."""
+    # splitlines() would also cut at form feeds and the like, inside tokens that JSON may hold.
+    lines = pl.Series("line", decoded(content, name).split("\n"), dtype=pl.String).str.strip_chars_end("\r")
+    # A TAB alone is not blank: in tsv it is an example with two empty sides, and refused.
+    written = pl.col("line").str.strip_chars(" ") != ""
+    return pl.DataFrame({"line": lines}).with_row_index("number", offset=1).filter(written)
+
+
+def check_tokens(dataset: Dataset, forbidden: str, why: str) -> None:
+    """Raise DataError if a token matches the pattern `forbidden`, or is empty."""
+    for column in ("source", "target"):
+        tokens = dataset.frame[column].explode().drop_nulls()
+        bad = tokens.filter((tokens == "") | tokens.str.contains(forbidden))
+        if len(bad):
+            raise DataError(f"{why}: found the {column} token {bad[0]!r}; write jsonl or parquet instead")
+
+
+def check_one_split(dataset: Dataset, what: str) -> None:
+    """Raise DataError if a dataset has several splits."""
+    if len(dataset.splits) > 1:
+        raise DataError(f"{what} holds one split a file: found {', '.join(dataset.splits)}; write one of them")

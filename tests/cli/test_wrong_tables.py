@@ -1,0 +1,164 @@
+"""The mistakes that people make with tables: what `compgen check` and the commands that read them say, and where."""
+
+import warnings
+
+import pytest
+from typer.testing import CliRunner
+
+from compgen.cli.main import _explained, app
+from compgen.errors import Remark
+
+
+def said(*words):
+    """The exit code of a call in this process, and all that it says: output, notes, remarks and the error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = CliRunner().invoke(app, [str(word) for word in words])
+    text = result.output + "".join(f"{warning.message}\n" for warning in caught if warning.category is Remark)
+    if result.exception is None or isinstance(result.exception, SystemExit):
+        return result.exit_code, text
+    explained = _explained(result.exception)
+    assert explained is not None, f"a bug, with a traceback: {result.exception!r}"
+    assert "\n" not in explained.strip()
+    return 2, f"{text}{explained}\n"
+
+
+GOOD = '{"source": "a", "target": "b"}\n'
+NO_BREAK, WIDTHLESS, LOST = "\u00a0", "\u200b", "\ufffd"
+
+# A file, its content, the exit code of `check`, and what `check` says.
+WRONG = [
+    ("empty.tsv", "", 2, "empty.tsv: no examples"),
+    ("blank.tsv", "\n \n", 2, "no examples"),
+    ("sentence_lf.tsv", "Sentence\tLogical repr of meaning\na b\tc d\n", 0, "warning  line 1: the first line (Sentence | Logical"),
+    ("half_header.tsv", "My sentence\tThe representation\na b\tc d\n", 0, "warning  line 1: the first line (My sentence | T"),
+    ("id_header.tsv", "id\tsplit\na b\tc d\n", 0, "line 1: the first line (id | split) looks like names of columns"),
+    ("known_header.tsv", "source\ttarget\na b\tc d\n", 0, "columns 'source' and 'target'; train 1"),
+    ("quotes.tsv", '"a, b"\tc\nd\te\n', 0, "warning  line 1: sides in double quotes"),
+    ("doubled.tsv", 'd\te\n"say ""x"""\t"c"\n', 0, "warning  line 2: sides in double quotes"),
+    ("ids.tsv", "1\thow many\tcount x\n2\twhere is\tplace x\n", 0, "the first column is ids: commands take it for sources"),
+    ("four.tsv", "1\ta\tb\ttrain\n2\tc\td\ttest\n", 2, "the first column is ids"),
+    ("many_splits.tsv", "a\tb\tc d\ne\tf\tg h\n", 0, "names of splits (2 different: c d, g h...), which look like targets"),
+    ("bars.txt", "what ||| f\nwho ||| g\n", 0, "lines 1, 2: source ||| target in place of source TAB target"),
+    ("bars.tsv", "what ||| f\nwho ||| g\n", 2, "lines 1, 2: source ||| target in place of source TAB target"),
+    ("spaces.tsv", "a b    c d\ne f    g h\n", 2, "error    lines 1, 2: no TAB between source and target"),
+    ("one_space.tsv", "a\tb\nc d\ne\tf\n", 2, "error    line 2: another number of fields than 2"),
+    ("no_target.tsv", "a\tb\nc\t\nd\te\n", 2, "error    line 2: an empty side"),
+    ("no_source.tsv", "a\tb\n\tc\n", 2, "error    line 2: an empty side"),
+    ("twice.tsv", "a\tb\nc\td\na\tb\n", 0, "note     line 3: the same example as before"),
+    ("contradiction.tsv", "a\tb\nc\td\na\te\n", 0, "warning  line 3: a source with another target than before"),
+    ("leak.tsv", "a\tb\ttrain\nc\td\ttrain\na\tb\ttest\n", 0, "warning  line 3: a test example that is also in train"),
+    ("source_leak.tsv", "a\tb\ttrain\na\tc\ttest\n", 0, "note     line 2: a test source that is in train"),
+    ("brackets.tsv", "a\tf ( x )\n" * 5 + "b\tf ( x\n", 0, "warning  line 6: brackets that do not pair"),
+    ("crossed.tsv", "a\tf ( [ x ] )\n" * 5 + "b\tf ( [ x ) ]\n", 0, "warning  line 6: brackets that do not pair"),
+    ("long.tsv", "a b\tc\n" * 9 + "a " * 60 + "\tc\n", 0, "note     line 10: more than five times as long as usual"),
+    ("glued.tsv", "how many rivers\tanswer(count(river))\n", 0, "most targets are one long token, as 'answer(count(river))'"),
+    ("glued_some.tsv", "how many\tanswer (count(river) all)\n", 0, "brackets in targets are parts of tokens"),
+    ("unsegmented.tsv", "東京都は日本の首都であり人口\tb\n", 0, "most sources are one long token"),
+    ("letters.tsv", "h a b l a r\th a b l o\n", 0, "sources are letters between blanks"),
+    ("no_break.tsv", f"a{NO_BREAK}b\tc\n", 0, "warning  line 1: no-break spaces"),
+    ("widthless.tsv", f"a\tc\na{WIDTHLESS}\td\n", 0, "warning  line 2: characters without width"),
+    ("lost.tsv", f"a{LOST}b\tc\n", 0, "warning  line 1: a character lost in a conversion"),
+    ("apart.tsv", "cafe\u0301\tx\n", 0, "warning  line 1: letters and accents apart"),
+    ("control.tsv", "a\tb\nc\x07\td\n", 2, "error    line 2: a control character, or a special symbol"),
+    ("special.tsv", "a\tb\nc <unk>\td\n", 2, "error    line 2: a control character, or a special symbol"),
+    ("latin.tsv", b"a\tb\ncaf\xe9\td\n", 2, "line 2: a character lost in a conversion"),
+    ("words.tsv", "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n", 0, "unimorph; lemma TAB form TAB tags"),
+    ("no_header.csv", "how many,count\nwhere is,place\n", 2, "error    no names of columns in the first line"),
+    ("open_quote.csv", 'source,target\n"a,b\nc,d\n', 2, "line 2: found a row that is no CSV"),
+    ("short_row.csv", "source,target\na,b\nc\n", 2, "error    line 3: another number of fields than 2"),
+    ("two_targets.csv", "question,query,sql\na,b,c\n", 2, "found 'query' and 'sql': say which is the target by --target"),
+    ("only_source.csv", "question,x\na,b\n", 2, "no names of columns in the first line"),
+    ("semicolons.csv", "source;target\na, b;c\n", 0, "columns 'source' and 'target'; train 1"),
+    ("not_json.jsonl", f"{GOOD}nope\n", 2, "error    line 2: no object of JSON in UTF-8"),
+    ("numbers.jsonl", f'{GOOD}{{"source": 1, "target": "b"}}\n', 2, "error    line 2: a side that is missing"),
+    ("lacks_target.jsonl", f'{GOOD}{{"source": "a"}}\n', 2, "error    line 2: a side that is missing"),
+    ("keys.jsonl", '{"x": "a", "y": "b"}\n', 2, "found the columns 'x', 'y', expected 'source' or another usual name"),
+    ("list.jsonl", f"[{GOOD.strip()}]\n", 2, "line 1: found '[{"source": "a", "target": "b"}]', not an object"),
+    ("lines.json", GOOD * 2, 2, "error    no list [ ]"),
+    ("cut.json", f"[{GOOD.strip()},\n{{", 2, "error    line 2: no object of JSON"),
+    ("bad.scan", "IN: a OUT: b\nwalk\n", 2, "error    line 2: not IN: source OUT: target"),
+    ("bad.parquet", "PAR1nope", 2, "found damaged data or none of Parquet"),
+    ("table.xls", "a\tb\n", 2, "table.xls: found the suffix '.xls', expected one that tells the format"),
+    ("model.pt", "x", 2, "a checkpoint, expected data"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(folder, name, content):
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+@pytest.mark.parametrize(("name", "content", "code", "says"), WRONG, ids=[row[0] for row in WRONG])
+def test_check_says_what_is_wrong_and_where(folder, name, content, code, says):
+    written(folder, name, content)
+    found, text = said("check", name)
+    assert says in text, text
+    assert found == code, text
+
+
+@pytest.mark.parametrize(("name", "content", "code", "says"), WRONG, ids=[row[0] for row in WRONG])
+def test_check_says_no_more_can_be_read_than_the_commands_read(folder, name, content, code, says):
+    written(folder, name, content)
+    assert said("data", "show", name)[0] == code
+
+
+# What a command that reads the table warns of, in a line that names `compgen check`.
+WARNED = [
+    ("half_header.tsv", "My sentence\tThe representation\na b\tc d\n", "looks like names of columns, and is read as an ex"),
+    ("quotes.tsv", '"a, b"\tc\nd\te\n', "sides in double quotes"),
+    ("ids.tsv", "1\thow many\tcount x\n2\twhere is\tplace x\n", "read as names of splits"),
+    ("bars.txt", "what ||| f\nwho ||| g\n", "lines with ||| are read as sentences"),
+    ("brackets.tsv", "a\tf ( x )\n" * 5 + "b\tf ( x\n", "brackets that do not pair"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "says"), WARNED, ids=[row[0] for row in WARNED])
+def test_commands_warn_of_the_worst_and_name_check(folder, name, content, says):
+    written(folder, name, content)
+    code, text = said("data", "write", name, "-o", "out.jsonl")
+    assert code == 0, text
+    assert says in text
+    assert f"`compgen check {name}` shows where" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("header.tsv", "question\tsql\na b\tc d\n", "header.tsv: read line 1 as the names of the columns"),
+        ("header.tsv", "question\tsql\na b\tc d\n", "read the columns 'question' and 'sql' as source and target"),
+        ("words.tsv", "gehen\tging\tV;PST\n", "words.tsv: read as words, lemma TAB form TAB tags (UniMorph)"),
+        ("keys.jsonl", '{"input": "a", "output": "b"}\n', "read the columns 'input' and 'output' as source and target"),
+    ],
+)
+def test_commands_say_what_they_take_for_names_and_words(folder, name, content, says):
+    written(folder, name, content)
+    code, text = said("data", "show", name)
+    assert code == 0, text
+    assert says in text
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--source", "qestion", "--target", "sql"], "expected 'qestion', as --source says; did you mean 'question'?"),
+        (["--source", "sql", "--target", "sql"], "the column 'sql' cannot be both source and target"),
+        (["--target", "x"], "found the columns 'question', 'sql', expected 'x', as --target says"),
+    ],
+)
+def test_wrong_names_of_columns_are_refused(folder, options, says):
+    written(folder, "x.csv", "question,sql\na,b\n")
+    code, text = said("data", "show", "x.csv", *options)
+    assert code == 2 and says in text
+    assert said("check", "x.csv", *options)[0] == 2
+
+
+def test_names_of_columns_have_no_place_where_there_are_none(folder):
+    written(folder, "x.scan", "IN: a OUT: b\n")
+    assert "scan has no columns with names: leave out --source" in said("data", "show", "x.scan", "--source", "a")[1]
+    assert "a known data set has no such columns: leave out --target" in said("data", "show", "scan/jump", "--target", "a")[1]

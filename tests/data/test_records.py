@@ -1,0 +1,172 @@
+"""CSV, JSON and TSV with a header: what is written is read back, and what others write is read."""
+
+import json
+import warnings
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compgen.data.examples import Dataset
+from compgen.data.formats import read_dataset, write_dataset
+from compgen.data.named import Columns
+from compgen.data.records import separator
+from compgen.data.vocabulary import why_not_data
+from compgen.errors import DataError
+
+pytestmark = pytest.mark.filterwarnings("ignore::compgen.errors.Remark")
+PAIRS = [(["how", "many"], ["count", "x"]), (["where"], ["place"])]
+anything = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda token: not why_not_data(token))
+word = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1).filter(
+    lambda token: not why_not_data(token)
+)
+
+
+def datasets(tokens):
+    side = st.lists(tokens, min_size=1, max_size=4)
+    rows = st.lists(st.tuples(side, side, st.sampled_from(["train", "dev", "a split"])), min_size=1, max_size=5)
+    return rows.map(lambda made: Dataset(pl.DataFrame(made, schema=Dataset.from_pairs([]).frame.schema, orient="row")))
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("x.json", anything), ("x.csv", word), ("x.json.gz", word), ("x.csv.gz", word)])
+def test_what_is_written_is_read_back(tmp_path_factory, name, tokens):
+    path = tmp_path_factory.mktemp("folder") / name
+
+    @settings(max_examples=50, deadline=None)
+    @given(datasets(tokens))
+    def check(dataset):
+        write_dataset(dataset, path)
+        assert read_dataset(path) == dataset
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "given"),
+    [
+        ("x.csv", "source,target\nhow many,count x\nwhere,place\n", {}),
+        ("x.csv", '\ufeff"source";"target"\r\n"how many";"count x"\r\n\r\nwhere;place', {}),
+        ("x.csv", "Question, SQL\nhow many, count x\nwhere, place\n", {}),
+        ("x.csv", 'source,target\n"how\nmany",count x\nwhere,place\n', {}),
+        ("x.csv", "a\tb\nhow many\tcount x\nwhere\tplace\n", {"source": "a", "target": "b"}),
+        ("x.tsv", "question\tsql\nhow many\tcount x\nwhere\tplace\n", {}),
+        ("x.tsv", "b\ta\ncount x\thow many\nplace\twhere\n", {"source": "a", "target": "b"}),
+        ("x.json", '[{"input": "how many", "output": ["count", "x"]},\n{"output": "place", "input": "where"}]', {}),
+        ("x.json", ' [\n{"q": "how many", "sql": "count x"}, {"q": "where", "sql": "place"}\n]\n', {"source": "q"}),
+        ("x.jsonl", '{"src": "how many", "tgt": "count x"}\n{"src": "where", "tgt": "place"}\n', {}),
+    ],
+)
+def test_tables_of_other_hands_are_read(tmp_path, name, content, given):
+    (tmp_path / name).write_text(content, encoding="utf-8", newline="")
+    dataset = read_dataset(tmp_path / name, columns=Columns(**given))
+    assert dataset.pairs() == PAIRS
+    assert dataset.frame.columns == ["source", "target", "split"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.csv", "id,question,sql,split\n7,how many,count x,\n8,where,place,test\n"),
+        ("x.tsv", "id\tquestion\tsql\tsplit\n7\thow many\tcount x\t\n8\twhere\tplace\ttest\n"),
+        (
+            "x.json",
+            '[{"id": "7", "question": "how many", "sql": "count x"},'
+            '{"id": "8", "question": "where", "sql": "place", "split": "test"}]',
+        ),
+    ],
+)
+def test_further_columns_and_splits_are_kept(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    dataset = read_dataset(tmp_path / name)
+    assert dataset.pairs() == PAIRS
+    assert dataset.frame["id"].to_list() == ["7", "8"]
+    assert dataset.frame["split"].to_list() == ["train", "test"]
+
+
+def test_parquet_is_read_by_the_names_of_its_columns(tmp_path):
+    frame = pl.DataFrame({"source": ["web", "book"], "q": ["how many", "where"], "sql": ["count x", "place"]})
+    frame.write_parquet(tmp_path / "x.parquet")
+    dataset = read_dataset(tmp_path / "x.parquet", columns=Columns(source="q"))
+    assert dataset.pairs() == PAIRS
+    assert dataset.frame["source_column"].to_list() == ["web", "book"]
+
+
+def test_a_later_record_cannot_take_the_place_of_a_chosen_column(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"q": "a", "target": "b"}\n{"source": "web", "q": "c", "target": "d"}\n')
+    dataset = read_dataset(tmp_path / "x.jsonl", columns=Columns(source="q"))
+    assert dataset.pairs() == [(["a"], ["b"]), (["c"], ["d"])]
+    assert dataset.frame["source_column"].to_list() == [None, "web"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("deu.csv", "lemma,form,tags\ngehen,ging,V;PST\n"),
+        ("deu.tsv", "tags\tlemma\tform\nV;PST\tgehen\tging\n"),
+        ("deu.json", '[{"lemma": "gehen", "feats": "V; PST", "form": "ging"}]'),
+    ],
+)
+def test_lemma_form_and_tags_are_words_of_inflection(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    assert read_dataset(tmp_path / name).pairs() == [([*"gehen", "V", "PST"], list("ging"))]
+
+
+def test_json_of_one_long_line_is_read_from_a_file(tmp_path):
+    rows = [{"source": "a " * 500, "target": "b"}] * 1_100
+    (tmp_path / "x.json").write_text(json.dumps(rows))
+    assert (tmp_path / "x.json").stat().st_size > 2**20
+    assert len(read_dataset(tmp_path / "x.json")) == 1_100
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.csv", "source,target\na,b\nc,d,e\n", r"line 3: found 3 fields in 'c \| d \| e', expected 2, as the first line"),
+        ("x.csv", 'source,target\na,b\n\n"c"x,d\n', r"line 4: found a row that is no CSV .*, expected quotes in pairs"),
+        ("x.csv", "source,source\na,b\n", "found two columns with the name 'source'"),
+        ("x.csv", "source,target\na,\nb,c\n", "line 2: found an empty target"),
+        ("x.csv", "source,target\n", "no examples: the file is empty"),
+        ("x.tsv", "source\ttarget\na\tb\tc\n", r"line 2: found 3 fields"),
+        ("x.json", "", "no examples: the file is empty"),
+        ("x.json", "[]", "no examples: the file is empty"),
+        ("x.json", '{"source": "a", "target": "b"}', r"line 1: found '\{\"source\".*, expected a list of objects"),
+        ("x.json", '[{"source": "a", "target": "b"},\n\n3]', "line 3: found '3', not an object"),
+        ("x.json", '[{"source": "a", "target": "b"},\n{"source": ', "line 2: found .*, which is no JSON in UTF-8"),
+        ("x.json", '[{"source": "a", "target": "b"}', "found 'the end of the file', expected one list, with its end ]"),
+        ("x.json", '[{"source": "a", "target": "b"}]\n[]', r"line 2: found '\]\\n\[\]', expected one list"),
+        ("x.json", '[{"source": "a", "source": "b"}]', "line 1: found the key 'source' twice"),
+        ("deu.csv", "lemma,form,tags\ngehen,ging,\n", "line 2: found .*, expected a lemma, a form, and tags"),
+        ("deu.csv", "lemma,form,tags\ngehen,ging,v\n", "line 2: found the tag 'v', expected tags that begin"),
+    ],
+)
+def test_malformed_tables_are_named_with_the_line(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=message):
+        read_dataset(tmp_path / name)
+
+
+def test_csv_refuses_what_it_cannot_hold(tmp_path):
+    with pytest.raises(DataError, match="csv holds no blank in a token.*found the target token 'New York'; write jsonl"):
+        write_dataset(Dataset.from_pairs([(["a"], ["New York"])]), tmp_path / "x.csv")
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_csv_names_splits_only_if_there_are_others_than_train(tmp_path):
+    data = Dataset(Dataset.from_pairs(PAIRS).frame.with_columns(more=pl.Series([1, 2]), tags=pl.Series([["a", "b"], []])))
+    write_dataset(data, tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text() == "source,target,more,tags\nhow many,count x,1,a b\nwhere,place,2,\"\"\n"
+    write_dataset(data + Dataset.from_pairs(PAIRS, "test"), tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().startswith("source,target,split,more,tags\n")
+
+
+def test_a_separator_within_quotes_is_none():
+    assert separator('"a,b,c";"d"\n') == ";"
+    assert separator("a,b;c,d") == ","
+
+
+def test_names_that_are_usual_are_read_without_a_word(tmp_path):
+    (tmp_path / "x.csv").write_text("source,target\na,b\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_dataset(tmp_path / "x.csv")
