@@ -40,6 +40,7 @@ COMMANDS = {
     "export": ("compgen.cli.export:export", "Export a checkpoint to a bundle, which runs without torch."),
     "verify": ("compgen.cli.verify:verify", "Check that a bundle gives here what it gave where it was exported."),
     "sample": ("compgen.cli.sample:sample", "Draw new examples from a generator, and filter them."),
+    "compare": ("compgen.cli.compare:compare", "Find out which augmentation helps on DATA, and how sure that is."),
     "augment": ("compgen.cli.augment:app", "Make more examples from those in DATA."),
     "select": ("compgen.cli.select:select", "Select some of many synthetic examples to train on."),
     "evaluate": ("compgen.cli.evaluate:evaluate", "Predict the targets of DATA and score them."),

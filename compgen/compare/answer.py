@@ -1,8 +1,9 @@
-"""From the results of a comparison's steps to its answer: accuracies, differences with intervals and p, the sentence."""
+"""From the results of a comparison's steps to its answer: accuracies, differences with intervals and p, a sentence."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +32,15 @@ class Answers:
     right: Right
 
 
-def tested(found: Sequence[Answers], examples: dict[System, int], choice: System, control: System) -> list[Tested]:
+def tested(
+    found: Sequence[Answers], examples: dict[System, int], choice: System, control: System | None
+) -> list[Tested]:
     """Every system on the test part, compared with the bare data and with the control.
 
     p against the control is corrected for the number of systems compared with it (Holm 1979).
     """
     by_system = {one.system: one.right for one in found}
-    bare, against = by_system[BARE_SYSTEM], by_system.get(control)
+    bare, against = by_system[BARE_SYSTEM], None if control is None else by_system.get(control)
     over_bare = {one: difference(right, bare) for one, right in by_system.items() if one != BARE_SYSTEM}
     over_control = {
         one: difference(right, against)
@@ -67,7 +70,7 @@ def tested(found: Sequence[Answers], examples: dict[System, int], choice: System
     return rows
 
 
-def _role(system: System, choice: System, control: System) -> Role:
+def _role(system: System, choice: System, control: System | None) -> Role:
     if system == choice:
         return "chosen"
     return "bare" if system == BARE_SYSTEM else "control" if system == control else "other"
@@ -107,7 +110,7 @@ def _interval(means: Floats) -> tuple[float, float]:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Return p-values corrected for their number, in order: the k-th smallest of m by the factor m - k + 1, made monotone."""
+    """Return p-values corrected for their number m: the k-th smallest times m - k + 1, and none below a smaller one."""
     corrected, largest = [0.0] * len(ps), 0.0
     for rank, at in enumerate(sorted(range(len(ps)), key=lambda at: ps[at])):
         largest = max(largest, min(1.0, (len(ps) - rank) * ps[at]))
@@ -121,8 +124,8 @@ def sentence(rows: Sequence[Tested], choice: Choice, tried: int) -> str:
     chosen = by_role["chosen"]
     if not choice.methods:
         return (
-            f"None of {tried} methods helps on validation data: leave the data as they are. Trained on them, the predictor "
-            f"answers {percent(chosen.accuracy)} of the test examples exactly."
+            f"None of {tried} methods helps on validation data: leave the data as they are. Trained on them, the "
+            f"predictor answers {percent(chosen.accuracy)} of the test examples exactly."
         )
     bare, over, control = by_role["bare"], chosen.over_bare, chosen.over_control
     assert over is not None
@@ -133,7 +136,7 @@ def sentence(rows: Sequence[Tested], choice: Choice, tried: int) -> str:
     if control is None:
         return f"{text}."
     if control.p > SURE:
-        return f"{text}; that is not more than chance can do, measured against as many examples drawn again (p = {control.p:.2f})."
+        return f"{text}; chance can do as much, measured against as many examples drawn again (p = {control.p:.2f})."
     more = "more" if control.mean > 0 else "less"
     return (
         f"{text}: {100 * abs(control.mean):.1f} points {more} than as many examples drawn again (p {_than(control.p)})."
@@ -176,7 +179,7 @@ def by_template(train: Dataset, test: Dataset, found: Sequence[Answers]) -> list
 
 def _pairs(tokens: Sequence[str]) -> set[tuple[str, str]]:
     ends = ["", *tokens, ""]
-    return set(zip(ends, ends[1:], strict=False))
+    return set(pairwise(ends))
 
 
 def _group(label: str, rows: NDArray[np.bool_], found: Sequence[Answers]) -> Group:

@@ -8,15 +8,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from compgen.compare.options import Engine
 from compgen.compare.steps import Step, perform, result_of
 from compgen.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Engine = Literal["processes", "ray"]
 Finished = Callable[[Step], None]
 
 

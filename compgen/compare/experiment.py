@@ -71,8 +71,8 @@ class Experiment:
 
     def run(self, steps: Sequence[Step]) -> None:
         """Run those steps that are not done."""
-        left = [step for step in dict.fromkeys(steps) if not result_of(self.folder, step.name).exists()]
-        self.workers.run(left, self.finished)
+        left = {step.name: step for step in steps if not result_of(self.folder, step.name).exists()}
+        self.workers.run(list(left.values()), self.finished)
 
     def finished(self, step: Step) -> None:
         """Say what a step has found, and how much time is left."""
@@ -83,7 +83,7 @@ class Experiment:
 
     def spent(self) -> float:
         """The seconds of all steps that are done."""
-        return sum(json.loads(path.read_text())["seconds"] for path in (self.folder / "steps").glob("*.json"))
+        return sum(float(json.loads(path.read_text())["seconds"]) for path in (self.folder / "steps").glob("*.json"))
 
     def decided(self, name: str, decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What was decided, and written down, or is decided now."""
@@ -335,7 +335,7 @@ def _enough(points: Sequence[dict[str, Any]], most: int) -> str:
     gain = last["accuracy"]["random"] - points[-2]["accuracy"]["random"]
     if gain < GAIN:
         return (
-            f"twice as many as the bare data need: from {points[-2]['updates']:,} to {last['updates']:,} updates, accuracy "
-            f"on examples held out at random went up by {100 * gain:.1f} points"
+            f"twice as many as the bare data need: from {points[-2]['updates']:,} to {last['updates']:,} updates, "
+            f"accuracy on examples held out at random went up by {100 * gain:.1f} points"
         )
     return ""

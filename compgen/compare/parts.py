@@ -6,11 +6,12 @@ word that training has once. A random part alone is soon at 100 %, and tells met
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
+from compgen.compare.options import By
 from compgen.data.compounds import Ngrams, usual_inventory
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.ragged import Ints
@@ -21,7 +22,6 @@ from compgen.errors import DataError
 from compgen.morphology.alignment import words
 
 RANDOM, COMBINATIONS, ONCE, UNUSED = "random", "combinations", "once", "unused"
-By = Literal["template", "length", "tmcd", "random"]
 LEAST_TEST = 20  # test examples: with fewer, an interval is 40 points wide
 LEAST_TRAIN = 20
 SHARE = 0.1  # of the training examples, for each validation part
@@ -93,7 +93,7 @@ _DIVISIONS: dict[By, Callable[[Dataset, int, int], Dataset]] = {
 
 
 def inflected(dataset: Dataset) -> bool:
-    """Return whether the examples are words of inflection: the letters of a lemma and tags, and the letters of a form."""
+    """Return whether all examples are words of inflection: letters of a lemma and tags, and letters of a form."""
     try:
         words(dataset)
     except DataError:

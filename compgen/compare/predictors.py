@@ -5,7 +5,6 @@ from typing import Any
 
 from compgen import files
 from compgen.compare.parts import inflected
-from compgen.configuration import load_config
 from compgen.data.examples import Dataset
 from compgen.errors import UserError
 

@@ -6,6 +6,7 @@ result is there is done; one that was interrupted is run again, and training goe
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def augment(folder: Path, method: str, carving: int | str, count: int, options: 
     try:
         made = augmenter.fit(training, 0).sample(count, 0)
     except ExhaustedError as error:
-        return {"made": 0, "why": str(error)}
+        return {"made": 0, "why": str(error)}  # no failure: a method may have nothing to give here
     finally:
         augmenter.close()
     if carving != FULL:
@@ -94,7 +95,7 @@ def augment(folder: Path, method: str, carving: int | str, count: int, options: 
     return {
         "made": len(made),
         "why": str(augmenter.report().get("why", "")),
-        "options": augmenter.options.model_dump(mode="json"),
+        "settings": list(getattr(augmenter, "chosen", ())),
         "quality": {"figures": found.to_dict(), "words": found.in_words(), "warnings": found.warnings()},
         "shown": [_shown(augmenter, row) for row in made.frame.head(EXAMPLES_SHOWN).iter_rows(named=True)],
     }
@@ -168,4 +169,4 @@ def test(folder: Path, system: str, seed: int, updates: int) -> dict[str, Any]:
     return {"answers": model.predict(tested.frame["source"].to_list(), unknown=True)}
 
 
-STEPS = {"augment": augment, "trial": trial, "test": test}
+STEPS: dict[str, Callable[..., dict[str, Any]]] = {"augment": augment, "trial": trial, "test": test}

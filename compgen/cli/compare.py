@@ -1,0 +1,38 @@
+"""`compgen compare`: which augmentation helps on some data?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from compgen.cli.common import DataArgument, called, need_torch, say
+from compgen.cli.options import with_options
+from compgen.compare.options import CompareOptions
+
+
+@with_options
+def compare(
+    data: DataArgument,
+    out: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="A folder for all that is found and made.")
+    ],
+    options: CompareOptions,
+) -> None:
+    """Find out which augmentation helps on DATA, how sure that is, and get the data and the model.
+
+    Takes the split test of DATA, or makes one; carves validation parts out of training; lets every augmenter that
+    applies make examples, at two amounts; trains one and the same predictor on each, and on the control (training
+    examples drawn again); chooses by validation alone; trains bare, control and chosen on all training examples with
+    several seeds, and opens the test once. Leaves report.html, the chosen data, the predictor and its bundle. A run
+    that was interrupted goes on by the same command.
+
+    Examples: compgen compare pairs.tsv -o runs/pairs
+    compgen compare geo.tsv --test 200 --by template --methods geca,csl --minutes 30 -o runs/geo
+    """
+    need_torch("a comparison")
+    from compgen.cli.report import summary
+    from compgen.compare.run import compare
+    from compgen.data.catalog import load
+
+    result = compare(load(data), out, options, name=data, command=called(), say=say)
+    summary(result, out / "report.html")

@@ -1,0 +1,40 @@
+"""The options of a comparison, for the command line and for Python."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+By = Literal["template", "length", "tmcd", "random"]
+Engine = Literal["processes", "ray"]
+RUNNING = {"minutes", "jobs", "engine"}  # options that may change when a comparison is gone on with
+
+
+class CompareOptions(BaseModel):
+    """The options of a comparison."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    methods: tuple[str, ...] = Field(
+        (), description="Augmenters to try; by default all that apply.", json_schema_extra={"metavar": "NAME,..."}
+    )
+    predictor: str | None = Field(
+        None,
+        description="What every system trains: seq2seq, transformer, or the folder of a pretrained model; by default "
+        "transformer for inflected words, else seq2seq.",
+        json_schema_extra={"metavar": "P"},
+    )
+    test: int | None = Field(
+        None,
+        ge=1,
+        description="Take so many examples for the test; by default the split test, or a fifth of the examples.",
+        json_schema_extra={"metavar": "N"},
+    )
+    by: By | None = Field(
+        None, description="How to choose them; by default by template, or at random where targets rarely repeat."
+    )
+    minutes: float = Field(60, gt=0, le=100_000, description="Time allowed; what does not fit is left out, and named.")
+    seeds: int = Field(3, ge=1, le=20, description="Predictors of each system that is tested.")
+    jobs: int | None = Field(
+        None, ge=1, le=4096, description="Processes, of one thread each; by default one for each core."
+    )
+    engine: Engine = Field("processes", description="ray: over the machines of a Ray cluster that share DIR.")
