@@ -151,4 +151,4 @@ def _fix(found: "Table", out: Path) -> None:
     for one in mended.left_out:
         lines = ", ".join(map(str, one.lines))
         say(f"left out {len(one.lines):,}: {one.what}: {found.place}{'s' * (len(one.lines) > 1)} {lines}")
-    say(f"{out}: {sizes(mended.dataset)}; {mended.rewritten:,} sides rewritten")
+    say(f"{out}: {sizes(mended.dataset)}; sides rewritten: {mended.rewritten:,}")
