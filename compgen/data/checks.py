@@ -16,7 +16,7 @@ from compgen.data.named import TAGS, USUAL, plain
 from compgen.data.vocabulary import CONTROL, SPECIALS
 
 SIDES = ("source", "target")
-SAMPLE = 2_000  # rows that `worst` looks at
+SAMPLE = 1_000  # rows that `worst` looks at
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it fill the unit interval evenly
 NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])
 SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"
