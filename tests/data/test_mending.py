@@ -73,6 +73,13 @@ def test_bars_become_two_sides(tmp_path):
     ]
 
 
+def test_letters_that_cannot_be_read_as_utf8_are_not_written(tmp_path):
+    (tmp_path / "x.tsv").write_bytes(b"a\tb\ncaf\xe9\td\n")
+    found = mend(read_table(str(tmp_path / "x.tsv"), Columns()))
+    assert found.dataset.pairs() == [(["a"], ["b"])]
+    assert [finding.lines for finding in found.left_out] == [[2]]
+
+
 def test_nothing_left_is_an_error(tmp_path):
     with pytest.raises(DataError, match="nothing is left to write"):
         mended(tmp_path / "x.tsv", "a\t\n\tb\n")
