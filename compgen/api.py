@@ -26,11 +26,17 @@ __all__ = [
 ]
 
 
-def load_dataset(spec: str, format: str | None = None) -> "Dataset":
-    """A file, `-` for standard input, or NAME/SPLIT of a known data set; see `compgen.data.catalog.load`."""
-    from compgen.data.catalog import load
+def load_dataset(
+    spec: str, format: str | None = None, *, source: str | None = None, target: str | None = None
+) -> "Dataset":
+    """A file or folder, `-` for standard input, or NAME/SPLIT of a known data set; see `compgen.data.catalog.load`.
 
-    return load(spec, format)
+    `source` and `target` name the columns of a table; by default they are found by usual names.
+    """
+    from compgen.data.catalog import load
+    from compgen.data.named import Columns
+
+    return load(spec, format, columns=Columns(source=source, target=target))
 
 
 def train_generator(

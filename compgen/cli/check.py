@@ -127,6 +127,7 @@ def _places(lines: list[int], place: str) -> str:
 
 def _next(data: str, found: "Table", dataset: "Dataset | None", applies: dict[str, str | None]) -> str:
     """The next command to type."""
+    from compgen.data.lenient import KNOWN
     from compgen.data.mending import mend
 
     try:
@@ -134,7 +135,7 @@ def _next(data: str, found: "Table", dataset: "Dataset | None", applies: dict[st
     except DataError:
         return f"mend {data} by hand, then compgen check {shlex.quote(data)}"
     worse = any(one.severity != "note" for one in mended.left_out)
-    if dataset is None or mended.rewritten or worse or found.findings:
+    if dataset is None or (found.format != KNOWN and (mended.rewritten or worse or found.findings)):
         return f"compgen check {shlex.quote(data)} --fix mended.tsv"
     method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
@@ -151,4 +152,4 @@ def _fix(found: "Table", out: Path) -> None:
     for one in mended.left_out:
         lines = ", ".join(map(str, one.lines))
         say(f"left out {len(one.lines):,}: {one.what}: {found.place}{'s' * (len(one.lines) > 1)} {lines}")
-    say(f"{out}: {sizes(mended.dataset)}; {mended.rewritten:,} sides rewritten")
+    say(f"{out}: {sizes(mended.dataset)}; sides rewritten: {mended.rewritten:,}")

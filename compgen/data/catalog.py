@@ -173,10 +173,8 @@ def load(spec: str, format: str | None = None, answers: bool = False, columns: C
     if name not in DATASETS or split not in DATASETS[name].splits:
         raise DataError(_unknown(spec, name))
     if format is not None or columns.given:
-        what, given = (
-            ("format", repr(format)) if format is not None else ("such columns", f"--{next(iter(columns.given))}")
-        )
-        raise DataError(f"{spec}: a known data set has no {what}: leave out {given}")
+        what = f"format: leave out {format!r}" if format else f"such columns: leave out --{next(iter(columns.given))}"
+        raise DataError(f"{spec}: a known data set has no {what}")
     make, _ = DATASETS[name].splits[split]
     return make()
 

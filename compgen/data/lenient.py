@@ -21,6 +21,7 @@ from compgen.data.named import Columns, looks_like_names, words_columns
 from compgen.data.records import separator
 from compgen.data.unimorph import looks_like_words
 
+KNOWN = "a known data set"
 BARS = re.compile(r"\s*\|\|\|\s*")
 _SCHEMA = {"number": pl.Int64, "source": pl.String, "target": pl.String, "split": pl.String, "rest": pl.String}
 _SCAN = re.compile(r"^\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*$")
@@ -60,7 +61,7 @@ def read_table(spec: str, columns: Columns) -> Table:
     """
     path = Path(spec)
     if not path.is_file():
-        return _strictly(spec, columns, "folder" if path.is_dir() else "a known data set")
+        return _strictly(spec, columns, "folder" if path.is_dir() else KNOWN)
     format = format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
     if format in ("parquet", "unimorph"):
         return _strictly(spec, columns, format)

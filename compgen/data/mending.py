@@ -15,7 +15,7 @@ from compgen.data.vocabulary import CONTROL
 from compgen.errors import DataError
 
 LEFT_OUT = (
-    *(checks.header, checks.empty, checks.special, checks.brackets),
+    *(checks.header, checks.empty, checks.special, checks.replacement, checks.brackets),
     *(checks.duplicates, checks.contradictions),
 )
 
@@ -32,8 +32,8 @@ def mend(table: Table) -> Mended:
     """Return a table without what `checks` finds.
 
     Characters without width and control characters are removed, no-break spaces made plain, letters composed (NFC),
-    and quotes of CSV taken off. Then header lines, empty sides, special symbols, brackets that do not pair, repetitions
-    and later targets of one source are left out, and lines that could not be read.
+    and quotes of CSV taken off. Then header lines, empty sides, special symbols, lost letters, brackets that do not
+    pair, repetitions and later targets of one source are left out, and lines that could not be read.
 
     Raises:
         DataError: nothing is left.

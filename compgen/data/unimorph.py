@@ -93,8 +93,10 @@ def write(dataset: Dataset, name: str) -> bytes:
 
 def looks_like_words(lines: pl.Series) -> bool:
     """Whether lines of TSV are lemma, form and tags: all third fields are tags, and most are several."""
+    if not lines.head(1).str.contains(_TAGGED).any():
+        return False
     tags = lines.str.extract(_TAGGED)
-    return bool(len(lines)) and not tags.has_nulls() and 2 * tags.str.contains(";", literal=True).sum() > len(lines)
+    return not tags.has_nulls() and 2 * int(tags.str.contains(";", literal=True).sum()) > len(lines)
 
 
 def parts(source: Sequence[str], form: Sequence[str]) -> tuple[list[str], list[str]]:

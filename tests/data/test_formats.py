@@ -295,7 +295,10 @@ def test_missing_files_folders_and_unknown_formats_are_reported(tmp_path):
         read_dataset(tmp_path / "x.xls")
     with pytest.raises(DataError, match=r"found no suffix, expected"):
         write_dataset(SMALL, tmp_path / "x.gz")
-    with pytest.raises(DataError, match="unknown format 'xls': known formats are tsv, jsonl, json, csv, scan, text, unimorph, parquet, folder"):
+    with pytest.raises(
+        DataError,
+        match="unknown format 'xls': known formats are tsv, jsonl, json, csv, scan, text, unimorph, parquet, folder",
+    ):
         write_dataset(SMALL, tmp_path / "x.tsv", format="xls")
 
 

@@ -33,7 +33,11 @@ def test_columns_are_found_by_usual_names_or_as_given(found, given, expected):
     [
         (["a", "target"], {}, "found the columns 'a', 'target', expected 'source' or another usual name"),
         (["input", "question", "output"], {}, "found 'input' and 'question': say which is the source by --source NAME"),
-        (["questions", "sql"], {"source": "question"}, "expected 'question', as --source says; did you mean 'questions'"),
+        (
+            ["questions", "sql"],
+            {"source": "question"},
+            "expected 'question', as --source says; did you mean 'questions'",
+        ),
         (["a", "b"], {"source": "a", "target": "a"}, "the column 'a' cannot be both"),
         ([], {}, r"found the columns \(none\)"),
     ],

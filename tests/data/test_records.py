@@ -29,7 +29,9 @@ def datasets(tokens):
     return rows.map(lambda made: Dataset(pl.DataFrame(made, schema=Dataset.from_pairs([]).frame.schema, orient="row")))
 
 
-@pytest.mark.parametrize(("name", "tokens"), [("x.json", anything), ("x.csv", word), ("x.json.gz", word), ("x.csv.gz", word)])
+@pytest.mark.parametrize(
+    ("name", "tokens"), [("x.json", anything), ("x.csv", word), ("x.json.gz", word), ("x.csv.gz", word)]
+)
 def test_what_is_written_is_read_back(tmp_path_factory, name, tokens):
     path = tmp_path_factory.mktemp("folder") / name
 
@@ -122,7 +124,11 @@ def test_json_of_one_long_line_is_read_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.csv", "source,target\na,b\nc,d,e\n", r"line 3: found 3 fields in 'c \| d \| e', expected 2, as the first line"),
+        (
+            "x.csv",
+            "source,target\na,b\nc,d,e\n",
+            r"line 3: found 3 fields in 'c \| d \| e', expected 2, as the first line",
+        ),
         ("x.csv", 'source,target\na,b\n\n"c"x,d\n', r"line 4: found a row that is no CSV .*, expected quotes in pairs"),
         ("x.csv", "source,source\na,b\n", "found two columns with the name 'source'"),
         ("x.csv", "source,target\na,\nb,c\n", "line 2: found an empty target"),
@@ -147,15 +153,19 @@ def test_malformed_tables_are_named_with_the_line(tmp_path, name, content, messa
 
 
 def test_csv_refuses_what_it_cannot_hold(tmp_path):
-    with pytest.raises(DataError, match="csv holds no blank in a token.*found the target token 'New York'; write jsonl"):
+    with pytest.raises(
+        DataError, match=r"csv holds no blank in a token.*found the target token 'New York'; write jsonl"
+    ):
         write_dataset(Dataset.from_pairs([(["a"], ["New York"])]), tmp_path / "x.csv")
     assert not (tmp_path / "x.csv").exists()
 
 
 def test_csv_names_splits_only_if_there_are_others_than_train(tmp_path):
-    data = Dataset(Dataset.from_pairs(PAIRS).frame.with_columns(more=pl.Series([1, 2]), tags=pl.Series([["a", "b"], []])))
+    data = Dataset(
+        Dataset.from_pairs(PAIRS).frame.with_columns(more=pl.Series([1, 2]), tags=pl.Series([["a", "b"], []]))
+    )
     write_dataset(data, tmp_path / "x.csv")
-    assert (tmp_path / "x.csv").read_text() == "source,target,more,tags\nhow many,count x,1,a b\nwhere,place,2,\"\"\n"
+    assert (tmp_path / "x.csv").read_text() == 'source,target,more,tags\nhow many,count x,1,a b\nwhere,place,2,""\n'
     write_dataset(data + Dataset.from_pairs(PAIRS, "test"), tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text().startswith("source,target,split,more,tags\n")
 

@@ -6,8 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compgen.data.catalog import load
+from compgen.data.examples import Dataset
+from compgen.data.formats import write_dataset
+from compgen.data.named import Columns
 from compgen.data.unimorph import dataset, inflection, is_tag, language_of, rare_tags, read_words, split_tags
-from compgen.errors import DataError
+from compgen.errors import DataError, Remark
 
 letters = st.text(st.characters(categories=["Ll", "Lo"]), min_size=1)
 tag_names = st.text("ABPST123/.", min_size=1).filter(lambda tag: tag[0].isalnum())
@@ -75,3 +78,55 @@ def test_rare_tags_are_those_of_few_words():
     assert rare_tags(dataset(words)) == ["PST", "V"]
     with pytest.raises(DataError, match="no tag is rare: each is in fewer than 2 of 30 words or in more than 20"):
         rare_tags(dataset(words[:30]))
+
+
+LINES = "hablar\thabló\tV;IND;PST\na la\ta las\tN;PL\n"
+
+
+def test_words_are_written_as_they_are_read(tmp_path):
+    (tmp_path / "spanish").write_text(LINES, encoding="utf-8")
+    write_dataset(load(str(tmp_path / "spanish")), tmp_path / "out.unimorph")
+    assert (tmp_path / "out.unimorph").read_text(encoding="utf-8") == LINES
+    assert load(str(tmp_path / "out.unimorph")) == load(str(tmp_path / "spanish"))
+
+
+def test_words_are_read_from_any_name_by_their_format_and_from_tsv_by_their_look(tmp_path):
+    (tmp_path / "spa.txt").write_text(LINES, encoding="utf-8")
+    (tmp_path / "spa.tsv").write_text(LINES, encoding="utf-8")
+    words = load(str(tmp_path / "spa.txt"), format="unimorph")
+    assert words.splits == {"train": 2}
+    with pytest.warns(Remark, match=r"spa\.tsv: read as words, lemma TAB form TAB tags"):
+        assert load(str(tmp_path / "spa.tsv")) == words
+
+
+@pytest.mark.parametrize("third", ["train", "N", "V;pst past", "a;b"])
+def test_other_third_columns_are_splits(tmp_path, third):
+    (tmp_path / "x.tsv").write_text(f"a\tb\t{third}\nc\td\t{third}\n")
+    assert load(str(tmp_path / "x.tsv")).splits == {third: 2}
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ((["jump"], ["I_JUMP"]), "unimorph holds words: example 1: found the source 'jump', expected the letters"),
+        ((["g", "o", "V"], []), "an empty form of 'go'"),
+        ((["g", "o", "V"], ["went"]), "found 'went' in a lemma or form, expected tokens of one letter"),
+    ],
+)
+def test_what_is_no_word_cannot_be_written_as_one(tmp_path, pair, message):
+    with pytest.raises(DataError, match=message):
+        write_dataset(Dataset.from_pairs([pair]), tmp_path / "x.unimorph")
+
+
+def test_words_have_no_columns_to_name(tmp_path):
+    (tmp_path / "spa").write_text(LINES, encoding="utf-8")
+    with pytest.raises(DataError, match="leave out --source"):
+        load(str(tmp_path / "spa"), columns=Columns(source="lemma"))
+
+
+def test_yoyodyne_reads_what_is_written(tmp_path):
+    tsv = pytest.importorskip("yoyodyne.data.tsv")
+    (tmp_path / "spa").write_text(LINES, encoding="utf-8")
+    write_dataset(load(str(tmp_path / "spa")), tmp_path / "out.tsv", "unimorph")
+    first = next(iter(tsv.TsvParser(features_col=3, tie_embeddings=True).samples(tmp_path / "out.tsv")))
+    assert first == (list("hablar"), ["[V]", "[IND]", "[PST]"], list("habló"))

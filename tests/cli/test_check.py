@@ -1,0 +1,119 @@
+"""`compgen check`, as a user runs it. What it says of wrong tables is in test_wrong_tables.py."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from compgen.cli.main import app
+from compgen.data.formats import read_dataset
+from compgen.errors import UserError
+from tests.cli.shell import compgen, refused
+
+WRONG = 'id\tsplit\na "b"\tf ( x )\n"c d"\tf ( y )\ne\t\na "b"\tf ( x )\n'
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["check", *map(str, words)])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.tsv").write_text(WRONG)
+    (tmp_path / "good.tsv").write_text("a b\tf ( x )\nc d\tf ( y )\n")
+    return tmp_path
+
+
+def test_a_good_table_is_said_to_be_good_with_the_next_command():
+    result = run("good.tsv")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("good.tsv: tsv; source TAB target; train 2\n\nNothing is wrong.\n")
+    assert "stemcorrupt  no       takes words; example 1 is a pair" in result.stdout
+    assert result.stdout.endswith("\nNext: compgen augment geca good.tsv -o more.jsonl\n")
+
+
+def test_words_get_the_method_for_words(folder):
+    (folder / "deu").write_text("gehen\tging\tV;PST\n\nsehen\tsah\tV;PST\n")
+    result = run("deu")
+    assert "deu: unimorph; lemma TAB form TAB tags; train 2" in result.stdout
+    assert result.stdout.endswith("Next: compgen augment stemcorrupt deu -o more.jsonl\n")
+
+
+def test_a_table_without_train_is_augmented_from_the_split_it_has(folder):
+    (folder / "dev.tsv").write_text("a b\tf ( x )\tdev\n")
+    assert run("dev.tsv").stdout.endswith("Next: compgen augment geca dev.tsv --split dev -o more.jsonl\n")
+
+
+def test_what_fix_cannot_mend_is_not_sent_to_it(folder):
+    (folder / "glued.tsv").write_text("how many rivers\tanswer(count(river))\n")
+    assert "Next: compgen augment" in run("glued.tsv").stdout
+    (folder / "empty.tsv").write_text("a\t\n\tb\n")
+    assert "Next: mend empty.tsv by hand" in run("empty.tsv").stdout
+
+
+def test_json_has_a_line_for_the_table_each_finding_and_each_method():
+    result = run("wrong.tsv", "--json")
+    assert result.exit_code == 2
+    table, *others = map(json.loads, result.stdout.splitlines())
+    assert table == {
+        "data": "wrong.tsv",
+        "format": "tsv",
+        "read_as": "source TAB target",
+        "readable": False,
+        "splits": None,
+    }
+    empty = next(row for row in others if row["severity"] == "error")
+    assert empty["lines"] == [4] and empty["count"] == 1
+    *_, method = map(json.loads, run("good.tsv", "--json").stdout.splitlines())
+    assert method == {"method": "resample", "applies": True, "why": None}
+
+
+def test_fix_writes_a_table_and_says_what_is_left_out(folder):
+    result = run("wrong.tsv", "--fix", "mended.tsv")
+    assert result.exit_code == 0
+    assert (folder / "mended.tsv").read_text() == 'a "b"\tf ( x )\nc d\tf ( y )\n'
+    assert "left out 1: an empty side: line 4\n" in result.stderr
+    assert "left out 1: the same example as before: line 5\n" in result.stderr
+    assert "mended.tsv: train 2; sides rewritten: 1\n" in result.stderr
+    assert run("mended.tsv").exit_code == 0
+
+
+def test_columns_can_be_named(folder):
+    (folder / "x.csv").write_text("q,a,note\nhow many,count,x\n")
+    result = run("x.csv", "--source", "q", "--target", "a", "--fix", "out.jsonl")
+    assert result.exit_code == 0
+    assert "columns 'q' and 'a'; train 1" in result.stdout
+    frame = read_dataset(folder / "out.jsonl").frame
+    assert frame.row(0, named=True) == {"source": ["how", "many"], "target": ["count"], "split": "train", "note": "x"}
+
+
+def test_a_pipe_is_refused_because_it_is_read_twice():
+    result = run("-")
+    assert isinstance(result.exception, UserError)
+    assert "standard input: it is read twice" in str(result.exception)
+
+
+def test_fix_does_not_write_over_what_it_reads(folder):
+    result = run("wrong.tsv", "--fix", "wrong.tsv")
+    assert isinstance(result.exception, UserError)
+    assert (folder / "wrong.tsv").read_text() == WRONG
+
+
+@pytest.mark.parametrize("name", ["wrong.tsv", "good.tsv"])
+def test_the_exit_code_of_the_program_says_whether_commands_read_it(folder, name):
+    done = compgen("check", name, cwd=folder)
+    assert done.returncode == (2 if name == "wrong.tsv" else 0)
+    assert done.stderr == ""
+
+
+def test_a_missing_file_is_the_users_mistake(folder):
+    refused(compgen("check", "nowhere.tsv", cwd=folder), "nowhere.tsv: no such file")
+
+
+def test_a_known_data_set_and_a_folder_are_checked_too():
+    assert "a known data set" in run("scan/simple").stdout
+    # Its sources have several targets, any of them right: nothing to mend.
+    assert run("nacs/simple").stdout.endswith("Next: compgen augment geca nacs/simple -o more.jsonl\n")
+    CliRunner().invoke(app, ["data", "write", "good.tsv", "-o", "made"])
+    assert "made: folder; columns source, target, split; train 2" in run("made").stdout

@@ -1,0 +1,86 @@
+"""Checks of tables. What each says of small tables is in tests/cli/test_wrong_tables.py."""
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compgen.data import checks
+from compgen.data.checks import findings, rows_of, worst
+from compgen.data.examples import Dataset
+
+
+def rows(*lines):
+    """Rows of (source, target) or (source, target, split), numbered from 1."""
+    filled = [(number, *line, *["train"][: 3 - len(line)]) for number, line in enumerate(lines, start=1)]
+    return pl.DataFrame(filled, schema=["number", "source", "target", "split"], orient="row")
+
+
+def naive_balanced(text):
+    pairs, opened = {")": "(", "]": "[", "}": "{"}, []
+    for sign in text:
+        if sign in pairs.values():
+            opened.append(sign)
+        elif sign in pairs and (not opened or opened.pop() != pairs[sign]):
+            return False
+    return not opened
+
+
+@given(st.lists(st.text("()[]{}ab", max_size=8), min_size=1, max_size=4))
+def test_brackets_pair_as_a_stack_says(odd):
+    lines = [("x", "f ( x )")] * 50 + [("x", text) for text in odd]
+    finding = checks.brackets(rows(*lines))
+    expected = [number for number, (_, target) in enumerate(lines, start=1) if not naive_balanced(target)]
+    assert (finding.lines if finding else []) == expected
+
+
+def test_brackets_are_no_matter_where_most_rows_have_none_or_most_do_not_pair():
+    assert checks.brackets(rows(*[("a", "b")] * 9, ("a", "b )"))) is None
+    assert checks.brackets(rows(*[("a", "b )")] * 9, ("a", "b ( )"))) is None
+
+
+def test_a_tidy_table_has_no_findings():
+    tidy = rows(*[(f"go to room {number}", f"MOVE room {number}") for number in range(30)])
+    assert findings(tidy) == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [("jump", "I_JUMP"), ("walk", "I_WALK")],
+        [("command", "answer ( x )"), ("text", "answer ( y )")],
+        [("what is the question", "ask ( x )"), ("who", "ask ( y )")],
+    ],
+)
+def test_examples_are_not_taken_for_a_header(lines):
+    assert checks.header(rows(*lines)) is None
+
+
+def test_categories_in_the_third_column_are_splits():
+    lines = [(f"a {number}", "b", f"category{number % 21}") for number in range(2100)]
+    assert checks.splits(rows(*lines)) is None
+
+
+def test_a_few_quoted_sides_among_many_are_text():
+    assert checks.quotes(rows(*[("a", "b")] * 200, ('"yes"', "b"))) is None
+    assert checks.quotes(rows(*[("a", "b")] * 50, ('"yes"', "b"))) is not None
+
+
+def test_repetitions_and_contradictions_are_of_one_split():
+    lines = [("a", "b", "train"), ("a", "b", "test"), ("a", "c", "test")]
+    assert checks.duplicates(rows(*lines)) is None
+    assert checks.contradictions(rows(*lines)).lines == [3]
+    assert checks.leaks(rows(*lines)).lines == [2]
+    assert checks.leaked_sources(rows(*lines)).lines == [3]
+
+
+def test_words_of_inflection_are_meant_to_be_letters():
+    assert checks.spelled(rows(("g e h e n V PST", "g i n g"), ("s e h e n V PST", "s a h"))) is None
+    assert checks.spelled(rows(("g e h e n", "g i n g"), ("s e h e n", "s a h"))) is not None
+
+
+def test_the_worst_is_found_in_a_part_of_a_large_table():
+    pairs = [([f"a{number}"], ["f", "(", "x", ")"]) for number in range(20_000)]
+    assert worst(Dataset.from_pairs(pairs)) is None
+    pairs[::10] = [(source, ["f", "(", "x"]) for source, _ in pairs[::10]]
+    assert worst(Dataset.from_pairs(pairs)) == checks.brackets(rows_of(Dataset.from_pairs(pairs))).what

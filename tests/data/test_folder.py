@@ -1,0 +1,114 @@
+"""Folders of Parquet: read back as they are written, opened by others, and never in place of something else."""
+
+import hashlib
+import json
+
+import polars as pl
+import pytest
+
+from compgen.data.catalog import load
+from compgen.data.examples import Dataset
+from compgen.data.folder import CARD
+from compgen.data.formats import format_of, read_dataset, write_dataset
+from compgen.errors import DataError, UserError
+
+DATA = Dataset.from_pairs([(["a", "New York"], ["b"]), (["c"], ["d"])]) + Dataset.from_pairs(
+    [(["e"], ["f"])], "train-low"
+)
+FILES = ["data/train-00000-of-00001.parquet", "data/train_low-00000-of-00001.parquet"]
+
+
+def test_a_folder_has_a_file_for_each_split_and_is_read_back(tmp_path):
+    data = Dataset(DATA.frame.with_columns(host=pl.Series([1, None, 2**60])))
+    write_dataset(data, tmp_path / "made")
+    assert sorted(str(path.relative_to(tmp_path / "made")) for path in (tmp_path / "made").rglob("*.*")) == [
+        CARD,
+        *FILES,
+    ]
+    assert load(str(tmp_path / "made")) == data
+    write_dataset(DATA, tmp_path / "made")  # in place of the dataset that is there
+    assert load(str(tmp_path / "made")) == DATA
+
+
+def test_splits_of_folders_of_other_hands_are_the_names_of_their_files(tmp_path):
+    (tmp_path / "data").mkdir()
+    frame = pl.DataFrame({"question": ["a b"], "sql": ["c"]})
+    frame.write_parquet(tmp_path / "data" / "test-00000-of-00002.parquet")
+    frame.write_parquet(tmp_path / "data" / "test-00001-of-00002.parquet")
+    frame.write_parquet(tmp_path / "validation.parquet")
+    with pytest.warns(UserWarning, match="read the columns 'question' and 'sql'"):
+        dataset = read_dataset(tmp_path)
+    assert dataset.splits == {"test": 2, "validation": 1}
+    assert dataset.pairs() == [(["a", "b"], ["c"])] * 3
+
+
+def test_what_is_no_dataset_is_never_replaced(tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "thesis.txt").write_text("precious")
+    (tmp_path / "project" / "data").mkdir(parents=True)
+    (tmp_path / "project" / CARD).write_text("# My project")
+    for name in ("notes", "project"):
+        with pytest.raises(UserError, match=f"{name}: a folder that holds .*, expected a new or empty one"):
+            write_dataset(DATA, tmp_path / name)
+    assert (tmp_path / "notes" / "thesis.txt").read_text() == "precious"
+    assert (tmp_path / "project" / CARD).read_text() == "# My project"
+    (tmp_path / "empty").mkdir()
+    write_dataset(DATA, tmp_path / "empty")
+    assert load(str(tmp_path / "empty")) == DATA
+
+
+def test_a_suffix_wins_over_a_folder_and_a_file_is_no_folder(tmp_path):
+    (tmp_path / "words").write_text("a\tb\tN\n")
+    assert format_of(tmp_path / "x.tsv") == "tsv"
+    assert format_of(tmp_path / "new") == format_of(tmp_path) == "folder"
+    with pytest.raises(DataError, match="words: found no suffix"):
+        write_dataset(DATA, tmp_path / "words")
+
+
+@pytest.mark.parametrize("name", ["gone/away/far", "empty"])
+def test_a_folder_without_data_is_refused(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"no such file|a folder without Parquet files, expected"):
+        read_dataset(tmp_path / name)
+
+
+def test_a_damaged_file_is_reported(tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"PAR1nope")
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        read_dataset(tmp_path)
+
+
+def test_names_of_splits_that_would_be_one_are_refused(tmp_path):
+    data = Dataset.from_pairs([(["a"], ["b"])], "x-y") + Dataset.from_pairs([(["a"], ["b"])], "x_y")
+    with pytest.raises(DataError, match="names of splits there have letters, digits and _: found x-y, x_y"):
+        write_dataset(data, tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_card_says_how_to_make_the_data_again(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    record = {"method": "geca", "data": str(tmp_path / "pairs.tsv"), "seed": 7, "options": {"gaps": 2}}
+    write_dataset(DATA, tmp_path / "made", record=record | {"command": "compgen augment geca pairs.tsv -o made"})
+    card = (tmp_path / "made" / CARD).read_text()
+    assert "\ncompgen augment geca pairs.tsv -o made\n" in card
+    told = json.loads(card.partition("```json\n")[2].partition("\n```")[0])
+    digest = hashlib.sha256(b"a\tb\n").hexdigest()
+    assert told == {"method": "geca", "data": "pairs.tsv", "seed": 7, "options": {"gaps": 2}, "sha256": digest}
+
+
+def test_datasets_opens_a_folder_with_its_splits(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    write_dataset(DATA, tmp_path / "made")
+    opened = datasets.load_dataset(str(tmp_path / "made"), cache_dir=str(tmp_path / "cache"))
+    assert {split: len(rows) for split, rows in opened.items()} == {"train": 2, "train_low": 1}
+    assert opened["train"][0]["source"] == ["a", "New York"]
+
+
+def test_pandas_reads_a_file_of_a_folder(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    write_dataset(DATA, tmp_path / "made")
+    frame = pandas.read_parquet(tmp_path / "made" / FILES[0])
+    assert [list(tokens) for tokens in frame["source"]] == [["a", "New York"], ["c"]]

@@ -1,0 +1,102 @@
+"""Mending: what was wrong is put right or left out, and what is written has nothing left to mend."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compgen.data import checks
+from compgen.data.examples import Dataset
+from compgen.data.formats import read_dataset, write_dataset
+from compgen.data.lenient import read_table
+from compgen.data.mending import LEFT_OUT, mend
+from compgen.data.named import Columns
+from compgen.errors import DataError
+
+# A table with a mistake in nearly each line: see the test for what becomes of it.
+WRONG = (
+    "id\tSentence\tMeaning\n"
+    '1\t"how many"\tcount ( x )\n'
+    "2\twhere\u00a0is\tplace ( x )\n"
+    "3\t\tplace ( y )\n"
+    "4\twho\u200b\tperson ( x\n"
+    "5\twhere is\tplace ( x )\n"
+    "6\thow many\tcount ( y )\n"
+    "7\tcafe\u0301 <unk>\tbar ( x )\n"
+    "8\tcafe\u0301\tbar ( x )\n"
+    '9\t"say ""so"""\tsay ( x )\n'
+)
+
+
+def mended(path, content, **columns):
+    path.write_text(content, encoding="utf-8", newline="")
+    return mend(read_table(str(path), Columns(**columns)))
+
+
+def test_a_table_is_mended_line_by_line(tmp_path):
+    found = mended(tmp_path / "x.tsv", WRONG.removeprefix("id\tSentence\tMeaning\n"))
+    assert [(" ".join(source), " ".join(target)) for source, target in found.dataset.pairs()] == [
+        ("how many", "count ( x )"),
+        ("where is", "place ( x )"),
+        ("caf\u00e9", "bar ( x )"),
+        ('say "so"', "say ( x )"),
+    ]
+    assert found.dataset.splits == {"train": 4}
+    left_out = {finding.what: finding.lines for finding in found.left_out}
+    assert sorted(line for lines in left_out.values() for line in lines) == [3, 4, 5, 6, 7]
+    assert left_out["an empty side"] == [3]
+
+
+def test_a_header_before_ids_is_left_out(tmp_path):
+    found = mended(tmp_path / "x.tsv", WRONG.replace("id\tSentence\tMeaning", "nr\tOur sentence\tIts meaning"))
+    assert found.left_out[0].lines == [1]
+    assert found.dataset.pairs()[0] == (["how", "many"], ["count", "(", "x", ")"])
+
+
+def test_a_header_of_usual_names_is_read_by_the_names(tmp_path):
+    found = mended(tmp_path / "x.tsv", WRONG)
+    assert found.dataset.frame["id"].to_list() == ["1", "2", "8", "9"]
+
+
+def test_lines_that_no_reader_takes_are_left_out(tmp_path):
+    found = mended(
+        tmp_path / "x.jsonl", '{"source": "a", "target": "b", "id": 3}\nnope\n{"source": "c", "target": "d"}\n'
+    )
+    assert found.dataset.pairs() == [(["a"], ["b"]), (["c"], ["d"])]
+    assert found.dataset.frame["id"].to_list() == [3, None]
+    assert [finding.lines for finding in found.left_out] == [[2]]
+
+
+def test_bars_become_two_sides(tmp_path):
+    assert mended(tmp_path / "x.txt", "a b ||| c\nd|||e f\n").dataset.pairs() == [
+        (["a", "b"], ["c"]),
+        (["d"], ["e", "f"]),
+    ]
+
+
+def test_letters_that_cannot_be_read_as_utf8_are_not_written(tmp_path):
+    (tmp_path / "x.tsv").write_bytes(b"a\tb\ncaf\xe9\td\n")
+    found = mend(read_table(str(tmp_path / "x.tsv"), Columns()))
+    assert found.dataset.pairs() == [(["a"], ["b"])]
+    assert [finding.lines for finding in found.left_out] == [[2]]
+
+
+def test_nothing_left_is_an_error(tmp_path):
+    with pytest.raises(DataError, match="nothing is left to write"):
+        mended(tmp_path / "x.tsv", "a\t\n\tb\n")
+
+
+side = st.text('ab "()\u00a0\u200b\u0301e', max_size=9)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(side, side), min_size=1, max_size=9))
+def test_what_is_mended_can_be_read_and_needs_no_more_mending(tmp_path, lines):
+    path = tmp_path / "mended.tsv"
+    try:
+        found = mended(tmp_path / "x.tsv", "".join(f"{source}\t{target}\n" for source, target in lines))
+    except DataError:
+        return
+    write_dataset(found.dataset, path)
+    assert read_dataset(path) == found.dataset
+    rows = checks.rows_of(Dataset(found.dataset.frame))
+    assert not [finding for check in LEFT_OUT if (finding := check(rows)) and check is not checks.brackets]
