@@ -30,6 +30,7 @@ _HOMES = {
     "Recombine": "compgen.recombine.augmenter",
     "Resample": "compgen.augmenters.resample",
     "StemCorrupt": "compgen.morphology.stemcorrupt",
+    "predict": "compgen.api",
     "train_generator": "compgen.api",
     "train_predictor": "compgen.api",
     "train_pretrained": "compgen.api",

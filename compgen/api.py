@@ -1,4 +1,4 @@
-"""The four verbs in Python: train, export, sample, evaluate. The command line goes by these, or by what they call.
+"""The verbs in Python: train, export, predict and more. The command line goes by these, or by what they call.
 
 Nothing here imports torch until something needs it: sampling from a bundle does not.
 """
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compgen.errors import UserError
 from compgen.sampling.output import Sample
 from compgen.trained.generator import Generator
 from compgen.trained.predictor import Predictor
@@ -20,6 +21,7 @@ __all__ = [
     "Sample",
     "export_bundle",
     "load_dataset",
+    "predict",
     "train_generator",
     "train_predictor",
     "train_pretrained",
@@ -86,6 +88,37 @@ def train_pretrained(
     return train_pretrained(
         dataset, model, load_config(PretrainedConfig, config, list(overrides)), Path(out), **options
     )
+
+
+def predict(
+    model: "str | Path | Predictor | Generator",
+    sources: Sequence[str | Sequence[str]],
+    beam: int = 1,
+    *,
+    direct: bool = False,
+) -> list[Any]:
+    """Predict the target of each source: a string for a string, with blanks between tokens, else a list of tokens.
+
+    Args:
+        model: an opened one, or where it is, as for `Predictor.load`; tokens that it does not know are no error.
+        sources: of which each is a string with blanks between tokens, or a list of tokens.
+        beam: the width of beam search; 1 is greedy.
+        direct: let a generator or a grammar answer; a source that it has no answer to gets an empty target.
+
+    Raises:
+        UserError: the model cannot be used, or `sources` is one string.
+    """
+    if isinstance(sources, str):
+        raise UserError(f"sources {sources!r:.40}: found a string, expected a list of sources")
+    if isinstance(model, str | Path):
+        model = Generator.load(model) if direct else Predictor.load(model)
+    if isinstance(model, Generator) and beam != 1:
+        raise UserError("direct inference answers greedily: leave out beam")
+    tokens = [source.split() if isinstance(source, str) else list(source) for source in sources]
+    found = model.answer(tokens) if isinstance(model, Generator) else model.predict(tokens, beam, unknown=True)
+    return [
+        " ".join(target) if isinstance(source, str) else target for source, target in zip(sources, found, strict=True)
+    ]
 
 
 def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:

@@ -43,6 +43,14 @@ def test_an_augmenter_is_fitted_then_sampled(augmenter):
         compgen.Recombine().sample(1)
 
 
+def test_a_generator_answers_too(augmenter):
+    generator = augmenter.generator
+    assert compgen.predict(generator, ["walk now"]) == [" ".join(generator.answer([["walk", "now"]])[0])]
+    assert compgen.predict(augmenter.checkpoint, [["swim"]], direct=True) == [[]]
+    with pytest.raises(compgen.UserError, match="leave out beam"):
+        compgen.predict(generator, ["walk"], beam=2)
+
+
 def test_votes_are_held_in_python_too(augmenter):
     generator = compgen.Generator.load(augmenter.checkpoint)
     options = {"draws": 3000, "filters": ("novel",), "novelty": "pair", "seed": 4}
@@ -125,6 +133,16 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
     predictor = compgen.Predictor.load(tmp_path / "p.pt")
     assert predictor.evaluate(data).exact_match > 0.8
     assert predictor.predict([["walk", "now"]], beam=3) == predictor.predict([["walk", "now"]])
+    model, as_text = tmp_path / "p.pt", ["walk now", ["walk", "now"]]
+    assert (
+        compgen.predict(model, as_text) == ["WALK now", ["WALK", "now"]] == compgen.predict(predictor, as_text, beam=2)
+    )
+    with pytest.raises(compgen.UserError, match="expected a list"):
+        compgen.predict(model, "walk now")
+    ((best, score), (_, less)) = predictor.best([["walk", "now"]], 2)[0]
+    assert best == ["WALK", "now"] and 0 > score > less
+    with pytest.raises(compgen.UserError, match="best 0"):
+        predictor.best([["walk"]], 0)
     with pytest.raises(compgen.UserError, match="unknown token 'swim'"):
         predictor.predict([["swim"]])
     assert len(predictor.predict([["swim", "now"]], unknown=True)) == 1

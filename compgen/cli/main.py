@@ -42,6 +42,7 @@ COMMANDS = {
     "augment": ("compgen.cli.augment:app", "Make more examples from those in DATA."),
     "select": ("compgen.cli.select:select", "Select some of many synthetic examples to train on."),
     "evaluate": ("compgen.cli.evaluate:evaluate", "Predict the targets of DATA and score them."),
+    "predict": ("compgen.cli.predict:predict", "Predict the targets of sources, which may come through a pipe."),
     "explain": ("compgen.cli.explain:app", "Show why a synthetic example exists."),
     "lm": ("compgen.cli.lm:app", "Estimate, measure and mix n-gram language models."),
 }

@@ -160,6 +160,8 @@ def load(spec: str, format: str | None = None, answers: bool = False) -> Dataset
     which are published so, unless `format` is given. `answers` as for `read_dataset`.
     """
     name, _, split = spec.partition("/")
+    if Path(spec).is_dir():
+        raise DataError(f"{spec}: a folder, expected data; models are named before data")
     if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():
         return unimorph.read(spec)
     if spec == "-" or Path(spec).exists() or not _may_be_name(spec):
@@ -182,4 +184,6 @@ def _unknown(spec: str, name: str) -> str:
         return f"{spec}: no such split of {name}: expected {name}/ and one of {', '.join(DATASETS[name].splits)}"
     near = difflib.get_close_matches(spec, names(), n=3)
     hint = f"did you mean {', '.join(near)}?" if near else f"known data sets: {', '.join(names())}"
+    if not near and "/" not in spec:
+        hint += "; models are named before data"
     return f"{spec}: neither a file nor a known data set; {hint}"

@@ -117,8 +117,8 @@ def format_of(path: str | Path) -> str:
     formats = {kind.suffix: format for format, kind in FORMATS.items()}
     if suffix in formats:
         return formats[suffix]
-    if suffix == ".pt":
-        raise DataError(f"{path}: a checkpoint, expected data; models are named before data")
+    if suffix in (".pt", ".grammar"):
+        raise DataError(f"{path}: a model, expected data; models are named before data")
     known = ", ".join(f"{end} ({format})" for end, format in formats.items())
     found = f"the suffix {suffix!r}" if suffix else "no suffix"
     raise DataError(f"{path}: found {found}, expected one that tells the format: {known}; each may end in .gz")

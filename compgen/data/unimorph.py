@@ -88,6 +88,11 @@ def characters(text: str, language: str = "") -> list[str]:
     return [BLANK if letter.isspace() else letter for letter in unicodedata.normalize("NFC", text.lower())]
 
 
+def joined(tokens: Iterable[str]) -> str:
+    """Return the letters of a word as it is written: what `characters` took apart."""
+    return "".join(" " if token == BLANK else token for token in tokens)
+
+
 def is_tag(token: str) -> bool:
     """Whether a token is a tag and not a character of a word."""
     return token[:1].isupper() or token[:1].isdigit()

@@ -123,8 +123,10 @@ class Pretrained(Trainable):
         after = ends.cumsum(dim=1) - ends > 0  # (B, L), what follows the end symbol
         targets = (written[:, 1:] + len(SPECIALS)).masked_fill(after, PAD_ID)
         sequences = torch.cat([written[:, :1] + len(SPECIALS), targets], dim=1)
-        parts = zip(sequences.split(SCORED), sources.split(SCORED), strict=True)
-        return torch.cat([-self.loss(part, source[:, None]).sum(dim=1) for part, source in parts]).tolist()
+        parts = [slice(first, first + SCORED) for first in range(0, len(written), SCORED)]
+        scores = [-self.loss(sequences[part], sources[part, None]).sum(dim=1) for part in parts]
+        found: list[float] = torch.cat(scores).tolist()
+        return found
 
     @torch.inference_mode()
     def nats(self, sources: Ids, targets: Ids) -> Tensor:

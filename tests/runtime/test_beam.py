@@ -104,7 +104,9 @@ def test_a_wide_beam_finds_the_best_of_all_sequences():
     for count in (1, 3, 7):
         (found,) = nbest(decoder, [[5, 6, 7]], count, 200, 3)
         assert [tuple(tokens) for tokens, _ in found] == expected[:count]
-        assert [score for _, score in found] == pytest.approx([likelihoods[body] for body in expected[:count]], rel=1e-4)
+        assert [score for _, score in found] == pytest.approx(
+            [likelihoods[body] for body in expected[:count]], rel=1e-4
+        )
     assert beam(decoder, [[5, 6, 7]], 200, 3) == found[:1]
 
 
