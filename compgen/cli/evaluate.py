@@ -1,4 +1,4 @@
-"""`compgen evaluate`: how well predictors predict."""
+"""`cgen evaluate`: how well predictors predict."""
 
 import sys
 from pathlib import Path
@@ -32,14 +32,13 @@ Pairs = list[tuple[list[str], list[str]]]
 
 
 class Options(BaseModel):
-    """The options of `compgen evaluate`."""
+    """The options of `cgen evaluate`."""
 
     split: str | None = option(None, "The split of DATA; by default test, or the only one.", metavar="S")
     beam: int = option(1, "Width of beam search; 1 is greedy.", **bounds("beam"))
     direct: bool = option(
         False,
-        "Let generators answer: by prototypes retrieved for each source, answers ranked with the prototypes summed out "
-        "(R&R, appendix E).",
+        "Let generators answer, by prototypes retrieved for each source (R&R, appendix E) or the best parse.",
     )
     execute: str | None = option(
         None,
@@ -49,8 +48,7 @@ class Options(BaseModel):
     )
     otherwise: str | None = option(
         None,
-        "With --direct: the predictor for sources that the generator cannot answer. A grammar cannot answer what it "
-        "cannot parse, a network what has unknown tokens.",
+        "With --direct: the predictor for what the generator cannot answer: no parse, or unknown tokens.",
         metavar="PREDICTOR",
     )
     perplexity: bool = option(
@@ -89,7 +87,7 @@ def evaluate(
         argument(
             "MODEL...",
             "Predictors, or with --direct or --perplexity generators: checkpoints (.pt), bundles, or folders of "
-            "`compgen train pretrained`.",
+            "`cgen train pretrained`.",
         ),
     ],
     data: DataArgument,
@@ -97,7 +95,7 @@ def evaluate(
 ) -> None:
     """Predict the targets of DATA and score them: exact match and token F1, and with --execute by what they do.
 
-    Example: compgen evaluate baseline.pt augmented.pt scan/jump
+    Example: cgen evaluate baseline.pt augmented.pt scan/jump
     """
     from compgen.api import Generator, Predictor
 
@@ -166,9 +164,7 @@ def _examples(data: str, options: Options) -> tuple[Pairs, str]:
     pairs = dataset.pairs()[: options.limit]
     targets = [target for _, target in pairs]
     if is_tagged(dataset):
-        raise UserError(
-            f"{data}: found lemmas with tags, without forms to score by; `compgen predict` writes the forms"
-        )
+        raise UserError(f"{data}: found lemmas with tags, without forms to score by; `cgen predict` writes the forms")
     if not all(targets) and (options.direct or not any(targets)):  # no answer would count as a right one
         raise UserError(f"{data}: found an example without a target, expected targets to score by")
     if options.execute is not None:

@@ -1,4 +1,4 @@
-"""`compgen predict`: targets for sources alone."""
+"""`cgen predict`: targets for sources alone."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ SUFFIXES = (".txt", ".tsv", ".jsonl")
 
 
 class Options(BaseModel):
-    """The options of `compgen predict`."""
+    """The options of `cgen predict`."""
 
     out: str = option("-", "A .txt, .tsv or .jsonl file (also with .gz), or -: lines.", "--output", "-o", metavar="OUT")
     best: int | None = option(
@@ -39,7 +39,7 @@ class Options(BaseModel):
     format: Literal["text", "tsv", "jsonl", "unimorph"] | None = option(
         None, "Format of INPUT; by default its suffix decides, and of a pipe the first line.", metavar="F"
     )
-    direct: bool = option(False, "Let a generator or a grammar answer, as in `compgen evaluate`.")
+    direct: bool = option(False, "Let a generator or a grammar answer, as in `cgen evaluate`.")
     otherwise: str | None = option(
         None, "With --direct: the predictor for sources without an answer.", metavar="PREDICTOR"
     )
@@ -63,9 +63,7 @@ class Options(BaseModel):
 def predict(
     model: Annotated[
         str,
-        argument(
-            "MODEL", "A checkpoint, a bundle, a folder of `compgen train pretrained`; with --direct also a grammar."
-        ),
+        argument("MODEL", "A checkpoint, a bundle, a folder of `cgen train pretrained`; with --direct also a grammar."),
     ],
     options: Options,
     data: Annotated[
@@ -84,9 +82,9 @@ def predict(
     Examples:
 
     \b
-        compgen predict predictor.pt questions.txt -o answers.jsonl --best 3
-        paste questions.txt <(compgen predict predictor.pt questions.txt)
-        compgen predict inflector.pt lemmas-and-tags.tsv -o inflected.tsv
+        cgen predict predictor.pt questions.txt -o answers.jsonl --best 3
+        paste questions.txt <(cgen predict predictor.pt questions.txt)
+        cgen predict inflector.pt lemmas-and-tags.tsv -o inflected.tsv
     """
     from compgen.api import Generator, Predictor
     from compgen.data.sources import read_sources

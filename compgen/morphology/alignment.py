@@ -45,7 +45,7 @@ def _word(number: int, source: list[str], form: list[str]) -> Word:
     if not (lemma and tags):
         wrong = (
             f"the source {' '.join(source)!r:.80}, expected the letters of a lemma and tags (examples of inflection; "
-            "swap those of analysis by `compgen data write --swap`)"
+            "swap those of analysis by `cgen data write --swap`)"
         )
     elif letters:
         wrong = (

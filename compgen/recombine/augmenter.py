@@ -53,7 +53,7 @@ class Recombine(Augmenter[RecombineOptions]):
         "recombine_small: two cores, long-short neighborhoods; recombine_small_around_right: long-long; "
         "recombine_morphology_small: words and their tags; recombine_scan and others: the paper's sizes, for a GPU"
     )
-    example = "compgen augment recombine pairs.tsv -n 400 -o more.tsv"
+    example = "cgen augment recombine pairs.tsv -n 400 -o more.tsv"
     generator: "Generator | None" = None
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002 - training shows its own progress

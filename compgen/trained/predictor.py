@@ -1,4 +1,4 @@
-"""A trained predictor in Python: targets, losses and scores, from whatever `compgen train` or `export` wrote."""
+"""A trained predictor in Python: targets, losses and scores, from whatever `cgen train` or `export` wrote."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence

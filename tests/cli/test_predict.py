@@ -1,4 +1,4 @@
-"""`compgen predict`, as a user runs it."""
+"""`cgen predict`, as a user runs it."""
 
 import json
 import subprocess
@@ -119,7 +119,7 @@ def test_generators_answer_directly(folder):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["recomb2"], "recomb2: holds a generator, expected a predictor; `compgen train seq2seq` makes one, and with"),
+        (["recomb2"], "recomb2: holds a generator, expected a predictor; `cgen train seq2seq` makes one, and with"),
         (["p.pt", "--direct"], "holds a predictor, expected a generator"),
         (["x.txt", "p.pt"], "x.txt: a file, expected a model"),
         (["scan/jump", "p.pt"], "scan/jump: a data set, expected a model"),
@@ -143,4 +143,4 @@ def test_mistakes_are_one_message(folder, words, says):
 
 def test_lemmas_with_tags_are_not_scored(folder):
     (folder / "tags.tsv").write_text("ca\tV;PST\n")
-    refused(compgen("evaluate", folder / "w.pt", folder / "tags.tsv"), "without forms to score by; `compgen predict`")
+    refused(compgen("evaluate", folder / "w.pt", folder / "tags.tsv"), "without forms to score by; `cgen predict`")
