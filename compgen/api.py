@@ -19,6 +19,7 @@ __all__ = [
     "Generator",
     "Predictor",
     "Sample",
+    "augment",
     "export_bundle",
     "load_dataset",
     "predict",
@@ -33,6 +34,25 @@ def load_dataset(spec: str, format: str | None = None) -> "Dataset":
     from compgen.data.catalog import load
 
     return load(spec, format)
+
+
+def augment(data: "Dataset | str", method: str, count: int | None = None, seed: int = 0, **options: Any) -> "Dataset":
+    """Make more examples of `data` by a method, as `cgen augment METHOD` does; return the new ones alone.
+
+    Args:
+        data: what to learn from; of a file, or of NAME/SPLIT of a known data set, the split `train`.
+        method: one of `compgen.augmenters.registry.summaries()`, for instance geca, csl or stemcorrupt.
+        count: how many; by default as many as the method makes.
+        seed: fixes all that is drawn.
+        options: of the method, as in `cgen augment METHOD --help`.
+
+    Raises:
+        UserError: there is no such method or option, or nothing can be made of the data.
+    """
+    from compgen.augmenters.registry import make
+
+    learnt = load_dataset(data).split("train") if isinstance(data, str) else data
+    return make(method, **options).fit(learnt, seed).sample(count, seed)
 
 
 def train_generator(

@@ -43,6 +43,32 @@ def test_an_augmenter_is_fitted_then_sampled(augmenter):
         compgen.Recombine().sample(1)
 
 
+def test_filters_and_rare_tokens_may_be_one_string(augmenter):
+    generator, common = augmenter.generator, {"draws": 300, "seed": 3, "temperature": (1.0, 1.0)}
+    listed = generator.sample(filters=("novel", "unique", "rare"), rare_tokens=("walk",), novelty="pair", **common)
+    assert len(listed)
+    assert generator.sample(filters="novel,unique,rare", rare_tokens="walk", novelty="pair", **common) == listed
+    assert generator.sample(filters="unique", **common) == generator.sample(filters=("unique",), **common)
+    assert compgen.Recombine(filters="novel,unique").options == compgen.Recombine(filters=["novel", "unique"]).options
+    with pytest.raises(compgen.UserError, match="no filter 'fresh'"):
+        generator.sample(filters="novel,fresh", **common)
+    with pytest.raises(compgen.UserError, match="filters"):
+        compgen.Recombine(filters=3)
+
+
+def test_a_method_is_called_by_its_name(data, tmp_path):
+    made = compgen.augment(data, "concat", count=3, seed=1)
+    assert made == compgen.Concat().fit(data, 1).sample(3, 1) and len(made) == 3
+    (tmp_path / "x.tsv").write_text("a\tA\nb\tB\nc\tC\ttest\n")
+    options = {"separator": "and"}
+    made = compgen.augment(str(tmp_path / "x.tsv"), "concat", 2, **options)
+    assert len(made) == 2 and "c" not in {token for source, _ in made for token in source}
+    with pytest.raises(compgen.UserError, match="no augmenter 'geka'"):
+        compgen.augment(data, "geka")
+    with pytest.raises(compgen.UserError, match="no such setting"):
+        compgen.augment(data, "concat", spann=3)
+
+
 def test_a_generator_answers_too(augmenter):
     generator = augmenter.generator
     assert compgen.predict(generator, ["walk now"]) == [" ".join(generator.answer([["walk", "now"]])[0])]
@@ -175,5 +201,6 @@ def test_names_are_those_of_the_package():
     for name in compgen.__all__:
         assert getattr(compgen, name)
         assert name not in rooms  # importing a room would hide the name
+    assert set(compgen.__all__) <= set(dir(compgen))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         compgen.nothing  # noqa: B018

@@ -132,7 +132,7 @@ def table(
 
 def sizes(dataset: "Dataset") -> str:
     """The splits of a dataset and their sizes, in words."""
-    return ", ".join(f"{name} {count:,}" for name, count in dataset.splits.items())
+    return dataset.sizes()
 
 
 def signature(options: dict[str, Any], *more: str) -> str:

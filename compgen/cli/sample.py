@@ -172,13 +172,12 @@ def _filters(options: Options) -> "FilterConfig":
     """
     from compgen.sampling.resampling import FilterConfig
 
-    names = tuple(name for words in options.filters for name in words.split(",") if name)
     rarity = 0.01 if options.rarity is None else options.rarity
-    config = FilterConfig(names, options.novelty or "both", rarity, options.ngram or 1)
-    if options.novelty is not None and "novel" not in names:
+    config = FilterConfig(options.filters, options.novelty or "both", rarity, options.ngram or 1)
+    if options.novelty is not None and "novel" not in config.names:
         raise UserError("--novelty is for the filter novel: add --filter novel")
     rare = options.rarity is not None or options.ngram is not None or options.rare_tokens
-    if rare and "rare" not in names:
+    if rare and "rare" not in config.names:
         raise UserError("--rarity, --ngram and --rare-token are for the filter rare: add --filter rare")
     return config
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options
 from compgen.data.examples import TOKENS, Dataset
@@ -26,6 +26,16 @@ class RecombineOptions(Options, RecombineConfig):
         "before in this run), rare (hold a token that is rare in training).",
         json_schema_extra={"flags": ["--filter"], "metavar": "F,..."},
     )
+
+    @field_validator("filters", mode="before")
+    @classmethod
+    def _listed(cls, names: Any) -> Any:
+        from compgen.sampling.resampling import filter_names
+
+        texts = [names] if isinstance(names, str) else names
+        listed = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
+        return filter_names(texts) if listed else names
+
     ngram: int = Field(
         1, ge=1, description="rare: length of n-grams; from 2 on, n-grams that training lacks are rare too."
     )
