@@ -7,7 +7,7 @@ The same verbs as on the command line, in a few lines each:
     scan = compgen.load_dataset("scan/jump")
     compgen.train_generator(scan.split("train"), "recombine_small", "recomb2.pt")
     compgen.export_bundle("recomb2.pt", "exported/mine")
-    samples = compgen.Generator.load("exported/mine").sample(400, seed=1, filters=("novel", "unique", "rare"))
+    samples = compgen.Generator.load("exported/mine").sample(400, seed=1, filters="novel,unique,rare")
     compgen.train_predictor(scan.split("train"), "seq2seq_small", "predictor.pt", augmented=samples)
     print(compgen.Predictor.load("predictor.pt").evaluate(scan.split("test")))
 
@@ -30,6 +30,8 @@ _HOMES = {
     "Recombine": "compgen.recombine.augmenter",
     "Resample": "compgen.augmenters.resample",
     "StemCorrupt": "compgen.morphology.stemcorrupt",
+    "augment": "compgen.api",
+    "predict": "compgen.api",
     "train_generator": "compgen.api",
     "train_predictor": "compgen.api",
     "train_pretrained": "compgen.api",
@@ -45,3 +47,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'compgen' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,4 +1,4 @@
-"""The `compgen` command, also as `python -m compgen`."""
+"""The command `cgen`, which is also `compgen` and `python -m compgen`."""
 
 import sys
 from typing import NoReturn

@@ -1,4 +1,4 @@
-"""The four verbs in Python: train, export, sample, evaluate. The command line goes by these, or by what they call.
+"""The verbs in Python: train, export, predict and more. The command line goes by these, or by what they call.
 
 Nothing here imports torch until something needs it: sampling from a bundle does not.
 """
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compgen.errors import UserError
 from compgen.sampling.output import Sample
 from compgen.trained.generator import Generator
 from compgen.trained.predictor import Predictor
@@ -18,8 +19,10 @@ __all__ = [
     "Generator",
     "Predictor",
     "Sample",
+    "augment",
     "export_bundle",
     "load_dataset",
+    "predict",
     "train_generator",
     "train_predictor",
     "train_pretrained",
@@ -37,6 +40,25 @@ def load_dataset(
     from compgen.data.named import Columns
 
     return load(spec, format, columns=Columns(source=source, target=target))
+
+
+def augment(data: "Dataset | str", method: str, count: int | None = None, seed: int = 0, **options: Any) -> "Dataset":
+    """Make more examples of `data` by a method, as `cgen augment METHOD` does; return the new ones alone.
+
+    Args:
+        data: what to learn from; of a file, or of NAME/SPLIT of a known data set, the split `train`.
+        method: one of `compgen.augmenters.registry.summaries()`, for instance geca, csl or stemcorrupt.
+        count: how many; by default as many as the method makes.
+        seed: fixes all that is drawn.
+        options: of the method, as in `cgen augment METHOD --help`.
+
+    Raises:
+        UserError: there is no such method or option, or nothing can be made of the data.
+    """
+    from compgen.augmenters.registry import make
+
+    learnt = load_dataset(data).split("train") if isinstance(data, str) else data
+    return make(method, **options).fit(learnt, seed).sample(count, seed)
 
 
 def train_generator(
@@ -92,6 +114,37 @@ def train_pretrained(
     return train_pretrained(
         dataset, model, load_config(PretrainedConfig, config, list(overrides)), Path(out), **options
     )
+
+
+def predict(
+    model: "str | Path | Predictor | Generator",
+    sources: Sequence[str | Sequence[str]],
+    beam: int = 1,
+    *,
+    direct: bool = False,
+) -> list[Any]:
+    """Predict the target of each source: a string for a string, with blanks between tokens, else a list of tokens.
+
+    Args:
+        model: an opened one, or where it is, as for `Predictor.load`; tokens that it does not know are no error.
+        sources: of which each is a string with blanks between tokens, or a list of tokens.
+        beam: the width of beam search; 1 is greedy.
+        direct: let a generator or a grammar answer; a source that it has no answer to gets an empty target.
+
+    Raises:
+        UserError: the model cannot be used, or `sources` is one string.
+    """
+    if isinstance(sources, str):
+        raise UserError(f"sources {sources!r:.40}: found a string, expected a list of sources")
+    if isinstance(model, str | Path):
+        model = Generator.load(model) if direct else Predictor.load(model)
+    if isinstance(model, Generator) and beam != 1:
+        raise UserError("direct inference answers greedily: leave out beam")
+    tokens = [source.split() if isinstance(source, str) else list(source) for source in sources]
+    found = model.answer(tokens) if isinstance(model, Generator) else model.predict(tokens, beam, unknown=True)
+    return [
+        " ".join(target) if isinstance(source, str) else target for source, target in zip(sources, found, strict=True)
+    ]
 
 
 def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:

@@ -33,9 +33,9 @@ def stages() -> Iterator[Watch]:
 
 
 class Progress:
-    """A count towards a total, with a few figures beside it. Use as a context manager."""
+    """A count towards a total, None if it is unknown, with a few figures beside it. Use as a context manager."""
 
-    def __init__(self, label: str, total: int, done: int = 0, *, quiet: bool = False) -> None:
+    def __init__(self, label: str, total: int | None, done: int = 0, *, quiet: bool = False) -> None:
         self.label, self.total, self.done, self.quiet = label, total, done, quiet
         self.began, self.first, self.said = time.monotonic(), done, time.monotonic()
         self.bar: Any = None
@@ -46,7 +46,8 @@ class Progress:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+            count = TextColumn(f"{{task.completed}}{self._of}")
+            columns = (TextColumn("{task.description}"), BarColumn(), count)
             self.bar = Progress(
                 *columns, TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn(),
                 console=Console(stderr=True),
@@ -63,8 +64,14 @@ class Progress:
         elif not self.quiet and time.monotonic() - self.said >= LINE_EVERY:
             self.said = time.monotonic()
             spent = self.said - self.began
-            left = spent * (self.total - done) / max(1, done - self.first)
-            print(f"{self.label}: {done}/{self.total} {note} {spent:.0f} s, {left:.0f} s left", file=sys.stderr)
+            left = ""
+            if self.total is not None:
+                left = f", {spent * (self.total - done) / max(1, done - self.first):.0f} s left"
+            print(f"{self.label}: {done}{self._of} {note} {spent:.0f} s{left}", file=sys.stderr)
+
+    @property
+    def _of(self) -> str:
+        return "" if self.total is None else f"/{self.total}"
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -21,7 +21,7 @@ def record_of(out: Path) -> Path:
 
 
 def write_record(out: Path, options: dict[str, Any]) -> None:
-    """Write beside OUT what it was made with, for `compgen explain` and for those who come later."""
+    """Write beside OUT what it was made with, for `cgen explain` and for those who come later."""
     if str(out) != "-" and not is_stream(out):
         with atomic_path(record_of(out)) as temporary:
             temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")

@@ -20,8 +20,8 @@ FILTERS = ["--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1
 
 
 def start(threads: int, *words: str) -> subprocess.Popen[bytes]:
-    """Start one compgen command."""
-    print("\n$ compgen", *words, flush=True)
+    """Start one command of `cgen`."""
+    print("\n$ cgen", *words, flush=True)
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     return subprocess.Popen([sys.executable, "-m", "compgen", *words], env=environment)
 

@@ -8,7 +8,7 @@ values of JSON, headers and numbers of arrays, with all sizes and hashes mended,
 reached; and now and then plain bytes. A mutant fails this test if a program crashes, hangs, prints a traceback or a
 sanitizer's report, keeps a sample whose log-probability is no number, if one program takes what the other refuses, or
 if they give different samples. Such mutants are kept under --keep. Samples may differ for two reasons, which are
-counted, and which `compgen verify` finds: step.safetensors, which the C++ runner alone decodes with, has other numbers
+counted, and which `cgen verify` finds: step.safetensors, which the C++ runner alone decodes with, has other numbers
 than step.onnx; or the graph was changed so that one row of a batch sees another, and samples depend on the batch.
 """
 

@@ -43,6 +43,40 @@ def test_an_augmenter_is_fitted_then_sampled(augmenter):
         compgen.Recombine().sample(1)
 
 
+def test_filters_and_rare_tokens_may_be_one_string(augmenter):
+    generator, common = augmenter.generator, {"draws": 300, "seed": 3, "temperature": (1.0, 1.0)}
+    listed = generator.sample(filters=("novel", "unique", "rare"), rare_tokens=("walk",), novelty="pair", **common)
+    assert len(listed)
+    assert generator.sample(filters="novel,unique,rare", rare_tokens="walk", novelty="pair", **common) == listed
+    assert generator.sample(filters="unique", **common) == generator.sample(filters=("unique",), **common)
+    assert compgen.Recombine(filters="novel,unique").options == compgen.Recombine(filters=["novel", "unique"]).options
+    with pytest.raises(compgen.UserError, match="no filter 'fresh'"):
+        generator.sample(filters="novel,fresh", **common)
+    with pytest.raises(compgen.UserError, match="filters"):
+        compgen.Recombine(filters=3)
+
+
+def test_a_method_is_called_by_its_name(data, tmp_path):
+    made = compgen.augment(data, "concat", count=3, seed=1)
+    assert made == compgen.Concat().fit(data, 1).sample(3, 1) and len(made) == 3
+    (tmp_path / "x.tsv").write_text("a\tA\nb\tB\nc\tC\ttest\n")
+    options = {"separator": "and"}
+    made = compgen.augment(str(tmp_path / "x.tsv"), "concat", 2, **options)
+    assert len(made) == 2 and "c" not in {token for source, _ in made for token in source}
+    with pytest.raises(compgen.UserError, match="no augmenter 'geka'"):
+        compgen.augment(data, "geka")
+    with pytest.raises(compgen.UserError, match="no such setting"):
+        compgen.augment(data, "concat", spann=3)
+
+
+def test_a_generator_answers_too(augmenter):
+    generator = augmenter.generator
+    assert compgen.predict(generator, ["walk now"]) == [" ".join(generator.answer([["walk", "now"]])[0])]
+    assert compgen.predict(augmenter.checkpoint, [["swim"]], direct=True) == [[]]
+    with pytest.raises(compgen.UserError, match="leave out beam"):
+        compgen.predict(generator, ["walk"], beam=2)
+
+
 def test_votes_are_held_in_python_too(augmenter):
     generator = compgen.Generator.load(augmenter.checkpoint)
     options = {"draws": 3000, "filters": ("novel",), "novelty": "pair", "seed": 4}
@@ -125,6 +159,16 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
     predictor = compgen.Predictor.load(tmp_path / "p.pt")
     assert predictor.evaluate(data).exact_match > 0.8
     assert predictor.predict([["walk", "now"]], beam=3) == predictor.predict([["walk", "now"]])
+    model, as_text = tmp_path / "p.pt", ["walk now", ["walk", "now"]]
+    assert (
+        compgen.predict(model, as_text) == ["WALK now", ["WALK", "now"]] == compgen.predict(predictor, as_text, beam=2)
+    )
+    with pytest.raises(compgen.UserError, match="expected a list"):
+        compgen.predict(model, "walk now")
+    ((best, score), (_, less)) = predictor.best([["walk", "now"]], 2)[0]
+    assert best == ["WALK", "now"] and 0 > score > less
+    with pytest.raises(compgen.UserError, match="best 0"):
+        predictor.best([["walk"]], 0)
     with pytest.raises(compgen.UserError, match="unknown token 'swim'"):
         predictor.predict([["swim"]])
     assert len(predictor.predict([["swim", "now"]], unknown=True)) == 1
@@ -157,5 +201,6 @@ def test_names_are_those_of_the_package():
     for name in compgen.__all__:
         assert getattr(compgen, name)
         assert name not in rooms  # importing a room would hide the name
+    assert set(compgen.__all__) <= set(dir(compgen))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         compgen.nothing  # noqa: B018

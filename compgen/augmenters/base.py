@@ -2,7 +2,7 @@
 new example comes from.
 
 A method is a subclass of `Augmenter` with a subclass of `Options`. From these two come the command
-`compgen augment NAME` with its options and help, the configuration file, the record beside the output, and the check of
+`cgen augment NAME` with its options and help, the configuration file, the record beside the output, and the check of
 values in Python. To add one, write its module and one line of `compgen.augmenters.registry`; `docs/augmenters.md` has a
 worked example, and `tests/augmenters/test_conformance.py` then tests it.
 """
@@ -32,7 +32,7 @@ METHOD = "method"
 class Options(BaseModel):
     """The options of a method: every field has bounds, a default and a description.
 
-    Each field is an option of `compgen augment NAME` (`--field-name`), a key of its configuration file, and a key of
+    Each field is an option of `cgen augment NAME` (`--field-name`), a key of its configuration file, and a key of
     the record. Fields that are tables (models themselves) are changed by `--set table.key=value`. Extra keys of a field
     (`json_schema_extra`): `flags`, the option's names if others; `metavar`; `running`, true for an option that changes
     how the work is done and never what comes out.
@@ -80,7 +80,7 @@ class Augmenter(ABC, Generic[O_co]):
     """A method that makes new examples from a dataset: `fit`, then `sample`.
 
     Attributes of a method:
-        name: as in `compgen augment NAME`.
+        name: as in `cgen augment NAME`.
         options_type: its options.
         takes: kinds of data that it applies to: PAIRS, SENTENCES, WORDS.
         columns: what its samples have besides source, target, split and `method`, with types.

@@ -33,7 +33,7 @@ class Concat(Augmenter[ConcatOptions]):
     takes = frozenset({PAIRS, SENTENCES})
     columns: ClassVar[dict[str, Any]] = {"first": pl.Int64, "second": pl.Int64}
     usual = 1000
-    example = "compgen augment concat pairs.tsv -n 500 -o more.tsv"
+    example = "cgen augment concat pairs.tsv -n 500 -o more.tsv"
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Take the distinct examples of a dataset."""

@@ -50,7 +50,7 @@ def find(name: str) -> type[Augmenter[Any]]:
 
 
 def make(name: str, **options: Any) -> Augmenter[Any]:
-    """A method by its name and options, as `compgen augment NAME` makes it."""
+    """A method by its name and options, as `cgen augment NAME` makes it."""
     return find(name)(**options)
 
 

@@ -29,7 +29,7 @@ class Resample(Augmenter[ResampleOptions]):
     columns: ClassVar[dict[str, Any]] = {HOST: pl.Int64}
     usual = 1000
     copies = True
-    example = "compgen augment resample pairs.tsv -n 1000 -o again.tsv"
+    example = "cgen augment resample pairs.tsv -n 1000 -o again.tsv"
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Order the examples by their tokens, so that the order of the data does not matter."""

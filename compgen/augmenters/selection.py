@@ -53,7 +53,8 @@ def tags(dataset: Dataset) -> pl.Series:
         if not named:
             raise DataError(
                 f"found the source {' '.join(letters)!r} without a tag, expected words of inflection; for other data "
-                "name the column that holds each example's template (--template)"
+                "choose by random, highloss or lowloss (--by), or give --template template: a column `template` of "
+                "JSON lines or Parquet, as GECA writes it"
             )
         found.append(" ".join(named))
     return pl.Series("template", found, dtype=pl.String)

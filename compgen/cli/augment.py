@@ -1,4 +1,4 @@
-"""`compgen augment NAME`: a command for each method of the registry, made from its options."""
+"""`cgen augment NAME`: a command for each method of the registry, made from its options."""
 
 import time
 from collections.abc import Callable
@@ -39,7 +39,7 @@ A = TypeVar("A", bound="Augmenter[Any]")
 
 
 def command(name: str) -> Callable[..., None]:
-    """The function of `compgen augment NAME`; its parameters are the common options and those of the method."""
+    """The function of `cgen augment NAME`; its parameters are the common options and those of the method."""
     kind = find(name)
     few = "by default all there are" if kind.usual is None else f"by default {kind.usual:,}"
     settings = f"Options from {kind.configurations}; or from a TOML file." if kind.configurations else "A TOML file."

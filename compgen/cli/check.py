@@ -1,4 +1,4 @@
-"""`compgen check`: what a table is taken for, what is wrong in it, and which methods apply."""
+"""`cgen check`: what a table is taken for, what is wrong in it, and which methods apply."""
 
 import shlex
 import warnings
@@ -24,7 +24,7 @@ PREFERRED = ("stemcorrupt", "geca")  # for the next command: fast, and applicabl
 
 
 class Options(BaseModel):
-    """The options of `compgen check`."""
+    """The options of `cgen check`."""
 
     fix: Path | None = option(
         None,
@@ -43,11 +43,11 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     An error is what no command reads; a warning is what is read otherwise than meant, perhaps; a note is worth knowing.
     The exit code is 0 if DATA can be read, as it is or as mended by --fix, and 2 if not.
 
-    Examples: compgen check pairs.tsv
+    Examples: cgen check pairs.tsv
 
-        compgen check questions.csv --source question --target sql
+        cgen check questions.csv --source question --target sql
 
-        compgen check pairs.tsv --fix mended.tsv
+        cgen check pairs.tsv --fix mended.tsv
     """
     from compgen.augmenters.applicable import applicable
     from compgen.data.checks import SEVERITIES, Finding, findings
@@ -133,13 +133,13 @@ def _next(data: str, found: "Table", dataset: "Dataset | None", applies: dict[st
     try:
         mended = mend(found)
     except DataError:
-        return f"mend {data} by hand, then compgen check {shlex.quote(data)}"
+        return f"mend {data} by hand, then cgen check {shlex.quote(data)}"
     worse = any(one.severity != "note" for one in mended.left_out)
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse or found.findings)):
-        return f"compgen check {shlex.quote(data)} --fix mended.tsv"
+        return f"cgen check {shlex.quote(data)} --fix mended.tsv"
     method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
-    return f"compgen augment {method} {shlex.quote(data)}{split} -o more.jsonl"
+    return f"cgen augment {method} {shlex.quote(data)}{split} -o more.jsonl"
 
 
 def _fix(found: "Table", out: Path) -> None:

@@ -70,8 +70,7 @@ TrustOption = Annotated[
     bool,
     typer.Option(
         "--trust-code",
-        help="Let --runtime torchscript run the code in the bundle, which can do whatever its author liked. "
-        "Everything else in a bundle is data, and opening it runs nothing.",
+        help="Let --runtime torchscript run the bundle's code. All else in a bundle is data.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, a line for each row, in place of a table.")]
@@ -144,7 +143,7 @@ def table(
 
 def sizes(dataset: "Dataset") -> str:
     """The splits of a dataset and their sizes, in words."""
-    return ", ".join(f"{name} {count:,}" for name, count in dataset.splits.items())
+    return dataset.sizes()
 
 
 def signature(options: dict[str, Any], *more: str) -> str:

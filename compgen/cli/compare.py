@@ -1,4 +1,4 @@
-"""`compgen compare`: which augmentation helps on some data?"""
+"""`cgen compare`: which augmentation helps on some data?"""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,8 +26,8 @@ def compare(
     several seeds, and opens the test once. Leaves report.html, the chosen data, the predictor and its bundle. A run
     that was interrupted goes on by the same command.
 
-    Examples: compgen compare pairs.tsv -o runs/pairs
-    compgen compare geo.tsv --test 200 --by template --methods geca,csl --minutes 30 -o runs/geo
+    Examples: cgen compare pairs.tsv -o runs/pairs
+    cgen compare geo.tsv --test 200 --by template --methods geca,csl --minutes 30 -o runs/geo
     """
     need_torch("a comparison")
     from compgen.cli.report import summary

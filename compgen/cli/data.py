@@ -1,4 +1,4 @@
-"""`compgen data`: list data sets, look into one, compare two, convert, and split."""
+"""`cgen data`: list data sets, look into one, compare two, convert, and split."""
 
 import textwrap
 from dataclasses import asdict
@@ -30,6 +30,7 @@ from compgen.cli.common import (
     usual_split,
     writable_format,
 )
+from compgen.cli.lazy import Group
 from compgen.cli.options import option, with_options
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     from compgen.evaluation.overlap import Overlap
     from compgen.morphology.analyses import Stems
 
-app = typer.Typer(no_args_is_help=True, help="Data sets: list the known ones, look into any, compare, convert, split.")
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Data sets: list the known ones, look into any, compare, convert, split."
+)
 app.add_typer(split.app, name="split")
 app.command("divergence")(split.divergence)
 app.command("quality")(quality.command)
@@ -50,7 +53,7 @@ app.command("quality")(quality.command)
 def list_() -> None:
     """List the known data sets, with the number of examples in each split, or the file that has to be downloaded.
 
-    Example: compgen data list
+    Example: cgen data list
     """
     from compgen.data.catalog import DATASETS
     from compgen.data.downloads import VARIABLE
@@ -63,7 +66,7 @@ def list_() -> None:
     show(
         table(("data set", "examples", "new in test"), rows, whole=2),
         f"\nFiles that a data set needs are looked for in the folder that {VARIABLE} names. To see where to get them: "
-        "compgen data show NAME",
+        "cgen data show NAME",
         *(f"\n{name}: {known.description}. {known.citation}." for name, known in DATASETS.items()),
     )
 
@@ -79,7 +82,7 @@ def show_(
 ) -> None:
     """Print a few examples and the statistics of a data set.
 
-    Example: compgen data show scan/jump --split test -n 3 --seed 1
+    Example: cgen data show scan/jump --split test -n 3 --seed 1
     """
     dataset = load_split(data, split, columns=columns)
     frame = dataset.frame
@@ -107,9 +110,9 @@ def write(
     OUT without a suffix is a folder of Parquet files, one a split, with a data card: `datasets.load_dataset(OUT)` opens
     it. unimorph is lemma TAB form TAB tags, for yoyodyne and the shared tasks.
 
-    Examples: compgen data write scan/jump --split train -o jump-train.tsv
+    Examples: cgen data write scan/jump --split train -o jump-train.tsv
 
-        compgen data write questions.csv --source question --target sql -o questions
+        cgen data write questions.csv --source question --target sql -o questions
     """
     from compgen.data.formats import write_dataset
 
@@ -136,7 +139,7 @@ def cogs(
     Sources are the sentences, which define the variables; variable `x _ 1` of the published files is one token, x_1.
     The logical form of a single noun or verb cannot be determined.
 
-    Example: compgen data cogs predicted.tsv --to lf --keep -o logical.tsv
+    Example: cgen data cogs predicted.tsv --to lf --keep -o logical.tsv
     """
     from compgen.data.cogs_forms import converted
     from compgen.data.formats import write_dataset
@@ -149,7 +152,7 @@ def cogs(
 
 
 class OverlapOptions(BaseModel):
-    """The options of `compgen data overlap`."""
+    """The options of `cgen data overlap`."""
 
     split: str | None = option(None, "The split of DATA to look for; by default test, or the only one.", metavar="S")
     train: str | None = option(None, "Training data to look in; by default DATA itself.", metavar="DATA")
@@ -169,7 +172,7 @@ def overlap(data: DataArgument, options: OverlapOptions) -> None:
     Co-occurrence overlap: the share of pairs of tokens that occur together in a source, or in a target, of the test set
     and also of the training set. The first row is the training data alone; each --augmented has its own row.
 
-    Example: compgen data overlap scan/jump --augmented augmented.jsonl
+    Example: cgen data overlap scan/jump --augmented augmented.jsonl
     """
     from compgen.data.catalog import load
     from compgen.evaluation.overlap import overlap as measure
@@ -204,7 +207,7 @@ def _print_overlaps(rows: "list[tuple[str | None, Overlap]]", asked: str) -> Non
 
 
 class StemsOptions(BaseModel):
-    """The options of `compgen data stems`."""
+    """The options of `cgen data stems`."""
 
     split: str | None = option(None, "The split of DATA; by default train, or the only one.", metavar="S")
     augmented: str | None = option(None, "Add the first examples of this to DATA.", metavar="DATA")
@@ -228,7 +231,7 @@ def stems(data: DataArgument, options: StemsOptions) -> None:
     share of the rest (0 independent, 1 determined; - where chance leaves nothing: if each stem is of one example, whole
     stems say nothing, but their last characters do). See Samir and Silfverberg (2023).
 
-    Example: compgen data stems sigmorphon/turkish --split train-low --augmented more.tsv --harmony turkish
+    Example: cgen data stems sigmorphon/turkish --split train-low --augmented more.tsv --harmony turkish
     """
     from compgen.data.catalog import load
     from compgen.morphology.analyses import SIZES

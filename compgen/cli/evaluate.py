@@ -1,4 +1,4 @@
-"""`compgen evaluate`: how well predictors predict."""
+"""`cgen evaluate`: how well predictors predict."""
 
 import sys
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel
 
+from compgen.cli.answering import Answering, Sequences
 from compgen.cli.common import (
     DataArgument,
     JsonOption,
@@ -13,7 +14,6 @@ from compgen.cli.common import (
     load_usual,
     need_torch,
     say,
-    say_remarks,
     show,
     show_json,
     signature,
@@ -26,23 +26,20 @@ from compgen.errors import UserError
 from compgen.progress import Progress
 
 if TYPE_CHECKING:
-    from compgen.api import Generator, Predictor
     from compgen.evaluation.metrics import Scores
     from compgen.evaluation.significance import Comparison
 
-Sequences = list[list[str]]
 Pairs = list[tuple[list[str], list[str]]]
 
 
 class Options(BaseModel):
-    """The options of `compgen evaluate`."""
+    """The options of `cgen evaluate`."""
 
     split: str | None = option(None, "The split of DATA; by default test, or the only one.", metavar="S")
     beam: int = option(1, "Width of beam search; 1 is greedy.", **bounds("beam"))
     direct: bool = option(
         False,
-        "Let generators answer: by prototypes retrieved for each source, answers ranked with the prototypes summed out "
-        "(R&R, appendix E).",
+        "Let generators answer, by prototypes retrieved for each source (R&R, appendix E) or the best parse.",
     )
     execute: str | None = option(
         None,
@@ -52,8 +49,7 @@ class Options(BaseModel):
     )
     otherwise: str | None = option(
         None,
-        "With --direct: the predictor for sources that the generator cannot answer. A grammar cannot answer what it "
-        "cannot parse, a network what has unknown tokens.",
+        "With --direct: the predictor for what the generator cannot answer: no parse, or unknown tokens.",
         metavar="PREDICTOR",
     )
     perplexity: bool = option(
@@ -92,7 +88,7 @@ def evaluate(
         argument(
             "MODEL...",
             "Predictors, or with --direct or --perplexity generators: checkpoints (.pt), bundles, or folders of "
-            "`compgen train pretrained`.",
+            "`cgen train pretrained`.",
         ),
     ],
     data: DataArgument,
@@ -101,7 +97,7 @@ def evaluate(
 ) -> None:
     """Predict the targets of DATA and score them: exact match and token F1, and with --execute by what they do.
 
-    Example: compgen evaluate baseline.pt augmented.pt scan/jump
+    Example: cgen evaluate baseline.pt augmented.pt scan/jump
     """
     from compgen.api import Generator, Predictor
 
@@ -117,7 +113,8 @@ def evaluate(
     results = []
     for model, system in zip(models, systems, strict=True):
         say(f"{model}: {len(examples):,} examples")
-        predicted = _predicted(model, system, [source for source, _ in examples], options, second)
+        answering = Answering(model, system, options.otherwise, second, beam=options.beam)
+        predicted = _predicted(answering, [source for source, _ in examples])
         results.append(_scored(examples, predicted, options))
     scores = [found for found, _ in results]
     way = {"direct": True, "otherwise": options.otherwise} if options.direct else {"beam": options.beam}
@@ -162,11 +159,14 @@ def _check_compared(models: list[str], seeds: int) -> None:
 
 def _examples(data: str, options: Options, columns: Columns) -> tuple[Pairs, str]:
     """The examples to predict, and the split they are from."""
+    from compgen.data.sources import is_tagged
     from compgen.evaluation.metrics import check_executes
 
     dataset, split = load_usual(data, options.split, "test", columns)
     pairs = dataset.pairs()[: options.limit]
     targets = [target for _, target in pairs]
+    if is_tagged(dataset):
+        raise UserError(f"{data}: found lemmas with tags, without forms to score by; `cgen predict` writes the forms")
     if not all(targets) and (options.direct or not any(targets)):  # no answer would count as a right one
         raise UserError(f"{data}: found an example without a target, expected targets to score by")
     if options.execute is not None:
@@ -174,28 +174,16 @@ def _examples(data: str, options: Options, columns: Columns) -> tuple[Pairs, str
     return pairs, split
 
 
-def _predicted(
-    model: str, system: "Generator | Predictor", sources: Sequences, options: Options, second: "Predictor | None"
-) -> Sequences:
-    """The targets that a model predicts.
-
-    With --direct, a `second` model predicts those that the first has no answer to (Qiu et al. 2022, appendix C.2, for
-    grammars). A source without any answer has an empty target.
-    """
+def _predicted(answering: Answering, sources: Sequences) -> Sequences:
+    """The targets that a model predicts."""
     from compgen.api import Predictor
 
-    if isinstance(system, Predictor):
-        say_remarks(model, system, sources)
-        return system.predict(sources, options.beam, unknown=True)
-    with Progress("answer", len(sources)) as progress:
-        answers = system.answer(sources, watch=progress.update)
-    say(f"{model}: {len(answers) - answers.count([]):,} answered")
-    lacking = [source for source, answer in zip(sources, answers, strict=True) if not answer]
-    if second is None or not lacking:
-        return answers
-    say_remarks(str(options.otherwise), second, lacking)
-    more = iter(second.predict(lacking, 1, unknown=True))
-    return [answer or next(more) for answer in answers]
+    predicts = isinstance(answering.system, Predictor)
+    with Progress("answer", len(sources), quiet=predicts) as progress:
+        found = answering.to(sources, progress.update)
+    if not predicts:
+        say(f"{answering.name}: {answering.answered:,} answered")
+    return [ranked[0][0] for ranked in found]
 
 
 def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[Scores, list[float]]":

@@ -1,4 +1,4 @@
-"""`compgen explain`: why a synthetic example exists."""
+"""`cgen explain`: why a synthetic example exists."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ COLOURS = ("bold red", "bold blue", "bold green", "bold magenta", "bold cyan")
 
 
 class _Record(BaseModel):
-    """What is read of the record that `compgen augment` leaves."""
+    """What is read of the record that `cgen augment` leaves."""
 
     model_config = ConfigDict(strict=True)
 
@@ -40,11 +40,11 @@ class _Record(BaseModel):
 
 
 def command(name: str) -> Callable[..., None]:
-    """The function of `compgen explain NAME`."""
+    """The function of `cgen explain NAME`."""
 
     def explain(
         out: Annotated[
-            Path, typer.Argument(metavar="OUT", help=f"What `compgen augment {name}` wrote; its data must be there.")
+            Path, typer.Argument(metavar="OUT", help=f"What `cgen augment {name}` wrote; its data must be there.")
         ],
         line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
         count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many, from there on.")] = 1,
@@ -54,7 +54,7 @@ def command(name: str) -> Callable[..., None]:
         if not kind.explains():
             raise UserError(f"{name} does not say what its samples are made from")
         if record.method != name:
-            raise UserError(f"{out}: made by {record.method}: call `compgen explain {record.method}`")
+            raise UserError(f"{out}: made by {record.method}: call `cgen explain {record.method}`")
         method, samples = _made_again(kind(**kind.options_type(**record.options).identity(), beside=out), record, out)
         if line > len(samples):
             raise UserError(f"{out}: it has {len(samples):,} examples, no line {line:,}")
@@ -68,7 +68,7 @@ def command(name: str) -> Callable[..., None]:
     OUT is made once more, by the options in OUT.run.json. What was exchanged is marked by [brackets], and by colours on
     a terminal.
 
-    Example: compgen explain {name} more.tsv --line 7
+    Example: cgen explain {name} more.tsv --line 7
     """
     return explain
 
@@ -89,7 +89,7 @@ def attention(
     A line a token: how much of its probability is due to the likeliest origin, and which that is. The picture has the
     whole of the attention over each prototype, and over what was written, if it looks at that.
 
-    Example: compgen explain attention recomb2.pt --index 12 -o sample12.svg
+    Example: cgen explain attention recomb2.pt --index 12 -o sample12.svg
     """
     from compgen.evaluation.plots import check_picture, heat_maps
 
@@ -120,13 +120,13 @@ def _record(out: Path) -> _Record:
     try:
         record = _Record.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file, expected the record that `compgen augment` leaves") from None
+        raise UserError(f"{path}: no such file, expected the record that `cgen augment` leaves") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
         wrong = error.errors()[0]
         where = ".".join(map(str, wrong["loc"])) or "the record"
-        raise UserError(f"{path}: {where}: {wrong['msg']}; expected what `compgen augment` writes") from None
+        raise UserError(f"{path}: {where}: {wrong['msg']}; expected what `cgen augment` writes") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: found no JSON: {error}") from None
     if record.data == "-":

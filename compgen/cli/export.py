@@ -1,4 +1,4 @@
-"""`compgen export`: from a checkpoint to a bundle that runs without torch, verified against the checkpoint."""
+"""`cgen export`: from a checkpoint to a bundle that runs without torch, verified against the checkpoint."""
 
 import time
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Options(BaseModel):
-    """The options of `compgen export`."""
+    """The options of `cgen export`."""
 
     folder: Path | None = option(
         None,
@@ -39,7 +39,7 @@ class Options(BaseModel):
 
 @with_options
 def export(
-    model: Annotated[Path, argument("MODEL", "A checkpoint (.pt) or a grammar (.grammar) that `compgen train` wrote.")],
+    model: Annotated[Path, argument("MODEL", "A checkpoint (.pt) or a grammar (.grammar) that `cgen train` wrote.")],
     options: Options,
 ) -> None:
     """Export a checkpoint to a bundle, which samples without torch: ONNX and TorchScript, or the rules of a grammar.
@@ -51,7 +51,7 @@ def export(
     With --int8 the bundle is compared with itself, in batches of several sizes, and its distance from the checkpoint
     is measured.
 
-    Example: compgen export recomb2.pt -o exported/mine
+    Example: cgen export recomb2.pt -o exported/mine
     """
     need_torch("exporting")
     from compgen.export.bundle_writer import export as write

@@ -1,4 +1,4 @@
-"""`compgen train csl`: its options are those of `compgen augment csl`."""
+"""`cgen train csl`: its options are those of `cgen augment csl`."""
 
 import time
 from pathlib import Path
@@ -31,9 +31,9 @@ def csl(
 ) -> None:
     """Train a generator that is a grammar: induced from DATA, with learned probabilities (CSL, Qiu et al. 2022).
 
-    Export it, and draw pairs by `compgen sample`, or let it parse by `compgen evaluate --direct`.
+    Export it, and draw pairs by `cgen sample`, or let it parse by `cgen evaluate --direct`.
 
-    Example: compgen train csl scan/jump --config csl_scan -o jump.grammar
+    Example: cgen train csl scan/jump --config csl_scan -o jump.grammar
     """
     from compgen.csl.grammar_file import GrammarFile
     from compgen.trained.architectures import require_name

@@ -1,5 +1,6 @@
-"""Groups whose commands are imported when they are called, so that the help of a group is printed at once."""
+"""Groups: their help has a whole sentence for each command, and commands may be imported only when they are called."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
@@ -8,6 +9,21 @@ import typer
 from typer.core import TyperGroup
 
 Loader = Callable[[], typer.Typer | Callable[..., Any]]
+
+
+class Group(TyperGroup):
+    """A group whose help has the first sentence of each command's help, where Typer cuts it to fit the line."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _sentence(found.help or "")) for name, found in commands if found is not None])
+
+
+def _sentence(help: str) -> str:
+    """Return the first sentence; `et al.` does not end one."""
+    text = " ".join(help.split())
+    return re.split(r"(?<=\.)(?<!\bal\.) ", text, maxsplit=1)[0]
 
 
 def lazy_group(commands: Mapping[str, tuple[str | Loader, str]]) -> type[TyperGroup]:

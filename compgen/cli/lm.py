@@ -1,4 +1,4 @@
-"""`compgen lm`: n-gram language models, by KenLM."""
+"""`cgen lm`: n-gram language models, by KenLM."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import typer
 from pydantic import BaseModel
 
 from compgen.cli.common import JsonOption, say, show, show_json, table
+from compgen.cli.lazy import Group
 from compgen.cli.options import argument, option, with_options
 from compgen.errors import UserError
 from compgen.files import atomic_path, check_apart, check_writable
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from compgen.lm.mixture import Mixture, Perplexity
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     help="N-gram language models of sentences, by KenLM: estimate, measure perplexity, interpolate, and find out "
-    "whether synthetic sentences lower it. `compgen lm install` builds KenLM's programs, once.",
+    "whether synthetic sentences lower it. `cgen lm install` builds KenLM's programs, once.",
 )
 
 TextArgument = Annotated[list[Path], argument("TEXT...", "Sentences, one a line; also with .gz.")]
@@ -44,7 +46,7 @@ def install(folder: Path | None = option(None, "Where to put the programs; by de
     Needs a C++ compiler, make, CMake and Boost; where apt-get is available, Boost need not be installed. KenLM's
     archive is checked by its SHA-256. Programs that exist are kept while their sources are the same.
 
-    Example: compgen lm install
+    Example: cgen lm install
     """
     from compgen.lm.install import FOLDER, installed
     from compgen.lm.install import install as build
@@ -58,7 +60,7 @@ def install(folder: Path | None = option(None, "Where to put the programs; by de
 
 
 class TrainOptions(BaseModel):
-    """The options of `compgen lm train`."""
+    """The options of `cgen lm train`."""
 
     out: Path = option(..., "The model; ARPA if it ends in .arpa, else binary.", "--output", "-o", metavar="OUT")
     order: OrderOption = 5
@@ -80,7 +82,7 @@ class TrainOptions(BaseModel):
 def train(texts: TextArgument, options: TrainOptions) -> None:
     """Estimate a model of TEXT by modified Kneser-Ney smoothing (KenLM's lmplz).
 
-    Example: compgen lm train sentences.txt -o base.bin
+    Example: cgen lm train sentences.txt -o base.bin
     """
     from compgen.lm.estimation import Estimation, estimate, fixed_discounts
 
@@ -110,7 +112,7 @@ def perplexity(
 ) -> None:
     """Print the perplexity of each TEXT, sentence ends included, with and without tokens that MODEL does not know.
 
-    Example: compgen lm perplexity base.bin test.txt
+    Example: cgen lm perplexity base.bin test.txt
     """
     from compgen.lm.measuring import measure
     from compgen.lm.mixture import Mixture
@@ -146,15 +148,15 @@ def interpolate(
 ) -> None:
     """Mix models token by token, with the weights that make a text most probable (by expectation maximisation).
 
-    OUT names the models and is for `compgen lm perplexity`; the models stay where they are.
+    OUT names the models and is for `cgen lm perplexity`; the models stay where they are.
 
     Examples:
 
-        compgen lm interpolate base.bin augmented.bin --validation val.txt -o mix.json
+        cgen lm interpolate base.bin augmented.bin --validation val.txt -o mix.json
 
-        compgen train recombine train.txt --config rnnlm_small -o lstm.pt
+        cgen train recombine train.txt --config rnnlm_small -o lstm.pt
 
-        compgen lm interpolate base.bin lstm.pt --validation val.txt -o mix.json
+        cgen lm interpolate base.bin lstm.pt --validation val.txt -o mix.json
     """
     from compgen.lm.mixture import best_of, check_vocabularies, perplexity, tuned
     from compgen.lm.scoring import score_all
@@ -173,7 +175,7 @@ def interpolate(
 
 
 class AugmentOptions(BaseModel):
-    """The options of `compgen lm augment`."""
+    """The options of `cgen lm augment`."""
 
     validation: ValidationOption
     test: Path = option(..., "Sentences that are measured at the end.", metavar="TEXT")
@@ -226,7 +228,7 @@ def augment(
     Models with synthetic or resampled sentences have fixed discounts (KenLM's --discount_fallback) for orders of
     n-grams whose own cannot be estimated. The output says which, as does `fallback_orders` in report.json.
 
-    Example: compgen lm augment train.txt --validation val.txt --test test.txt -o runs/lm
+    Example: cgen lm augment train.txt --validation val.txt --test test.txt -o runs/lm
     """
     from compgen.data.catalog import load
     from compgen.lm.estimation import Estimation

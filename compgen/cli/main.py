@@ -1,4 +1,4 @@
-"""The `compgen` command: mounts the verbs, and turns errors into one clear message and an exit code."""
+"""The command `cgen`: mounts the verbs, and turns errors into one clear message and an exit code."""
 
 import errno
 import os
@@ -6,6 +6,7 @@ import signal
 import sys
 import warnings
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -14,6 +15,8 @@ import typer
 from compgen.cli.lazy import lazy_group
 from compgen.errors import Interrupted, Remark, UserError
 
+NAME = "cgen"  # of the command; bash has a builtin `compgen`, which hides a program of that name
+COMPLETE = "_CGEN_COMPLETE"  # set by the scripts of `cgen completion` where they ask for completions
 INTERRUPTED = 128 + signal.SIGINT
 
 HELP = """Make the training examples that people lack: recombine what you have, train on it, show that it generalises.
@@ -21,11 +24,11 @@ HELP = """Make the training examples that people lack: recombine what you have, 
 A first round, on SCAN (which compgen makes itself):
 
 \b
-    compgen train recombine scan/jump -o recomb2.pt
-    compgen export recomb2.pt -o exported/mine
-    compgen sample exported/mine --draws 150000 --filter novel,rare --vote --best 1000 -o augmented.jsonl
-    compgen train seq2seq scan/jump --augmented augmented.jsonl -o predictor.pt
-    compgen evaluate predictor.pt scan/jump
+    cgen train recombine scan/jump -o recomb2.pt
+    cgen export recomb2.pt -o exported/mine
+    cgen sample exported/mine --draws 150000 --filter novel,rare --vote --best 1000 -o augmented.jsonl
+    cgen train seq2seq scan/jump --augmented augmented.jsonl -o predictor.pt
+    cgen evaluate predictor.pt scan/jump
 """
 
 # Typer carries its own copy of Click and exports the errors of parsing only by their subclasses.
@@ -45,8 +48,10 @@ COMMANDS = {
     "select": ("compgen.cli.select:select", "Select some of many synthetic examples to train on."),
     "evaluate": ("compgen.cli.evaluate:evaluate", "Predict the targets of DATA and score them."),
     "report": ("compgen.cli.report:report", "Make the report of a comparison again."),
+    "predict": ("compgen.cli.predict:predict", "Predict the targets of sources, which may come through a pipe."),
     "explain": ("compgen.cli.explain:app", "Show why a synthetic example exists."),
     "lm": ("compgen.cli.lm:app", "Estimate, measure and mix n-gram language models."),
+    "completion": ("compgen.cli.completion:completion", "Print a script that completes commands and options on TAB."),
 }
 
 app = typer.Typer(
@@ -56,6 +61,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -69,7 +75,7 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"compgen: {message}", file=sys.stderr)
+    print(f"{NAME}: {message}", file=sys.stderr)
     with suppress(OSError):
         sys.stdout.flush()
     # Python must not fail once more, at its end, to write what standard output could not take.
@@ -80,7 +86,7 @@ def _fail(message: str, code: int) -> NoReturn:
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Print our own warnings on one line, those of libraries as Python does."""
     if issubclass(category, Remark):
-        print(f"compgen: {message}", file=sys.stderr)
+        print(f"{NAME}: {message}", file=sys.stderr)
     else:
         _show_warning(message, category, *place, **more)
 
@@ -103,7 +109,9 @@ def _call() -> int | None:
         if getattr(sys, name) is None:  # the caller has closed it
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until Python ends
     try:
-        code: int | None = app(prog_name="compgen", standalone_mode=False)
+        if COMPLETE in os.environ:
+            import_module("typer.completion").completion_init()
+        code: int | None = app(prog_name=NAME, standalone_mode=False)
         sys.stdout.flush()
         return code
     except Exception:
@@ -137,7 +145,7 @@ def run() -> NoReturn:
     warnings.showwarning = _warn
     signal.signal(signal.SIGTERM, _terminated)
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `compgen ... | head` ends quietly, like any filter
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `cgen ... | head` ends quietly, like any filter
     try:
         code = _call()
     except USAGE_ERROR as error:
@@ -151,5 +159,5 @@ def run() -> NoReturn:
             raise
         _fail(message, 2)
     if code == INTERRUPTED:  # Typer turns Ctrl-C into this code
-        print("compgen: interrupted", file=sys.stderr)
+        print(f"{NAME}: interrupted", file=sys.stderr)
     sys.exit(code or 0)

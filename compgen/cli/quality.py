@@ -1,4 +1,4 @@
-"""The quality of made examples, which `compgen augment` and `compgen sample` show and `compgen data quality` measures.
+"""The quality of made examples, which `cgen augment` and `cgen sample` show and `cgen data quality` measures.
 
 With --strict a warning is an error, and the file is not written.
 """
@@ -62,14 +62,14 @@ def judged(made: "Dataset", training: "Dataset", asked: int | None, more: Sequen
 
 
 class QualityOptions(BaseModel):
-    """The options of `compgen data quality`."""
+    """The options of `cgen data quality`."""
 
     train: str = option(..., "The training data that MADE was made from.", metavar="DATA")
     train_split: str | None = option(None, "Their split; by default train, or the only one.", metavar="S")
     split: str | None = option(None, "The split of MADE; by default train, or the only one.", metavar="S")
     asked: int | None = option(None, "Warn if there are fewer examples than this.", "-n", ge=1, metavar="N")
     targets: str | None = option(
-        None, "Say how many targets this grammar derives: as for `compgen augment csl`.", metavar="G"
+        None, "Say how many targets this grammar derives: as for `cgen augment csl`.", metavar="G"
     )
     strict: StrictOption = False
     as_json: JsonOption = False
@@ -91,7 +91,7 @@ def command(
     Whether an example is right cannot be measured. Warnings, with what to do, go to standard error: fewer than asked
     for, brackets not balanced, contradictions, repetitions. The commands `augment` and `sample` show the same.
 
-    Example: compgen data quality more.jsonl --train pairs.tsv
+    Example: cgen data quality more.jsonl --train pairs.tsv
     """
     from compgen.evaluation.quality import quality
 

@@ -1,4 +1,4 @@
-"""`compgen report`: the page of a comparison, made again, and the same in short on the terminal."""
+"""`cgen report`: the page of a comparison, made again, and the same in short on the terminal."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `compgen compare` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `cgen compare` wrote.")],
     json: JsonOption = False,
 ) -> None:
     """Make report.html of a comparison again, and print what was found.
@@ -22,7 +22,7 @@ def report(
     examples alone with the 95 % interval, and its gain over the control (as many examples drawn again from training)
     with its p-value, corrected for the number of systems.
 
-    Example: compgen report comparison
+    Example: cgen report comparison
     """
     from compgen.compare.report import read, write_report
 

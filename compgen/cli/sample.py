@@ -1,4 +1,4 @@
-"""`compgen sample`: new examples from a trained generator."""
+"""`cgen sample`: new examples from a trained generator."""
 
 import os
 from collections.abc import Sequence
@@ -32,48 +32,42 @@ MOST_BYTES = 2**28  # of samples whose quality is measured unasked: about a mill
 
 
 class Options(BaseModel):
-    """The options of `compgen sample`."""
+    """The options of `cgen sample`."""
 
     count: int | None = option(None, "Stop when N samples are kept.", "-n", ge=1, metavar="N")
     out: str = option("-", "A .jsonl or .tsv file (also with .gz), or -.", "--output", "-o", metavar="OUT")
     draws: int | None = option(None, "Make D draws, however many are kept.", ge=1, metavar="D")
     filters: tuple[str, ...] = option(
         (),
-        "Keep only samples that are: novel (source and target unseen in training), unique (not drawn before in this "
-        "run), rare (contain a token that is rare in training).",
+        "novel (source and target unseen in training), unique (not drawn before in this run), rare (with a token "
+        "that is rare in training), or several with commas.",
         "--filter",
         metavar="F,...",
     )
     novelty: str | None = option(None, "What novel means: both (sides; default), source, or pair.")
-    rarity: float | None = option(
-        None, "rare: at most this share of distinct training examples has the n-gram; default 0.01."
-    )
-    ngram: int | None = option(
-        None, "rare: length of n-grams, default 1; from 2 on, n-grams that are absent from training are rare too.", ge=1
-    )
+    rarity: float | None = option(None, "rare: in at most this share of training examples; default 0.01.")
+    ngram: int | None = option(None, "rare: n-grams of this length, default 1; from 2 on, unseen ones too.", ge=1)
     rare_tokens: list[str] = option(
         [],
-        "rare: contains this token, instead of those that are rare in training, or one of several.",
+        "rare: contains this token, whatever is rare in training.",
         "--rare-token",
         metavar="TOKEN",
     )
     best: int | None = option(None, "Write only the first K, ordered by probability (or by --vote).", ge=1, metavar="K")
     vote: bool = option(
         False,
-        "Write one target for each source: the one drawn most often, clear decisions first. Use it with --draws, and "
-        "without the filter unique, which would leave one vote each.",
+        "Write one target for each source, the one drawn most often; with --draws, and without the filter unique.",
     )
     margin: int | None = option(
         None,
-        "With --vote: only targets drawn at least N times more often than all others of their source together. What a "
-        "few draws agree on is often wrong, so make many draws and ask for 3.",
+        "With --vote: only targets drawn N times more often than all others of their source; try 3.",
         ge=1,
         metavar="N",
     )
     support: float | None = option(
         None,
-        "Leave out samples with a new pair of neighbouring source tokens that fewer than this share of samples have: "
-        "combinations that training lacks are drawn many times, errors are not. Try 0.1.",
+        "Leave out samples with a new pair of neighbouring source tokens that fewer than this share of samples have; "
+        "try 0.1.",
         ge=0,
         le=1,
         metavar="SHARE",
@@ -93,15 +87,12 @@ class Options(BaseModel):
     workers: int | None = option(None, "Threads, or CPUs of the Ray cluster; by default all.", **bounds("workers"))
     engine: Literal["threads", "ray"] = option(
         "threads",
-        "What draws: threads of this process, or ray, the CPUs of a Ray cluster: the one that RAY_ADDRESS names, else "
-        "one started here. Its machines need compgen, and the bundle at the same path as here.",
+        "What draws: threads, or ray: the CPUs of the Ray cluster that RAY_ADDRESS names, else of one started here.",
         metavar="E",
     )
     resume: bool = option(
         False,
-        "Continue a run to the same OUT that was interrupted or killed, with the same options. OUT is then what it "
-        "would have been without interruption (from a checkpoint, the last digit of a log_prob may differ). For "
-        ".jsonl and .tsv, without --vote, --support and --best.",
+        "Continue an interrupted run with the same options and OUT; not with --vote, --support and --best.",
     )
     strict: StrictOption = False
 
@@ -139,12 +130,10 @@ def sample(
 
     Sample i of a seed is always the same, whatever the batch, the workers, the runtime or the machine (except for the
     rare draw that rounding decides). So a large job can be split by --start and --draws; the filter unique, --vote,
-    --support and --best then apply within each part. Unfinished and malformed samples are never kept.
+    --support and --best then apply within each part. Unfinished and malformed samples are never kept. A run that was
+    interrupted, however it ended, goes on with --resume; batch, workers, runtime and engine may differ.
 
-    While a run draws, its samples are in OUT.partial, and every two seconds OUT.partial.json records its progress:
-    with --resume a run continues from there, however it ended. Batch, workers, runtime and engine may then differ.
-
-    Example: compgen sample recomb2 -n 400 --filter novel,unique,rare -o samples.jsonl
+    Example: cgen sample recomb2 -n 400 --filter novel,unique,rare -o samples.jsonl
     """
     from compgen.api import Generator
     from compgen.sampling.choice import Choice
@@ -203,7 +192,7 @@ class _Quality:
 
         options, size = self.options, path.stat().st_size
         if size > MOST_BYTES and not options.strict:
-            say(f"quality: not measured, for {size / 2**30:.1f} GiB of samples; see `compgen data quality`")
+            say(f"quality: not measured, for {size / 2**30:.1f} GiB of samples; see `cgen data quality`")
         if not size or (size > MOST_BYTES and not options.strict):
             return
         kept = f"{options.out} is not written"
@@ -224,13 +213,12 @@ def _filters(options: Options) -> "FilterConfig":
     """
     from compgen.sampling.resampling import FilterConfig
 
-    names = tuple(name for words in options.filters for name in words.split(",") if name)
     rarity = 0.01 if options.rarity is None else options.rarity
-    config = FilterConfig(names, options.novelty or "both", rarity, options.ngram or 1)
-    if options.novelty is not None and "novel" not in names:
+    config = FilterConfig(options.filters, options.novelty or "both", rarity, options.ngram or 1)
+    if options.novelty is not None and "novel" not in config.names:
         raise UserError("--novelty is for the filter novel: add --filter novel")
     rare = options.rarity is not None or options.ngram is not None or options.rare_tokens
-    if rare and "rare" not in names:
+    if rare and "rare" not in config.names:
         raise UserError("--rarity, --ngram and --rare-token are for the filter rare: add --filter rare")
     return config
 

@@ -1,4 +1,4 @@
-"""`compgen select`: which of many synthetic examples to train on."""
+"""`cgen select`: which of many synthetic examples to train on."""
 
 import time
 from typing import TYPE_CHECKING, Literal
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Options(BaseModel):
-    """The options of `compgen select`."""
+    """The options of `cgen select`."""
 
     out: OutOption
     count: int = option(..., "How many.", "-n", ge=1, metavar="N")
@@ -57,7 +57,7 @@ def select(candidates: DataArgument, options: Options) -> None:
 
     Uncertain and diverse examples teach more than random ones (Samir and Silfverberg 2023), where they are right.
 
-    Example: compgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
+    Example: cgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """
     from compgen.augmenters import selection
     from compgen.data.formats import write_dataset

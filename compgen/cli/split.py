@@ -1,4 +1,4 @@
-"""`compgen data split`: split data so that the test part asks for generalisation; and `compgen data divergence`."""
+"""`cgen data split`: split data so that the test part asks for generalisation; and `cgen data divergence`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -22,6 +22,7 @@ from compgen.cli.common import (
     sizes,
     writable_format,
 )
+from compgen.cli.lazy import Group
 from compgen.cli.options import argument, option, with_options
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from compgen.data.compounds import Divergences, Inventory
     from compgen.data.examples import Dataset
 
-app = typer.Typer(no_args_is_help=True, help="Split data so that the test part asks for generalisation.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Split data so that the test part asks for generalisation.")
 
 DevOption = Annotated[int, typer.Option("--dev", min=0, metavar="N", help="Draw N of the test examples as dev.")]
 DivergenceOption = Annotated[
@@ -63,9 +64,9 @@ def few_shot(
 
     FOLDER/LANGUAGE.hints-H.seed-S.tsv has the parts train, validation, past, other and future, as examples of
     inflection (lemma and tags to form). The splits of 4, 8 and 16 hints are the published ones. To learn analysis, swap
-    the sides: `compgen data write FILE --swap -o analysis.tsv`.
+    the sides: `cgen data write FILE --swap -o analysis.tsv`.
 
-    Example: compgen data split few-shot sigmorphon/turkish --hints 8 --seeds 2 -o splits
+    Example: cgen data split few-shot sigmorphon/turkish --hints 8 --seeds 2 -o splits
     """
     from compgen.data.catalog import find_words
     from compgen.data.downloads import check_not_downloaded
@@ -124,7 +125,7 @@ def lemma(
 
     DATA are examples of inflection; without --split all of them are split anew, whatever parts they had.
 
-    Example: compgen data split lemma sigmorphon/georgian --split train -o georgian.tsv
+    Example: cgen data split lemma sigmorphon/georgian --split train -o georgian.tsv
     """
     from compgen.data.formats import write_dataset
     from compgen.morphology.lemmas import by_lemma
@@ -208,20 +209,20 @@ class SplitOptions(BaseModel):
 
 
 class LengthOptions(SplitOptions):
-    """The options of `compgen data split length`."""
+    """The options of `cgen data split length`."""
 
     side: Literal["source", "target"] = option("source", "Whose tokens are counted.", metavar="SIDE")
 
 
 class TmcdOptions(SplitOptions, CompoundOptions):
-    """The options of `compgen data split tmcd`."""
+    """The options of `cgen data split tmcd`."""
 
     least: int = option(2, "Every test atom is in at least M training examples.", ge=0, metavar="M")
     divergence: DivergenceOption = 1.0
 
 
 class McdOptions(SplitOptions, CompoundOptions):
-    """The options of `compgen data split mcd`."""
+    """The options of `cgen data split mcd`."""
 
     train: int | None = option(None, "Examples to train on; by default 40%.", ge=1, metavar="N")
     test: int | None = option(None, "Examples to test on; by default 10%.", ge=1, metavar="N")
@@ -237,7 +238,7 @@ def template(data: DataArgument, options: SplitOptions, columns: Columns) -> Non
     Names in targets should be placeholders, like m0; otherwise templates that differ only in names count as two.
     On GeoQuery, --train 440 with the seeds 1, 2 and 3 gives the published splits.
 
-    Example: compgen data split template geoquery.tsv --train 440 --dev 110 --seed 1 -o template1.tsv
+    Example: cgen data split template geoquery.tsv --train 440 --dev 110 --seed 1 -o template1.tsv
     """
     from compgen.data.splits import by_template
 
@@ -252,7 +253,7 @@ def length(data: DataArgument, options: LengthOptions, columns: Columns) -> None
     Of examples that are as long as the longest to train on, the first in DATA are trained on. SCAN's own length split
     is by targets: --side target --train 16990.
 
-    Example: compgen data split length geoquery.tsv --train 440 --dev 110 -o length.tsv
+    Example: cgen data split length geoquery.tsv --train 440 --dev 110 -o length.tsv
     """
     from compgen.data.splits import by_length
 
@@ -268,7 +269,7 @@ def tmcd(data: DataArgument, options: TmcdOptions, columns: Columns) -> None:
     as its first, second ... argument. The published splits of GeoQuery have divergences of 0.13 to 0.24; the largest
     is more: ask for those with --divergence. Those of Shaw et al. have --train 440 --least 1 --plain-atoms.
 
-    Example: compgen data split tmcd geoquery.tsv --train 440 --dev 110 --seed 1 -o tmcd1.tsv
+    Example: cgen data split tmcd geoquery.tsv --train 440 --dev 110 --seed 1 -o tmcd1.tsv
     """
     from compgen.data.splits import tmcd
 
@@ -286,7 +287,7 @@ def mcd(data: DataArgument, options: McdOptions, columns: Columns) -> None:
     Examples in neither part are left out: the more there are, the larger the divergence can be. Every atom of the test
     part is in training. SCAN takes half a minute or less.
 
-    Example: compgen data split mcd scan/simple --seed 1 -o mcd1.tsv
+    Example: cgen data split mcd scan/simple --seed 1 -o mcd1.tsv
     """
     from compgen.data.splits import mcd
 
@@ -303,7 +304,7 @@ def mcd(data: DataArgument, options: McdOptions, columns: Columns) -> None:
 
 
 class DivergenceOptions(CompoundOptions):
-    """The options of `compgen data divergence`."""
+    """The options of `cgen data divergence`."""
 
     split: list[str] = option(
         [], "The split of DATA to test on. By default all but those to train on, taken together.", metavar="S"
@@ -320,7 +321,7 @@ def divergence(data: DataArgument, options: DivergenceOptions) -> None:
     Divergence is 0 if both parts have the same relative frequencies, and 1 if they have nothing in common: 1 minus the
     Chernoff coefficient, alpha 0.5 for atoms and 0.1 for compounds (Keysers et al. 2020).
 
-    Example: compgen data divergence template1.tsv
+    Example: cgen data divergence template1.tsv
     """
     from compgen.data.compounds import measure
 

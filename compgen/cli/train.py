@@ -1,4 +1,4 @@
-"""`compgen train`: from data to a checkpoint."""
+"""`cgen train`: from data to a checkpoint."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,7 +39,7 @@ app = typer.Typer(
 OutOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The checkpoint to write (.pt).")]
 ConfigOption = Annotated[str, typer.Option("--config", metavar="C", help="A shipped configuration, or a TOML file.")]
 AugmentedOption = Annotated[
-    str | None, typer.Option("--augmented", metavar="DATA", help="More examples, as `compgen sample` writes them.")
+    str | None, typer.Option("--augmented", metavar="DATA", help="More examples, as `cgen sample` writes them.")
 ]
 
 
@@ -106,9 +106,9 @@ def recombine(data: DataArgument, options: Options, columns: Columns) -> None:
     Shipped configurations: recombine_small (two cores, long-short neighborhoods), recombine_small_around_right
     (two cores, long-long), recombine_morphology_small (two cores, words and their tags), and the paper's sizes for a
     GPU: recombine_scan, recombine_scan_around_right, recombine_morphology, rnnlm_scan. rnnlm_small is a recurrent
-    language model of sentences, for `compgen lm`.
+    language model of sentences, for `cgen lm`.
 
-    Example: compgen train recombine scan/jump -o recomb2.pt
+    Example: cgen train recombine scan/jump -o recomb2.pt
     """
     from compgen.api import train_generator
 
@@ -121,7 +121,7 @@ def seq2seq(data: DataArgument, options: Seq2SeqOptions, columns: Columns) -> No
 
     Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2.
 
-    Example: compgen train seq2seq scan/jump --augmented samples.jsonl -o predictor.pt
+    Example: cgen train seq2seq scan/jump --augmented samples.jsonl -o predictor.pt
     """
     from compgen.api import train_predictor
 
@@ -136,7 +136,7 @@ def transformer(data: DataArgument, options: TransformerOptions, columns: Column
     configurations: transformer_small (two cores) and transformer. In data of inflection, tags are told from letters by
     --set network.invariant_tags=true: then they have no position in the source.
 
-    Example: compgen train transformer words.tsv --augmented more.tsv -o predictor.pt
+    Example: cgen train transformer words.tsv --augmented more.tsv -o predictor.pt
     """
     from compgen.api import train_predictor
 
@@ -151,7 +151,7 @@ def pretrained(data: DataArgument, options: PretrainedOptions, columns: Columns)
     configurations: t5_small (two cores) and t5, as in Qiu et al. (2022): for SCAN and SMCalFlow add
     --set optimisation.learning_rate=1e-3. Needs transformers: pip install 'compgen[train,pretrained]'.
 
-    Example: compgen train pretrained geo.tsv --model google-t5/t5-base --config t5 --augmented more.tsv -o t5-geo
+    Example: cgen train pretrained geo.tsv --model google-t5/t5-base --config t5 --augmented more.tsv -o t5-geo
     """
     from compgen.api import train_pretrained
 

@@ -1,4 +1,4 @@
-"""`compgen verify`: does a bundle give here what it gave where it was exported?"""
+"""`cgen verify`: does a bundle give here what it gave where it was exported?"""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +24,7 @@ def verify(
     runner's own step and graph where it is built, and with --trust-code TorchScript must give the same tokens;
     log-probabilities may differ by rounding. The exit code is 2 if a runtime gives something else.
 
-    Example: compgen verify recomb2
+    Example: cgen verify recomb2
     """
     from compgen.trained.verification import verify_bundle
 

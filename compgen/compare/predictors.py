@@ -71,4 +71,4 @@ def command(name: str, data: str, augmented: str | None, out: str, updates: int,
     verb = ["train", name] if name in CONFIGURATIONS else ["train", "pretrained", "--model", name]
     more = ["--augmented", augmented] if augmented else []
     changed = [part for one in overrides(name, updates, words) for part in ("--set", one)]
-    return " ".join(["compgen", *verb, data, *more, *changed, "-o", out])
+    return " ".join(["cgen", *verb, data, *more, *changed, "-o", out])

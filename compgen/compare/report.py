@@ -24,7 +24,7 @@ EDGE = 5  # percent of a plot's width left free on either side
 
 
 def read(folder: Path) -> Result:
-    """Read what `compgen compare` found.
+    """Read what `cgen compare` found.
 
     Raises:
         DataError: the folder has no `compare.json`, or not one of this version.
@@ -34,11 +34,11 @@ def read(folder: Path) -> Result:
         text = path.read_text(encoding="utf-8")
         found = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{path}: no such file, expected the folder that `compgen compare` writes") from None
+        raise DataError(f"{path}: no such file, expected the folder that `cgen compare` writes") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: found no JSON: {error}; make it again by `compgen compare`") from None
+        raise DataError(f"{path}: found no JSON: {error}; make it again by `cgen compare`") from None
     ours = Result.model_fields["version"].default
     if isinstance(found, dict) and (theirs := found.get("version", ours)) != ours:
         raise DataError(f"{path}: version {theirs!r}, expected {ours}: it is of another compgen; compare again")
@@ -47,7 +47,7 @@ def read(folder: Path) -> Result:
     except ValidationError as error:
         wrong = error.errors()[0]
         where = ".".join(map(str, wrong["loc"])) or "the file"
-        raise DataError(f"{path}: {where}: {wrong['msg']}; expected what `compgen compare` writes") from None
+        raise DataError(f"{path}: {where}: {wrong['msg']}; expected what `cgen compare` writes") from None
 
 
 def _finite(text: str) -> float:

@@ -97,7 +97,7 @@ def _methods(asked: tuple[str, ...], train: Dataset) -> tuple[tuple[str, ...], l
     if not (train.frame["target"].list.len() > 0).any():
         raise UserError(
             "found sentences, expected pairs: a comparison trains predictors of targets from sources; for language models "
-            "see compgen lm augment"
+            "see cgen lm augment"
         )
     reasons, known = applicable(train), summaries()
     names = [name for one in asked for name in one.split(",")]
@@ -338,7 +338,7 @@ class Findings:
             files[augmented] = f"{len(data):,} synthetic examples: {self.choice}"
             commands += self._augmentations(train, share)
         commands.append(predictors.command(name, train, augmented, "predictor.pt", self.plan.updates, self.words))
-        commands.append("compgen evaluate predictor.pt data/test.parquet --split test")
+        commands.append("cgen evaluate predictor.pt data/test.parquet --split test")
         model = model_file(self.folder, self.choice.slug, FULL, 0, self.plan.updates)
         _copy(model, self.folder / "predictor.pt")
         files["predictor.pt"] = "the predictor trained on them and on the training examples, seed 0"
@@ -348,7 +348,7 @@ class Findings:
             if not (self.folder / "bundle").exists():
                 export_bundle(self.folder / "predictor.pt", self.folder / "bundle")
             files["bundle"] = "the predictor as a bundle, which runs without torch"
-            commands.append("compgen export predictor.pt -o bundle")
+            commands.append("cgen export predictor.pt -o bundle")
         with atomic_path(self.folder / "commands.sh") as temporary:
             temporary.write_text("\n".join(["#!/bin/sh", "set -e", *commands, ""]), encoding="utf-8")
         return files | {"commands.sh": "makes the chosen result again, run in this folder"}, commands
@@ -360,7 +360,7 @@ class Findings:
             out = "augmented.jsonl" if len(self.choice.methods) == 1 else f"{method}.jsonl"
             options = self.experiment.options.get(method, {})
             given = [part for key, value in options.items() for part in ("--set", f"{key}={value}")]
-            commands.append(shlex.join(["compgen", "augment", method, train, "-n", str(share), *given, "-o", out]))
+            commands.append(shlex.join(["cgen", "augment", method, train, "-n", str(share), *given, "-o", out]))
             outs.append(out)
         if len(outs) > 1:
             commands.append(f"cat {' '.join(outs)} > augmented.jsonl")

@@ -80,11 +80,11 @@ class Csl(Augmenter[CslOptions]):
         "csl_scan, csl_cogs, csl_geoquery or csl_smcalflow: as published; csl: for other pairs; csl_scan_companions: "
         "beyond the paper"
     )
-    example = """compgen augment csl scan/jump --config csl_scan --rules jump.rules -o more.tsv
+    example = """cgen augment csl scan/jump --config csl_scan --rules jump.rules -o more.tsv
 
-        compgen augment csl geo.tsv --config csl_geoquery -o more.tsv
+        cgen augment csl geo.tsv --config csl_geoquery -o more.tsv
 
-        compgen augment csl cogs/variable-free --config csl_cogs -o more.tsv"""
+        cgen augment csl cogs/variable-free --config csl_cogs -o more.tsv"""
     _parsed: tuple[int, int] | None = None
 
     def __init__(self, options: CslOptions | None = None, *, beside: Path | None = None, **values: Any) -> None:

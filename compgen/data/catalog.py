@@ -163,12 +163,14 @@ def load(spec: str, format: str | None = None, answers: bool = False, columns: C
     `read_dataset`. What looks like a mistake in a table is said in a `Remark`.
     """
     name, _, split = spec.partition("/")
+    if Path(spec).is_dir():
+        raise DataError(f"{spec}: a folder, expected data; models are named before data")
     if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():
         format = "unimorph"
     if spec == "-" or Path(spec).exists() or not _may_be_name(spec):
         dataset = read_dataset(spec, format, answers, columns)
         if remark := checks.worst(dataset):
-            warnings.warn(f"{spec}: {remark}; `compgen check {spec}` shows where", Remark, stacklevel=2)
+            warnings.warn(f"{spec}: {remark}; `cgen check {spec}` shows where", Remark, stacklevel=2)
         return dataset
     if name not in DATASETS or split not in DATASETS[name].splits:
         raise DataError(_unknown(spec, name))
@@ -189,4 +191,6 @@ def _unknown(spec: str, name: str) -> str:
         return f"{spec}: no such split of {name}: expected {name}/ and one of {', '.join(DATASETS[name].splits)}"
     near = difflib.get_close_matches(spec, names(), n=3)
     hint = f"did you mean {', '.join(near)}?" if near else f"known data sets: {', '.join(names())}"
+    if not near and "/" not in spec:
+        hint += "; models are named before data"
     return f"{spec}: neither a file nor a known data set; {hint}"

@@ -5,12 +5,15 @@ import io
 import re
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 from compgen.errors import DataError
 
 LONGEST_LINE = 2**20  # bytes; also the size of the pieces that are read
+PIECE = 2**16  # bytes that are read at a time where lines are wanted as they come
 PARQUET_MAGIC = b"PAR1"
 _GZIP_MAGIC = b"\x1f\x8b"
 _LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]")
@@ -26,20 +29,62 @@ def read_bytes(path: str | Path, lines: bool | None) -> bytes:
 
     `lines` says whether it should consist of lines; None: unless it begins as Parquet or a list of JSON.
     """
+    with _opened(path) as stream:
+        return _pieces(stream, name_of(path), lines)
+
+
+def lines_as_they_come(path: str | Path) -> Iterator[list[str]]:
+    """Yield the lines of a file, or of standard input if `path` is `-`, in lists: those there are, without waiting.
+
+    A list has the lines of some `PIECE` bytes, or of a pipe what has come. Line ends are left out; gzip is recognised.
+    """
+    name, number, rest = name_of(path), 0, b""
+    with _opened(path) as stream:
+        while piece := stream.read1(PIECE):
+            whole, end, rest = (rest + piece).rpartition(b"\n")
+            if len(rest) > LONGEST_LINE:
+                raise too_long(name, number + whole.count(b"\n") + len(end) + 1)
+            if end:
+                found = _lines(whole, name, number)
+                number += len(found)
+                yield found
+    if rest:
+        yield _lines(rest, name, number)
+
+
+def _lines(content: bytes, name: str, before: int) -> list[str]:
+    """Return lines without their ends; there were `before` others."""
+    return [line.removesuffix("\r") for line in decoded(content, name, before).split("\n")]
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator["io.BufferedReader[Any] | gzip.GzipFile"]:
+    """Yield a file, or standard input, unpacked; errors of reading it are DataErrors."""
     name = name_of(path)
-    if str(path) == "-":
-        standard = io.BufferedReader(cast(io.RawIOBase, sys.stdin.buffer))
+    with ExitStack() as stack:
         try:
-            return _unpacked(standard, name, lines)
-        finally:
-            standard.detach()  # or standard input would be closed with it
-    try:
-        with Path(path).open("rb") as stream:
-            return _unpacked(stream, name, lines)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
+            stream = _standard_input(stack) if str(path) == "-" else stack.enter_context(Path(path).open("rb"))
+            start = stream.peek(len(_GZIP_MAGIC))
+            packed = start.startswith(_GZIP_MAGIC) or (start and name.endswith(".gz"))
+            yield stack.enter_context(gzip.GzipFile(fileobj=stream)) if packed else stream
+        except FileNotFoundError:
+            raise DataError(f"{path}: no such file") from None
+        except EOFError:
+            raise DataError(f"{name}: the compressed file is cut short: found no end of its gzip data") from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(f"{name}: found damaged data or none of gzip, expected a gzip file: {error}") from None
+        except IsADirectoryError:
+            raise DataError(f"{path}: a folder, expected data; models are named before data") from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
+
+
+def _standard_input(stack: ExitStack) -> "io.BufferedReader[Any]":
+    standard: Any = sys.stdin.buffer
+    if not hasattr(standard, "peek"):
+        standard = io.BufferedReader(standard)
+        stack.callback(standard.detach)  # or standard input would be closed with it
+    return cast("io.BufferedReader[Any]", standard)
 
 
 def name_of(path: str | Path) -> str:
@@ -47,25 +92,12 @@ def name_of(path: str | Path) -> str:
     return "standard input" if str(path) == "-" else str(path)
 
 
-def _unpacked(stream: "io.BufferedReader[Any]", name: str, lines: bool | None) -> bytes:
-    start = stream.peek(len(_GZIP_MAGIC))
-    if not (start.startswith(_GZIP_MAGIC) or (start and name.endswith(".gz"))):
-        return _pieces(cast(BinaryIO, stream), name, lines)
-    try:
-        with gzip.GzipFile(fileobj=stream) as unpacked:
-            return _pieces(cast(BinaryIO, unpacked), name, lines)
-    except EOFError:
-        raise DataError(f"{name}: the compressed file is cut short: found no end of its gzip data") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{name}: found damaged data or none of gzip, expected a gzip file: {error}") from None
-
-
 def looks_like_json(content: bytes | bytearray) -> bool:
     """Whether content begins as a list of JSON objects does."""
     return _LIST.match(content) is not None
 
 
-def _pieces(stream: BinaryIO, name: str, lines: bool | None) -> bytes:
+def _pieces(stream: "io.BufferedReader[Any] | gzip.GzipFile", name: str, lines: bool | None) -> bytes:
     """Return the rest of a stream. A line that is too long is refused before the rest fills the memory."""
     content, begun = bytearray(), 0  # where the last line begins
     while piece := stream.read(LONGEST_LINE):
@@ -74,19 +106,23 @@ def _pieces(stream: BinaryIO, name: str, lines: bool | None) -> bytes:
             continue
         end = content.find(b"\n", len(content) - len(piece))
         if (end if end >= 0 else len(content)) - begun > LONGEST_LINE:
-            number = content.count(b"\n", 0, begun) + 1
-            raise malformed(name, number, f"more than {LONGEST_LINE:,} bytes", "the end of the line before that")
+            raise too_long(name, content.count(b"\n", 0, begun) + 1)
         begun = content.rfind(b"\n", begun) + 1 or begun
     return bytes(content)
 
 
-def decoded(content: bytes, name: str) -> str:
-    """Return content as text, without a byte order mark."""
+def too_long(name: str, number: int) -> DataError:
+    """Return the error for a line of more than LONGEST_LINE bytes."""
+    return malformed(name, number, f"more than {LONGEST_LINE:,} bytes", "the end of the line before that")
+
+
+def decoded(content: bytes, name: str, before: int = 0) -> str:
+    """Return content as text, without a byte order mark at the beginning; there were `before` lines."""
     try:
-        return content.decode("utf-8-sig")
+        return content.decode("utf-8" if before else "utf-8-sig")
     except UnicodeDecodeError as error:
         # `error.object` is what was decoded, less the byte order mark that `error.start` does not count either.
-        number = error.object.count(b"\n", 0, error.start) + 1
+        number = before + error.object.count(b"\n", 0, error.start) + 1
         found = error.object[error.start : error.start + 1].hex()
         raise malformed(name, number, f"the byte 0x{found}", "text in UTF-8") from None
 

@@ -5,14 +5,18 @@ join and filter a corpus instead of looping over it.
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import html
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.ragged import lists_of
-from compgen.errors import DataError
+from compgen.errors import DataError, UserError
 
 TOKENS = pl.List(pl.String)
 SCHEMA = pl.Schema({"source": TOKENS, "target": TOKENS, "split": pl.String()})
@@ -20,13 +24,25 @@ COLUMNS = tuple(SCHEMA)
 TRAIN = "train"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+SHOWN = 5  # examples of a dataset in a notebook
+
+
+class Example(NamedTuple):
+    """A source and a target, in tokens."""
+
+    source: list[str]
+    target: list[str]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Examples with named splits.
 
     `frame` has the columns `source: List[String]`, `target: List[String]` and `split: String`, one row an example.
     Further columns are carried along; files of JSON lines and Parquet keep them (see `columns`). A sentence for a
     language model is an example with an empty target.
+
+    `for source, target in dataset` goes through the examples; `dataset[0]` is one, `dataset[:10]` a dataset of ten.
     """
 
     frame: pl.DataFrame
@@ -86,8 +102,65 @@ class Dataset:
         """Return all examples as Python lists of tokens, in order."""
         return list(zip(self.frame["source"].to_list(), self.frame["target"].to_list(), strict=True))
 
+    def to_polars(self) -> pl.DataFrame:
+        """Return the frame."""
+        return self.frame
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame of pandas with the same columns, in which a side is a list of tokens.
+
+        Raises:
+            UserError: pandas is not installed.
+        """
+        try:
+            pandas: Any = import_module("pandas")
+        except ModuleNotFoundError as error:
+            raise UserError("to_pandas needs pandas: pip install pandas") from error
+        return pandas.DataFrame(self.frame.to_dict(as_series=False))
+
     def __len__(self) -> int:
         return self.frame.height
+
+    def __iter__(self) -> Iterator[Example]:
+        for rows in self.frame.select("source", "target").iter_slices():
+            yield from map(Example, rows["source"].to_list(), rows["target"].to_list())
+
+    @overload
+    def __getitem__(self, which: SupportsIndex) -> Example: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> "Dataset": ...
+
+    def __getitem__(self, which: SupportsIndex | slice) -> "Example | Dataset":
+        """Return an example by its place, counted from the end if it is negative, or the dataset of a slice.
+
+        Raises:
+            IndexError: there is no such example.
+        """
+        if isinstance(which, slice):
+            return Dataset(self.frame[which])
+        place = operator.index(which)
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"example {place}: expected a place in a dataset of {len(self):,} examples")
+        return Example(*self.frame.select("source", "target").row(place))
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Dataset(no examples)"
+        first = " → ".join(_text(side, 60) for side in self[0])
+        return f"Dataset({self.sizes()}; first: {first})"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the first examples, for notebooks."""
+        shown = self.frame.select(COLUMNS).head(SHOWN).iter_rows()
+        cells = [(_text(source, 200), _text(target, 200), split) for source, target, split in shown]
+        rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
+        head = "".join(f"<th>{name}</th>" for name in COLUMNS)
+        return f"<table><caption>{html.escape(self.sizes())}</caption><tr>{head}</tr>{rows}</table>"
+
+    def sizes(self) -> str:
+        """Return the splits and their sizes in words."""
+        return ", ".join(f"{name} {count:,}" for name, count in self.splits.items()) or "no examples"
 
     def __add__(self, other: "Dataset") -> "Dataset":
         """Return the examples of both, ours first; a column that only one has is null for the other.
@@ -104,6 +177,12 @@ class Dataset:
     def __eq__(self, other: object) -> bool:
         """Whether both have the same rows in the same order."""
         return isinstance(other, Dataset) and self.frame.equals(other.frame)
+
+
+def _text(tokens: Sequence[str], most: int) -> str:
+    """Return tokens with blanks between them, cut to so many characters."""
+    text = " ".join(tokens)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def check_sides(frame: pl.DataFrame, method: str) -> None:

@@ -126,8 +126,8 @@ def format_of(path: str | Path) -> str:
         return formats[suffix]
     if is_folder(path):
         return FOLDER
-    if suffix == ".pt":
-        raise DataError(f"{path}: a checkpoint, expected data; models are named before data")
+    if suffix in (".pt", ".grammar"):
+        raise DataError(f"{path}: a model, expected data; models are named before data")
     known = ", ".join(f"{end} ({format})" for end, format in formats.items())
     found = f"the suffix {suffix!r}" if suffix else "no suffix"
     raise DataError(f"{path}: found {found}, expected one that tells the format: {known}; each may end in .gz")

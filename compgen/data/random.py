@@ -9,7 +9,7 @@ Two families, because a sample must be the same in every runtime, and a split or
 Published results depend on the keys below, so a key never changes. Some purposes have the same key, and so the same
 numbers for one seed; a new purpose should be a `_PCG` with a tag of its own. No other module may import `numpy.random`
 or `random` (ruff holds that). PyTorch's generators are seeded in `models.seeding` alone. GECA orders its candidates
-by a hash of what they are (`geca.arrays.mix`): that is no stream. `compgen data show --seed` lets Polars choose rows.
+by a hash of what they are (`geca.arrays.mix`): that is no stream. `cgen data show --seed` lets Polars choose rows.
 """
 
 import random

@@ -124,7 +124,7 @@ def _template(phrase: str, verb: str = _PRIMITIVE) -> Dataset:
     return _dataset(frame.filter(~held_out), frame.filter(held_out))
 
 
-# Each split with what is new in its test part, in few words: `compgen data list` shows them beside the sizes.
+# Each split with what is new in its test part, in few words: `cgen data list` shows them beside the sizes.
 SPLITS: dict[str, tuple[Callable[[], Dataset], str]] = {
     "simple": (simple, "nothing: our own random draw"),
     "jump": (partial(_add_primitive, "jump"), "'jump' in combination"),

@@ -112,7 +112,7 @@ def parts(source: Sequence[str], form: Sequence[str]) -> tuple[list[str], list[s
     if not (lemma and tags):
         wrong = (
             f"the source {' '.join(source)!r:.80}, expected the letters of a lemma and tags (examples of inflection; "
-            "swap those of analysis by `compgen data write --swap`)"
+            "swap those of analysis by `cgen data write --swap`)"
         )
     elif letters:
         wrong = (
@@ -163,6 +163,11 @@ def characters(text: str, language: str = "") -> list[str]:
     if language.lower() in DOTTED:
         text = text.replace("I", "ı").replace("İ", "i")
     return [BLANK if letter.isspace() else letter for letter in unicodedata.normalize("NFC", text.lower())]
+
+
+def joined(tokens: Iterable[str]) -> str:
+    """Return the letters of a word as it is written: what `characters` took apart."""
+    return "".join(" " if token == BLANK else token for token in tokens)
 
 
 def is_tag(token: str) -> bool:

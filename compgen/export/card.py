@@ -10,14 +10,14 @@ PURPOSE = {
     "predictor": "predicts the target of a source",
 }
 USE = {
-    "generator": """    compgen sample exported/{name} -n 100 --seed 1 -o samples.jsonl
+    "generator": """    cgen sample exported/{name} -n 100 --seed 1 -o samples.jsonl
 
 or in Python
 
     import compgen
     samples = compgen.Generator.load("exported/{name}").sample(100, seed=1)
 """,
-    "predictor": """    compgen evaluate exported/{name} DATA
+    "predictor": """    cgen evaluate exported/{name} DATA
 
 or in Python
 
@@ -32,7 +32,7 @@ FILES = {
     "step.safetensors": "the step's weights by name, for the C++ runner, which has the step in its own code",
     "sampler.onnx": "encoder and sampling loop in one graph",
     "sampler.ts": "the same in TorchScript: methods encode, start, step, and the loop as forward",
-    "golden.json": "draws, or answers, that every runtime must reproduce: `compgen verify` checks them",
+    "golden.json": "draws, or answers, that every runtime must reproduce: `cgen verify` checks them",
     "vocabulary.json": "tokens in the order of their ids",
     "pool.safetensors": "prototypes, and which of them go together",
     "rules.txt": "the grammar, one rule per line",

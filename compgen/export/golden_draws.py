@@ -1,4 +1,4 @@
-"""Writing golden draws: at every export, so that a bundle can be verified where it is to run (`compgen verify`)."""
+"""Writing golden draws: at every export, so that a bundle can be verified where it is to run (`cgen verify`)."""
 
 from collections.abc import Callable
 from pathlib import Path

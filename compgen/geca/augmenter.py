@@ -35,9 +35,9 @@ class Geca(Augmenter[GecaOptions]):
     options_type = GecaOptions
     takes = frozenset({PAIRS, SENTENCES})
     columns: ClassVar[dict[str, Any]] = {"template": pl.String, "fragment": pl.String}
-    example = """compgen augment geca scan/jump --longest 38 -n 1000 -o more.tsv
+    example = """cgen augment geca scan/jump --longest 38 -n 1000 -o more.tsv
 
-        compgen augment geca sentences.txt --span 2 --spans 1 --limit 20 --window 2 --variants 1 -o more.txt"""
+        cgen augment geca sentences.txt --span 2 --spans 1 --limit 20 --window 2 --variants 1 -o more.txt"""
 
     tables: Tables | None = None
     _job: "Job | None" = None

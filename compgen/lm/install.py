@@ -44,9 +44,9 @@ def program(name: str) -> Path:
     folders = [os.environ.get(FOLDER, ""), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     found = shutil.which(name, path=os.pathsep.join(folder for folder in folders if folder))
     if found is None:
-        raise UserError(f"no program {name}: `compgen lm install` builds it, once; it needs {TOOLS}")
+        raise UserError(f"no program {name}: `cgen lm install` builds it, once; it needs {TOOLS}")
     if name == OURS and not _up_to_date(Path(found).parent):
-        again = f"`compgen lm install --folder {Path(found).parent}`"
+        again = f"`cgen lm install --folder {Path(found).parent}`"
         raise UserError(f"{found}: built from other sources than those of this compgen: {again} builds it again")
     return Path(found)
 

@@ -1,4 +1,4 @@
-"""Text scored by a recurrent language model: a generator without prototypes (`compgen train recombine`, recomb0).
+"""Text scored by a recurrent language model: a generator without prototypes (`cgen train recombine`, recomb0).
 
 A sentence is a source with an empty target: its end is the separator and the end symbol together. An unknown word has
 the probability of `<unk>`, which training never shows.

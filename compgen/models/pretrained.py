@@ -26,6 +26,7 @@ FILE = "compgen.json"  # beside the files of transformers
 FORMAT = "compgen-pretrained"
 VERSION = 2
 UNSEALED = 1  # the version before there were digests
+SCORED = 32  # sequences scored at once, each with the scores of all pieces at all places
 Ids = list[list[int]]
 
 
@@ -98,19 +99,34 @@ class Pretrained(Trainable):
         return ((best == self.theirs[targets]) | (targets == PAD_ID)).all(dim=1)
 
     @torch.inference_mode()
-    def answers(self, sources: Ids, beam: int, batch: int) -> list[list[str]]:
-        """Return the tokens that greedy decoding, or beam search by log-probability, writes for each source."""
-        found: dict[int, list[str]] = {}
+    def best(self, sources: Ids, count: int, beam: int, batch: int) -> list[list[tuple[list[str], float]]]:
+        """Return the `count` best targets of each source by log-probability, which is given, the best first.
+
+        They are those of beam search, or for a beam of 1 that of greedy decoding.
+        """
+        found: dict[int, list[tuple[list[str], float]]] = {}
         for rows in by_length(sources, batch):
             ids = self._batch([sources[row] for row in rows])
             written = self.model.generate(
                 input_ids=self.theirs[ids],
                 attention_mask=(ids != PAD_ID).long(),
-                generation_config=self._generation(beam),
-            )
-            said = texts(self.tokenizer, written.tolist())
-            found |= {row: self.spelling.read(text) for row, text in zip(rows, said, strict=True)}
+                generation_config=self._generation(beam, count),
+            )  # (B count, 1 + L), each from the start symbol on
+            said = [self.spelling.read(text) for text in texts(self.tokenizer, written.tolist())]
+            ranked = list(zip(said, self._log_probs(written, ids.repeat_interleave(count, dim=0)), strict=True))
+            found |= {row: ranked[place * count : (place + 1) * count] for place, row in enumerate(rows)}
         return [found[row] for row in range(len(sources))]
+
+    def _log_probs(self, written: Tensor, sources: Tensor) -> list[float]:
+        """Return the log-probability of each sequence (B, 1 + L) that `generate` wrote for its source (B, T)."""
+        ends = (written[:, 1:] == self.end).long()
+        after = ends.cumsum(dim=1) - ends > 0  # (B, L), what follows the end symbol
+        targets = (written[:, 1:] + len(SPECIALS)).masked_fill(after, PAD_ID)
+        sequences = torch.cat([written[:, :1] + len(SPECIALS), targets], dim=1)
+        parts = [slice(first, first + SCORED) for first in range(0, len(written), SCORED)]
+        scores = [-self.loss(sequences[part], sources[part, None]).sum(dim=1) for part in parts]
+        found: list[float] = torch.cat(scores).tolist()
+        return found
 
     @torch.inference_mode()
     def nats(self, sources: Ids, targets: Ids) -> Tensor:
@@ -124,12 +140,13 @@ class Pretrained(Trainable):
         cut = [ids[: self.source_length - 1] for ids in sources]
         return torch.from_numpy(as_sources(cut)).to(self.theirs.device)
 
-    def _generation(self, beam: int) -> Any:
+    def _generation(self, beam: int, count: int = 1) -> Any:
         """Return the settings of decoding, which replace those in the model's files."""
         by_sum = {"length_penalty": 0.0} if beam > 1 else {}
         return need_transformers().GenerationConfig(
             max_new_tokens=self.max_length,
             num_beams=beam,
+            num_return_sequences=count,
             do_sample=False,
             decoder_start_token_id=self.start,
             eos_token_id=self.end,

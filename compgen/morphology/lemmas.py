@@ -36,6 +36,6 @@ def _lemma(source: list[str]) -> str:
     if not tags:
         raise DataError(
             f"found the source {' '.join(source)!r}, expected lemma and tags (examples of inflection); swap those of "
-            "analysis by `compgen data write --swap`"
+            "analysis by `cgen data write --swap`"
         )
     return "".join(letters)

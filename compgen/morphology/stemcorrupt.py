@@ -80,7 +80,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
     takes = frozenset({WORDS})
     columns: ClassVar[dict[str, Any]] = {HOST: pl.Int64, "edits": pl.Int64}
     usual = 10_000
-    example = "compgen augment stemcorrupt sigmorphon/turkish --split train-low -n 10000 -o more.tsv"
+    example = "cgen augment stemcorrupt sigmorphon/turkish --split train-low -n 10000 -o more.tsv"
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Align the distinct examples of a dataset."""

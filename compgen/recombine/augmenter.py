@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options
 from compgen.data.examples import TOKENS, Dataset
@@ -29,6 +29,16 @@ class RecombineOptions(Options, RecombineConfig):
         "before in this run), rare (hold a token that is rare in training).",
         json_schema_extra={"flags": ["--filter"], "metavar": "F,..."},
     )
+
+    @field_validator("filters", mode="before")
+    @classmethod
+    def _listed(cls, names: Any) -> Any:
+        from compgen.sampling.resampling import filter_names
+
+        texts = [names] if isinstance(names, str) else names
+        listed = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
+        return filter_names(texts) if listed else names
+
     ngram: int = Field(
         1, ge=1, description="rare: length of n-grams; from 2 on, n-grams that training lacks are rare too."
     )
@@ -56,7 +66,7 @@ class Recombine(Augmenter[RecombineOptions]):
         "recombine_small: two cores, long-short neighborhoods; recombine_small_around_right: long-long; "
         "recombine_morphology_small: words and their tags; recombine_scan and others: the paper's sizes, for a GPU"
     )
-    example = "compgen augment recombine pairs.tsv -n 400 -o more.tsv"
+    example = "cgen augment recombine pairs.tsv -n 400 -o more.tsv"
     generator: "Generator | None" = None
     _trained_on: Mapping[str, Any] = MappingProxyType({})
     _counts = Counts()

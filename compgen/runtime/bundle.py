@@ -88,7 +88,10 @@ def resolve(path: Path) -> Path:
     if path.is_dir():
         return path
     if path.exists():
-        raise BundleError(f"{path}: a file, expected a bundle's folder, a checkpoint (.pt) or a .grammar")
+        raise BundleError(
+            f"{path}: a file, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar; "
+            "models are named before data"
+        )
     homes = (PACKAGE / "exported", PACKAGE.parent / "exported")
     for home in homes:
         named = path.name and path.parent in (Path(), Path("exported"))

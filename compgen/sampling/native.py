@@ -1,4 +1,4 @@
-"""The C++ runner (`cpp_runner/`), which takes the options of `compgen sample` and gives the same samples."""
+"""The C++ runner (`cpp_runner/`), which takes the options of `cgen sample` and gives the same samples."""
 
 import json
 import os

@@ -23,13 +23,19 @@ MOST_BROKEN = 0.5  # of the draws; trained generators have less than a tenth
 Kept = tuple[Draw, Tokens, Tokens]  # with its source and its target
 
 
+def filter_names(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the filters that are named one by one, or several in a string with commas between them."""
+    texts = [names] if isinstance(names, str) else names
+    return tuple(name for text in texts for part in text.split(",") if (name := part.strip()))
+
+
 @dataclass(frozen=True)
 class FilterConfig:
     """Which filters a sample must pass.
 
     Attributes:
         names: of `novel` (source and target both unseen in training, as in the reference), `unique` (not drawn before
-            in this run), `rare` (eq. 18, see `Rarity`).
+            in this run), `rare` (eq. 18, see `Rarity`); as `filter_names` takes them.
         novelty: the meaning of novel: `both` sides unseen, `source` unseen, or the `pair` unseen.
         rarity: epsilon of eq. 18: the largest share of distinct training examples that may hold a rare n-gram.
         ngram: length of the n-grams. With 1 only tokens that training has are possible, so rare means rare but seen;
@@ -45,6 +51,7 @@ class FilterConfig:
 
     def __post_init__(self) -> None:
         """Raise UserError for names and numbers that are not allowed, alone or together."""
+        object.__setattr__(self, "names", filter_names(self.names))
         for name in self.names:
             if name not in FILTERS:
                 raise UserError(f"no filter {name!r}: expected some of {', '.join(FILTERS)}")

@@ -247,10 +247,10 @@ def _check_runtime(path: Path, runtime: Runtime) -> None:
 def _require(path: Path, entry: Architecture, kind: str, ability: str) -> None:
     if ability in entry.abilities.get(kind, ()):
         return
-    wanted, makers = "predictor", "`compgen train seq2seq` makes one, and `compgen evaluate --direct` lets a generator"
-    makers += " answer by itself"
+    wanted, makers = "predictor", "`cgen train seq2seq` makes one, and with --direct a generator answers by itself"
     if ability == DRAWS:
-        wanted, makers = "generator", "`compgen train recombine` and `compgen train csl` make generators"
+        wanted, makers = "generator", "`cgen train recombine` and `cgen train csl` make generators"
+        makers += "; a predictor answers `cgen predict` and `cgen evaluate`, without --direct"
     raise UserError(f"{path}: holds a {kind}, expected a {wanted}; {makers}")
 
 
@@ -258,4 +258,7 @@ def _require_no_data(path: Path) -> None:
     from compgen.data.catalog import names
 
     if str(path) in names():
-        raise UserError(f"{path}: a data set, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar")
+        raise UserError(
+            f"{path}: a data set, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar; "
+            "models are named before data"
+        )

@@ -10,7 +10,7 @@ from compgen.runtime.backend import warm
 from compgen.sampling.batching import Draw, Tokens
 from compgen.sampling.choice import Choice, Votes
 from compgen.sampling.output import Sample
-from compgen.sampling.resampling import Counts, Filter, FilterConfig, Kept, Training
+from compgen.sampling.resampling import Counts, Filter, FilterConfig, Kept, Training, filter_names
 from compgen.trained.architectures import DRAWS, GeneratorModel, Request, Runtime, open_model
 from compgen.trained.limits import LIMITS, check_limits
 
@@ -30,7 +30,8 @@ class SamplingOptions:
         seed: names the stream.
         start: the first address to draw.
         draws: stop after so many draws, however many were kept.
-        filters, novelty, rarity, ngram, rare_tokens: see `FilterConfig`; rare tokens are strings here.
+        filters, novelty, rarity, ngram, rare_tokens: see `FilterConfig`; rare tokens are strings here. One filter or
+            token may be given as a string, several filters as one string with commas.
         temperature, beam, batch, workers: see `Generator.draw`.
         engine: `threads` of this process, or `ray`: the CPUs of a Ray cluster (see `sampling.ray_engine`).
     """
@@ -51,6 +52,9 @@ class SamplingOptions:
 
     def __post_init__(self) -> None:
         """Raise UserError for a number outside its limits, or an unknown engine."""
+        rare = (self.rare_tokens,) if isinstance(self.rare_tokens, str) else self.rare_tokens
+        object.__setattr__(self, "filters", filter_names(self.filters))
+        object.__setattr__(self, "rare_tokens", rare)
         numbers = ("seed", "start", "draws", "beam", "batch", "workers")
         check_limits(**{name: getattr(self, name) for name in numbers})
         if self.engine not in ("threads", "ray"):
@@ -183,7 +187,7 @@ class Generator:
             raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
         rare = tuple(self.vocabulary.encode(asked.rare_tokens))
         judge = Filter(
-            FilterConfig(tuple(asked.filters), asked.novelty, asked.rarity, asked.ngram, rare), self.training
+            FilterConfig(filter_names(asked.filters), asked.novelty, asked.rarity, asked.ngram, rare), self.training
         )
         judge.counts = Counts() if counts is None else counts
         if "unique" in asked.filters:
@@ -260,7 +264,7 @@ class Generator:
         and the errors are those of `stream`.
         """
         asked = SamplingOptions(seed=seed, **options)
-        config = FilterConfig(tuple(asked.filters), asked.novelty, asked.rarity, asked.ngram)
+        config = FilterConfig(filter_names(asked.filters), asked.novelty, asked.rarity, asked.ngram)
         choice = Choice(vote, margin, support, best)
         first = choice.drawing(config)
         drawing = options | {"seed": seed, "filters": first.names, "novelty": first.novelty}

@@ -12,6 +12,7 @@ LIMITS = {  # name -> (least, most)
     "start": (0, ADDRESSES),
     "stop": (0, 2 * ADDRESSES),  # start + draws
     "beam": (1, 1024),
+    "best": (1, 1024),  # targets of one source, each of which a beam must hold
     "batch": (1, ADDRESSES),
     "workers": (1, 1024),
 }

@@ -1,4 +1,4 @@
-"""A trained predictor in Python: targets, losses and scores, from whatever `compgen train` or `export` wrote."""
+"""A trained predictor in Python: targets, losses and scores, from whatever `cgen train` or `export` wrote."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from compgen.data.vocabulary import Vocabulary
 from compgen.runtime.backend import Decoder
 from compgen.trained.architectures import LOSSES, Runtime, cores, open_model
+from compgen.trained.limits import check_limits
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
     from compgen.evaluation.metrics import Scores
+
+
+Answer = tuple[list[str], float]  # a target, and its log-probability
 
 
 class Predictor(ABC):
@@ -37,7 +41,6 @@ class Predictor(ABC):
         opened: Predictor = open_model(Path(path), LOSSES, where)
         return opened
 
-    @abstractmethod
     def predict(
         self, sources: Sequence[Sequence[str]], beam: int = 1, batch: int = 256, unknown: bool = False
     ) -> list[list[str]]:
@@ -47,6 +50,25 @@ class Predictor(ABC):
 
         Raises:
             DataError: a source token is not known.
+        """
+        return [found[0][0] for found in self.best(sources, 1, beam, batch, unknown)]
+
+    @abstractmethod
+    def best(
+        self,
+        sources: Sequence[Sequence[str]],
+        count: int,
+        beam: int | None = None,
+        batch: int = 256,
+        unknown: bool = False,
+    ) -> list[list[Answer]]:
+        """The `count` best targets that beam search finds for each source, the best first, with log-probabilities.
+
+        Where fewer hypotheses end, there are fewer. The beam is `count` wide unless `beam` is more; a width of 1 is
+        greedy decoding. Other arguments and errors are those of `predict`.
+
+        Raises:
+            UserError: `count` is less than 1, or more than the beam can be wide.
         """
 
     @abstractmethod
@@ -85,24 +107,32 @@ class StepwisePredictor(Predictor):
     def __init__(self, decoder: Decoder, vocabulary: Vocabulary, max_length: int) -> None:
         self.decoder, self.vocabulary, self.max_length = decoder, vocabulary, max_length
 
-    def predict(
-        self, sources: Sequence[Sequence[str]], beam: int = 1, batch: int = 256, unknown: bool = False
-    ) -> list[list[str]]:
+    def best(
+        self,
+        sources: Sequence[Sequence[str]],
+        count: int,
+        beam: int | None = None,
+        batch: int = 256,
+        unknown: bool = False,
+    ) -> list[list[Answer]]:
         """See `Predictor`.
 
         A network that copies may write unknown tokens too, up to eight different ones in a source; others are read as
         `<unk>`, which is never written.
         """
-        from compgen.runtime.beam import beam as search
+        from compgen.runtime.beam import nbest
         from compgen.runtime.predict import greedy
 
         read = [self.vocabulary.lend(source) if unknown else (self.vocabulary.encode(source), {}) for source in sources]
-        ids = [source for source, _ in read]
-        if beam == 1:
-            found = greedy(self.decoder, ids, self.max_length, batch)
+        ids, width = [source for source, _ in read], beam_of(count, beam)
+        if width == 1:
+            found = [[best] for best in greedy(self.decoder, ids, self.max_length, batch)]
         else:
-            found = search(self.decoder, ids, beam, self.max_length)
-        return [self.vocabulary.decode(target, lent) for (target, _), (_, lent) in zip(found, read, strict=True)]
+            found = nbest(self.decoder, ids, count, width, self.max_length)
+        return [
+            [(self.vocabulary.decode(target, lent), score) for target, score in ranked]
+            for ranked, (_, lent) in zip(found, read, strict=True)
+        ]
 
     def losses(
         self, dataset: "Dataset", batch: int = 256, watch: Callable[[int], None] | None = None
@@ -122,6 +152,12 @@ class StepwisePredictor(Predictor):
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
         """See `Predictor`."""
         return unknown_remark({token for source in sources for token in source if token not in self.vocabulary})
+
+
+def beam_of(count: int, beam: int | None) -> int:
+    """Return how wide the beam is that finds `count` targets; raises UserError for a number out of range."""
+    check_limits(best=count, beam=beam)
+    return max(count, beam or 1)
 
 
 def unknown_remark(tokens: Collection[str]) -> list[str]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from compgen.errors import DataError, UserError
 from compgen.trained.architectures import PREDICTOR, Architecture, Runtime, require_torch, torch_device
-from compgen.trained.predictor import Predictor, unknown_remark
+from compgen.trained.predictor import Answer, Predictor, beam_of, unknown_remark
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -25,14 +25,19 @@ class PretrainedPredictor(Predictor):
     def __init__(self, model: "Pretrained") -> None:
         self.model = model
 
-    def predict(
-        self, sources: Sequence[Sequence[str]], beam: int = 1, batch: int = 256, unknown: bool = False
-    ) -> list[list[str]]:
+    def best(
+        self,
+        sources: Sequence[Sequence[str]],
+        count: int,
+        beam: int | None = None,
+        batch: int = 256,
+        unknown: bool = False,
+    ) -> list[list[Answer]]:
         """See `Predictor`. Sources that are too long are cut at their end."""
         lost = [] if unknown else self.model.spelling.lost(token for source in sources for token in source)
         if lost:
             raise DataError(f"unknown token {lost[0]!r}: the model's tokenizer cannot write it")
-        return self.model.answers(self.model.sources(sources), beam, batch)
+        return self.model.best(self.model.sources(sources), count, beam_of(count, beam), batch)
 
     def losses(
         self, dataset: "Dataset", batch: int = 256, watch: Callable[[int], None] | None = None

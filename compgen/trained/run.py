@@ -1,4 +1,4 @@
-"""A run of `compgen sample`: draws until it is done, exhausted or interrupted."""
+"""A run of `cgen sample`: draws until it is done, exhausted or interrupted."""
 
 import json
 import time

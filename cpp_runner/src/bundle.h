@@ -1,4 +1,4 @@
-// A bundle: the folder that `compgen export` writes. Its files are checked against the manifest's hashes, and nothing
+// A bundle: the folder that `cgen export` writes. Its files are checked against the manifest's hashes, and nothing
 // in it is run but its graphs; see compgen/runtime/bundle.py.
 #pragma once
 

@@ -1,4 +1,4 @@
-// compgen-sample: what `compgen sample` does, without Python; and the answers of predictors.
+// compgen-sample: what `cgen sample` does, without Python; and the answers of predictors.
 
 #include <unistd.h>
 
@@ -407,9 +407,9 @@ int main(int argc, char** argv) {
   Options options;
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.sampling.workers = cores;
-  CLI::App app{"New examples from a generator's bundle, as `compgen sample` gives them; or a predictor's answers."};
+  CLI::App app{"New examples from a generator's bundle, as `cgen sample` gives them; or a predictor's answers."};
   const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 61);
-  app.add_option("bundle", options.bundle, "A folder that `compgen export` wrote.")->required();
+  app.add_option("bundle", options.bundle, "A folder that `cgen export` wrote.")->required();
   app.add_option("-n", options.count, "Stop when so many samples are kept.")->check(positive);
   app.add_option("--draws", options.draws, "Make so many draws, however many are kept.")->check(positive);
   app.add_option("-o,--output", options.out, "A .jsonl or .tsv file, or -.")->capture_default_str();

@@ -3,7 +3,7 @@
     COMPGEN_DATA=... python scripts/bench/geca.py
     COMPGEN_DATA=... python scripts/bench/geca.py --cases scan growth
 
-Each row is one `compgen augment geca` in a process of its own, start, reading and writing included. The reference's
+Each row is one `cgen augment geca` in a process of its own, start, reading and writing included. The reference's
 figures are its own process's, measured once on another machine (2 cores of an AMD Zen 5 EPYC), with caps of 600 s
 and 16 GiB. COMPGEN_DATA holds cogs/, text2sql/ and lm/eng/; SCAN needs nothing.
 """
@@ -127,7 +127,7 @@ def main() -> None:
 def run(case: Case, memory: str, folder: Path) -> tuple[float, float]:
     """Processor seconds and peak memory, MiB, of one run."""
     out = folder / f"out{Path(case.data).suffix or '.tsv'}"
-    command = (sys.executable, "-m", "compgen", "augment", "geca", case.data, *case.options, "-o", str(out))
+    command = (sys.executable, "-m", "cgen", "augment", "geca", case.data, *case.options, "-o", str(out))
     process = subprocess.Popen([*command, "--memory", memory], stderr=subprocess.PIPE)
     assert process.stderr is not None
     error = process.stderr.read()

@@ -1,4 +1,4 @@
-"""How fast text is scored: `compgen lm` against KenLM's own `query`, the same model and text, in one run.
+"""How fast text is scored: `cgen lm` against KenLM's own `query`, the same model and text, in one run.
 
     python scripts/bench/lm.py [MODEL TEXT]
 

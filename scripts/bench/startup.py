@@ -1,4 +1,4 @@
-"""Seconds to the first sample, and peak memory, of `compgen sample` and of the C++ runner, on a bundle.
+"""Seconds to the first sample, and peak memory, of `cgen sample` and of the C++ runner, on a bundle.
 
     python scripts/bench/startup.py recomb2
 
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=200_000)
     options = parser.parse_args()
     bundle = str(resolve(Path(options.bundle)))
-    programs = {"compgen sample": [sys.executable, "-m", "compgen", "sample", bundle]}
+    programs = {"cgen sample": [sys.executable, "-m", "compgen", "sample", bundle]}
     try:
         programs["compgen-sample (C++)"] = [str(native.runner()), bundle]
     except UserError as error:

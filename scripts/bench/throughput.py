@@ -5,11 +5,11 @@
 One run prints two tables. The first decodes by continuous batching over few prototypes, encoded beforehand, in every
 runtime and at several batch sizes: the generator itself, and networks of fresh weights in the sizes of the paper's
 SCAN and morphology generators, whose sequences mean nothing. ONNX Runtime and the C++ runner have a worker a core, as
-`compgen sample` has; PyTorch has one worker and all cores. Tokens are those of samples; the limit is what they need
+`cgen sample` has; PyTorch has one worker and all cores. Tokens are those of samples; the limit is what they need
 in multiplications, without padding, at the measured rate of ONNX Runtime's matrix product. What the C++ runner takes
 to start is taken off.
 
-The second is end to end for the generator itself: `compgen sample` as a user runs it (start of the program, choice of
+The second is end to end for the generator itself: `cgen sample` as a user runs it (start of the program, choice of
 prototypes, encoding, filters, writing) against the plain PyTorch loop: encode the batch's prototypes, decode until
 every row is done, next batch. It first checks that all give the same samples (up to draws at a float32 boundary).
 
@@ -382,7 +382,7 @@ def end_to_end(checkpoint: Checkpoint, bundle: Bundle, samples: int, threads: in
         print(f"| plain loop, batch 256; filters: {names or 'none'} | {slow:,.0f} | 1.0 |", flush=True)
         for runtime in runtimes:
             fast = many / timed(partial(ours, runtime, names, many))
-            print(f"| compgen sample --runtime {runtime} | {fast:,.0f} | {fast / slow:.1f} |", flush=True)
+            print(f"| cgen sample --runtime {runtime} | {fast:,.0f} | {fast / slow:.1f} |", flush=True)
 
 
 def pairs_in(path: Path) -> set[tuple[int, str]]:

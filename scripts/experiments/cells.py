@@ -1,4 +1,4 @@
-"""What experiments are made of: commands of `compgen`, whose talk goes to a cell's log, and trainings that resume."""
+"""What experiments are made of: commands of `cgen`, whose talk goes to a cell's log, and trainings that resume."""
 
 import os
 import subprocess
@@ -7,14 +7,14 @@ from pathlib import Path
 
 
 def call(folder: Path, *words: str) -> str:
-    """Run one compgen command, its talk going to the cell's log; returns what it printed."""
-    print("compgen", *words, file=sys.stderr, flush=True)
+    """Run one command of `cgen`, its talk going to the cell's log; returns what it printed."""
+    print("cgen", *words, file=sys.stderr, flush=True)
     environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
     with (folder / "log.txt").open("a") as log:
         command = [sys.executable, "-m", "compgen", *words]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, check=False)
     if done.returncode:
-        raise SystemExit(f"compgen {' '.join(words)} failed; see {folder / 'log.txt'}")
+        raise SystemExit(f"cgen {' '.join(words)} failed; see {folder / 'log.txt'}")
     return done.stdout
 
 

@@ -10,7 +10,7 @@ of the tables, which are printed with the paper's figures after every seed; so a
 
 The paper's tables: 2 (F1, and of unseen tags), 5 (exact match), 6 (latent edit vectors) and 9 to 11 (significance) with
 8 hints, 3 and 4 with 4, 7 and 8 with 16. Predictors are never selected: the last weights are tested. Needs SIGMORPHON
-2018 (`compgen data list` says where).
+2018 (`cgen data list` says where).
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 A cell is a folder under --out with its predictor, samples and `result.json`; a cell that has its result is not run
 again, so an interrupted grid goes on where it stopped. Variants that differ in sampling alone share a generator.
-Everything goes through the `compgen` command, so every step can be repeated by hand from the printed lines. Predictors
+Everything goes through the command `cgen`, so every step can be repeated by hand from the printed lines. Predictors
 are never selected: the last weights are tested.
 
     python scripts/experiments/scan.py --table 1a
@@ -197,7 +197,7 @@ def main() -> None:
     parser.add_argument("--variant", nargs="+", default=["baseline", "recomb2"], choices=VARIANTS)
     parser.add_argument("--out", type=Path, default=Path("runs/scan"))
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time, one CPU thread each")
-    parser.add_argument("--predictor", nargs="*", default=[], help="further options of `compgen train seq2seq`")
+    parser.add_argument("--predictor", nargs="*", default=[], help="further options of `cgen train seq2seq`")
     options = parser.parse_args()
     splits, variants = TABLES[options.table] if options.table else (options.splits, options.variant)
     cells = [Cell(s, v, seed) for seed in options.seeds for s in splits for v in variants]

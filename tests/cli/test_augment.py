@@ -1,4 +1,4 @@
-"""`compgen augment` by geca, concat, stemcorrupt and csl, and `explain geca`, as a user runs them."""
+"""`cgen augment` by geca, concat, stemcorrupt and csl, and `explain geca`, as a user runs them."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
         (tmp_path / "more.tsv.run.json").write_text(json.dumps(record | wrong))
         refused(compgen("explain", "geca", out), place)
     (tmp_path / "more.tsv.run.json").write_text(json.dumps(record))
-    refused(compgen("explain", "concat", out), "made by geca: call `compgen explain geca`")
+    refused(compgen("explain", "concat", out), "made by geca: call `cgen explain geca`")
     (tmp_path / "more.tsv.run.json").write_text(json.dumps(record))
     pairs.write_text(PAIRS + "jog right\tRIGHT JOG\n")
     changed = compgen("explain", "geca", out)

@@ -1,4 +1,4 @@
-"""`compgen check`, as a user runs it. What it says of wrong tables is in test_wrong_tables.py."""
+"""`cgen check`, as a user runs it. What it says of wrong tables is in test_wrong_tables.py."""
 
 import json
 
@@ -30,24 +30,24 @@ def test_a_good_table_is_said_to_be_good_with_the_next_command():
     assert result.exit_code == 0
     assert result.stdout.startswith("good.tsv: tsv; source TAB target; train 2\n\nNothing is wrong.\n")
     assert "stemcorrupt  no       takes words; example 1 is a pair" in result.stdout
-    assert result.stdout.endswith("\nNext: compgen augment geca good.tsv -o more.jsonl\n")
+    assert result.stdout.endswith("\nNext: cgen augment geca good.tsv -o more.jsonl\n")
 
 
 def test_words_get_the_method_for_words(folder):
     (folder / "deu").write_text("gehen\tging\tV;PST\n\nsehen\tsah\tV;PST\n")
     result = run("deu")
     assert "deu: unimorph; lemma TAB form TAB tags; train 2" in result.stdout
-    assert result.stdout.endswith("Next: compgen augment stemcorrupt deu -o more.jsonl\n")
+    assert result.stdout.endswith("Next: cgen augment stemcorrupt deu -o more.jsonl\n")
 
 
 def test_a_table_without_train_is_augmented_from_the_split_it_has(folder):
     (folder / "dev.tsv").write_text("a b\tf ( x )\tdev\n")
-    assert run("dev.tsv").stdout.endswith("Next: compgen augment geca dev.tsv --split dev -o more.jsonl\n")
+    assert run("dev.tsv").stdout.endswith("Next: cgen augment geca dev.tsv --split dev -o more.jsonl\n")
 
 
 def test_what_fix_cannot_mend_is_not_sent_to_it(folder):
     (folder / "glued.tsv").write_text("how many rivers\tanswer(count(river))\n")
-    assert "Next: compgen augment" in run("glued.tsv").stdout
+    assert "Next: cgen augment" in run("glued.tsv").stdout
     (folder / "empty.tsv").write_text("a\t\n\tb\n")
     assert "Next: mend empty.tsv by hand" in run("empty.tsv").stdout
 
@@ -114,6 +114,6 @@ def test_a_missing_file_is_the_users_mistake(folder):
 def test_a_known_data_set_and_a_folder_are_checked_too():
     assert "a known data set" in run("scan/simple").stdout
     # Its sources have several targets, any of them right: nothing to mend.
-    assert run("nacs/simple").stdout.endswith("Next: compgen augment geca nacs/simple -o more.jsonl\n")
+    assert run("nacs/simple").stdout.endswith("Next: cgen augment geca nacs/simple -o more.jsonl\n")
     CliRunner().invoke(app, ["data", "write", "good.tsv", "-o", "made"])
     assert "made: folder; columns source, target, split; train 2" in run("made").stdout

@@ -1,4 +1,4 @@
-"""`compgen data`, as a user runs it."""
+"""`cgen data`, as a user runs it."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""`compgen lm`, as a user runs it."""
+"""`cgen lm`, as a user runs it."""
 
 import json
 

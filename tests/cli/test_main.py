@@ -16,8 +16,6 @@ import pytest
 from compgen import __version__
 from tests.cli.shell import compgen, refused
 
-README = Path(__file__).parents[2] / "README.md"
-
 
 def settings(*values):
     return [word for value in values for word in ("--set", value)]
@@ -45,13 +43,19 @@ def generator(tmp_path_factory):
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
-def test_the_readme_makes_bash_run_the_program_and_keep_its_builtin():
-    (function,) = (line.strip() for line in README.read_text().splitlines() if line.strip().startswith("compgen() {"))
-    script = (
-        f'env() {{ shift; "{sys.executable}" -m compgen "$@"; }}; {function}\ncompgen --version; compgen -W "a b" a'
-    )
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == f"compgen {__version__}\na\n"
+def test_no_shell_has_a_builtin_of_this_name(tmp_path):
+    (tmp_path / "cgen").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m compgen "$@"\n')
+    (tmp_path / "cgen").chmod(0o755)
+    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for shell in filter(shutil.which, ("bash", "dash", "zsh", "fish")):
+        done = subprocess.run([shell, "-c", "cgen --version"], capture_output=True, text=True, check=True, env=path)
+        assert done.stdout == f"compgen {__version__}\n"
+
+
+def test_errors_begin_with_the_name_of_the_command():
+    done = refused(compgen("sample", "nowhere", "-n", 1), "cgen: nowhere: no such bundle")
+    assert done.stderr.startswith("cgen: ")
+    assert "Try 'cgen sample -h' for help." in refused(compgen("sample", "--nothing")).stderr
 
 
 def test_help_imports_nothing_heavy():
@@ -319,7 +323,7 @@ def test_a_malformed_line_is_named(tmp_path):
 
 def test_a_generator_is_no_predictor(generator):
     refused(compgen("evaluate", generator, "scan/jump"), "holds a generator, expected a predictor", "--direct")
-    refused(compgen("evaluate", "scan/jump", generator), "a checkpoint, expected data; models are named before data")
+    refused(compgen("evaluate", "scan/jump", generator), "a model, expected data; models are named before data")
     refused(compgen("sample", "scan/jump", "-n", "1"), "scan/jump: a data set, expected a model")
 
 

@@ -1,4 +1,4 @@
-"""`compgen report`, as a user calls it."""
+"""`cgen report`, as a user calls it."""
 
 import json
 

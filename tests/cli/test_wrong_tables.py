@@ -1,4 +1,4 @@
-"""The mistakes that people make with tables: what `compgen check` and the commands that read them say, and where."""
+"""The mistakes that people make with tables: what `cgen check` and the commands that read them say, and where."""
 
 import warnings
 
@@ -138,7 +138,7 @@ def test_check_says_no_more_can_be_read_than_the_commands_read(folder, name, con
     assert said("data", "show", name)[0] == code
 
 
-# What a command that reads the table warns of, in a line that names `compgen check`.
+# What a command that reads the table warns of, in a line that names `cgen check`.
 WARNED = [
     (
         "half_header.tsv",
@@ -158,7 +158,7 @@ def test_commands_warn_of_the_worst_and_name_check(folder, name, content, says):
     code, text = said("data", "write", name, "-o", "out.jsonl")
     assert code == 0, text
     assert says in text
-    assert f"`compgen check {name}` shows where" in text
+    assert f"`cgen check {name}` shows where" in text
 
 
 @pytest.mark.parametrize(

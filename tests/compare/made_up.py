@@ -195,7 +195,7 @@ def result(**other):
     parts = {
         "answer": "On geoquery/template1, GECA and CSL together raise accuracy on new templates from 59.5 % to 72.6 %.",
         "data": "geoquery/template1",
-        "command": "compgen compare geoquery/template1 --minutes 30 -o comparison",
+        "command": "cgen compare geoquery/template1 --minutes 30 -o comparison",
         "metric": "exact match",
         "minutes": 30,
         "seconds": 1633.4,
@@ -241,10 +241,10 @@ def result(**other):
                   Step(step="test, 24 predictors", seconds=207.7)],
         "files": {"compare.json": "all figures of this page", "augmented.jsonl": "the 3,504 examples chosen",
                   "predictor.pt": "the chosen predictor, of seed 0"},
-        "commands": ["compgen augment geca geoquery/template1 -n 1752 -o geca.jsonl",
-                     "compgen augment csl geoquery/template1 -n 1752 -o csl.jsonl",
-                     "compgen train seq2seq geoquery/template1 --config seq2seq_small --augmented geca.jsonl "
+        "commands": ["cgen augment geca geoquery/template1 -n 1752 -o geca.jsonl",
+                     "cgen augment csl geoquery/template1 -n 1752 -o csl.jsonl",
+                     "cgen train seq2seq geoquery/template1 --config seq2seq_small --augmented geca.jsonl "
                      "--augmented csl.jsonl -o predictor.pt",
-                     "compgen evaluate predictor.pt geoquery/template1"],
+                     "cgen evaluate predictor.pt geoquery/template1"],
     }  # fmt: skip
     return Result(**(parts | other))

@@ -239,7 +239,7 @@ def test_the_report_is_written_beside_its_result(result, tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (None, "no such file, expected the folder that `compgen compare` writes"),
+        (None, "no such file, expected the folder that `cgen compare` writes"),
         ("{", "found no JSON"),
         ("\xff", "found no JSON"),
         ("[" * 100_000, "found no JSON"),

@@ -1,10 +1,13 @@
-"""Datasets: building, splitting, joining."""
+"""Datasets: building, splitting, joining, looking in."""
+
+import sys
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
-from compgen.data.examples import Dataset
-from compgen.errors import DataError
+from compgen.data.examples import Dataset, Example
+from compgen.errors import DataError, UserError
 
 TRAIN = Dataset.from_pairs([(["jump", "twice"], ["J", "J"]), (["walk"], ["W"]), (["jump", "twice"], ["J", "J"])])
 TEST = Dataset.from_pairs([(["walk"], ["W"])], split="test")
@@ -95,3 +98,41 @@ def test_unique_drops_repetitions_within_a_split_only():
 def test_a_frame_without_the_columns_is_refused(frame, message):
     with pytest.raises(DataError, match=message):
         Dataset(frame)
+
+
+def test_examples_are_met_one_by_one():
+    both = TRAIN + TEST
+    assert [(source, target) for source, target in both] == both.pairs() == list(both)
+    assert both[0] == Example(["jump", "twice"], ["J", "J"]) and both[0].target == ["J", "J"]
+    assert both[-1] == both[3] == both[-1:][0]
+    assert both[1:3] == Dataset(both.frame[1:3]) and both[::-2].pairs() == both.pairs()[::-2]
+    for place in (4, -5):
+        with pytest.raises(IndexError, match="a dataset of 4 examples"):
+            both[place]
+
+
+def test_a_dataset_shows_itself():
+    assert repr(TEST + TRAIN) == "Dataset(test 1, train 3; first: walk → W)"
+    assert repr(Dataset.from_pairs([])) == "Dataset(no examples)"
+    assert repr(Dataset.from_pairs([(["a"] * 99, ["b"])])).endswith("a a…  → b)".replace("  ", " "))
+    many = Dataset.from_pairs([(["<b>", "&"], ["x"])] * 9, "a<b")
+    table = many._repr_html_()
+    assert table.count("<tr>") == 1 + 5 and "<caption>a&lt;b 9</caption>" in table
+    assert "<td>&lt;b&gt; &amp;</td><td>x</td><td>a&lt;b</td>" in table and "<b>" not in table
+    assert Dataset.from_pairs([])._repr_html_().count("<tr>") == 1
+
+
+def test_frames_are_handed_out(monkeypatch):
+    marked = Dataset(TEST.frame.with_columns(method=pl.lit("geca")))
+    assert marked.to_polars() is marked.frame
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=dict))
+    assert marked.to_pandas() == {"source": [["walk"]], "target": [["W"]], "split": ["test"], "method": ["geca"]}
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UserError, match="pip install pandas"):
+        marked.to_pandas()
+
+
+def test_pandas_takes_the_frame():
+    pytest.importorskip("pandas", reason="needs pandas")
+    frame = (TRAIN + TEST).to_pandas()
+    assert frame["source"].tolist() == [source for source, _ in TRAIN + TEST] and len(frame.columns) == 3

@@ -88,7 +88,7 @@ def test_names_of_splits_that_would_be_one_are_refused(tmp_path):
 def test_the_card_says_how_to_make_the_data_again(tmp_path):
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
     record = {"method": "geca", "data": str(tmp_path / "pairs.tsv"), "seed": 7, "options": {"gaps": 2}}
-    write_dataset(DATA, tmp_path / "made", record=record | {"command": "compgen augment geca pairs.tsv -o made"})
+    write_dataset(DATA, tmp_path / "made", record=record | {"command": "cgen augment geca pairs.tsv -o made"})
     card = (tmp_path / "made" / CARD).read_text()
     assert "\ncompgen augment geca pairs.tsv -o made\n" in card
     told = json.loads(card.partition("```json\n")[2].partition("\n```")[0])

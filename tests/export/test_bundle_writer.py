@@ -46,7 +46,7 @@ def test_a_manifest_says_what_the_model_is():
     assert len(manifest.parity) == 10
     card = (exported() / "README.md").read_text()
     assert "onnx loop | float64 | 7 | 20" in card
-    assert "compgen sample exported/" in card
+    assert "cgen sample exported/" in card
 
 
 def test_a_failed_verification_writes_nothing(tmp_path, monkeypatch):

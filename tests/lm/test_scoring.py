@@ -125,5 +125,5 @@ def test_without_the_programs_it_is_said_how_to_get_them(monkeypatch, text):
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv(FOLDER, raising=False)
-    with pytest.raises(UserError, match=r"(?s)compgen lm install.*apt-get install"):
+    with pytest.raises(UserError, match=r"(?s)cgen lm install.*apt-get install"):
         score_all([], text)

@@ -8,7 +8,7 @@ import pytest
 from compgen.errors import UserError
 from compgen.models.backend import TorchBackend
 from compgen.runtime.backend import Shape, StepOutputs
-from compgen.runtime.beam import beam, beam_over
+from compgen.runtime.beam import beam, beam_over, nbest
 from compgen.runtime.predict import Recurrent, greedy
 from tests.export.tiny import make
 
@@ -92,18 +92,32 @@ def test_a_wide_beam_finds_the_best_of_all_sequences():
 
     network = make("predictor").network
     source = torch.tensor([[[5, 6, 7, EOS]]])
-    best, score = None, -np.inf
     bodies = [body for length in (1, 2) for body in itertools.product(range(3, 12), repeat=length)]
+    likelihoods = {}
     for body in bodies:
-        if body[0] == SEP or 4 in body:
-            continue
-        with torch.no_grad():
-            likelihood = network.log_likelihood(torch.tensor([[1, *body, EOS]]), source).sum().item()
-        if likelihood > score:
-            best, score = list(body), likelihood
-    ((tokens, found),) = beam(Recurrent(TorchBackend(network)), [[5, 6, 7]], 200, 3)
-    assert tokens == best
-    assert found == pytest.approx(score, rel=1e-4)
+        if body[0] != SEP and 4 not in body:
+            with torch.no_grad():
+                found = network.log_likelihood(torch.tensor([[1, *body, EOS]]), source).sum()
+            likelihoods[body] = found.item()
+    expected = sorted(likelihoods, key=lambda body: -likelihoods[body])[:7]
+    decoder = Recurrent(TorchBackend(network))
+    for count in (1, 3, 7):
+        (found,) = nbest(decoder, [[5, 6, 7]], count, 200, 3)
+        assert [tuple(tokens) for tokens, _ in found] == expected[:count]
+        assert [score for _, score in found] == pytest.approx(
+            [likelihoods[body] for body in expected[:count]], rel=1e-4
+        )
+    assert beam(decoder, [[5, 6, 7]], 200, 3) == found[:1]
+
+
+def test_fewer_are_found_where_fewer_end():
+    both = nbest(Recurrent(GARDEN_PATH), [[5], [5, 5]], 2, 2, 4)
+    assert both[0] == both[1] == [([B], pytest.approx(np.log(0.36))), ([A], pytest.approx(np.log(0.3)))]
+    (unfinished,) = nbest(Recurrent(GARDEN_PATH), [[5]], 3, 3, 1)
+    assert unfinished == [([A], pytest.approx(np.log(0.6)))]
+    (all_there_are,) = nbest(Recurrent(GARDEN_PATH), [[5]], 50, 50, 4)
+    likely = [np.exp(score) for _, score in all_there_are if score > -100]
+    assert len(likely) == 5 and sum(likely) == pytest.approx(1)  # A, B, AA, AB, BA
 
 
 def test_wider_is_no_worse_for_generators_too():
@@ -115,6 +129,8 @@ def test_wider_is_no_worse_for_generators_too():
 
 
 def test_a_beam_has_a_width():
+    with pytest.raises(UserError, match="best 3: expected 1 to 2"):
+        nbest(Recurrent(GARDEN_PATH), [[5]], 3, 2, 4)
     with pytest.raises(UserError, match="beam width 0"):
         beam(Recurrent(GARDEN_PATH), [[5]], 0, 4)
     assert beam(Recurrent(GARDEN_PATH), [], 2, 4) == []

@@ -147,7 +147,7 @@ def test_names_resolve_to_bundles_that_come_with_the_product(tmp_path, monkeypat
     assert Bundle.load("scan").path == nearer
     refuse("scam", "scam: no such bundle; those that come with compgen: scan")
     (tmp_path / "file").write_text("x")
-    refuse(tmp_path / "file", "a file, expected a bundle's folder")
+    refuse(tmp_path / "file", "a file, expected a model: a bundle's folder")
     (tmp_path / "empty").mkdir()
     refuse(tmp_path / "empty", "not a bundle: it has no manifest.json")
 

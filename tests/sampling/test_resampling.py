@@ -63,6 +63,8 @@ def test_rare_tokens_can_be_named():
     samples = [(5, 3, 8), (7, 5, 3, 8), (5, 3, 9)]
     assert [s for s, _ in judge(samples, names=("rare",), rare_tokens=(7,))[0]] == [(7, 5)]
     assert len(judge(samples, names=("rare",), rare_tokens=(7, 9))[0]) == 2
+    assert FilterConfig("novel").names == ("novel",)
+    assert FilterConfig("novel, unique").names == FilterConfig(["novel,unique"]).names == ("novel", "unique")
     with pytest.raises(UserError, match="add the filter rare"):
         FilterConfig(("novel",), rare_tokens=(7,))
     with pytest.raises(UserError, match="ngram 2 does not apply"):

@@ -85,6 +85,21 @@ def test_it_learns_twenty_pairs_by_heart_and_answers_the_same_when_read_again(tr
         assert predictor.predict(sources, **options) == list(targets)
 
 
+@pytest.mark.parametrize(("count", "beam"), [(1, None), (1, 3), (3, None), (2, 4)])
+def test_the_best_are_ranked_by_their_log_probabilities(trained, count, beam):
+    predictor = compgen.Predictor.load(trained[0])
+    sources = [source for source, _ in toy().pairs()][::3]
+    found = predictor.best(sources, count, beam)
+    assert found == predictor.best(sources, count, beam, batch=len(sources))
+    for source, ranked in zip(sources, found, strict=True):
+        assert len({tuple(target) for target, _ in ranked}) == len(ranked) == count
+        scores = [score for _, score in ranked]
+        assert scores == sorted(scores, reverse=True)
+        pieces = len(predictor.model.targets([ranked[0][0]])[0]) + 1
+        loss = predictor.losses(Dataset.from_pairs([(source, ranked[0][0])]))[0]
+        assert scores[0] == pytest.approx(-loss * pieces, rel=1e-2, abs=1e-4)
+
+
 def test_what_is_written_is_data_alone(trained):
     names = sorted(path.name for path in trained[0].iterdir())
     assert {FILE, "config.json", "model.safetensors", "tokenizer.json"} <= set(names)
@@ -96,7 +111,8 @@ def test_what_is_written_is_data_alone(trained):
 def test_it_needs_training(base):
     untrained = Pretrained.open(base, "semanticparse: ", 64, 16)
     sources, targets = zip(*toy().pairs(), strict=True)
-    assert not set(map(tuple, untrained.answers(untrained.sources(sources), 1, 8))) & set(map(tuple, targets))
+    answered = [tuple(target) for ((target, _),) in untrained.best(untrained.sources(sources), 1, 1, 8)]
+    assert not set(answered) & set(map(tuple, targets))
 
 
 def test_losses_are_those_of_training_and_do_not_depend_on_the_batch(trained):

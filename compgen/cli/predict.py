@@ -1,0 +1,187 @@
+"""`cgen predict`: targets for sources alone."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from pydantic import BaseModel, model_validator
+
+from compgen.cli.answering import Answering, Ranked
+from compgen.cli.common import TrustOption, say
+from compgen.cli.options import argument, bounds, option, with_options
+from compgen.errors import DataError, UserError
+from compgen.files import STDOUT, atomic_path, check_apart, check_writable, is_stream, open_text, writing
+from compgen.progress import Progress
+from compgen.record import named, write_record
+
+if TYPE_CHECKING:
+    from compgen.data.sources import Source
+
+SUFFIXES = (".txt", ".tsv", ".jsonl")
+
+
+class Options(BaseModel):
+    """The options of `cgen predict`."""
+
+    out: str = option("-", "A .txt, .tsv or .jsonl file (also with .gz), or -: lines.", "--output", "-o", metavar="OUT")
+    best: int | None = option(
+        None,
+        "The N best targets of each source, by beam search; .jsonl has their scores.",
+        metavar="N",
+        **bounds("best"),
+    )
+    beam: int = option(1, "Width of beam search, at least N; 1 is greedy.", **bounds("beam"))
+    format: Literal["text", "tsv", "jsonl", "unimorph"] | None = option(
+        None, "Format of INPUT; by default its suffix decides, and of a pipe the first line.", metavar="F"
+    )
+    direct: bool = option(False, "Let a generator or a grammar answer, as in `cgen evaluate`.")
+    otherwise: str | None = option(
+        None, "With --direct: the predictor for sources without an answer.", metavar="PREDICTOR"
+    )
+    runtime: str | None = option(None, "onnx or torchscript for bundles, torch for the rest.")
+    trust_code: TrustOption = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Options":
+        refused = {
+            "direct inference gives one answer, greedily: leave out --beam and --best": self.direct
+            and (self.beam > 1 or self.best is not None),
+            "--otherwise answers what a generator cannot: add --direct": self.otherwise is not None and not self.direct,
+        }
+        for message, wrong in refused.items():
+            if wrong:
+                raise ValueError(message)
+        return self
+
+
+@with_options
+def predict(
+    model: Annotated[
+        str,
+        argument("MODEL", "A checkpoint, a bundle, a folder of `cgen train pretrained`; with --direct also a grammar."),
+    ],
+    options: Options,
+    data: Annotated[
+        str,
+        typer.Argument(metavar="[INPUT]", help="Sources: a file, - for standard input (the default), or NAME/SPLIT."),
+    ] = "-",
+) -> None:
+    """Predict the targets of sources. Lines are answered as they come, one for one, and empty lines by empty ones.
+
+    INPUT has source tokens between blanks, a source a line (.txt, -), or is any other data: its targets are not looked
+    at. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags, in a .tsv or a file without suffix.
+
+    OUT has predicted tokens between blanks (.txt, -), source TAB predicted (.tsv; a row for each of --best), or also
+    log-probabilities (.jsonl). Forms of words are written as words, in .tsv as lemma TAB form TAB tags.
+
+    Examples:
+
+    \b
+        cgen predict predictor.pt questions.txt -o answers.jsonl --best 3
+        paste questions.txt <(cgen predict predictor.pt questions.txt)
+        cgen predict inflector.pt lemmas-and-tags.tsv -o inflected.tsv
+    """
+    from compgen.api import Generator, Predictor
+    from compgen.data.sources import read_sources
+
+    suffix = _checked_out(options.out, data, model, options.otherwise)
+    kind = Generator if options.direct else Predictor
+    system = kind.load(model, options.runtime, trust_code=options.trust_code)
+    second = None if options.otherwise is None else Predictor.load(options.otherwise)
+    answering = Answering(model, system, options.otherwise, second, options.best or 1, options.beam, " so far")
+    began, done = time.monotonic(), 0
+    quiet = options.out == "-" and sys.stdout.isatty()
+    with _writer(options.out) as write, Progress("predict", None, quiet=quiet) as progress:
+        for sources in read_sources(data, options.format):
+            write("".join(map(_LINES[suffix], sources, _answers(answering, sources))))
+            done += len(sources)
+            progress.update(done)
+    seconds = round(time.monotonic() - began, 1)
+    if options.direct:
+        say(f"{model}: {answering.answered:,} answered")
+    if options.out != "-":
+        asked = {"model": named(model), "input": named(data)} | options.model_dump(exclude={"out", "trust_code"})
+        write_record(Path(options.out), asked | {"sources": done, "seconds": seconds})
+        say(f"{options.out}: {done:,} sources, {seconds} s")
+
+
+def _checked_out(out: str, *read: str | None) -> str:
+    """Return the suffix that says how predictions are written, once OUT is known to be writable."""
+    if out == "-":
+        return ".txt"
+    path = Path(out)
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if suffix not in SUFFIXES:
+        if is_stream(path):
+            return ".txt"
+        raise UserError(
+            f"{out}: predictions are written as {', '.join(SUFFIXES)} (perhaps .gz), found suffix {suffix!r}"
+        )
+    check_apart(path, *read)
+    check_writable(path)
+    return suffix
+
+
+@contextmanager
+def _writer(out: str) -> Iterator[Callable[[str], None]]:
+    """Yield a function that writes text to a file that appears whole, or at once to standard output."""
+    if out != "-":
+        with atomic_path(Path(out)) as temporary, open_text(temporary) as stream:
+            yield lambda text: print(text, end="", file=stream)
+        return
+
+    def write(text: str) -> None:
+        with writing(STDOUT):
+            sys.stdout.buffer.write(text.encode())
+            sys.stdout.buffer.flush()
+
+    yield write
+
+
+def _answers(answering: Answering, sources: "list[Source]") -> list[Ranked]:
+    """Return the targets of each source, an empty one for a source without tokens."""
+    asked = [source.tokens for source in sources if source.tokens]
+    found = iter(answering.to(asked) if asked else [])
+    return [next(found) if source.tokens else [([], None)] for source in sources]
+
+
+def _text(source: "Source", ranked: Ranked) -> str:
+    """Return a line: the targets, with TABs between them."""
+    return "\t".join(_written(source, target) for target, _ in ranked) + "\n"
+
+
+def _tsv(source: "Source", ranked: Ranked) -> str:
+    """Return a line for each target, with the source; a form stands between lemma and tags."""
+    if not source.tokens:
+        return "\n"
+    first, *rest = source.written
+    return "".join("\t".join([first, _written(source, target), *rest]) + "\n" for target, _ in ranked)
+
+
+def _jsonl(source: "Source", ranked: Ranked) -> str:
+    """Return an object for each target."""
+    lines = []
+    for rank, (target, score) in enumerate(ranked, start=1):
+        record: dict[str, object] = {"source": source.tokens, "target": target}
+        if score is not None:
+            record |= {"rank": rank, "log_prob": round(score, 4)}
+        lines.append(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
+    return "".join(lines)
+
+
+def _written(source: "Source", target: list[str]) -> str:
+    """Return a target as it is written: the letters of a word together, other tokens between blanks."""
+    from compgen.data.unimorph import joined
+
+    for token in () if source.inflected else (*source.tokens, *target):
+        if token.split() != [token]:
+            raise DataError(f"lines cannot hold the token {token!r}, which has blanks or nothing in it: write .jsonl")
+    return joined(target) if source.inflected else " ".join(target)
+
+
+_LINES = {".txt": _text, ".tsv": _tsv, ".jsonl": _jsonl}

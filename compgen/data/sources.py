@@ -1,0 +1,165 @@
+"""Sources to predict from, read a piece at a time, so that a pipe is answered soon and a long file needs no memory.
+
+    text      source tokens between blanks, one source a line; also `IN: source OUT: target`, as SCAN is published
+    tsv       source TAB anything
+    jsonl     {"source": ...}, a list of tokens or a string
+    unimorph  lemma TAB tags, or lemma TAB form TAB tags, the tags joined by semicolons
+
+Targets are not looked at. A line without anything is a source without tokens, so that answers stand line by line beside
+what was asked. All other data, such as Parquet or the name of a known data set, are read whole.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from compgen.data import unimorph
+from compgen.data.content import lines_as_they_come, name_of, shown
+from compgen.data.examples import Dataset
+from compgen.data.vocabulary import why_not_data
+from compgen.errors import DataError, UserError
+
+SUFFIXES = {".txt": "text", ".scan": "text", ".tsv": "tsv", ".jsonl": "jsonl", "": "unimorph"}
+ROWS = 1024  # of what is read whole, in a piece
+_TAG = r"[\dA-Z][^\s;]*"
+_TAGS = rf" *{_TAG}(?:;{_TAG})*;? *"
+_TAGGED = re.compile(rf"[^\t]+(?:\t[^\t]+)?\t{_TAGS}")
+_SCAN = re.compile(r"\s*IN:(|\s.*?)\sOUT:(?:|\s.*)")
+
+
+class Source(NamedTuple):
+    """What to predict from: tokens, and as it is written; of a word to inflect, lemma and tags, without the form."""
+
+    tokens: list[str]
+    written: tuple[str, ...] = ("",)
+
+    @property
+    def inflected(self) -> bool:
+        """Whether it is a word, so that its target is letters of one."""
+        return len(self.written) == 2
+
+
+def read_sources(path: str, format: str | None = None) -> Iterator[list[Source]]:
+    """Yield the sources of DATA, or of lines on standard input if `path` is `-`, in pieces, as they come.
+
+    Without `format` the suffix decides; for a pipe, the first line. A table of the suffix .tsv whose last column has
+    tags joined by semicolons, as far as the first piece goes, is one of words.
+
+    Raises:
+        UserError: there is no such format.
+        DataError: a line is not as the format wants it, or has a token that data cannot have; it is named.
+    """
+    if format is not None and format not in _PARSERS:
+        raise UserError(f"no format {format!r} of sources: expected one of {', '.join(_PARSERS)}")
+    piped = path == "-" or Path(path).is_fifo()
+    if not piped and not (Path(path).is_file() and (format or _suffix(path) in SUFFIXES)):
+        yield from _read_whole(path)
+        return
+    pieces, name, number, checked = lines_as_they_come(path), name_of(path), 0, set[str]()
+    first = next(pieces, [])
+    format = format or (_guess(first) if piped else SUFFIXES[_suffix(path)])
+    parse = _PARSERS["unimorph" if format == "tsv" and _are_words(first) else format]
+    language = "" if piped else unimorph.language_of(path)
+    for lines in chain([first], pieces):
+        found = []
+        for line in lines:
+            number += 1
+            source = parse(line, f"{name}, line {number}", language) if line.strip() else Source([])
+            for token in source.tokens:
+                if token not in checked and (why := why_not_data(token)):
+                    raise DataError(f"{name}, line {number}: found the token {shown(token)}, which {why}")
+            checked.update(source.tokens)
+            found.append(source)
+        yield found
+
+
+def is_tagged(dataset: Dataset) -> bool:
+    """Return whether examples are lemmas with tags, which were read as sources and targets."""
+    tags = dataset.frame["target"].list.join(" ")
+    return bool(tags.str.contains(";").any() and tags.str.contains(rf"^{_TAGS}$").all())
+
+
+def _suffix(path: str) -> str:
+    return Path(path.removesuffix(".gz")).suffix
+
+
+def _read_whole(path: str) -> Iterator[list[Source]]:
+    from compgen.data.catalog import load
+
+    frame = load(path, answers=True).frame
+    for rows in frame.select("source").iter_slices(ROWS):
+        yield [Source(tokens, (" ".join(tokens),)) for tokens in rows["source"].to_list()]
+
+
+def _guess(lines: list[str]) -> str:
+    """Return the format that the first line of a pipe looks like."""
+    first = next((line for line in lines if line.strip()), "")
+    if first.lstrip().startswith("{"):
+        return "jsonl"
+    return "tsv" if "\t" in first else "text"
+
+
+def _are_words(lines: list[str]) -> bool:
+    """Return whether all lines have tags in their last column, and some have several."""
+    lines = [line for line in lines if line.strip()]
+    return any(";" in line for line in lines) and all(map(_TAGGED.fullmatch, lines))
+
+
+def _text(line: str, place: str, language: str) -> Source:
+    del language
+    if line.lstrip().startswith("IN:"):
+        found = _SCAN.fullmatch(line)
+        if found is None:
+            raise DataError(f"{place}: found {shown(line)}, expected 'IN: source tokens OUT: target tokens'")
+        line = found[1]
+    return _tokens(line, place)
+
+
+def _tsv(line: str, place: str, language: str) -> Source:
+    del language
+    return _tokens(line.partition("\t")[0], place)
+
+
+def _tokens(text: str, place: str) -> Source:
+    tokens = text.split()
+    if not tokens:
+        raise DataError(f"{place}: found an empty source, expected tokens")
+    return Source(tokens, (" ".join(tokens),))
+
+
+def _jsonl(line: str, place: str, language: str) -> Source:
+    del language
+    try:
+        record = json.loads(line)
+        json.dumps(record, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        source = record["source"]
+        tokens = source.split() if isinstance(source, str) else source
+        if not tokens or not all(isinstance(token, str) for token in tokens):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        expected = '{"source": ...}, a list of tokens or a string'
+        raise DataError(f"{place}: found {shown(line)}, expected {expected}") from None
+    return Source(tokens, (" ".join(tokens),))
+
+
+def _unimorph(line: str, place: str, language: str) -> Source:
+    lemma, *form, tags = (field.strip() for field in line.split("\t")) if "\t" in line else ("", "", "")
+    names = tuple(tag for tag in tags.split(";") if tag)
+    if len(form) > 1 or not lemma or not names:
+        raise DataError(f"{place}: found {shown(line)}, expected lemma TAB tags, or lemma TAB form TAB tags")
+    try:
+        tokens, _ = unimorph.inflection((lemma, lemma, names), language)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
+    return Source(tokens, (lemma, ";".join(names)))
+
+
+_PARSERS: dict[str, Callable[[str, str, str], Source]] = {
+    "text": _text,
+    "tsv": _tsv,
+    "jsonl": _jsonl,
+    "unimorph": _unimorph,
+}

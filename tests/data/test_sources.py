@@ -1,0 +1,138 @@
+"""Sources to predict from: formats, order, and lines that are wrong."""
+
+import gzip
+import os
+import threading
+
+import polars as pl
+import pytest
+
+from compgen.data import content
+from compgen.data.examples import Dataset
+from compgen.data.sources import Source, is_tagged, read_sources
+from compgen.errors import DataError, UserError
+
+TWO = [["jump", "twice"], [], ["walk"]]
+
+
+def tokens(path, format=None):
+    return [source.tokens for piece in read_sources(str(path), format) for source in piece]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.txt", "jump twice\n\n  walk \r\n"),
+        ("x.txt", "\ufeffIN: jump twice OUT: J J\n\nIN: walk OUT: W"),
+        ("x.tsv", "jump  twice\tJ J\tdev\n\t\nwalk"),
+        ("x.jsonl", '{"source": "jump twice"}\n \n{"target": [], "source": ["walk"], "n": 1}\n'),
+    ],
+)
+def test_each_line_is_a_source(tmp_path, name, text):
+    (tmp_path / name).write_text(text, newline="")
+    assert tokens(tmp_path / name) == TWO
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    assert tokens(tmp_path / f"{name}.gz") == TWO
+
+
+@pytest.mark.parametrize("size", [1, 5, 64])
+def test_pieces_do_not_matter(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(content, "PIECE", size)
+    text = "".join(f"a{number} é b\n" * (number % 3) + "\n" for number in range(20)) + "end"
+    (tmp_path / "x.txt").write_text(text)
+    assert tokens(tmp_path / "x.txt") == [line.split() for line in text.split("\n")]
+
+
+def test_a_pipe_is_read_as_it_comes(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    go_on = threading.Event()
+
+    def write():
+        with path.open("w") as pipe:
+            print("a\tb", file=pipe, flush=True)
+            assert go_on.wait(20)
+            print("c d\te", file=pipe)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    pieces = read_sources(str(path))
+    assert next(pieces) == [Source(["a"], ("a",))]
+    go_on.set()
+    assert next(pieces) == [Source(["c", "d"], ("c d",))]
+    assert not list(pieces)
+    writer.join()
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "turkish-test"])
+@pytest.mark.parametrize("form", ["", "\tgeliyor"])
+def test_lemmas_with_tags_are_words(tmp_path, name, form):
+    (tmp_path / name).write_text(f"Gel git{form}\tV;PRS;3\n\nI{form}\tN\n")
+    first, blank, last = next(read_sources(str(tmp_path / name)))
+    assert first.tokens == ["g", "e", "l", "␣", "g", "i", "t", "V", "PRS", "3"] and first.inflected
+    assert first.written == ("Gel git", "V;PRS;3") and blank == Source([]) and not blank.inflected
+    assert last.tokens[0] == ("ı" if name == "turkish-test" else "i")
+
+
+def test_a_table_of_tokens_is_no_table_of_words(tmp_path):
+    (tmp_path / "x.tsv").write_text("jump\tI_JUMP\nwalk\tI_WALK\n")
+    assert tokens(tmp_path / "x.tsv") == [["jump"], ["walk"]]
+    (tmp_path / "x.tsv").write_text("jump\tV;PST\nwalk\tI walk; I_WALK\n")
+    assert tokens(tmp_path / "x.tsv") == [["jump"], ["walk"]]
+    (tmp_path / "x.tsv").write_text("go\tN\n")
+    assert tokens(tmp_path / "x.tsv", "unimorph") == [["g", "o", "N"]]
+
+
+def test_lemmas_with_tags_are_seen_in_a_dataset():
+    assert is_tagged(Dataset.from_pairs([(["gel"], ["V;PRS"]), (["git"], ["V"])]))
+    assert not is_tagged(Dataset.from_pairs([(["jump"], ["I_JUMP"])]))
+    assert not is_tagged(Dataset.from_pairs([(["jump"], ["V;PRS", "x"])]))
+
+
+def test_other_data_are_read_whole(tmp_path):
+    pl.DataFrame({"source": ["a b", "c"], "target": ["x", "y"]}).write_parquet(tmp_path / "x.parquet")
+    assert tokens(tmp_path / "x.parquet") == [["a", "b"], ["c"]]
+    assert len(tokens("scan/jump")) == 22_376
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("x.txt", "a\n<s> b\n", r"x\.txt, line 2: found the token '<s>', which is a special symbol"),
+        ("x.txt", "IN: a OUT: b\nIN: c\n", "line 2: found 'IN: c', expected 'IN: source"),
+        ("x.tsv", "a\tb\n\tc\n", "line 2: found an empty source"),
+        ("x.jsonl", '{"source": "a"}\n{"target": "b"}\n', 'line 2: found .*expected {"source"'),
+        ("x.jsonl", '{"source": ["a", 3]}\n', "line 1: found"),
+        ("x.jsonl", '{"source": []}\n', "line 1: found"),
+        ("x.jsonl", '{"source": "a\\ud800"}\n', "line 1: found"),
+        ("words", "gel\tV;PRS\ngel\n", "line 2: found 'gel', expected lemma TAB tags"),
+        ("words", "gel\tV;PRS\ngel\ta\tV\tb\n", "line 2: found .*expected lemma TAB tags"),
+        ("words", "gel\tV;PRS\nG9\tV\n", "line 2: found '9' in 'G9', expected letters"),
+        ("x.csv", "a,b\n", "csv"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named(tmp_path, name, text, says):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=says):
+        tokens(tmp_path / name)
+
+
+def test_bytes_and_lengths_are_checked_line_by_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(content, "PIECE", 8)
+    monkeypatch.setattr(content, "LONGEST_LINE", 30)
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"a\n" * 9 + b"b\xfc\n")
+    with pytest.raises(DataError, match=r"x\.txt, line 10: found the byte 0xfc"):
+        tokens(path)
+    path.write_bytes(b"a\n" * 9 + b"b" * 99)
+    with pytest.raises(DataError, match=r"x\.txt, line 10: found more than 30 bytes"):
+        tokens(path)
+
+
+def test_what_is_no_data_is_refused(tmp_path):
+    with pytest.raises(DataError, match="a folder, expected data; models are named before data"):
+        tokens(tmp_path)
+    with pytest.raises(DataError, match="a model, expected data; models are named before data"):
+        tokens(tmp_path / "x.pt")
+    with pytest.raises(UserError, match="no format 'csv' of sources: expected one of text, tsv, jsonl, unimorph"):
+        tokens(tmp_path / "x.csv", "csv")
