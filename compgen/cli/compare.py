@@ -8,6 +8,7 @@ import typer
 from compgen.cli.common import DataArgument, called, need_torch, say
 from compgen.cli.options import with_options
 from compgen.compare.options import CompareOptions
+from compgen.data.named import Columns
 
 
 @with_options
@@ -17,6 +18,7 @@ def compare(
         Path, typer.Option("--output", "-o", metavar="DIR", help="A folder for all that is found and made.")
     ],
     options: CompareOptions,
+    columns: Columns,
 ) -> None:
     """Find out which augmentation helps on DATA, how sure that is, and get the data and the model.
 
@@ -27,12 +29,13 @@ def compare(
     that was interrupted goes on by the same command.
 
     Examples: cgen compare pairs.tsv -o runs/pairs
-    cgen compare geo.tsv --test 200 --by template --methods geca,csl --minutes 30 -o runs/geo
+
+        cgen compare geo.tsv --test 200 --by template --methods geca,csl --minutes 30 -o runs/geo
     """
     need_torch("a comparison")
     from compgen.cli.report import summary
     from compgen.compare.run import compare
     from compgen.data.catalog import load
 
-    result = compare(load(data), out, options, name=data, command=called(), say=say)
+    result = compare(load(data, columns=columns), out, options, name=data, command=called(), say=say)
     summary(result, out / "report.html")

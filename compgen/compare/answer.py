@@ -32,7 +32,7 @@ class Answers:
     right: Right
 
 
-def tested(
+def measured(
     found: Sequence[Answers], examples: dict[System, int], choice: System, control: System | None
 ) -> list[Tested]:
     """Every system on the test part, compared with the bare data and with the control.
@@ -94,14 +94,15 @@ def difference(first: Right, second: Right) -> Difference:
 def _means(values: Floats) -> Floats:
     """Means (RESAMPLES) of samples of the rows and of the columns of `values` (S, n), with replacement."""
     random, (seeds, count) = stream(Purpose.COMPARISON, 0, 3), values.shape
-    weights = random.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds  # (R, S)
+    times = random.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES)  # (R, S): how often each seed is drawn
     size = max(1, AT_ONCE // count)
-    parts = []
+    sums = []
     for start in range(0, RESAMPLES, size):
-        some = weights[start : start + size]
-        drawn = random.multinomial(count, np.full(count, 1 / count), len(some)) / count  # (r, n)
-        parts.append(np.einsum("rs,rs->r", some, drawn @ values.T))
-    return np.concatenate(parts)
+        some = times[start : start + size]
+        drawn = random.multinomial(count, np.full(count, 1 / count), len(some))  # (r, n)
+        sums.append(np.einsum("rs,rs->r", some, drawn @ values.T))
+    means: Floats = np.concatenate(sums) / (seeds * count)
+    return means
 
 
 def _interval(means: Floats) -> tuple[float, float]:

@@ -33,6 +33,7 @@ from compgen.compare.plan import (
     make_plan,
     most_updates,
 )
+from compgen.compare.predictors import Recipe
 from compgen.compare.result import CONTROL
 from compgen.compare.steps import FULL, VALIDATION, Step, read_result, result_of
 from compgen.compare.systems import BARE_SYSTEM, System
@@ -50,7 +51,7 @@ class Experiment:
     Attributes:
         folder: with `data/train`, `data/test` and the carvings.
         methods: the augmenters to try, without the control.
-        predictor: see `predictors`.
+        recipe: the predictor.
         seconds: of processes, allowed in all (minutes times jobs).
         seeds: of the predictors that are tested.
         options: further options of methods, by name.
@@ -58,7 +59,7 @@ class Experiment:
 
     folder: Path
     methods: tuple[str, ...]
-    predictor: str
+    recipe: Recipe
     seconds: float
     seeds: int
     options: dict[str, dict[str, Any]]
@@ -109,7 +110,7 @@ class Experiment:
         share = system.share(self.sizes[str(carving)])
         made = {method: self.asked(method, carving, share) for method in system.methods}
         given = {"system": system.slug, "made": made, "share": share, "carving": carving, "seed": seed}
-        given |= {"updates": updates, "predictor": self.predictor}
+        given |= {"updates": updates, "predictor": self.recipe.name, "changes": list(self.recipe.changes)}
         return Step(f"train-{system.slug}-{carving}-{seed}-{updates}", "trial", given)
 
     def asked(self, method: str, carving: int | str, share: int) -> int:

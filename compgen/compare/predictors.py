@@ -1,74 +1,93 @@
-"""The predictor that all systems of a comparison train: which one, and its training."""
+"""The predictor that all systems of a comparison train: which one, by which settings, and its training."""
 
+import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from compgen import files
 from compgen.compare.parts import inflected
 from compgen.data.examples import Dataset
 from compgen.errors import UserError
 
-# Of those trained from scratch: the shipped configuration, and what is changed for inflected words.
-CONFIGURATIONS = {
-    "seq2seq": ("seq2seq_small", ()),
-    "transformer": ("transformer_small", ("network.invariant_tags=true",)),
-}
+# Those trained from scratch: their architecture's tag and the shipped configuration.
+SCRATCH = {"seq2seq": ("recurrent", "seq2seq_small"), "transformer": ("transformer", "transformer_small")}
 PRETRAINED = "t5_small"  # the configuration of a pretrained one
+COPIED = 0.1  # of the examples have a token of the source in the target: from there on a network should copy
+_WARMUP = 400  # updates of a Transformer, or a fifth of all if they are few
 
 
-def usual_predictor(dataset: Dataset) -> str:
-    """Return the predictor for some data unless another is asked for: a Transformer for inflected words."""
-    return "transformer" if inflected(dataset) else "seq2seq"
+class Recipe(NamedTuple):
+    """A predictor: `seq2seq`, `transformer` or the folder of a pretrained model, and what its configuration changes."""
+
+    name: str
+    changes: tuple[str, ...]
+
+    @property
+    def configuration(self) -> str:
+        """The shipped configuration that it is trained by."""
+        return SCRATCH[self.name][1] if self.name in SCRATCH else PRETRAINED
+
+    @property
+    def exports(self) -> bool:
+        """Whether it can be exported to a bundle."""
+        return self.name in SCRATCH
+
+    def changed(self, updates: int) -> list[str]:
+        """What the configuration changes, so many updates included."""
+        warmup = [f"optimisation.warmup={min(_WARMUP, updates // 5)}"] if self.name == "transformer" else []
+        return [f"optimisation.steps={updates}", *warmup, *self.changes]
+
+    def train(self, dataset: Dataset, augmented: Dataset | None, out: Path, *, updates: int, seed: int) -> None:
+        """Train it, from where it was interrupted if it was."""
+        from compgen import api
+
+        resume = out.with_name(out.name + ".partial").exists()
+        options: dict[str, Any] = {"augmented": augmented, "seed": seed, "resume": resume, "quiet": True}
+        if self.name not in SCRATCH:
+            api.train_pretrained(dataset, self.name, PRETRAINED, out, self.changed(updates), **options)
+            return
+        tag, configuration = SCRATCH[self.name]
+        api.train_predictor(dataset, configuration, out, self.changed(updates), architecture=tag, **options)
+
+    def command(self, data: str, augmented: str | None, out: str, updates: int) -> str:
+        """The command that trains it by hand, with seed 0."""
+        verb = [self.name] if self.name in SCRATCH else ["pretrained", "--model", self.name]
+        more = ["--augmented", augmented] if augmented else []
+        changed = [part for one in self.changed(updates) for part in ("--set", one)]
+        return shlex.join(["cgen", "train", *verb, data, *more, *changed, "-o", out])
 
 
-def check_predictor(name: str) -> None:
-    """Raise UserError unless `name` is a predictor that can be trained here."""
-    if name not in CONFIGURATIONS and not Path(name).is_dir():
+def recipe(name: str | None, dataset: Dataset) -> Recipe:
+    """Return the predictor for some training data: by default a Transformer for inflected words, else an LSTM.
+
+    All examples are trained on. The LSTM copies where targets repeat tokens of their sources; the Transformer knows
+    tags of inflection from letters.
+
+    Raises:
+        UserError: there is no such predictor.
+    """
+    words = inflected(dataset)
+    name = name or ("transformer" if words else "seq2seq")
+    if name not in SCRATCH and not Path(name).is_dir():
         raise UserError(
-            f"no predictor {name!r}: expected {', '.join(CONFIGURATIONS)}, or the folder of a pretrained "
-            "encoder-decoder as transformers saves it"
+            f"no predictor {name!r}: expected {', '.join(SCRATCH)}, or the folder of a pretrained encoder-decoder as "
+            "transformers saves it"
         )
+    changes = ["held_out=0.0"]
+    if name == "transformer" and words:
+        changes.append("network.invariant_tags=true")
+    if name == "seq2seq" and _copied(dataset) >= COPIED:
+        changes.append("network.copying=true")
+    return Recipe(name, tuple(changes))
 
 
-def configuration_of(name: str) -> str:
-    """Return the shipped configuration that a predictor is trained by."""
-    return CONFIGURATIONS[name][0] if name in CONFIGURATIONS else PRETRAINED
-
-
-def overrides(name: str, updates: int, words: bool) -> list[str]:
-    """Return what is changed of the configuration: the number of updates, and that all examples are trained on."""
-    changed = [f"optimisation.steps={updates}", "held_out=0.0"]
-    if name not in CONFIGURATIONS:
-        return changed
-    if name == "transformer":
-        changed.append(f"optimisation.warmup={min(400, updates // 5)}")
-    return changed + list(CONFIGURATIONS[name][1] if words else ())
-
-
-def train(
-    name: str, dataset: Dataset, augmented: Dataset | None, out: Path, *, updates: int, seed: int
-) -> dict[str, Any]:
-    """Train a predictor, from where it was interrupted if it was; return what it was trained on."""
-    from compgen import api
-
-    changed = overrides(name, updates, inflected(dataset))
-    resume = out.with_name(out.name + ".partial").exists()
-    options: dict[str, Any] = {"augmented": augmented, "seed": seed, "resume": resume, "quiet": True, "device": "auto"}
-    if name not in CONFIGURATIONS:
-        return api.train_pretrained(dataset, name, PRETRAINED, out, changed, **options)
-    tag = {"seq2seq": "recurrent", "transformer": "transformer"}[name]
-    return api.train_predictor(dataset, CONFIGURATIONS[name][0], out, changed, architecture=tag, **options)
+def _copied(dataset: Dataset) -> float:
+    """Return the share of examples whose target has a token of its source."""
+    shared = dataset.frame["source"].list.set_intersection(dataset.frame["target"]).list.len() > 0
+    return float(shared.mean() or 0)  # type: ignore[arg-type]
 
 
 def remove(out: Path) -> None:
     """Delete a trained predictor and its log."""
     files.remove(out)
     files.remove(out.with_name(out.name + ".log.jsonl"))
-
-
-def command(name: str, data: str, augmented: str | None, out: str, updates: int, words: bool) -> str:
-    """Return the command that trains the predictor by hand, with seed 0."""
-    verb = ["train", name] if name in CONFIGURATIONS else ["train", "pretrained", "--model", name]
-    more = ["--augmented", augmented] if augmented else []
-    changed = [part for one in overrides(name, updates, words) for part in ("--set", one)]
-    return " ".join(["cgen", *verb, data, *more, *changed, "-o", out])

@@ -14,12 +14,13 @@ import numpy as np
 
 from compgen.augmenters.applicable import applicable
 from compgen.augmenters.registry import find, summaries
-from compgen.compare import answer, predictors
+from compgen.compare import answer
 from compgen.compare.engine import workers
 from compgen.compare.experiment import Experiment, accuracies
 from compgen.compare.options import RUNNING, CompareOptions
-from compgen.compare.parts import Divided, carvings, divide, inflected
-from compgen.compare.plan import FOR_AUGMENTING, SURVIVORS
+from compgen.compare.parts import Divided, carvings, divide
+from compgen.compare.plan import FOR_AUGMENTING
+from compgen.compare.predictors import recipe
 from compgen.compare.report import write_report
 from compgen.compare.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
 from compgen.compare.steps import FULL, VALIDATION, added, model_file, read_result
@@ -55,9 +56,8 @@ def compare(
     options = options or CompareOptions()
     divided = divide(dataset, options.test, options.by)
     methods, verdicts = _methods(options.methods, divided.train)
-    predictor = options.predictor or predictors.usual_predictor(divided.train)
-    predictors.check_predictor(predictor)
-    _claim(folder, dataset, options.model_dump(exclude=RUNNING) | {"predictor": predictor, "methods": methods})
+    predictor = recipe(options.predictor, divided.train)
+    _claim(folder, dataset, options.model_dump(exclude=RUNNING) | {"predictor": list(predictor), "methods": methods})
     jobs = options.jobs or _cores()
     minutes = FOR_AUGMENTING * options.minutes * jobs / (2 * (1 + carvings(divided.train)))
     with workers(folder, options.engine, jobs) as pool:
@@ -96,8 +96,8 @@ def _methods(asked: tuple[str, ...], train: Dataset) -> tuple[tuple[str, ...], l
     """
     if not (train.frame["target"].list.len() > 0).any():
         raise UserError(
-            "found sentences, expected pairs: a comparison trains predictors of targets from sources; for language models "
-            "see cgen lm augment"
+            "found sentences, expected pairs: a comparison trains predictors of targets from sources; for language "
+            "models see `cgen lm augment`"
         )
     reasons, known = applicable(train), summaries()
     names = [name for one in asked for name in one.split(",")]
@@ -159,7 +159,6 @@ class Findings:
     ) -> None:
         self.experiment, self.divided, self.verdicts, self.seeds = experiment, divided, verdicts, tested
         self.folder, self.plan, self.choice = experiment.folder, experiment.plan, experiment.choice
-        self.words = inflected(divided.train)
         self.control = next((system for system in tested if system.methods == (CONTROL,)), None)
 
     def result(self, name: str, command: str, minutes: float) -> Result:
@@ -167,7 +166,7 @@ class Findings:
         found = [self.answers(system, seeds) for system, seeds in self.seeds.items()]
         by_system = {one.system: one for one in found}
         examples = {system: self.examples(system) for system in self.seeds}
-        rows = answer.tested(found, examples, self.choice, self.control)
+        rows = answer.measured(found, examples, self.choice, self.control)
         choice = self.chosen()
         mended, broken = answer.changed(self.divided.test, by_system[BARE_SYSTEM], by_system[self.choice])
         files, commands = self.deliver()
@@ -226,12 +225,15 @@ class Findings:
         """The predictor, its updates and why so many."""
         written = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
         return PredictorUsed(
-            name=self.experiment.predictor,
-            configuration=predictors.configuration_of(self.experiment.predictor),
+            name=self.experiment.recipe.name,
+            configuration=self._configuration(),
             updates=self.plan.updates,
             why=written["why"],
             curve=[Point(updates=one["updates"], accuracy=one["accuracy"]) for one in written["curve"]],
         )
+
+    def _configuration(self) -> str:
+        return ", ".join([self.experiment.recipe.configuration, *self.experiment.recipe.changes])
 
     def trials(self) -> list[Trial]:
         """All systems on the validation parts, the best first."""
@@ -304,13 +306,12 @@ class Findings:
                 remarks.append(f"{method} made nothing: {found['why']}")
         if len(self.plan.times) < 2 or self.plan.rounds < 2:
             remarks.append(
-                f"Time allowed {len(self.plan.times)} amount{'s' * (len(self.plan.times) > 1)} of synthetic examples and "
+                f"The time allowed amounts of {' and '.join(f'x{one:g}' for one in self.plan.times)}, and "
                 f"{self.plan.rounds} round{'s' * (self.plan.rounds > 1)} of validation; --minutes and --jobs give more."
             )
-        if any(not system.methods or len(system.methods) for system in self.seeds) and not self.plan.others:
-            remarks.append(
-                f"For want of time, methods that were not chosen were not tested; at most {SURVIVORS} went on."
-            )
+        left = [method for method in self.experiment.methods if not any(method in one.methods for one in self.seeds)]
+        if left:
+            remarks.append(f"Not tested: {', '.join(left)}; they were not chosen, and no time was left to test others.")
         return remarks
 
     def steps(self) -> list[Step]:
@@ -326,7 +327,7 @@ class Findings:
             "data/full.parquet": "the training examples",
         }
         files["data/test.parquet"] = "the test part"
-        train, name, commands = "data/full.parquet", self.experiment.predictor, list[str]()
+        train, recipe, commands = "data/full.parquet", self.experiment.recipe, list[str]()
         augmented = None
         if self.choice.methods:
             augmented = "augmented.jsonl"
@@ -337,12 +338,12 @@ class Findings:
             write_dataset(data, self.folder / augmented)
             files[augmented] = f"{len(data):,} synthetic examples: {self.choice}"
             commands += self._augmentations(train, share)
-        commands.append(predictors.command(name, train, augmented, "predictor.pt", self.plan.updates, self.words))
+        commands.append(recipe.command(train, augmented, "predictor.pt", self.plan.updates))
         commands.append("cgen evaluate predictor.pt data/test.parquet --split test")
         model = model_file(self.folder, self.choice.slug, FULL, 0, self.plan.updates)
         _copy(model, self.folder / "predictor.pt")
         files["predictor.pt"] = "the predictor trained on them and on the training examples, seed 0"
-        if name in predictors.CONFIGURATIONS:
+        if recipe.exports:
             from compgen.api import export_bundle
 
             if not (self.folder / "bundle").exists():

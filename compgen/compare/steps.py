@@ -123,6 +123,7 @@ def trial(
     seed: int,
     updates: int,
     predictor: str,
+    changes: list[str],
 ) -> dict[str, Any]:
     """Train the predictor on a system: the first `share` of what each method `made` (of how many asked for).
 
@@ -133,7 +134,8 @@ def trial(
     augmented = added(folder, made, share, carving)
     out = model_file(folder, system, carving, seed, updates)
     if not out.exists():
-        predictors.train(predictor, training, augmented, out, updates=updates, seed=seed)
+        recipe = predictors.Recipe(predictor, tuple(changes))
+        recipe.train(training, augmented, out, updates=updates, seed=seed)
     found: dict[str, Any] = {"examples": 0 if augmented is None else len(augmented)}
     if carving == FULL:
         return found

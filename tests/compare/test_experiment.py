@@ -1,0 +1,154 @@
+"""The experiment with workers that make up results: what it tries, drops, joins and chooses, and that it goes on."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from compgen.compare.experiment import Experiment
+from compgen.compare.plan import FIRST_UPDATES
+from compgen.compare.predictors import Recipe
+from compgen.compare.result import CONTROL
+from compgen.compare.steps import VALIDATION, Step, result_of
+from compgen.compare.systems import BARE_SYSTEM, System
+from compgen.data.examples import Dataset
+from compgen.data.formats import write_dataset
+
+METHODS = ("geca", "csl", "concat", "recombine")
+
+
+class KilledError(Exception):
+    """The run was killed."""
+
+
+class MadeUp:
+    """Workers that write results: `helps` says how much a system is better than the bare data, of 100 %."""
+
+    def __init__(
+        self, folder: Path, helps: Callable[[str], float], seconds: float = 1.0, dies_after: int = 10**9
+    ) -> None:
+        self.folder, self.helps, self.seconds, self.left, self.ran = folder, helps, seconds, dies_after, list[str]()
+
+    def run(self, steps, finished) -> None:
+        for step in steps:
+            if not self.left:
+                raise KilledError
+            self.left -= 1
+            self.ran.append(step.name)
+            path = result_of(self.folder, step.name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps({"seconds": self.seconds} | self.result(step)))
+            finished(step)
+
+    def result(self, step: Step) -> dict:
+        if step.kind == "augment":
+            made = 0 if step.given["method"] == "concat" else step.given["count"]
+            return {"made": made, "why": "" if made else "nothing fits"}
+        if step.kind == "test":
+            return {"answers": []}
+        given = step.given
+        share = 0.4 + self.helps(given["system"]) + 0.001 * given["seed"]
+        right = "".join("01"[at < 1000 * share] for at in range(1000))
+        examples = sum(min(given["share"], count) for count in given["made"].values())
+        return {"examples": examples, "learned": "1" * 100, "right": dict.fromkeys(VALIDATION, right)}
+
+
+def data() -> Dataset:
+    words = [f"w{at}" for at in range(12)]
+    pairs = [([a, b], [a.upper(), b.upper()]) for a in words for b in words]
+    return Dataset.from_pairs(pairs)
+
+
+def experiment(folder: Path, workers: MadeUp, seconds: float = 10_000) -> Experiment:
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    write_dataset(Dataset(data().frame.head(30).with_columns(split=pl.lit("test"))), folder / "data" / "test.parquet")
+    found = Experiment(folder, METHODS, Recipe("seq2seq", ()), seconds, 3, {}, workers, lambda _: None)
+    found.begin(data())
+    return found
+
+
+def amount(system: str) -> float:
+    return float(system.rpartition("x")[2]) if "x" in system else 0
+
+
+def test_the_best_by_validation_is_chosen_and_methods_that_make_nothing_are_left_out(tmp_path):
+    workers = MadeUp(tmp_path, lambda system: {"geca-x8": 0.0, "gecax8": 0.2, "cslx1": 0.1}.get(system, 0.0))
+    found = experiment(tmp_path, workers)
+    assert found.choice == System(("geca",), 8)
+    assert {system.methods for system in found.tried} == {
+        (),
+        ("geca",),
+        ("csl",),
+        ("recombine",),
+        (CONTROL,),
+        ("csl", "geca"),
+    }
+    assert all(found.tried[one] == "" for one in (BARE_SYSTEM, found.choice, System(("csl",), 1)))
+    assert any(why.startswith("not among the best 3") for why in found.tried.values())
+    assert not [name for name in workers.ran if name.startswith("test-")]  # the test part is still closed
+
+
+def test_the_union_of_two_methods_that_help_can_win(tmp_path):
+    workers = MadeUp(tmp_path, lambda system: 0.3 if "+" in system else {"geca": 0.2, "cslx": 0.1}.get(system[:4], 0.0))
+    assert experiment(tmp_path, workers).choice == System(("csl", "geca"), 1)
+
+
+def test_nothing_is_chosen_that_is_not_ahead_of_the_control(tmp_path):
+    workers = MadeUp(tmp_path, lambda system: 0.2 if "resample" in system else 0.1 if "geca" in system else 0.0)
+    found = experiment(tmp_path, workers)
+    assert found.choice == BARE_SYSTEM
+    assert not any("+" in str(system) for system in found.tried)
+    tested = found.tested()
+    assert [system.methods for system in tested][:3] == [(), (CONTROL,), ("geca",)]  # the best that did not help
+
+
+def test_of_equally_good_systems_the_smaller_is_chosen(tmp_path):
+    assert experiment(tmp_path, MadeUp(tmp_path, lambda system: 0.1 if "geca" in system else 0.0)).choice.times == 1
+
+
+def test_the_test_part_is_opened_when_all_predictors_are_trained(tmp_path):
+    workers = MadeUp(tmp_path, lambda system: 0.1 if "geca" in system else 0.0)
+    tested = experiment(tmp_path, workers).tested()
+    assert tested[BARE_SYSTEM] == tested[System(("geca",), 1)] == 3
+    assert System((CONTROL,), 1) in tested
+    opened = [name.startswith("test-") for name in workers.ran]
+    assert opened == sorted(opened) and sum(opened) == sum(tested.values())
+    assert (tmp_path / "choice.json").exists()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_is_killed_again_and_again_ends_in_the_same_steps(tmp_path, seed):
+    random = np.random.default_rng(seed)
+    gains = {name: float(random.uniform(-0.1, 0.3)) for name in METHODS}
+    helps = lambda system: max((gains.get(name, 0.0) for name in METHODS if name in system), default=0.0)  # noqa: E731
+    whole = MadeUp(tmp_path / "a", helps)
+    expected = experiment(tmp_path / "a", whole).tested()
+    ran = []
+    for _ in range(100):
+        workers = MadeUp(tmp_path / "b", helps, dies_after=int(random.integers(1, 9)))
+        try:
+            found = experiment(tmp_path / "b", workers).tested()
+        except KilledError:
+            continue
+        finally:
+            ran += workers.ran
+        break
+    assert found == expected and ran == whole.ran
+    for name in ("plan.json", "choice.json", "finals.json"):
+        assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
+
+
+def test_updates_are_doubled_until_the_bare_data_gain_nothing(tmp_path):
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda _: 0.0))
+    assert found.plan.updates == 2 * FIRST_UPDATES
+    assert "went up by 0.0 points" in json.loads((tmp_path / "plan.json").read_text())["why"]
+
+
+def test_what_time_does_not_allow_is_left_out(tmp_path):
+    workers = MadeUp(tmp_path, lambda system: 0.1 if "geca" in system else 0.0, seconds=20)
+    found = experiment(tmp_path, workers, seconds=900)
+    assert found.plan.others == 0
+    assert set(found.tested()) == {BARE_SYSTEM, found.choice, System((CONTROL,), found.choice.times)}

@@ -1,0 +1,107 @@
+"""Test and validation parts of a comparison."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compgen.compare.parts import COMBINATIONS, FEWEST, ONCE, RANDOM, UNUSED, carve, carvings, divide, inflected
+from compgen.data.catalog import load
+from compgen.data.compounds import Ngrams
+from compgen.data.examples import TRAIN, Dataset
+from compgen.errors import DataError
+
+VERBS, PLACES, TIMES = ("walk", "run", "look", "jump", "swim"), ("left", "right", "up", "down"), ("once", "twice")
+
+
+def commands() -> Dataset:
+    """Commands of two or three words, alone and joined, each word with a target of its own."""
+    simple = [[verb, place, *more] for verb in VERBS for place in PLACES for more in ([], *([time] for time in TIMES))]
+    joined = [[*first, "and", *second] for first in simple[::3] for second in simple[::5]]
+    return Dataset.from_pairs([(words, [word.upper() for word in words]) for words in simple + joined])
+
+
+def words(count: int = 60) -> Dataset:
+    """Words of inflection, with three bundles of tags."""
+    bundles = (["N", "PL"], ["N", "SG"], ["V", "PST"])
+    stems = [f"{a}{b}{c}" for a in "bdgk" for b in "aeiou" for c in "lmnr"][:count]
+    return Dataset.from_pairs([([*stem, *bundles[at % 3]], [*stem, "sxy"[at % 3]]) for at, stem in enumerate(stems)])
+
+
+def tokens(dataset: Dataset) -> set[tuple[int, str]]:
+    return {(side, token) for pair in dataset.pairs() for side in (0, 1) for token in pair[side]}
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_carving_holds_out_what_training_then_lacks(number):
+    data = commands()
+    carved = carve(data, number)
+    assert sum(carved.splits.values()) == len(data.unique())
+    train, combinations, once = (carved.split(part) for part in (TRAIN, COMBINATIONS, ONCE))
+    assert tokens(train) == tokens(data)
+    shown = {compound for bag in Ngrams().compounds(train) for compound in bag}
+    assert all(any(compound not in shown for compound in bag) for bag in Ngrams().compounds(combinations))
+    counts = [
+        sum(token in source for source, _ in train.pairs()) for token in {t for side, t in tokens(data) if not side}
+    ]
+    assert 1 in counts
+    word = next(t for side, t in tokens(data) if not side and sum(t in source for source, _ in train.pairs()) == 1)
+    assert all(word in source for source, _ in once.pairs())
+    assert min(carved.splits[part] for part in (RANDOM, COMBINATIONS, ONCE)) >= FEWEST
+
+
+def test_carvings_differ_and_are_the_same_again():
+    data = commands()
+    assert carve(data, 0) == carve(data, 0)
+    assert carve(data, 0) != carve(data, 1)
+
+
+def test_repeated_examples_are_in_one_part_only():
+    data = commands()
+    parts = carve(data + data, 0).frame.group_by("source", "target").len()
+    assert parts["len"].max() == 1
+
+
+def test_of_inflected_words_bundles_of_tags_are_held_out():
+    data = words()
+    assert inflected(data) and not inflected(commands())
+    data = Dataset.from_pairs(
+        [(source + ["DEF"] * (at % 7 == 0), target) for at, (source, target) in enumerate(data.pairs())]
+    )
+    carved = carve(data, 0)
+    assert ONCE not in carved.splits
+    bundle = lambda source: tuple(token for token in source if token[0].isupper())  # noqa: E731
+    known = {bundle(source) for source, _ in carved.split(TRAIN).pairs()}
+    assert all(bundle(source) not in known for source, _ in carved.split(COMBINATIONS).pairs())
+
+
+def test_too_few_examples_are_refused_before_anything_begins():
+    few = Dataset(commands().frame.head(30))
+    with pytest.raises(
+        DataError, match=r"found 30 distinct training examples, expected 50 or more: 10 for each validation"
+    ):
+        carve(few, 0)
+    with pytest.raises(DataError, match=r"found 10 examples to train on, expected 20 or more"):
+        divide(few, 20)
+    with pytest.raises(DataError, match=r"found 30 examples, expected more than the 30 to test on"):
+        divide(few, 30)
+
+
+def test_the_parts_of_the_data_are_kept():
+    found = divide(load("scan/jump"))
+    assert (len(found.train), len(found.test), found.by) == (14_670, 7_706, "the split test of the data")
+
+
+@settings(deadline=None)
+@given(by=st.sampled_from(["template", "length", "tmcd", "random"]), test=st.integers(20, 200))
+def test_a_test_part_is_made_as_asked(by, test):
+    data = commands()
+    found = divide(data, test, by)
+    assert len(found.train) + len(found.test) == len(data)
+    assert abs(len(found.test) - test) <= (1 if by == "template" else 0)
+    assert found.by == f"{len(found.test)} examples taken out of the data by {by}"
+
+
+def test_few_examples_are_carved_several_times():
+    assert carvings(words()) == 3
+    assert carvings(load("scan/jump").split(TRAIN)) == 1
+    assert UNUSED not in carve(words(), 0).split(TRAIN).splits
