@@ -31,6 +31,8 @@ _HOMES = {
     "Resample": "compgen.augmenters.resample",
     "StemCorrupt": "compgen.morphology.stemcorrupt",
     "augment": "compgen.api",
+    "check": "compgen.api",
+    "compare": "compgen.comparison.run",
     "predict": "compgen.api",
     "train_generator": "compgen.api",
     "train_predictor": "compgen.api",

@@ -13,6 +13,7 @@ from compgen.trained.generator import Generator
 from compgen.trained.predictor import Predictor
 
 if TYPE_CHECKING:
+    from compgen.data.checks import Finding
     from compgen.data.examples import Dataset
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Predictor",
     "Sample",
     "augment",
+    "check",
     "export_bundle",
     "load_dataset",
     "predict",
@@ -40,6 +42,22 @@ def load_dataset(
     from compgen.data.named import Columns
 
     return load(spec, format, columns=Columns(source=source, target=target))
+
+
+def check(data: "Dataset | str") -> "list[Finding]":
+    """What is wrong, or odd, in a table or a dataset: findings with severity, lines (or examples) and advice.
+
+    Raises:
+        DataError: there is no such file, or no line of it can be understood.
+    """
+    from compgen.data.checks import findings, rows_of
+    from compgen.data.lenient import read_table
+    from compgen.data.named import Columns
+
+    if not isinstance(data, str):
+        return findings(rows_of(data))
+    table = read_table(data, Columns())
+    return [*table.findings, *findings(table.rows)]
 
 
 def augment(data: "Dataset | str", method: str, count: int | None = None, seed: int = 0, **options: Any) -> "Dataset":

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from compgen.data.examples import Dataset
     from compgen.data.lenient import Table
 
+COMPARED = 100  # examples from which a comparison can tell something
 SHOWN = 5  # lines of a finding that are printed
 PREFERRED = ("stemcorrupt", "geca")  # for the next command: fast, and applicable to most
 
@@ -139,6 +140,8 @@ def _next(data: str, found: "Table", dataset: "Dataset | None", applies: dict[st
         return f"cgen check {shlex.quote(data)} --fix mended.tsv"
     method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
+    if len(dataset) >= COMPARED and (dataset.frame["target"].list.len() > 0).any():
+        return f"cgen compare {shlex.quote(data)} -o comparison"
     return f"cgen augment {method} {shlex.quote(data)}{split} -o more.jsonl"
 
 

@@ -7,7 +7,7 @@ import typer
 
 from compgen.cli.common import DataArgument, called, need_torch, say
 from compgen.cli.options import with_options
-from compgen.compare.options import CompareOptions
+from compgen.comparison.options import CompareOptions
 from compgen.data.named import Columns
 
 
@@ -34,7 +34,7 @@ def compare(
     """
     need_torch("a comparison")
     from compgen.cli.report import summary
-    from compgen.compare.run import compare
+    from compgen.comparison.run import compare
     from compgen.data.catalog import load
 
     result = compare(load(data, columns=columns), out, options, name=data, command=called(), say=say)

@@ -8,7 +8,7 @@ import typer
 from compgen.cli.common import JsonOption, say, show, show_json, table
 
 if TYPE_CHECKING:
-    from compgen.compare.result import Result
+    from compgen.comparison.result import Result
 
 
 def report(
@@ -24,7 +24,7 @@ def report(
 
     Example: cgen report comparison
     """
-    from compgen.compare.report import read, write_report
+    from compgen.comparison.report import read, write_report
 
     path = write_report(folder)
     summary(read(folder), path, json)
@@ -44,7 +44,7 @@ def summary(result: "Result", report: Path, json: bool = False) -> None:
 
 def _rows(result: "Result") -> list[list[str]]:
     """A row for each system tested; cells stay empty where there is nothing to compare with."""
-    from compgen.compare.words import between, chance, percent, points
+    from compgen.comparison.words import between, chance, percent, points
 
     rows = []
     for one in result.tested:

@@ -114,6 +114,6 @@ def test_a_missing_file_is_the_users_mistake(folder):
 def test_a_known_data_set_and_a_folder_are_checked_too():
     assert "a known data set" in run("scan/simple").stdout
     # Its sources have several targets, any of them right: nothing to mend.
-    assert run("nacs/simple").stdout.endswith("Next: cgen augment geca nacs/simple -o more.jsonl\n")
+    assert run("nacs/simple").stdout.endswith("Next: cgen compare nacs/simple -o comparison\n")
     CliRunner().invoke(app, ["data", "write", "good.tsv", "-o", "made"])
     assert "made: folder; columns source, target, split; train 2" in run("made").stdout

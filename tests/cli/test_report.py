@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from compgen.compare.report import REPORT, RESULT
+from compgen.comparison.report import REPORT, RESULT
 from tests.cli.shell import compgen, refused
-from tests.compare import made_up
+from tests.comparison import made_up
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 
-from compgen.compare.result import Changed, Origin, Shown
+from compgen.comparison.result import Changed, Origin, Shown
 
 LONGEST = 500  # tokens of a text that are compared
 MOST = 400  # characters of a text that are shown

@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 
 from compgen.augmenters.registry import make
-from compgen.compare import predictors
-from compgen.compare.parts import COMBINATIONS, ONCE, RANDOM
+from compgen.comparison import predictors
+from compgen.comparison.parts import COMBINATIONS, ONCE, RANDOM
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.data.random import Purpose, stream

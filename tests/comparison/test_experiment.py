@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from compgen.compare.experiment import Experiment
-from compgen.compare.plan import FIRST_UPDATES
-from compgen.compare.predictors import Recipe
-from compgen.compare.result import CONTROL
-from compgen.compare.steps import VALIDATION, Step, result_of
-from compgen.compare.systems import BARE_SYSTEM, System
+from compgen.comparison.experiment import Experiment
+from compgen.comparison.plan import FIRST_UPDATES
+from compgen.comparison.predictors import Recipe
+from compgen.comparison.result import CONTROL
+from compgen.comparison.steps import VALIDATION, Step, result_of
+from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.compare.result import Changed, Choice, Difference, Group, Role, Tested
-from compgen.compare.systems import BARE_SYSTEM, System
-from compgen.compare.words import chance, percent
+from compgen.comparison.result import Changed, Choice, Difference, Group, Role, Tested
+from compgen.comparison.systems import BARE_SYSTEM, System
+from compgen.comparison.words import chance, percent
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, stream
 

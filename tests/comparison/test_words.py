@@ -2,8 +2,8 @@
 
 import pytest
 
-from compgen.compare.words import between, chance, chosen, duration, percent, points, span
-from tests.compare import made_up
+from compgen.comparison.words import between, chance, chosen, duration, percent, points, span
+from tests.comparison import made_up
 
 
 @pytest.mark.parametrize(

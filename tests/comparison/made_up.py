@@ -1,6 +1,6 @@
 """A made-up comparison that looks like one on GeoQuery, with all parts that a result may have."""
 
-from compgen.compare.result import (
+from compgen.comparison.result import (
     Changed,
     Choice,
     Difference,

@@ -1,6 +1,6 @@
 """Figures of a comparison as people read them, on the page and on the terminal."""
 
-from compgen.compare.result import Difference, Result, Tested
+from compgen.comparison.result import Difference, Result, Tested
 
 
 def percent(share: float) -> str:

@@ -14,17 +14,20 @@ import numpy as np
 
 from compgen.augmenters.applicable import applicable
 from compgen.augmenters.registry import find, summaries
-from compgen.compare import answer
-from compgen.compare.engine import workers
-from compgen.compare.experiment import Experiment, accuracies
-from compgen.compare.options import RUNNING, CompareOptions
-from compgen.compare.parts import Divided, carvings, divide
-from compgen.compare.plan import FOR_AUGMENTING
-from compgen.compare.predictors import recipe
-from compgen.compare.report import write_report
-from compgen.compare.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
-from compgen.compare.steps import FULL, VALIDATION, added, model_file, read_result
-from compgen.compare.systems import BARE_SYSTEM, System
+from compgen.comparison import answer
+from compgen.comparison.engine import workers
+from compgen.comparison.experiment import Experiment, accuracies
+from compgen.comparison.options import RUNNING, CompareOptions
+from compgen.comparison.parts import Divided, carvings, divide
+from compgen.comparison.plan import FOR_AUGMENTING
+from compgen.comparison.predictors import recipe
+from compgen.comparison.report import write_report
+from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
+from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_result
+from compgen.comparison.systems import BARE_SYSTEM, System
+from compgen.configuration import load_config
+from compgen.data.catalog import load
+from compgen.data.checks import findings, rows_of
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.errors import UserError
@@ -32,19 +35,22 @@ from compgen.files import atomic_path, check_writable
 
 
 def compare(
-    dataset: Dataset,
-    folder: Path,
+    data: Dataset | str,
+    folder: str | Path,
     options: CompareOptions | None = None,
     *,
     name: str = "data",
     command: str = "",
     say: Callable[[str], None] = print,
+    **values: Any,
 ) -> Result:
     """Find out which augmentation helps on a dataset; leave the answer, the data and the model in `folder`.
 
     A comparison that was interrupted is gone on with, step by step, by the same call.
 
     Args:
+        data: a dataset, or what `load_dataset` finds by name.
+        options: as on the command line; or give those by name, as `values`, that are not as usual.
         name: of the data, for the report.
         command: that was called, for the report.
         say: is told what each step has found.
@@ -53,7 +59,11 @@ def compare(
         UserError: the folder holds another comparison, the data have too few examples or are sentences, no method
             applies, or the time is too short for anything.
     """
-    options = options or CompareOptions()
+    if isinstance(data, str):
+        dataset, name = load(data), data
+    else:
+        dataset = data
+    folder, options = Path(folder), options or load_config(CompareOptions, None, given=values)
     divided = divide(dataset, options.test, options.by)
     methods, verdicts = _methods(options.methods, divided.train)
     predictor = recipe(options.predictor, divided.train)
@@ -297,7 +307,10 @@ class Findings:
 
     def remarks(self) -> list[str]:
         """What to know: what made nothing, what was left out for want of time, and where nothing can be learned."""
-        remarks = []
+        warned = [one for one in findings(rows_of(self.divided.train)) if one.severity == "warning"]
+        remarks = [
+            f"In the training examples: {one.what} ({len(one.lines):,} examples). {one.advice}." for one in warned
+        ]
         for method in self.experiment.methods:
             found = read_result(
                 self.folder, self.experiment.augment(method, 0, self.experiment.asked(method, 0, 0)).name

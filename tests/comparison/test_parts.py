@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compgen.compare.parts import COMBINATIONS, FEWEST, ONCE, RANDOM, UNUSED, carve, carvings, divide, inflected
+from compgen.comparison.parts import COMBINATIONS, FEWEST, ONCE, RANDOM, UNUSED, carve, carvings, divide, inflected
 from compgen.data.catalog import load
 from compgen.data.compounds import Ngrams
 from compgen.data.examples import TRAIN, Dataset

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from compgen.compare.result import BARE, CONTROL
+from compgen.comparison.result import BARE, CONTROL
 
 MOST = 20_000  # synthetic examples of a system
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from compgen.compare import differences, words
-from compgen.compare.result import BARE, Group, Result, Tested
+from compgen.comparison import differences, words
+from compgen.comparison.result import BARE, Group, Result, Tested
 from compgen.errors import DataError
 from compgen.files import atomic_path
 
@@ -166,7 +166,7 @@ def _template() -> "Template":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("compgen", "compare"),
+        loader=PackageLoader("compgen", "comparison"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

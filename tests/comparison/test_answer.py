@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compgen.compare.answer import Answers, by_length, by_template, changed, difference, holm, measured, sentence
-from compgen.compare.result import Choice
-from compgen.compare.systems import BARE_SYSTEM, System
+from compgen.comparison.answer import Answers, by_length, by_template, changed, difference, holm, measured, sentence
+from compgen.comparison.result import Choice
+from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.examples import Dataset
 
 GECA, CONTROL = System(("geca",), 8), System(("resample",), 8)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compgen.compare.report import REPORT, RESULT, SHOWN, read, render, scale, write_report
-from compgen.compare.result import Changed, Difference, Made, Origin, Shown
-from compgen.compare.result import Tested as System
+from compgen.comparison.report import REPORT, RESULT, SHOWN, read, render, scale, write_report
+from compgen.comparison.result import Changed, Difference, Made, Origin, Shown
+from compgen.comparison.result import Tested as System
 from compgen.errors import DataError, UserError
-from tests.compare import made_up
+from tests.comparison import made_up
 
 VOID = {"meta", "br"}
 HEADINGS = ("h1", "h2", "h3", "h4")

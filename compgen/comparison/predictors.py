@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compgen import files
-from compgen.compare.parts import inflected
+from compgen.comparison.parts import inflected
 from compgen.data.examples import Dataset
 from compgen.errors import UserError
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import polars as pl
 
-from compgen.compare.engine import Workers
-from compgen.compare.parts import carve, carvings
-from compgen.compare.plan import (
+from compgen.comparison.engine import Workers
+from compgen.comparison.parts import carve, carvings
+from compgen.comparison.plan import (
     ENOUGH,
     FIRST_UPDATES,
     FOR_AUGMENTING,
@@ -33,10 +33,10 @@ from compgen.compare.plan import (
     make_plan,
     most_updates,
 )
-from compgen.compare.predictors import Recipe
-from compgen.compare.result import CONTROL
-from compgen.compare.steps import FULL, VALIDATION, Step, read_result, result_of
-from compgen.compare.systems import BARE_SYSTEM, System
+from compgen.comparison.predictors import Recipe
+from compgen.comparison.result import CONTROL
+from compgen.comparison.steps import FULL, VALIDATION, Step, read_result, result_of
+from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import write_dataset
 from compgen.files import atomic_path

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from compgen.compare.options import Engine
-from compgen.compare.steps import Step, perform, result_of
+from compgen.comparison.options import Engine
+from compgen.comparison.steps import Step, perform, result_of
 from compgen.errors import UserError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compgen.compare.plan import FIRST_UPDATES, TIMES, Plan, make_plan, most_updates
+from compgen.comparison.plan import FIRST_UPDATES, TIMES, Plan, make_plan, most_updates
 from compgen.errors import UserError
 
 METHODS = st.integers(1, 6)

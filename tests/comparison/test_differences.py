@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compgen.compare.differences import MOST, beside, judged, plain
-from compgen.compare.result import Changed, Origin, Shown
+from compgen.comparison.differences import MOST, beside, judged, plain
+from compgen.comparison.result import Changed, Origin, Shown
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "(", ")"]), max_size=12).map(" ".join)
 

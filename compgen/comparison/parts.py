@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from compgen.compare.options import By
+from compgen.comparison.options import By
 from compgen.data.compounds import Ngrams, usual_inventory
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.ragged import Ints
