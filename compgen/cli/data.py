@@ -1,4 +1,4 @@
-"""`cgen data`: list data sets, look into one, compare two, convert, and split."""
+"""`cgen data`: list data sets, look into one, compare two, convert, split, and mask names."""
 
 import textwrap
 from dataclasses import asdict
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import BaseModel, Field
 
-from compgen.cli import quality, split
+from compgen.cli import mask, quality, split
 from compgen.cli.common import (
     LAST_SEED,
     DataArgument,
@@ -47,6 +47,8 @@ app = typer.Typer(
 app.add_typer(split.app, name="split")
 app.command("divergence")(split.divergence)
 app.command("quality")(quality.command)
+app.command("mask")(mask.mask)
+app.command("unmask")(mask.unmask)
 
 
 @app.command("list")

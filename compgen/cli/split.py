@@ -1,4 +1,4 @@
-"""`cgen data split`: split data so that the test part asks for generalisation; and `cgen data divergence`."""
+"""`cgen data split`: split data at random, or so that tests ask for generalisation; and `cgen data divergence`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -32,9 +32,14 @@ if TYPE_CHECKING:
     from compgen.data.compounds import Divergences, Inventory
     from compgen.data.examples import Dataset
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="Split data so that the test part asks for generalisation.")
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Split data at random, or so that tests ask for generalisation."
+)
 
-DevOption = Annotated[int, typer.Option("--dev", min=0, metavar="N", help="Draw N of the test examples as dev.")]
+AMOUNT = "N|SHARE"  # examples, or below 1 a share of all
+DevOption = Annotated[
+    float, typer.Option("--dev", min=0, metavar=AMOUNT, help="Draw so many of the test examples as dev.")
+]
 DivergenceOption = Annotated[
     float,
     typer.Option(
@@ -169,10 +174,13 @@ class CompoundOptions(BaseModel):
 
 
 class SplitOptions(BaseModel):
-    """The options of all splits by composition."""
+    """The options of splits that all examples are in."""
 
     out: OutOption
-    train: int | None = option(None, "Examples to train on; by default half.", ge=1, metavar="N")
+    train: float | None = option(None, "Examples to train on; by default half.", gt=0, metavar=AMOUNT)
+    test: float | None = option(
+        None, "In place of --train: examples to test on, those of --dev among them.", gt=0, metavar=AMOUNT
+    )
     dev: DevOption = 0
     split: SplitOption = None
     seed: SeedOption = 0
@@ -189,13 +197,30 @@ class SplitOptions(BaseModel):
             )
         return load_split(data, self.split, columns=columns)
 
+    def training(self, dataset: "Dataset") -> int | None:
+        """Return how many examples to train on; None for the default.
+
+        Raises:
+            UserError: --train and --test are given, or no example is left to train on.
+        """
+        from compgen.data.splits import count_of
+
+        if self.test is None:
+            return None if self.train is None else count_of(self.train, dataset)
+        if self.train is not None:
+            raise UserError("give --train or --test: the rest is the other part")
+        left = len(dataset) - count_of(self.test, dataset)
+        if left < 1:
+            raise UserError(f"--test {self.test:g}: expected fewer than the {len(dataset):,} examples that there are")
+        return left
+
     def write(self, parts: "Dataset", inventory: "Inventory | None" = None) -> "Divergences | None":
         """Write a split, and print its sizes and divergences, which are returned; None if there are no compounds."""
         from compgen.data.compounds import measure, usual_inventory
         from compgen.data.formats import write_dataset
-        from compgen.data.splits import with_dev
+        from compgen.data.splits import count_of, with_dev
 
-        written = with_dev(parts, self.dev, self.seed)
+        written = with_dev(parts, count_of(self.dev, parts), self.seed)
         write_dataset(written, self.out)
         say(", ".join(f"{name} {count:,}" for name, count in sorted(written.splits.items())))
         try:
@@ -224,10 +249,25 @@ class TmcdOptions(SplitOptions, CompoundOptions):
 class McdOptions(SplitOptions, CompoundOptions):
     """The options of `cgen data split mcd`."""
 
-    train: int | None = option(None, "Examples to train on; by default 40%.", ge=1, metavar="N")
-    test: int | None = option(None, "Examples to test on; by default 10%.", ge=1, metavar="N")
+    train: float | None = option(None, "Examples to train on; by default 40%.", gt=0, metavar=AMOUNT)
+    test: float | None = option(None, "Examples to test on; by default 10%.", gt=0, metavar=AMOUNT)
     atoms: float = option(0.02, "The largest divergence of atoms.", ge=0, le=1, metavar="D")
     divergence: DivergenceOption = 1.0
+
+
+@app.command("random")
+@with_options
+def random_(data: DataArgument, options: SplitOptions, columns: Columns) -> None:
+    """Divide examples at random: a test that asks for no generalisation but to new examples.
+
+    Equal examples may be in both parts. Parts are numbers of examples, or shares below 1.
+
+    Example: cgen data split random pairs.tsv --test 0.2 --dev 100 --seed 1 -o parts.tsv
+    """
+    from compgen.data.splits import at_random
+
+    dataset = options.load(data, columns)
+    options.write(at_random(dataset, options.training(dataset), options.seed))
 
 
 @app.command()
@@ -242,7 +282,8 @@ def template(data: DataArgument, options: SplitOptions, columns: Columns) -> Non
     """
     from compgen.data.splits import by_template
 
-    options.write(by_template(options.load(data, columns), options.train, options.seed))
+    dataset = options.load(data, columns)
+    options.write(by_template(dataset, options.training(dataset), options.seed))
 
 
 @app.command()
@@ -257,7 +298,8 @@ def length(data: DataArgument, options: LengthOptions, columns: Columns) -> None
     """
     from compgen.data.splits import by_length
 
-    options.write(by_length(options.load(data, columns), options.train, options.side))
+    dataset = options.load(data, columns)
+    options.write(by_length(dataset, options.training(dataset), options.side))
 
 
 @app.command()
@@ -275,7 +317,7 @@ def tmcd(data: DataArgument, options: TmcdOptions, columns: Columns) -> None:
 
     dataset = options.load(data, columns)
     inventory = options.inventory(dataset)
-    parts = tmcd(dataset, options.train, options.seed, options.least, options.divergence, inventory)
+    parts = tmcd(dataset, options.training(dataset), options.seed, options.least, options.divergence, inventory)
     options.write(parts, inventory)
 
 
@@ -289,12 +331,12 @@ def mcd(data: DataArgument, options: McdOptions, columns: Columns) -> None:
 
     Example: cgen data split mcd scan/simple --seed 1 -o mcd1.tsv
     """
-    from compgen.data.splits import mcd
+    from compgen.data.splits import count_of, mcd
 
     dataset = options.load(data, columns)
     inventory = options.inventory(dataset)
-    sizes = (options.train, options.test)
-    parts = mcd(dataset, *sizes, options.seed, options.divergence, options.atoms, inventory)
+    train, test = (None if asked is None else count_of(asked, dataset) for asked in (options.train, options.test))
+    parts = mcd(dataset, train, test, options.seed, options.divergence, options.atoms, inventory)
     found = options.write(parts, inventory)
     if found is not None and found.atoms > options.atoms + 5e-5:  # as it is printed
         say(

@@ -46,6 +46,7 @@ class Purpose(Enum):
     NEIGHBORHOODS = ("prototypes of each training example", _PCG, (0x4E,))
     LEMMA_SPLIT = ("order of lemmas in a split by lemma", _PCG, (0x1E,))
     DIVERGENCE_SPLIT = ("the random split that TMCD and MCD start from", _PCG, (0x3CD,))
+    RANDOM_SPLIT = ("order of examples in a random split", _PCG, (0x5B17,))
     DEVELOPMENT = ("test examples that become dev", _PCG, (0xDE,))
     QUALITY = ("pairs of examples whose distance is measured; targets that are parsed (which)", _PCG, (0x9A,))
     PROBES = ("made-up sources that runtimes are compared on", _PCG, ())

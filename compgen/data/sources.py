@@ -55,25 +55,30 @@ def read_sources(path: str, format: str | None = None) -> Iterator[list[Source]]
     if format is not None and format not in _PARSERS:
         raise UserError(f"no format {format!r} of sources: expected one of {', '.join(_PARSERS)}")
     piped = path == "-" or Path(path).is_fifo()
-    if not piped and not (Path(path).is_file() and (format or _suffix(path) in SUFFIXES)):
+    if not (piped or (Path(path).is_file() and (format or _suffix(path) in SUFFIXES))):
         yield from _read_whole(path)
         return
-    pieces, name, number, checked = lines_as_they_come(path), name_of(path), 0, set[str]()
+    pieces = lines_as_they_come(path)
     first = next(pieces, [])
-    format = format or (_guess(first) if piped else SUFFIXES[_suffix(path)])
-    parse = _PARSERS["unimorph" if format == "tsv" and _are_words(first) else format]
+    parse = _PARSERS[_as_words(format or (_guess(first) if piped else SUFFIXES[_suffix(path)]), first)]
     language = "" if piped else unimorph.language_of(path)
+    name, number, checked = name_of(path), 0, set[str]()
     for lines in chain([first], pieces):
         found = []
         for line in lines:
             number += 1
-            source = parse(line, f"{name}, line {number}", language) if line.strip() else Source([])
-            for token in source.tokens:
-                if token not in checked and (why := why_not_data(token)):
-                    raise DataError(f"{name}, line {number}: found the token {shown(token)}, which {why}")
-            checked.update(source.tokens)
-            found.append(source)
+            place = f"{name}, line {number}"
+            found.append(parse(line, place, language) if line.strip() else Source([]))
+            _check_tokens(found[-1].tokens, place, checked)
         yield found
+
+
+def _check_tokens(tokens: list[str], place: str, checked: set[str]) -> None:
+    """Raise DataError for a token that data cannot have; remember those that were looked at."""
+    for token in tokens:
+        if token not in checked and (why := why_not_data(token)):
+            raise DataError(f"{place}: found the token {shown(token)}, which {why}")
+        checked.add(token)
 
 
 def is_tagged(dataset: Dataset) -> bool:
@@ -102,10 +107,11 @@ def _guess(lines: list[str]) -> str:
     return "tsv" if "\t" in first else "text"
 
 
-def _are_words(lines: list[str]) -> bool:
-    """Return whether all lines have tags in their last column, and some have several."""
+def _as_words(format: str, lines: list[str]) -> str:
+    """Return `unimorph` for tsv if all lines have tags in their last column, and some have several; else the format."""
     lines = [line for line in lines if line.strip()]
-    return any(";" in line for line in lines) and all(map(_TAGGED.fullmatch, lines))
+    tagged = any(";" in line for line in lines) and all(map(_TAGGED.fullmatch, lines))
+    return "unimorph" if format == "tsv" and tagged else format
 
 
 def _text(line: str, place: str, language: str) -> Source:

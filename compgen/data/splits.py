@@ -1,4 +1,4 @@
-"""Splits that ask for compositional generalisation: by template, by length, and by divergence of compounds.
+"""Splits at random, and those that ask for compositional generalisation: by template, length and divergence.
 
 Each function divides all examples of a dataset anew, ignoring their splits, into `train` and `test`; examples keep
 their order. `with_dev` takes a part for development out of `test`, as the published splits of GeoQuery do. All raise
@@ -19,6 +19,15 @@ from compgen.errors import DataError
 TEST = "test"
 DEV = "dev"
 _MCD_TRAIN, _MCD_TEST = 0.4, 0.1  # of all examples, as in the published MCD splits of SCAN
+
+
+def at_random(dataset: Dataset, train: int | None = None, seed: int = 0) -> Dataset:
+    """Return a split with examples drawn at random in `train`, by default half of all, and the rest in `test`.
+
+    Equal examples may be in both parts.
+    """
+    size = _size(dataset, train)
+    return _divided(dataset, stream(Purpose.RANDOM_SPLIT, seed).permutation(len(dataset))[:size])
 
 
 def by_template(dataset: Dataset, train: int | None = None, seed: int = 0) -> Dataset:
@@ -116,6 +125,15 @@ def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
     names = dataset.frame["split"].to_numpy().astype(object)
     names[stream(Purpose.DEVELOPMENT, seed).permutation(rows)[:count]] = DEV
     return _named(dataset, names)
+
+
+def count_of(asked: float, dataset: Dataset) -> int:
+    """Return how many examples are asked for: a share of a dataset if it is below 1, else the number itself."""
+    if asked < 1:
+        return round(asked * len(dataset))
+    if asked != int(asked):
+        raise DataError(f"found {asked:g}, expected a whole number of examples, or a share below 1")
+    return int(asked)
 
 
 def _nonempty(dataset: Dataset) -> int:

@@ -283,6 +283,12 @@ FUNCTIONS = "".join(
         (["template", "--train", 20], {"train": 20, "dev": 6, "test": 10}),
         (["length", "--side", "target"], {"train": 18, "dev": 6, "test": 12}),
         (["tmcd", "--least", 1, "--plain-atoms"], {"train": 18, "dev": 6, "test": 12}),
+        (["random", "--test", 16], {"train": 20, "dev": 6, "test": 10}),
+        (["random", "--test", 0.25], {"train": 27, "dev": 6, "test": 3}),
+        (["template", "--test", 16], {"train": 20, "dev": 6, "test": 10}),
+        (["length", "--test", 0.5], {"train": 18, "dev": 6, "test": 12}),
+        (["length", "--train", 0.5], {"train": 18, "dev": 6, "test": 12}),
+        (["tmcd", "--least", 1, "--plain-atoms", "--test", 18], {"train": 18, "dev": 6, "test": 12}),
         (["mcd", "--train", 16, "--test", 10, "--compounds", "source"], {"train": 16, "dev": 6, "test": 4}),
     ],
 )
@@ -332,6 +338,10 @@ def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_p
     ("arguments", "message"),
     [
         (["split", "template", "one.tsv", "-o", "o.tsv"], "found one template"),
+        (["split", "random", "one.tsv", "-o", "o.tsv", "--test", "3"], "--test 3: expected fewer than the 3 examples"),
+        (["split", "random", "one.tsv", "-o", "o.tsv", "--test", "0.01"], "found 3 examples, expected more than the 3"),
+        (["split", "random", "one.tsv", "-o", "o.tsv", "--test", "1.5"], "found 1.5, expected a whole number"),
+        (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--test", "1", "--train", "1"], "give --train or --test"),
         (["split", "length", "one.tsv", "-o", "o.tsv", "--train", "3"], "found 3 examples, expected more than the 3"),
         (["split", "length", "one.tsv", "-o", "o.tsv", "--side", "left"], "--side left: expected source or target"),
         (["split", "length", "one.tsv", "-o", "o.tsv", "--dev", "2"], "found 2 examples to test on"),

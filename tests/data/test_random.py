@@ -82,6 +82,7 @@ KEYS = {
     "NEIGHBORHOODS": ((3,), lambda: np.random.default_rng([3, 78])),
     "LEMMA_SPLIT": ((3,), lambda: np.random.default_rng([3, 30])),
     "DIVERGENCE_SPLIT": ((3,), lambda: np.random.default_rng([3, 973])),
+    "RANDOM_SPLIT": ((3,), lambda: np.random.default_rng([3, 0x5B17])),
     "DEVELOPMENT": ((3,), lambda: np.random.default_rng([3, 222])),
     "PROBES": ((3,), lambda: np.random.default_rng(3)),
     "SELECTION": ((3,), lambda: np.random.Generator(np.random.Philox(3))),

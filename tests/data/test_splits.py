@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from compgen.data import scan
 from compgen.data.compounds import ATOM_ALPHA, COMPOUND_ALPHA, Ngrams, Trees, divergence, measure
 from compgen.data.examples import Dataset
-from compgen.data.splits import by_length, by_template, mcd, tmcd, with_dev
+from compgen.data.splits import at_random, by_length, by_template, count_of, mcd, tmcd, with_dev
 from compgen.errors import DataError
 
 EMPTY = Dataset.from_pairs([])
@@ -69,6 +69,28 @@ def test_what_cannot_be_divided_by_templates_is_refused():
         by_template(grouped([2, 3]), 5)
     with pytest.raises(DataError, match="found no examples"):
         by_template(EMPTY)
+
+
+@given(st.integers(0, 99), st.integers(1, 39))
+def test_random_splits_have_their_size_and_depend_on_their_seed_alone(seed, train):
+    data = grouped([4] * 10)
+    made = at_random(data, train, seed)
+    assert dict(sorted(made.splits.items())) == {"test": 40 - train, "train": train}
+    assert made.pairs() == data.pairs() and made == at_random(data, train, seed)
+
+
+def test_random_splits_leave_no_example_always_in_one_part():
+    tested = Counter()
+    for seed in range(200):
+        tested.update(tuple(source) for source, _ in at_random(grouped([1] * 10), 5, seed).split("test"))
+    assert len(tested) == 10 and all(60 < count < 140 for count in tested.values())
+
+
+def test_numbers_below_one_are_shares():
+    data = grouped([4] * 10)
+    assert [count_of(asked, data) for asked in (0, 0.25, 0.99, 1, 12.0)] == [0, 10, 40, 1, 12]
+    with pytest.raises(DataError, match=r"found 1\.5, expected a whole number"):
+        count_of(1.5, data)
 
 
 def test_the_shortest_are_trained_on_and_of_equals_the_first():

@@ -1,0 +1,133 @@
+"""`cgen data mask` and `cgen data unmask`: placeholders for names, and names put back."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from compgen.cli.common import (
+    DataArgument,
+    FormatOption,
+    OutOption,
+    SplitOption,
+    check_input_once,
+    load_split,
+    say,
+    writable_format,
+)
+from compgen.cli.options import argument, option, with_options
+from compgen.errors import DataError, UserError
+from compgen.files import atomic_path, check_apart, check_writable
+
+if TYPE_CHECKING:
+    from compgen.data.examples import Dataset
+
+
+@with_options
+def mask(
+    data: DataArgument,
+    out: OutOption,
+    names: str | None = option(
+        None, "Names: one a line, perhaps of several tokens, perhaps with TAB and a type.", metavar="FILE"
+    ),
+    found: Path | None = option(None, "Write the names found, to mask other data by --names.", metavar="FILE"),
+    prefix: str = option("name", "What placeholders begin with, but those of a type.", metavar="WORD"),
+    most: float = option(0.25, "Without --names: a name is in at most this share of examples.", gt=0, le=1),
+    split: SplitOption = None,
+    format: FormatOption = None,
+) -> None:
+    """Put placeholders (name0, name1) for names, alike in source and target, so that all names are learnt as one.
+
+    Without --names, a name is what sources and targets share literally: tokens with a letter or digit that each example
+    has on both sides or on neither, the longest spans first. With --names, sources alone (.txt) can be masked, too.
+
+    OUT (.jsonl or .parquet) has a column `names`, by which `cgen data unmask` puts names back, also in predictions.
+    Types are placeholders' beginnings (city0). Where a token of the data looks like one, it gets a `_` (name_0).
+
+    Examples:
+
+    \b
+        cgen data mask geo/sql-query --found names.txt -o masked.jsonl
+        cgen data mask questions.txt --names names.txt -o asked.jsonl
+    """
+    from compgen.data import placeholders
+    from compgen.data.formats import format_of, write_dataset
+
+    if names is not None and found is not None:
+        raise UserError("--found is for names that are found: leave out --names, which lists them")
+    format = writable_format(out, format, data, names, found)
+    if (format or ("jsonl" if str(out) == "-" else format_of(out))) not in ("jsonl", "parquet"):
+        raise UserError(f"{out}: its format has no place for the names: write .jsonl or .parquet")
+    if found is not None:
+        check_apart(found, data)
+        check_writable(found)
+    check_input_once(data, names)
+    dataset = load_split(data, split)
+    if names is None and not any(dataset.frame["target"].list.len()):
+        raise UserError(f"{data}: names are found by what targets share with sources, and there are none: give --names")
+    listed = (
+        placeholders.shared_names(dataset, most, prefix) if names is None else placeholders.read_names(names, prefix)
+    )
+    masked = placeholders.mask(dataset, listed)
+    if found is not None:
+        with atomic_path(found) as temporary:
+            temporary.write_text("".join(f"{' '.join(name)}\n" for name in sorted(listed)), encoding="utf-8")
+    write_dataset(masked, out, format)
+    say(_summary(dataset, masked, len(listed)))
+
+
+def _summary(dataset: "Dataset", masked: "Dataset", names: int) -> str:
+    """Say how much was masked."""
+    some = sum(text != "{}" for text in masked.frame["names"])
+    before, after = (one.frame["target"].n_unique() for one in (dataset, masked))
+    return f"{names:,} names, in {some:,} of {len(masked):,} examples; distinct targets {before:,}, masked {after:,}"
+
+
+@with_options
+def unmask(
+    predicted: Annotated[
+        str, argument("PREDICTED", "Predictions for masked sources (.tsv, .jsonl, .parquet; .txt or -: lines).")
+    ],
+    masked: Annotated[
+        str, typer.Option("--masked", metavar="MASKED", help="What was predicted from, by `cgen data mask`.")
+    ],
+    out: OutOption,
+    format: FormatOption = None,
+) -> None:
+    """Put names back in the place of their placeholders, in sources and predicted targets.
+
+    PREDICTED is in the order of MASKED, as `cgen predict` writes it; its rows of --best stand together. MASKED itself
+    gives back what it was made from.
+
+    Examples:
+
+    \b
+        cgen predict predictor.pt asked.jsonl -o predicted.jsonl
+        cgen data unmask predicted.jsonl --masked asked.jsonl -o answers.tsv
+    """
+    from compgen.data.catalog import load
+    from compgen.data.formats import write_dataset
+    from compgen.data.placeholders import unmasked
+
+    check_input_once(predicted, masked)
+    format = writable_format(out, format, predicted, masked)
+    asked = load(masked, answers=True)
+    dataset, left = unmasked(_predictions(predicted, asked), asked)
+    write_dataset(dataset, out, format)
+    say(f"{len(dataset):,} examples" + (f"; {left:,} placeholders without a name stay" if left else ""))
+
+
+def _predictions(predicted: str, asked: "Dataset") -> "Dataset":
+    """Load predictions; lines are targets of what was asked."""
+    import itertools
+
+    from compgen.data.catalog import load
+    from compgen.data.content import lines_as_they_come
+    from compgen.data.examples import Dataset
+
+    if predicted != "-" and Path(predicted.removesuffix(".gz")).suffix != ".txt":
+        return load(predicted, answers=True)
+    targets = [line.split() for line in itertools.chain.from_iterable(lines_as_they_come(predicted))]
+    if len(targets) != len(asked):
+        raise DataError(f"{predicted}: found {len(targets):,} lines, expected {len(asked):,}, as many as examples")
+    return Dataset.from_pairs(zip((source for source, _ in asked), targets, strict=True), "predicted")

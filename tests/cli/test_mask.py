@@ -1,0 +1,79 @@
+"""`cgen data mask` and `unmask`, as a user runs them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from compgen.cli.data import app
+from compgen.data.formats import read_dataset
+from compgen.errors import UserError
+
+PAIRS = "where is new york\tloc ( new york )\nwhere is texas\tloc ( texas )\nwhat is big\tall\nwhat is new\tall\n"
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.tsv").write_text(PAIRS)
+    (tmp_path / "names").write_text("new york\tcity\ntexas\tstate\n")
+    (tmp_path / "asked.txt").write_text("is texas in new york\nwhat is big\n")
+    return tmp_path
+
+
+def test_names_are_masked_and_come_back(folder):
+    done = run("mask", "pairs.tsv", "--found", "found.txt", "-o", "masked.jsonl")
+    assert done.exit_code == 0, done.exception
+    assert "2 names, in 2 of 4 examples; distinct targets 3, masked 3" in done.stderr
+    assert (folder / "found.txt").read_text() == "texas\nyork\n"  # new stands alone, too
+    rows = [json.loads(line) for line in (folder / "masked.jsonl").read_text().splitlines()]
+    assert rows[0] | {"split": ""} == {
+        "source": ["where", "is", "new", "name0"],
+        "target": ["loc", "(", "new", "name0", ")"],
+        "split": "",
+        "names": '{"name0": "york"}',
+    }
+    assert run("unmask", "masked.jsonl", "--masked", "masked.jsonl", "-o", "back.tsv").exit_code == 0
+    assert (folder / "back.tsv").read_text() == PAIRS
+
+
+@pytest.mark.parametrize("written", ["lines", "table"])
+def test_predictions_of_masked_sources_are_unmasked(folder, written):
+    done = run("mask", "asked.txt", "--names", "names", "-o", "asked.jsonl")
+    assert done.exit_code == 0, done.exception
+    assert read_dataset(folder / "asked.jsonl")[0].source == ["is", "state0", "in", "city0"]
+    if written == "lines":
+        (folder / "y.txt").write_text("in ( state0 , city0 )\n\n")
+        done = run("unmask", "y.txt", "--masked", "asked.jsonl", "-o", "z.jsonl")
+        assert run("unmask", "-", "--masked", "asked.jsonl", "-o", "-", input="state0\nall\n").exit_code == 0
+    else:
+        (folder / "y.tsv").write_text("is state0 in city0\tin ( state0 , city0 )\nwhat is big\tstate0\n")
+        done = run("unmask", "y.tsv", "--masked", "asked.jsonl", "-o", "z.jsonl")
+        assert "1 placeholders without a name stay" in done.stderr
+    assert done.exit_code == 0, done.exception
+    first, second = read_dataset(folder / "z.jsonl", answers=True)
+    assert first == (["is", "texas", "in", "new", "york"], ["in", "(", "texas", ",", "new", "york", ")"])
+    assert second == (["what", "is", "big"], [] if written == "lines" else ["state0"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mask", "pairs.tsv", "-o", "m.tsv"], "no place for the names: write .jsonl or .parquet"),
+        (["mask", "asked.txt", "-o", "m.jsonl"], "give --names"),
+        (["mask", "pairs.tsv", "--names", "names", "--found", "f", "-o", "m.jsonl"], "leave out --names"),
+        (["mask", "pairs.tsv", "--prefix", "x1", "-o", "m.jsonl"], "found 'x1' for placeholders"),
+        (["mask", "pairs.tsv", "--names", "pairs.tsv", "-o", "m.jsonl"], "pairs.tsv, line 1: found"),
+        (["unmask", "asked.txt", "--masked", "pairs.tsv", "-o", "m.jsonl"], "found 2 lines, expected 4"),
+        (["unmask", "pairs.tsv", "--masked", "pairs.tsv", "-o", "m.jsonl"], "expected what `cgen data mask` wrote"),
+    ],
+)
+def test_mistakes_are_the_users(folder, arguments, message):
+    before = {path.name for path in folder.iterdir()}
+    done = run(*arguments)
+    assert isinstance(done.exception, UserError) and message in str(done.exception)
+    assert {path.name for path in folder.iterdir()} == before
