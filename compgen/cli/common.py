@@ -33,8 +33,8 @@ DataArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file (.tsv, .csv, .jsonl, .json, .parquet, .scan or .txt, also with .gz; without a suffix: words of "
-        "UniMorph), a folder of Parquet, - for standard input, or NAME/SPLIT of a known data set, e.g. scan/jump.",
+        help="A table (.tsv, .csv, .jsonl, .json, .parquet...), a file of UniMorph, a folder of Parquet, - for "
+        "standard input, or NAME/SPLIT of a known data set, e.g. scan/jump.",
         show_default=False,
     ),
 ]
@@ -47,7 +47,7 @@ OutOption = Annotated[
         "--output",
         "-o",
         metavar="OUT",
-        help="Where to write; the suffix chooses the format, without one it is a folder; - for standard output.",
+        help="Where to write: by its suffix, without one a folder, or - for standard output.",
     ),
 ]
 FormatOption = Annotated[
@@ -55,8 +55,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="F",
-        help="Format of OUT: tsv, csv, jsonl, json, parquet, scan, text, unimorph or folder (of Parquet with a data "
-        "card). By default OUT's suffix decides, and - is jsonl.",
+        help="Of OUT: tsv, csv, jsonl, json, parquet, scan, text, unimorph, folder; by default by its suffix.",
     ),
 ]
 SetOption = Annotated[
@@ -93,7 +92,7 @@ def output() -> "Console":
 
 def called() -> str:
     """The command as it was called."""
-    return shlex.join(["compgen", *sys.argv[1:]])
+    return shlex.join(["cgen", *sys.argv[1:]])
 
 
 def say(text: object) -> None:

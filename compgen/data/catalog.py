@@ -163,8 +163,6 @@ def load(spec: str, format: str | None = None, answers: bool = False, columns: C
     `read_dataset`. What looks like a mistake in a table is said in a `Remark`.
     """
     name, _, split = spec.partition("/")
-    if Path(spec).is_dir():
-        raise DataError(f"{spec}: a folder, expected data; models are named before data")
     if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():
         format = "unimorph"
     if spec == "-" or Path(spec).exists() or not _may_be_name(spec):

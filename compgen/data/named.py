@@ -26,12 +26,12 @@ class Columns(BaseModel):
 
     source: str | None = Field(
         None,
-        description="The column of DATA that holds sources; by default source, input, question...",
+        description="Column of sources; by default found by name.",
         json_schema_extra={"metavar": "NAME"},
     )
     target: str | None = Field(
         None,
-        description="The column of DATA that holds targets: target, output, query...",
+        description="Column of targets; by default found by name.",
         json_schema_extra={"metavar": "NAME"},
     )
 

@@ -72,7 +72,9 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
     Samples have the columns `host`, the row of the corrupted training example (its first occurrence), and `edits`, the
     number of characters that changed. For `candidates` see `morphology.harmony`.
 
-    After `fit`, `examples` distinct training examples take part; `dropped` have no stem.
+    Attributes, after `fit`:
+        examples: how many distinct training examples take part.
+        dropped: how many have no stem.
     """
 
     name = "stemcorrupt"

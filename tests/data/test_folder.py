@@ -90,7 +90,7 @@ def test_the_card_says_how_to_make_the_data_again(tmp_path):
     record = {"method": "geca", "data": str(tmp_path / "pairs.tsv"), "seed": 7, "options": {"gaps": 2}}
     write_dataset(DATA, tmp_path / "made", record=record | {"command": "cgen augment geca pairs.tsv -o made"})
     card = (tmp_path / "made" / CARD).read_text()
-    assert "\ncompgen augment geca pairs.tsv -o made\n" in card
+    assert "\ncgen augment geca pairs.tsv -o made\n" in card
     told = json.loads(card.partition("```json\n")[2].partition("\n```")[0])
     digest = hashlib.sha256(b"a\tb\n").hexdigest()
     assert told == {"method": "geca", "data": "pairs.tsv", "seed": 7, "options": {"gaps": 2}, "sha256": digest}
