@@ -95,8 +95,9 @@ def augment(folder: Path, method: str, carving: int | str, count: int, options: 
     return {
         "made": len(made),
         "why": str(augmenter.report().get("why", "")),
-        "settings": list(getattr(augmenter, "chosen", ())),
-        "quality": {"figures": found.to_dict(), "words": found.in_words(), "warnings": found.warnings()},
+        "settings": str(augmenter.report().get("settings", "")),
+        "quality": {"figures": found.to_dict(), "words": found.in_words()},
+        "warnings": [*augmenter.warnings(), *found.warnings()],
         "shown": [_shown(augmenter, row) for row in made.frame.head(EXAMPLES_SHOWN).iter_rows(named=True)],
     }
 

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 from pydantic import Field, field_validator
 
-from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options
+from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options, Shown
 from compgen.data.examples import TOKENS, Dataset
 from compgen.errors import ExhaustedError, UserError
 from compgen.progress import Watch
@@ -135,13 +136,27 @@ class Recombine(Augmenter[RecombineOptions]):
         return pl.DataFrame(kept, schema={"source": TOKENS, "target": TOKENS, **self.columns}, orient="row")
 
     def facts(self) -> dict[str, Any]:
-        """Where the generator is."""
-        return {} if self.checkpoint is None else {"generator": str(self.checkpoint)}
+        """Where the generator is, and the settings that were found from the data."""
+        kept = {} if self.checkpoint is None else {"generator": str(self.checkpoint)}
+        return kept | {key: self._trained_on[key] for key in ("settings",) if key in self._trained_on}
 
-    def warnings(self) -> list[str]:
-        """That the generator is undertrained, or draws little else than broken examples."""
-        trained = [self._trained_on["undertrained"]] if "undertrained" in self._trained_on else []
-        return trained + self._counts.warnings()
+    def explain(self, sample: dict[str, Any]) -> list[Shown]:
+        """The prototypes that a sample was made from (of this generator)."""
+        return [
+            Shown(f"prototype {number}", *([(token, -1) for token in side] for side in self._pool[row]))
+            for number, row in enumerate(sample["prototypes"], start=1)
+        ]
+
+    @cached_property
+    def _pool(self) -> list[tuple[list[str], list[str]]]:
+        if self.generator is None:
+            raise UserError("recombine: fit it before asking what its samples are made from")
+        return self.generator.examples().pairs()
+
+    @classmethod
+    def explains(cls) -> bool:
+        """`cgen explain` would train once more; `cgen explain attention` shows more, from the checkpoint."""
+        return False
 
     def in_words(self) -> str:
         """The report in words, for people."""
