@@ -12,6 +12,7 @@ import numpy as np
 from compgen.comparison import answer
 from compgen.comparison.experiment import Experiment, accuracies
 from compgen.comparison.parts import Divided, carvings
+from compgen.comparison.plan import ENOUGH
 from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
 from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_result
 from compgen.comparison.systems import BARE_SYSTEM, System
