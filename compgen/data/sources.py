@@ -53,23 +53,24 @@ def read_sources(path: str, format: str | None = None, columns: Columns = USUALL
         UserError: there is no such format.
         DataError: a line is not as the format wants it, or has a token that data cannot have; it is named.
     """
-    if format is not None and format not in _PARSERS:
-        raise UserError(f"no format {format!r} of sources: expected one of {', '.join(_PARSERS)}")
     piped = path == "-" or Path(path).is_fifo()
-    in_lines = piped or (Path(path).is_file() and bool(format or _suffix(path) in (*SUFFIXES, ".csv")))
+    in_lines = piped or (Path(path).is_file() and (format is not None or _suffix(path) in (*SUFFIXES, ".csv")))
     pieces = lines_as_they_come(path) if in_lines else iter([])
     first = next(pieces, [])
     named = format is None and (bool(columns.given) or _names_columns(path, first))
     if named and piped:
         raise DataError(f"{name_of(path)}: found names of columns, expected lines with sources: give a file")
     if named or not in_lines:
-        yield from _read_whole(path, columns, words=_names_words(first))
+        yield from _read_whole(path, format, columns, words=_names_words(first))
     else:
-        yield from _read_lines(path, format or (_guess(first) if piped else SUFFIXES[_suffix(path)]), first, pieces)
+        usual = _guess(first) if piped else SUFFIXES.get(_suffix(path), "text")
+        yield from _read_lines(path, format or usual, first, pieces)
 
 
 def _read_lines(path: str, format: str, first: list[str], pieces: Iterable[list[str]]) -> Iterator[list[Source]]:
     """Yield the sources in some lines, and in those that come after them."""
+    if format not in _PARSERS:
+        raise UserError(f"no format {format!r} of sources: expected one of {', '.join(_PARSERS)}")
     parse = _PARSERS[_as_words(format, first)]
     name, number, checked = name_of(path), 0, set[str]()
     language = unimorph.language_of(path)
@@ -101,10 +102,10 @@ def _suffix(path: str) -> str:
     return Path(path.removesuffix(".gz")).suffix
 
 
-def _read_whole(path: str, columns: Columns, words: bool = False) -> Iterator[list[Source]]:
+def _read_whole(path: str, format: str | None, columns: Columns, words: bool) -> Iterator[list[Source]]:
     from compgen.data.catalog import load
 
-    frame = load(path, answers=True, columns=columns).frame
+    frame = load(path, format, answers=True, columns=columns).frame
     for rows in frame.select("source").iter_slices(ROWS):
         yield [_word(tokens) if words else Source(tokens, (" ".join(tokens),)) for tokens in rows["source"].to_list()]
 

@@ -172,5 +172,8 @@ def test_what_is_no_data_is_refused(tmp_path):
         tokens(tmp_path)
     with pytest.raises(DataError, match="a model, expected data; models are named before data"):
         tokens(tmp_path / "x.pt")
+    with pytest.raises(DataError, match="a known data set has no format"):
+        tokens("scan/jump", "tsv")
+    (tmp_path / "x.csv").touch()
     with pytest.raises(UserError, match="no format 'csv' of sources: expected one of text, tsv, jsonl, unimorph"):
         tokens(tmp_path / "x.csv", "csv")
