@@ -16,6 +16,7 @@ from compgen.cli.common import (
     writable_format,
 )
 from compgen.cli.options import argument, option, with_options
+from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, check_apart, check_writable
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 def mask(
     data: DataArgument,
     out: OutOption,
+    columns: Columns,
     names: str | None = option(
         None, "Names: one a line, perhaps of several tokens, perhaps with TAB and a type.", metavar="FILE"
     ),
@@ -41,7 +43,7 @@ def mask(
     Without --names, a name is what sources and targets share literally: tokens with a letter or digit that each example
     has on both sides or on neither, the longest spans first. With --names, sources alone (.txt) can be masked, too.
 
-    OUT (.jsonl or .parquet) has a column `names`, by which `cgen data unmask` puts names back, also in predictions.
+    OUT (.jsonl, .csv, .parquet) has a column `names`, by which `cgen data unmask` puts names back, in predictions too.
     Types are placeholders' beginnings (city0). Where a token of the data looks like one, it gets a `_` (name_0).
 
     Examples:
@@ -56,13 +58,13 @@ def mask(
     if names is not None and found is not None:
         raise UserError("--found is for names that are found: leave out --names, which lists them")
     format = writable_format(out, format, data, names, found)
-    if (format or ("jsonl" if str(out) == "-" else format_of(out))) not in ("jsonl", "parquet"):
-        raise UserError(f"{out}: its format has no place for the names: write .jsonl or .parquet")
+    if (format or ("jsonl" if str(out) == "-" else format_of(out))) in ("tsv", "scan", "text", "unimorph"):
+        raise UserError(f"{out}: its format has no place for the names: write .jsonl, .csv or .parquet")
     if found is not None:
         check_apart(found, data)
         check_writable(found)
     check_input_once(data, names)
-    dataset = load_split(data, split)
+    dataset = load_split(data, split, columns=columns)
     if names is None and not any(dataset.frame["target"].list.len()):
         raise UserError(f"{data}: names are found by what targets share with sources, and there are none: give --names")
     listed = (

@@ -14,6 +14,7 @@ from pydantic import BaseModel, model_validator
 from compgen.cli.answering import Answering, Ranked
 from compgen.cli.common import TrustOption, say
 from compgen.cli.options import argument, bounds, option, with_options
+from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
 from compgen.files import STDOUT, atomic_path, check_apart, check_writable, is_stream, open_text, writing
 from compgen.progress import Progress
@@ -66,15 +67,16 @@ def predict(
         argument("MODEL", "A checkpoint, a bundle, a folder of `cgen train pretrained`; with --direct also a grammar."),
     ],
     options: Options,
+    columns: Columns,
     data: Annotated[
         str,
         typer.Argument(metavar="[INPUT]", help="Sources: a file, - for standard input (the default), or NAME/SPLIT."),
     ] = "-",
 ) -> None:
-    """Predict the targets of sources. Lines are answered as they come, one for one, and empty lines by empty ones.
+    """Predict the targets of sources. Lines are answered as they come, one for one.
 
-    INPUT has source tokens between blanks, a source a line (.txt, -), or is any other data: its targets are not looked
-    at. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags, in a .tsv or a file without suffix.
+    INPUT has source tokens between blanks, a source a line (.txt, -), or is any other data; its targets are not looked
+    at. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, or no suffix).
 
     OUT has predicted tokens between blanks (.txt, -), source TAB predicted (.tsv; a row for each of --best), or also
     log-probabilities (.jsonl). Forms of words are written as words, in .tsv as lemma TAB form TAB tags.
@@ -97,7 +99,7 @@ def predict(
     began, done = time.monotonic(), 0
     quiet = options.out == "-" and sys.stdout.isatty()
     with _writer(options.out) as write, Progress("predict", None, quiet=quiet) as progress:
-        for sources in read_sources(data, options.format):
+        for sources in read_sources(data, options.format, columns):
             write("".join(map(_LINES[suffix], sources, _answers(answering, sources))))
             done += len(sources)
             progress.update(done)

@@ -6,12 +6,12 @@
     unimorph  lemma TAB tags, or lemma TAB form TAB tags, the tags joined by semicolons
 
 Targets are not looked at. A line without anything is a source without tokens, so that answers stand line by line beside
-what was asked. All other data, such as Parquet or the name of a known data set, are read whole.
+what was asked. All other data, such as Parquet, tables with names of columns, or known data sets, are read whole.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -19,10 +19,11 @@ from typing import NamedTuple
 from compgen.data import unimorph
 from compgen.data.content import lines_as_they_come, name_of, shown
 from compgen.data.examples import Dataset
+from compgen.data.named import USUALLY, Columns, looks_like_names, words_columns
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, UserError
 
-SUFFIXES = {".txt": "text", ".scan": "text", ".tsv": "tsv", ".jsonl": "jsonl", "": "unimorph"}
+SUFFIXES = {".txt": "text", ".scan": "text", ".tsv": "tsv", ".jsonl": "jsonl", ".unimorph": "unimorph", "": "unimorph"}
 ROWS = 1024  # of what is read whole, in a piece
 _TAG = r"[\dA-Z][^\s;]*"
 _TAGS = rf" *{_TAG}(?:;{_TAG})*;? *"
@@ -42,27 +43,37 @@ class Source(NamedTuple):
         return len(self.written) == 2
 
 
-def read_sources(path: str, format: str | None = None) -> Iterator[list[Source]]:
+def read_sources(path: str, format: str | None = None, columns: Columns = USUALLY) -> Iterator[list[Source]]:
     """Yield the sources of DATA, or of lines on standard input if `path` is `-`, in pieces, as they come.
 
     Without `format` the suffix decides; for a pipe, the first line. A table of the suffix .tsv whose last column has
-    tags joined by semicolons, as far as the first piece goes, is one of words.
+    tags joined by semicolons, as far as the first piece goes, is one of words. `columns` as for `read_dataset`.
 
     Raises:
         UserError: there is no such format.
         DataError: a line is not as the format wants it, or has a token that data cannot have; it is named.
     """
-    if format is not None and format not in _PARSERS:
-        raise UserError(f"no format {format!r} of sources: expected one of {', '.join(_PARSERS)}")
     piped = path == "-" or Path(path).is_fifo()
-    if not (piped or (Path(path).is_file() and (format or _suffix(path) in SUFFIXES))):
-        yield from _read_whole(path)
-        return
-    pieces = lines_as_they_come(path)
+    in_lines = piped or (Path(path).is_file() and (format is not None or _suffix(path) in (*SUFFIXES, ".csv")))
+    pieces = lines_as_they_come(path) if in_lines else iter([])
     first = next(pieces, [])
-    parse = _PARSERS[_as_words(format or (_guess(first) if piped else SUFFIXES[_suffix(path)]), first)]
-    language = "" if piped else unimorph.language_of(path)
+    named = format is None and (bool(columns.given) or _names_columns(path, first))
+    if named and piped:
+        raise DataError(f"{name_of(path)}: found names of columns, expected lines with sources: give a file")
+    if named or not in_lines:
+        yield from _read_whole(path, format, columns, words=_names_words(first))
+    else:
+        usual = _guess(first) if piped else SUFFIXES.get(_suffix(path), "text")
+        yield from _read_lines(path, format or usual, first, pieces)
+
+
+def _read_lines(path: str, format: str, first: list[str], pieces: Iterable[list[str]]) -> Iterator[list[Source]]:
+    """Yield the sources in some lines, and in those that come after them."""
+    if format not in _PARSERS:
+        raise UserError(f"no format {format!r} of sources: expected one of {', '.join(_PARSERS)}")
+    parse = _PARSERS[_as_words(format, first)]
     name, number, checked = name_of(path), 0, set[str]()
+    language = unimorph.language_of(path)
     for lines in chain([first], pieces):
         found = []
         for line in lines:
@@ -91,18 +102,45 @@ def _suffix(path: str) -> str:
     return Path(path.removesuffix(".gz")).suffix
 
 
-def _read_whole(path: str) -> Iterator[list[Source]]:
+def _read_whole(path: str, format: str | None, columns: Columns, words: bool) -> Iterator[list[Source]]:
     from compgen.data.catalog import load
 
-    frame = load(path, answers=True).frame
+    frame = load(path, format, answers=True, columns=columns).frame
     for rows in frame.select("source").iter_slices(ROWS):
-        yield [Source(tokens, (" ".join(tokens),)) for tokens in rows["source"].to_list()]
+        yield [_word(tokens) if words else Source(tokens, (" ".join(tokens),)) for tokens in rows["source"].to_list()]
+
+
+def _word(tokens: list[str]) -> Source:
+    lemma, tags = unimorph.split_tags(tokens)
+    return Source(tokens, (unimorph.joined(lemma), ";".join(tags)))
+
+
+def _names_columns(path: str, lines: list[str]) -> bool:
+    """Return whether a table has names of columns: a CSV, a first line of them, a record without the key `source`."""
+    first = _first(lines)
+    if _suffix(path) not in SUFFIXES:
+        return True
+    if first.startswith("{"):
+        try:
+            return "source" not in json.loads(first)
+        except (ValueError, RecursionError):
+            return False  # an error that names the line
+    return looks_like_names(first.split("\t"))
+
+
+def _names_words(lines: list[str]) -> bool:
+    """Return whether the first line names the columns of lemmas, forms and tags."""
+    return words_columns(re.split(r"[\t,;]", _first(lines))) is not None
+
+
+def _first(lines: list[str]) -> str:
+    return next((line.strip() for line in lines if line.strip()), "")
 
 
 def _guess(lines: list[str]) -> str:
     """Return the format that the first line of a pipe looks like."""
-    first = next((line for line in lines if line.strip()), "")
-    if first.lstrip().startswith("{"):
+    first = _first(lines)
+    if first.startswith("{"):
         return "jsonl"
     return "tsv" if "\t" in first else "text"
 

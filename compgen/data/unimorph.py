@@ -86,8 +86,7 @@ def write(dataset: Dataset, name: str) -> bytes:
             lemma, tags = parts(source, target)
         except DataError as error:
             raise DataError(f"{name}: unimorph holds words: example {number:,}: {error}") from None
-        words = ["".join(letters).replace(BLANK, " ") for letters in (lemma, target)]
-        lines.append("\t".join([*words, ";".join(tags)]) + "\n")
+        lines.append("\t".join([joined(lemma), joined(target), ";".join(tags)]) + "\n")
     return "".join(lines).encode()
 
 

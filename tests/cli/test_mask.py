@@ -39,6 +39,10 @@ def test_names_are_masked_and_come_back(folder):
     }
     assert run("unmask", "masked.jsonl", "--masked", "masked.jsonl", "-o", "back.tsv").exit_code == 0
     assert (folder / "back.tsv").read_text() == PAIRS
+    for name in ("m.csv", "m.json", "m.parquet", "m"):
+        assert run("mask", "pairs.tsv", "-o", name).exit_code == 0
+        assert run("unmask", name, "--masked", name, "-o", "back.tsv").exit_code == 0
+        assert (folder / "back.tsv").read_text() == PAIRS
 
 
 @pytest.mark.parametrize("written", ["lines", "table"])
@@ -63,7 +67,7 @@ def test_predictions_of_masked_sources_are_unmasked(folder, written):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["mask", "pairs.tsv", "-o", "m.tsv"], "no place for the names: write .jsonl or .parquet"),
+        (["mask", "pairs.tsv", "-o", "m.tsv"], "no place for the names: write .jsonl, .csv or .parquet"),
         (["mask", "asked.txt", "-o", "m.jsonl"], "give --names"),
         (["mask", "pairs.tsv", "--names", "names", "--found", "f", "-o", "m.jsonl"], "leave out --names"),
         (["mask", "pairs.tsv", "--prefix", "x1", "-o", "m.jsonl"], "found 'x1' for placeholders"),

@@ -3,14 +3,16 @@
 import gzip
 import os
 import threading
+import warnings
 
 import polars as pl
 import pytest
 
 from compgen.data import content
 from compgen.data.examples import Dataset
+from compgen.data.named import Columns
 from compgen.data.sources import Source, is_tagged, read_sources
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, Remark, UserError
 
 TWO = [["jump", "twice"], [], ["walk"]]
 
@@ -83,6 +85,42 @@ def test_a_table_of_tokens_is_no_table_of_words(tmp_path):
     assert tokens(tmp_path / "x.tsv", "unimorph") == [["g", "o", "N"]]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.tsv", "id\tquestion\tsql\n1\ta b\tX\n"),
+        ("x.csv", "sql,question\nX,a b\n"),
+        ("x.jsonl", '{"question": "a b", "sql": "X"}\n'),
+        ("x.json", '[{"question": "a b", "sql": "X"}]'),
+    ],
+)
+def test_tables_with_names_of_columns_are_read_by_these(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.warns(Remark):
+        assert tokens(tmp_path / name) == [["a", "b"]]
+    pieces = read_sources(str(tmp_path / name), columns=Columns(source="sql", target="question"))
+    assert next(pieces) == [Source(["X"], ("X",))]
+
+
+@pytest.mark.parametrize(("name", "sign"), [("x.tsv", "\t"), ("x.csv", ",")])
+def test_tables_of_words_with_names_of_columns_are_words(tmp_path, name, sign):
+    (tmp_path / name).write_text("form\ttags\tlemma\nGeldi\tV;PST\tgel git\n".replace("\t", sign))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Remark)
+        (source,) = next(read_sources(str(tmp_path / name)))
+    assert source.written == ("gel git", "V;PST") and source.tokens[:4] == ["g", "e", "l", "␣"]
+
+
+def test_names_of_columns_cannot_come_through_a_pipe(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.write_text("source\ttarget\na\tb\n"))
+    writer.start()
+    with pytest.raises(DataError, match="found names of columns, expected lines with sources: give a file"):
+        tokens(path)
+    writer.join()
+
+
 def test_lemmas_with_tags_are_seen_in_a_dataset():
     assert is_tagged(Dataset.from_pairs([(["gel"], ["V;PRS"]), (["git"], ["V"])]))
     assert not is_tagged(Dataset.from_pairs([(["jump"], ["I_JUMP"])]))
@@ -134,5 +172,8 @@ def test_what_is_no_data_is_refused(tmp_path):
         tokens(tmp_path)
     with pytest.raises(DataError, match="a model, expected data; models are named before data"):
         tokens(tmp_path / "x.pt")
+    with pytest.raises(DataError, match="a known data set has no format"):
+        tokens("scan/jump", "tsv")
+    (tmp_path / "x.csv").touch()
     with pytest.raises(UserError, match="no format 'csv' of sources: expected one of text, tsv, jsonl, unimorph"):
         tokens(tmp_path / "x.csv", "csv")
