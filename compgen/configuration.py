@@ -34,7 +34,7 @@ def load_config(
     Raises:
         ConfigError: no such configuration, not TOML, or a key or value that `kind` does not have.
     """
-    values = _merge({} if name is None else _read(name), dict(given))
+    values = merged({} if name is None else values_of(name), dict(given))
     for override in overrides or []:
         key, separator, text = override.partition("=")
         if not separator:
@@ -99,7 +99,8 @@ def shipped() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
-def _read(name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+def values_of(name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The values of a configuration and its bases, unchecked. Raises ConfigError as `load_config`."""
     if name in seen:
         raise ConfigError(f"configuration {name}: its base leads back to it: {' -> '.join([*seen, name])}")
     content = (
@@ -114,7 +115,7 @@ def _read(name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigError(f"configuration {name}: not TOML: {error}") from error
     base = values.pop("base", None)
-    return values if base is None else _merge(_read(str(base), (*seen, name)), values)
+    return values if base is None else merged(values_of(str(base), (*seen, name)), values)
 
 
 def _own(name: str) -> bytes:
@@ -132,12 +133,13 @@ def _own(name: str) -> bytes:
     return content
 
 
-def _merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
+def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested tables with some values changed."""
+    made = dict(base)
     for key, value in change.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merge(merged[key], value) if both else value
-    return merged
+        both = isinstance(value, Mapping) and isinstance(made.get(key), Mapping)
+        made[key] = merged(made[key], value) if both else value
+    return made
 
 
 def _value(text: str) -> Any:

@@ -15,6 +15,12 @@ def unwatched(stage: str, share: float, note: str = "") -> None:
     """Ignore progress: the `Watch` of work that nobody looks at."""
 
 
+def note(text: str, quiet: bool = False) -> None:
+    """Print a line about long work that begins."""
+    if not quiet:
+        print(text, file=sys.stderr)
+
+
 @contextmanager
 def stages() -> Iterator[Watch]:
     """A `Watch` that shows the stages of some work one after another, in percent."""

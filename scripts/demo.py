@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 DATA = "scan/jump"
-GENERATOR = ["--set", "optimisation.steps=2500"]
+GENERATOR = ["--config", "recombine_small", "--set", "optimisation.steps=2500"]
 PREDICTOR = ["--set", "optimisation.steps=2500"]
 FILTERS = ["--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"]
 

@@ -47,7 +47,7 @@ class Options(BaseModel):
     """The options of training any network."""
 
     out: OutOption
-    config: ConfigOption = "recombine_small"
+    config: ConfigOption
     changes: SetOption = None
     split: LearnOption = "train"
     seed: SeedOption = 0
@@ -65,11 +65,28 @@ class Options(BaseModel):
         common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device}
         dataset = load_split(data, self.split, columns=columns)
         options |= common | self.more()
-        finished(self.out, train(dataset, *arguments, self.config, self.out, self.changes or [], **options))
+        finished(self.out, train(dataset, *arguments, self.config, self.out, self.sets(), **options))
+
+    def sets(self) -> list[str]:
+        """Changes of the configuration, KEY=VALUE each."""
+        return self.changes or []
 
     def more(self) -> dict[str, Any]:
         """Further options of the function."""
         return {}
+
+
+class RecombineOptions(Options):
+    """The options of training a generator."""
+
+    config: ConfigOption = "auto"
+    minutes: float | None = option(
+        None, "With --config auto: what training may take on two cores, about; by default 8.", gt=0, metavar="M"
+    )
+
+    def sets(self) -> list[str]:
+        """Add the minutes to the changes."""
+        return super().sets() + ([] if self.minutes is None else [f"minutes={self.minutes}"])
 
 
 class Seq2SeqOptions(Options):
@@ -100,10 +117,13 @@ class PretrainedOptions(Seq2SeqOptions):
 
 
 @with_options
-def recombine(data: DataArgument, options: Options, columns: Columns) -> None:
+def recombine(data: DataArgument, options: RecombineOptions, columns: Columns) -> None:
     """Train a generator that recombines training examples (R&R: recomb0, recomb1, recomb2 and more).
 
-    Shipped configurations: recombine_small (two cores, long-short neighborhoods), recombine_small_around_right
+    By default settings are found from the data, and shown: which examples are alike enough to be put together, how
+    long they may be, which tokens are rare, how many updates there is time for. --set changes single ones.
+
+    Other shipped configurations: recombine_small (two cores, long-short neighborhoods), recombine_small_around_right
     (two cores, long-long), recombine_morphology_small (two cores, words and their tags), and the paper's sizes for a
     GPU: recombine_scan, recombine_scan_around_right, recombine_morphology, rnnlm_scan. rnnlm_small is a recurrent
     language model of sentences, for `cgen lm`.
@@ -160,7 +180,9 @@ def pretrained(data: DataArgument, options: PretrainedOptions, columns: Columns)
 
 def finished(out: Path, done: dict[str, Any]) -> None:
     """Print what a checkpoint was trained on to standard error, and its path to standard output."""
-    figures = {name: value for name, value in done.items() if value is not None and name != "undertrained"}
+    figures = {
+        name: value for name, value in done.items() if value is not None and name not in ("undertrained", "settings")
+    }
     say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures.items()))
     if "undertrained" in done:
         say(f"warning: {done['undertrained']}")

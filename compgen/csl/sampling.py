@@ -280,6 +280,11 @@ class Sampler:
             whole = name[allowed & ends[self._ways.below].all(axis=1)]
             ends[:-1] = False
             ends[whole] = True
+        if not ends[0] and self.depth.least and not (self._arities > 0).any():
+            raise ExhaustedError(
+                f"nothing to recombine: each of the {len(self._arities)} rules of the grammar is a whole example: "
+                "induction found no part that examples share; give more examples, or seed rules (--seed-rules)"
+            )
         if not ends[0]:
             raise ExhaustedError(
                 f"the grammar has no derivation with {self.depth.least} to about {self.depth.most} levels: "

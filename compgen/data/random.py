@@ -48,6 +48,7 @@ class Purpose(Enum):
     DIVERGENCE_SPLIT = ("the random split that TMCD and MCD start from", _PCG, (0x3CD,))
     DEVELOPMENT = ("test examples that become dev", _PCG, (0xDE,))
     QUALITY = ("pairs of examples whose distance is measured; targets that are parsed (which)", _PCG, (0x9A,))
+    SETTINGS = ("examples that the settings of a generator are tried on", _PCG, (0x5E,))
     PROBES = ("made-up sources that runtimes are compared on", _PCG, ())
     SELECTION = ("synthetic examples chosen by a strategy", _SEEDED, ())
     CONCATENATION = ("pairs of examples to concatenate", _SEEDED, ())

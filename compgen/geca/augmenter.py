@@ -107,7 +107,11 @@ class Geca(Augmenter[GecaOptions]):
         said += f"; of {templates:,} templates and {fragments:,} fragments; {report['pairs']:,} pairs of "
         said += f"{report['templates']:,} templates and {report['fragments']:,} fragments looked at"
         skipped = report["left_out_as_too_long"]
-        return said + (f", {skipped:,} examples left out as longer than {self.options.longest}" if skipped else "")
+        return said + (
+            f", {skipped:,} examples left out as longer than {self.tables.enumerator.corpus.longest} tokens"
+            if skipped
+            else ""
+        )
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """Return the three training examples that license a sample (section 3, figure 1)."""
@@ -201,14 +205,21 @@ def check_licensed(tables: Tables) -> None:
     if len(tables.licences):
         return
     corpus, options = tables.enumerator.corpus, tables.options
-    skipped = f", {corpus.skipped:,} examples longer than {options.longest} tokens left out" if corpus.skipped else ""
     why = (
-        f"no {'template' if tables.group == 'template' else 'environment'} has two fragments{skipped}; longer or more "
-        "spans, a higher frequency limit or a smaller window may find some"
+        f"no {'template' if tables.group == 'template' else 'environment'} has two fragments; longer or more spans "
+        "(--span, --spans), a higher frequency limit (--limit) or a smaller window (--window) may find some"
     )
+    if corpus.skipped:
+        why = (
+            f"{corpus.skipped:,} of {len(corpus):,} examples are left out as longer than {corpus.longest} tokens "
+            f"(raise --longest: the longest has {int(corpus.lengths.max())}); of the others {why}"
+        )
     if not len(corpus.short):
         shortest = int(corpus.lengths.min())
-        why = f"all {len(corpus):,} examples are longer than {options.longest} tokens (the shortest has {shortest})"
+        why = (
+            f"all {len(corpus):,} examples are longer than {corpus.longest} tokens (the shortest has {shortest}): "
+            "raise --longest"
+        )
     elif not len(tables.enumerator.spans):
         why = f"no span of up to {options.span} tokens occurs at most {options.limit} times"
     raise ExhaustedError(f"GECA can make nothing of these data: {why}")

@@ -13,6 +13,12 @@ from compgen.geca.arrays import Tokens
 
 BEGIN, SEPARATOR, END = 0, 1, 2  # <s>, ## between source and target, </s>; no span contains one
 MARKERS = 3
+USUAL, COVERED = 100, 0.9  # tokens of an example; share of the examples that are not left out unasked
+
+
+def usual_longest(lengths: Ints) -> int:
+    """The most tokens of an example to recombine unless one is asked for: work grows with the square of its length."""
+    return max(USUAL, int(np.quantile(lengths, COVERED, method="higher")))
 
 
 @dataclass(frozen=True)
@@ -30,8 +36,8 @@ class Corpus:
     longest: int  # the most tokens, source and target together, of an example to recombine
 
     @classmethod
-    def of(cls, dataset: Dataset, longest: int) -> "Corpus":
-        """Return the corpus of all examples of a dataset."""
+    def of(cls, dataset: Dataset, longest: int | None) -> "Corpus":
+        """Return the corpus of all examples of a dataset; without `longest`, that is `usual_longest`."""
         frame = dataset.frame.group_by("source", "target", maintain_order=True).len()
         if frame.is_empty():
             raise DataError("GECA: found no example, expected some to recombine")
@@ -47,6 +53,7 @@ class Corpus:
             filled = frame[side].filter(frame[side].list.len() > 0).explode()
             tokens[ranges(first, lengths)[1]] = filled.cast(codes).to_physical().to_numpy().astype(np.int32) + MARKERS
         texts = pl.concat([pl.Series([""] * MARKERS, dtype=pl.String), words.alias("")])
+        longest = usual_longest(sources + targets) if longest is None else longest
         return cls(tokens, starts, separators, frame["len"].to_numpy().astype(np.int64), texts, longest)
 
     def __len__(self) -> int:

@@ -14,6 +14,9 @@ An example (source, target) is one sequence `<s> source ## target </s>`. A gap i
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+import numpy as np
+
+from compgen.geca.corpus import usual_longest
 from compgen.geca.options import GecaOptions
 
 BEGIN, SEPARATOR, END = "<s>", "##", "</s>"
@@ -30,9 +33,11 @@ def rows(examples: Iterable[Example], options: GecaOptions) -> set[tuple[Templat
     distinct = set(examples)
     counts = Counter(span for example in examples for side in example for span in _spans(side, options.span))
     eligible = {span for span, count in counts.items() if options.limit is None or count <= options.limit}
+    lengths = np.array([len(source) + len(target) for source, target in distinct], dtype=np.int64)
+    longest = usual_longest(lengths) if options.longest is None else options.longest
     found = set()
     for source, target in distinct:
-        if len(source) + len(target) <= options.longest:
+        if len(source) + len(target) <= longest:
             whole: Template = (BEGIN, *source, SEPARATOR, *target, END)
             for fragment, template in _cut(whole, (), eligible, options, 0):
                 found.add((template, fragment, environment(template, options.window)))

@@ -27,7 +27,13 @@ class GecaOptions(Options):
     novelty: Literal["both", "source", "pair"] = Field(
         "both", description="What must be new: both (source and target), source, or pair."
     )
-    longest: int = Field(100, ge=1, le=MOST, description="Leave out examples with more tokens on both sides together.")
+    longest: int | None = Field(
+        None,
+        ge=1,
+        le=MOST,
+        description="Leave out examples with more tokens on both sides together; by default 100, or more, so that "
+        "not more than a tenth is left out.",
+    )
     mode: Literal["published", "reference"] = Field(
         "published",
         description="published: the paper's boxed rule. reference: what its program does. Both leave out candidates "

@@ -48,6 +48,12 @@ class RecombineOptions(Options, RecombineConfig):
         json_schema_extra={"running": True},
     )
 
+    def config(self) -> RecombineConfig:
+        """How the generator is trained."""
+        if self.auto:
+            return RecombineConfig(auto=True, minutes=self.minutes, **self.values_set)
+        return RecombineConfig(**{name: getattr(self, name) for name in RecombineConfig.model_fields})
+
 
 class Recombine(Augmenter[RecombineOptions]):
     """Train a recombination network on DATA and sample it: `train`, then `sample`, in one go (Akyürek et al. 2021).
@@ -61,9 +67,10 @@ class Recombine(Augmenter[RecombineOptions]):
     takes = frozenset({PAIRS, SENTENCES})
     columns: ClassVar[dict[str, Any]] = {"index": pl.Int64, "log_prob": pl.Float64, "prototypes": pl.List(pl.Int64)}
     usual = 400
-    configuration = "recombine_small"
+    configuration = "auto"
     configurations = (
-        "recombine_small: two cores, long-short neighborhoods; recombine_small_around_right: long-long; "
+        "auto: settings found from DATA; recombine_small: two cores, long-short neighborhoods; "
+        "recombine_small_around_right: long-long; "
         "recombine_morphology_small: words and their tags; recombine_scan and others: the paper's sizes, for a GPU"
     )
     example = "cgen augment recombine pairs.tsv -n 400 -o more.tsv"
@@ -81,7 +88,7 @@ class Recombine(Augmenter[RecombineOptions]):
         from compgen.trained.generator import Generator
 
         FilterConfig(self.options.filters)  # an error now, not after training
-        config = RecombineConfig(**{name: getattr(self.options, name) for name in RecombineConfig.model_fields})
+        config = self.options.config()
         ordered = Dataset(dataset.frame.sort("source", "target"))
         with tempfile.TemporaryDirectory(prefix="compgen-") as folder:
             out = self.checkpoint or Path(folder) / "recombine.pt"
@@ -89,6 +96,7 @@ class Recombine(Augmenter[RecombineOptions]):
                 ordered, config, out, seed=seed, resume=self.options.resume, quiet=self.beside is None
             )
             self.generator, self._trained_on = Generator.load(out), made.trained_on
+        self.options = RecombineOptions(**self.options.model_dump() | made.config)  # with what was found
 
     @property
     def checkpoint(self) -> Path | None:

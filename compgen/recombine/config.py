@@ -1,9 +1,18 @@
 """The configuration of a generator: its network, its neighborhoods, its training and how it is sampled."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 
+from compgen.configuration import merged, values_of
 from compgen.models.config import LONGEST, MOST, NetworkConfig
 from compgen.recombine.compatible import LengthBound
 from compgen.recombine.neighborhoods import NeighborhoodConfig
@@ -55,6 +64,7 @@ class SwapConfig(BaseModel):
 
 
 NO_SWAPS = SwapConfig()
+PAIRS = "recombine_small"  # the configuration that `auto` is for pairs, but for what is found
 
 
 class RecombineConfig(Configuration):
@@ -82,10 +92,46 @@ class RecombineConfig(Configuration):
         None, ge=3, le=LONGEST, description="length that sequences are cut to (45 in the reference)"
     )
 
+    auto: bool = Field(
+        False,
+        description="find what is not set from the training data",
+        exclude=True,
+        json_schema_extra={"hidden": True},  # --config auto says it
+    )
+    minutes: float | None = Field(
+        None, gt=0, le=MOST, description="with --config auto: what training may take on two cores, about", exclude=True
+    )
+    _set: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def values_set(self) -> dict[str, Any]:
+        """The settings that are not to be found, if `auto`, as nested tables."""
+        return {name: value for name, value in self._set.items() if name in RecombineConfig.model_fields}
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _completed(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """With `auto`, check what is set together with the settings that stand in for those to be found."""
+        if not (isinstance(values, dict) and values.get("auto")):
+            return handler(values)
+        made = handler(merged(values_of(PAIRS), values))
+        made._set = {
+            name: value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
+            for name, value in values.items()
+            if name not in ("auto", "minutes")
+        }
+        return made
+
     @model_validator(mode="before")
     @classmethod
     def _memories_are_prototypes(cls, values: dict[str, Any]) -> dict[str, Any]:
         return with_memories(values, values.get("prototypes", 2))
+
+    @model_validator(mode="after")
+    def _minutes_are_for_auto(self) -> Self:
+        if self.minutes is not None and not self.auto:
+            raise ValueError("minutes are for the configuration auto: set optimisation.steps")
+        return self
 
     @model_validator(mode="after")
     def _swaps_need_seconds(self) -> "RecombineConfig":

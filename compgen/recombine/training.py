@@ -17,10 +17,12 @@ from compgen.errors import DataError
 from compgen.models.network import Network
 from compgen.models.seeding import seed_torch
 from compgen.models.trainable import Trainable
+from compgen.progress import note
 from compgen.recombine.compatible import compatible
 from compgen.recombine.config import RecombineConfig
 from compgen.recombine.neighborhoods import Sequences, build, incidence
 from compgen.recombine.rows import NeighborhoodExamples, as_sequences
+from compgen.recombine.settings import settings
 from compgen.trained.architectures import architecture, require_name
 from compgen.trained.checkpoint import Checkpoint
 from compgen.training.loop import Outcome, discard_state, find_device, fingerprint, train
@@ -42,6 +44,8 @@ def train_generator(
 ) -> tuple[Checkpoint, Outcome]:
     """Train a generator on all examples of `dataset` and write its checkpoint to `out`.
 
+    With `config.auto`, settings are found first (see `settings`), and what was found is printed unless `quiet`.
+
     Raises:
         DataError: too few examples, or none with prototypes.
         UserError: no such device (auto, cpu, cuda), no way to write `out`, or too little memory.
@@ -50,6 +54,11 @@ def train_generator(
     device = find_device(device)
     if len(dataset) < config.prototypes + 1:
         raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
+    found: dict[str, Any] = {}
+    if config.auto:
+        config, why = settings(dataset, config.minutes, config.values_set)
+        found = {"settings": "; ".join(why)}
+        note(f"settings: {found['settings']}", quiet)
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
     entry = architecture("recurrent")
     check_memory(lambda: entry.build(config.network, len(vocabulary)), entry.memory, device)
@@ -84,6 +93,7 @@ def train_generator(
         trained_on={"data": name, "examples": len(sequences), "neighborhood_rows": len(rows)}
         | {"compatible_tuples": pool.total, "seed": seed}
         | _figures(outcome)
+        | found
         | _undertrained(outcome, sequences),
     )
     checkpoint.save(out)

@@ -8,11 +8,11 @@ that of the random numbers.
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -25,15 +25,17 @@ from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import writing
 from compgen.interrupts import interruptible
 from compgen.models.trainable import Trainable
-from compgen.progress import Progress
+from compgen.progress import Progress, note
 from compgen.trained.checkpoint import read_sealed, write_sealed
 from compgen.training.config import Configuration, OptimisationConfig
 
 LOG_EVERY = 50  # updates
 SAVE_EVERY = 60.0  # seconds
+DATA = "data"  # in an identity
 FLOOR = 0.05  # share of the learning rate at which a linear schedule ends
 
 Rows = NDArray[np.int64]
+Identity = dict[str, Any]  # what a training depends on, by name
 
 
 class Examples(Protocol):
@@ -62,7 +64,7 @@ def train(
     config: OptimisationConfig,
     out: Path,
     *,
-    identity: str,
+    identity: Identity,
     score: Callable[[Trainable], float] | None = None,
     resume: bool = False,
     device: str = "cpu",
@@ -101,9 +103,26 @@ def find_device(name: str) -> str:
     return "cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"
 
 
-def fingerprint(config: Configuration, seed: int, *data: object) -> str:
-    """The identity of a training: a hash of its configuration, seed and data (JSON-able)."""
-    return sha256(json.dumps([config.model_dump(mode="json"), seed, *data]).encode()).hexdigest()
+def fingerprint(config: Configuration, seed: int, *data: object) -> Identity:
+    """The identity of a training: its settings and seed by name, and a hash of its data (JSON-able)."""
+    settings = dict(_flat(config.model_dump(mode="json"))) | {"seed": seed}
+    return settings | {DATA: sha256(json.dumps(data).encode()).hexdigest()}
+
+
+def _flat(table: Mapping[str, Any], name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested tables, by names with dots."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{name}{key}.")
+        else:
+            yield name + key, value
+
+
+def _differing(old: Identity, new: Identity) -> str:
+    """What differs between two trainings, in words; nothing if nothing does."""
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    told = [f"{name} was {old.get(name)!r:.40}, is {new.get(name)!r:.40}" for name in names if name != DATA]
+    return "; ".join(told + ["the training data (or the base model)"] * (DATA in names))
 
 
 def discard_state(out: Path) -> None:
@@ -134,7 +153,7 @@ class _Run:
     examples: Examples
     config: OptimisationConfig
     out: Path
-    identity: str
+    identity: Identity
     score: Callable[[Trainable], float] | None
     device: str
     quiet: bool
@@ -276,7 +295,12 @@ class _Run:
         write_sealed(state, self.partial)
 
     def begin(self) -> None:
-        """Make room for a new run's log."""
+        """Make room for a new run's log; keep the state of an interrupted training under another name."""
+        if self.partial.exists():
+            old = self.partial.with_name(self.partial.name + ".old")
+            with writing(old):
+                self.partial.replace(old)
+            note(f"{self.out}: a training was interrupted here; its state is now {old} (--resume would go on with it)")
         with writing(self.log):
             self.log.parent.mkdir(parents=True, exist_ok=True)
             self.log.write_text("", encoding="utf-8")
@@ -286,8 +310,13 @@ class _Run:
         if not self.partial.exists():
             raise CheckpointError(f"{self.partial}: no such file: no training was interrupted; leave out --resume")
         state = read_sealed(self.partial, {*self.KEPT, "network", "optimiser", "random", "random_cuda"})
-        if state["identity"] != self.identity:
-            raise CheckpointError(f"{self.partial}: saved by a training with another configuration, data or seed")
+        if not isinstance(state["identity"], dict):
+            raise CheckpointError(f"{self.partial}: saved by an earlier version: leave out --resume")
+        if differing := _differing(state["identity"], self.identity):
+            raise CheckpointError(
+                f"{self.partial}: saved by a training that differs: {differing}; give the same, or leave out "
+                "--resume to begin anew"
+            )
         for name in self.KEPT:
             setattr(self, name, state[name])
         self.network.load_state_dict(state["network"])

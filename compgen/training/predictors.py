@@ -20,6 +20,7 @@ from compgen.trained.architectures import architecture, require_name
 from compgen.trained.checkpoint import Checkpoint
 from compgen.training.config import NetworkPredictorConfig, PredictorConfig, Seq2SeqConfig, TransformerConfig
 from compgen.training.loop import (
+    Identity,
     Outcome,
     Rows,
     bucketed,
@@ -145,7 +146,7 @@ def fit(
     added: Pairs,
     config: PredictorConfig,
     out: Path,
-    identity: str,
+    identity: Identity,
     *,
     seed: int,
     resume: bool,

@@ -47,23 +47,35 @@ def test_a_resumed_run_reaches_the_weights_of_an_uninterrupted_one(tmp_path, mon
 
 
 @pytest.mark.parametrize(
-    ("data", "change"),
+    ("data", "change", "differs"),
     [
-        ("toy", "optimisation.learning_rate=0.5"),
-        ("toy", "network.write_dropout=0.9"),
-        ("toy", "network.hidden=9"),
-        ("other", "optimisation.batch=4"),  # as it was
+        ("toy", "optimisation.learning_rate=0.5", r": optimisation.learning_rate was [0-9.]+, is 0.5; give the same"),
+        ("toy", "network.write_dropout=0.9", r": network.write_dropout was [0-9.]+, is 0.9; give the same"),
+        ("toy", "network.hidden=9", r": network.hidden was [0-9]+, is 9; give the same"),
+        ("other", "optimisation.batch=4", r"differs: the training data \(or the base model\); give"),  # as it was
     ],
 )
-def test_resuming_another_training_is_refused(tmp_path, monkeypatch, data, change):
+def test_resuming_another_training_is_refused(tmp_path, monkeypatch, data, change, differs):
     monkeypatch.setattr(Checkpoint, "save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         train_generator(toy(), generator_config(), tmp_path / "a.pt", quiet=True)
     dataset = toy()
     if data == "other":  # of the same sizes
         dataset = Dataset.from_pairs(([*source[:-1], "skip"], target) for source, target in toy().pairs())
-    with pytest.raises(CheckpointError, match="another configuration, data or seed"):
+    with pytest.raises(CheckpointError, match=differs):
         train_generator(dataset, generator_config(change), tmp_path / "a.pt", resume=True, quiet=True)
+
+
+def test_an_interrupted_training_is_not_overwritten_without_a_word(tmp_path, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train_generator(toy(), generator_config(), tmp_path / "a.pt", quiet=True)
+    state = (tmp_path / "a.pt.partial").read_bytes()
+    train_generator(toy(), generator_config(), tmp_path / "a.pt", quiet=True)
+    assert (tmp_path / "a.pt.partial.old").read_bytes() == state
+    assert not (tmp_path / "a.pt.partial").exists()
+    assert f"its state is now {tmp_path}/a.pt.partial.old (--resume" in capsys.readouterr().err
 
 
 def test_a_damaged_state_is_not_gone_on_from(tmp_path, monkeypatch):

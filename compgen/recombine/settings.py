@@ -1,0 +1,217 @@
+"""Settings of a generator from its training data: the configuration `auto`.
+
+What is found: the kind of neighborhoods and their similarity, the longest sequences trained on, which tokens are rare,
+the batch, and the number of updates. The rest, among it the size of the network, is as in the configurations for two
+cores, `recombine_small` for pairs and `recombine_morphology_small` for words. Rules were chosen on training data of
+SCAN, GeoQuery, Scholar, COGS and SIGMORPHON.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.configuration import load_config, merged, values_of
+from compgen.data.examples import Dataset
+from compgen.data.random import Purpose, stream
+from compgen.data.unimorph import is_tag, split_tags
+from compgen.data.vocabulary import SPECIALS, Vocabulary
+from compgen.errors import DataError
+from compgen.recombine.config import PAIRS, RecombineConfig
+from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
+
+WORDS = "recombine_morphology_small"
+MINUTES = 8.0
+RATE = 12_000  # tokens a second that one core trains these networks on; so `minutes` is an upper bound for two
+COVERED = 0.8  # share of the examples that should have a neighborhood; the others are never learned from
+DELTAS = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
+ALIKE = 0.2  # below this, the first long-short prototype has little in common with the example: others come first
+LONGEST = (95, 90, 75, 50)  # percentiles of lengths; of pairs, a few long ones cost more than they teach
+UNKNOWN = (10, 5, 3, 2)  # candidates for unknown_below
+RARE = 0.05  # share of all tokens that may be unknown: of more, the network would see too little
+FEWEST, ENOUGH = 500, 2000  # updates: at least, and those for whose sake long sequences are left out
+ROWS = 12_000  # neighborhood rows up to which the updates of the base are enough
+TRIED, POOL = 400, 5000  # examples whose neighborhoods are looked for in the search, and sequences to find them in
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Distinct training examples as sequences of ids."""
+
+    sequences: Sequences
+    vocabulary: Vocabulary
+    lengths: NDArray[np.int64]  # (N)
+    words: bool
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Neighborhoods by one configuration: the share of examples that have one, and how many rows an example has."""
+
+    config: NeighborhoodConfig
+    covered: float
+    rows: float
+
+
+def settings(
+    dataset: Dataset, minutes: float | None = None, given: Mapping[str, Any] | None = None
+) -> tuple[RecombineConfig, list[str]]:
+    """Find a configuration for a dataset.
+
+    Args:
+        dataset: the training examples; repetitions do not count.
+        minutes: what training may take on two cores, about; by default MINUTES.
+        given: values that are set, as nested tables; the search keeps them.
+
+    Returns:
+        The configuration, and in a few lines what was found and why.
+
+    Raises:
+        DataError: no example has similar ones to be put together from; the message says what to do.
+        ConfigError: values that do not go together.
+    """
+    data, set_ = _data(dataset), dict(given or {})
+    base = merged(values_of(WORDS if data.words else PAIRS), set_)
+    start = load_config(RecombineConfig, None, given=base)
+    tokens = (MINUTES if minutes is None else minutes) * 60 * RATE
+    longest, why_longest = _longest(data, start, tokens)
+    table = base["neighborhood"] | {"longest": longest} | set_.get("neighborhood", {})
+    found = _neighborhoods(data, start.prototypes, table, set_.get("neighborhood", {}))
+    rows = round(found.rows * int((data.lengths <= longest).sum()))
+    batch = min(start.optimisation.batch, max(8, rows // 8))
+    steps, why_steps = _updates(data, start, rows, longest, tokens / batch)
+    copied = found.config.cover and not data.words  # else rare tokens may be in none of the prototypes
+    below = _unknown_below(data) if copied else start.unknown_below * data.words
+    chosen: dict[str, Any] = {
+        "neighborhood": found.config.model_dump(include={"kind", "delta", "cover", "longest"}),
+        "optimisation": {"steps": steps, "batch": batch},
+        "unknown_below": below,
+        "sampling": {"length_bound": "mean+std" if found.config.kind == "long-short" else "max"},
+    }
+    config = load_config(RecombineConfig, None, given=merged(merged(base, chosen), set_))
+    return config, [_about_neighborhoods(config, found), why_longest, why_steps]
+
+
+def _data(dataset: Dataset) -> _Data:
+    from compgen.recombine.rows import as_sequences
+
+    vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
+    sequences = as_sequences(dataset, vocabulary, None)
+    return _Data(sequences, vocabulary, np.array([len(one) for one in sequences]), are_words(dataset))
+
+
+def are_words(dataset: Dataset) -> bool:
+    """Whether all examples are inflections: letters of a lemma and then tags, and letters of a form."""
+    letters = dataset.frame["target"].explode().drop_nulls()
+    return bool((letters.str.len_chars() <= 2).all()) and all(map(_inflection, dataset.frame["source"].to_list()))
+
+
+def _inflection(source: list[str]) -> bool:
+    letters, tags = split_tags(source)
+    return bool(letters and tags) and all(map(is_tag, tags)) and all(len(letter) <= 2 for letter in letters)
+
+
+def _longest(data: _Data, start: RecombineConfig, tokens: float) -> tuple[int, str]:
+    """The longest sequence to train on: the highest percentile with which there is time for ENOUGH updates."""
+    lengths = np.sort(data.lengths)
+    if data.words:
+        return int(lengths[-1]), f"up to {lengths[-1]} tokens, all words"
+    for percentile in LONGEST:
+        longest = int(np.percentile(lengths, percentile, method="higher"))
+        if _cost(data, longest) * ENOUGH * start.optimisation.batch <= tokens:
+            break
+    return longest, f"sequences of up to {longest} tokens, {percentile} % of them"
+
+
+def _cost(data: _Data, longest: int) -> float:
+    """Mean tokens, with the end, of a training row."""
+    return float(data.lengths[data.lengths <= longest].mean()) + 1
+
+
+def _updates(data: _Data, start: RecombineConfig, rows: int, longest: int, rows_of_time: float) -> tuple[int, str]:
+    """The number of updates: more with more rows, as many as there is time for; `rows_of_time` is in tokens a row."""
+    wanted = round(cast(int, start.optimisation.steps) * max(1.0, rows / ROWS))
+    possible = round(rows_of_time / _cost(data, longest))
+    steps = max(FEWEST, min(wanted, possible))
+    return steps, f"{steps:,} updates for about {rows:,} rows" + (", as there is time for" if wanted > possible else "")
+
+
+def _unknown_below(data: _Data) -> int:
+    """The least number of examples of a token that is not rare: the largest that leaves enough tokens known."""
+    table = incidence(data.sequences, len(data.vocabulary))
+    table[:, : len(SPECIALS)] = 0
+    examples = table.sum(axis=0)  # (V)
+    occurrences = np.bincount(np.concatenate([np.asarray(one) for one in data.sequences]), minlength=len(examples))
+    share = {least: occurrences[(examples > 0) & (examples < least)].sum() / occurrences.sum() for least in UNKNOWN}
+    return next((least for least in UNKNOWN if share[least] <= RARE), 0)
+
+
+# Neighborhoods
+
+
+def _neighborhoods(data: _Data, prototypes: int, table: Mapping[str, Any], given: Mapping[str, Any]) -> _Found:
+    """The neighborhoods to train on: the first that cover enough examples, else those that cover most."""
+    best = _Found(NeighborhoodConfig.model_validate(table), 0.0, 0.0)
+    if prototypes == 0:
+        return _Found(best.config, 1.0, 1.0)
+    for one in _candidates(data.words, given):
+        found = _tried(data, NeighborhoodConfig.model_validate({**table, **one}))
+        if found.covered > best.covered:
+            best = found
+        if found.covered >= COVERED:
+            break
+    if not best.rows:
+        raise DataError(_why_none(data, table, given))
+    return best
+
+
+def _candidates(words: bool, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Neighborhoods in the order in which they are tried, without those that are not as `given`."""
+    if given.get("kind", "tags" if words else "") == "tags":
+        yield {"kind": "tags"}
+        return
+    deltas = [given["delta"]] if "delta" in given else DELTAS
+    alike = [delta for delta in deltas if delta >= ALIKE or "delta" in given]
+    covering = [{"kind": "long-short", "cover": True, "delta": delta} for delta in alike]
+    similar = [{"kind": "long-long", "delta": delta} for delta in deltas]
+    partly = [{"kind": "long-short", "cover": False, "delta": delta} for delta in deltas]  # as in the reference
+    for one in (*covering, *similar, *partly):
+        if all(given.get(name, value) == value for name, value in one.items()):
+            yield one
+
+
+def _tried(data: _Data, config: NeighborhoodConfig) -> _Found:
+    """Build the neighborhoods of some of the examples, all if there are few."""
+    order = stream(Purpose.SETTINGS, 0).permutation(len(data.sequences))
+    pool, some = ([data.sequences[row] for row in order[:count]] for count in (POOL, TRIED))
+    short = sum(config.longest is None or len(one) <= config.longest for one in some)
+    try:
+        if config.kind == "tags" or len(some) == len(pool):
+            rows = build(some, data.vocabulary, 2, config, 0)
+        else:
+            rows = build(pool + some, data.vocabulary, 2, config, 0, pool=len(pool))
+            rows = rows[rows[:, 2] != rows[:, 0] - len(pool)]  # the example itself, which is in the pool, too
+    except DataError:
+        return _Found(config, 0.0, 0.0)
+    return _Found(config, len(np.unique(rows[:, 0])) / short, len(rows) / short)
+
+
+def _why_none(data: _Data, table: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    fixed = ", ".join(f"neighborhood.{name}={given[name]}" for name in ("kind", "delta", "longest") if name in given)
+    return (
+        f"none of {len(data.sequences):,} training examples can be put together from two similar ones"
+        + (f" with {fixed}" if fixed else f" of up to {table['longest']} tokens")
+        + f": recombination learns from such examples; {'leave out these settings, or ' if fixed else ''}"
+        "give more examples, or use another method (compgen augment geca, compgen augment csl)"
+    )
+
+
+def _about_neighborhoods(config: RecombineConfig, found: _Found) -> str:
+    one = config.neighborhood
+    alike = "" if one.kind == "tags" else f" of similarity above {one.delta:g}"
+    few = "" if found.covered >= COVERED else " (few: more examples, or augment geca or csl, may do better)"
+    rare = f"; tokens of fewer than {config.unknown_below} examples are copied" if config.unknown_below else ""
+    partly = " that need not hold all tokens" if one.kind == "long-short" and not one.cover else ""
+    return f"{one.kind} neighborhoods{partly}{alike}, which {found.covered:.0%} of the examples have{few}{rare}"
