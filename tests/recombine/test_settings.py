@@ -57,7 +57,9 @@ def test_what_is_set_stays_and_the_rest_follows_it():
     found, _ = settings(COMMANDS, given=given)
     assert (found.neighborhood.delta, found.neighborhood.firsts) == (0.15, 2)
     assert (found.optimisation.steps, found.unknown_below) == (7, 4)
-    none, _ = settings(COMMANDS, given={"prototypes": 0, "network": {"copying": False, "feed": False}})
+    none, _ = settings(
+        COMMANDS, given={"prototypes": 0, "network": {"copying": False, "feed": False, "token_dropout": 0.0}}
+    )
     assert none.prototypes == 0
     with pytest.raises(ConfigError, match="memories = 0 leaves nothing to copy"):
         settings(COMMANDS, given={"prototypes": 0})
