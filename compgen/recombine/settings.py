@@ -204,7 +204,7 @@ def _why_none(data: _Data, table: Mapping[str, Any], given: Mapping[str, Any]) -
         f"none of {len(data.sequences):,} training examples can be put together from two similar ones"
         + (f" with {fixed}" if fixed else f" of up to {table['longest']} tokens")
         + f": recombination learns from such examples; {'leave out these settings, or ' if fixed else ''}"
-        "give more examples, or use another method (compgen augment geca, compgen augment csl)"
+        "give more examples, or use another method (cgen augment geca, cgen augment csl)"
     )
 
 
