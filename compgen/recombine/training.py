@@ -42,7 +42,7 @@ def train_generator(
     device: str = "auto",
     quiet: bool = False,
 ) -> tuple[Checkpoint, Outcome]:
-    """Train a generator on all examples of `dataset` and write its checkpoint to `out`.
+    """Train a generator on all examples of `dataset` and write its checkpoint to `out`; `auto` finds settings first.
 
     With `config.auto`, settings are found first (see `settings`), and what was found is printed unless `quiet`.
 
@@ -54,11 +54,7 @@ def train_generator(
     device = find_device(device)
     if len(dataset) < config.prototypes + 1:
         raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
-    found: dict[str, Any] = {}
-    if config.auto:
-        config, why = settings(dataset, config.minutes, config.values_set)
-        found = {"settings": "; ".join(why)}
-        note(f"settings: {found['settings']}", quiet)
+    config, found = _settled(config, dataset, quiet)
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
     entry = architecture("recurrent")
     check_memory(lambda: entry.build(config.network, len(vocabulary)), entry.memory, device)
@@ -91,14 +87,20 @@ def train_generator(
         pool=pool,
         sampling={"temperature": list(config.sampling.temperature)},
         trained_on={"data": name, "examples": len(sequences), "neighborhood_rows": len(rows)}
-        | {"compatible_tuples": pool.total, "seed": seed}
-        | _figures(outcome)
-        | found
-        | _undertrained(outcome, sequences),
+        | {"compatible_tuples": pool.total, "seed": seed, **_figures(outcome, sequences), **found},
     )
     checkpoint.save(out)
     discard_state(out)
     return checkpoint, outcome
+
+
+def _settled(config: RecombineConfig, dataset: Dataset, quiet: bool) -> tuple[RecombineConfig, dict[str, str]]:
+    """The configuration with what was found if it is `auto`, and what is said of that, under the key `settings`."""
+    if not config.auto:
+        return config, {}
+    config, reasons = settings(dataset, config.minutes, config.values_set)
+    note(f"settings: {'; '.join(reasons)}", quiet)
+    return config, {"settings": "; ".join(reasons)}
 
 
 def _hold_out(
@@ -130,13 +132,14 @@ def _network(config: RecombineConfig, sequences: Sequences, vocabulary: int, see
     return network
 
 
-def _figures(outcome: Outcome) -> dict[str, Any]:
-    """The outcome of training, for the checkpoint's record."""
+def _figures(outcome: Outcome, sequences: Sequences) -> dict[str, Any]:
+    """The outcome of training, for the checkpoint's record; with `undertrained` if it is."""
     return {
         "updates": outcome.steps,
         "seconds": round(outcome.seconds, 1),
         "train_loss_nats_per_token": round(outcome.train_loss, 5),
         "held_out_loss_nats_per_token": None if outcome.held_out is None else round(outcome.held_out, 5),
+        **_undertrained(outcome, sequences),
     }
 
 
