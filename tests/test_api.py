@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import compgen
+from compgen.configuration import load_config
 from compgen.errors import ExhaustedError
+from compgen.recombine.augmenter import RecombineOptions
 from compgen.sampling.resampling import Counts
 
 SIZES = ["network.hidden=16", "network.encoder_hidden=16", "network.embedding=8", "network.output=8"]
@@ -32,7 +34,8 @@ def data():
 @pytest.fixture(scope="module")
 def augmenter(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("api") / "g.pt"
-    return compgen.Recombine(**OPTIONS, beside=out.with_suffix("")).fit(data)
+    options = load_config(RecombineOptions, "recombine_small", given=OPTIONS)
+    return compgen.Recombine(options, beside=out.with_suffix("")).fit(data)
 
 
 def test_an_augmenter_is_fitted_then_sampled(augmenter):
