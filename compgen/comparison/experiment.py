@@ -141,7 +141,7 @@ class Experiment:
             self.run([step])
             found = read_result(self.folder, step.name)
             points.append({"updates": updates, "accuracy": accuracies([found]), "learned": _share(found["learned"])})
-            per_update = found["seconds"] / updates
+            per_update = found["trained"] / updates
             left = (1 - FOR_AUGMENTING) * (available - self.spent())
             most = most_updates(left, per_update, len(self.methods), self.seeds)
             if why := _enough(points, most):

@@ -53,7 +53,12 @@ class MadeUp:
         share = 0.4 + self.helps(given["system"]) + 0.001 * given["seed"]
         right = "".join("01"[at < 1000 * share] for at in range(1000))
         examples = sum(min(given["share"], count) for count in given["made"].values())
-        return {"examples": examples, "learned": "1" * 100, "right": dict.fromkeys(VALIDATION, right)}
+        return {
+            "examples": examples,
+            "trained": self.seconds,
+            "learned": "1" * 100,
+            "right": dict.fromkeys(VALIDATION, right),
+        }
 
 
 def data() -> Dataset:

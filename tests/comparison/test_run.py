@@ -1,0 +1,145 @@
+"""A whole comparison, with real training of a few updates; and one that is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import compgen
+from compgen.comparison import experiment, plan
+from compgen.comparison.options import CompareOptions
+from compgen.comparison.result import Result
+from compgen.comparison.run import compare
+from compgen.data.examples import Dataset
+from compgen.data.formats import read_dataset, write_dataset
+from compgen.errors import ConfigError, DataError, UserError
+from tests.comparison.test_parts import commands, words
+
+FEW = """
+import sys
+from compgen.comparison import experiment, plan
+experiment.FIRST_UPDATES = plan.FIRST_UPDATES = 2
+experiment.LAST_UPDATES = 4
+from compgen import api
+api.export_bundle = lambda checkpoint, out: out.mkdir()
+from compgen.comparison.run import compare
+compare(sys.argv[1], sys.argv[2], methods=("geca",), seeds=1, jobs=2, test=20, by="random", say=lambda text: None)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_updates():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "FIRST_UPDATES", 2)
+        patch.setattr(plan, "FIRST_UPDATES", 2)
+        patch.setattr(experiment, "LAST_UPDATES", 4)
+        yield
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    folder, said = tmp_path_factory.mktemp("compared") / "out", []
+    data = commands()
+    result = compare(data, folder, methods=("geca",), seeds=2, test=30, by="random", jobs=2, name="d", say=said.append)
+    return folder, result, said, data
+
+
+def test_a_comparison_leaves_all_that_it_names(compared):
+    folder, result, said, data = compared
+    assert {name for name in result.files if not (folder / name).exists()} == set()
+    assert Result.model_validate_json((folder / "compare.json").read_text()) == result
+    assert {row.role for row in result.tested} >= {"bare", "control", "chosen"} or result.choice.system == "bare"
+    assert result.parts.train + result.parts.test == len(data)
+    assert [method.name for method in result.methods if method.tried] == ["geca"]
+    assert any(line.startswith("train-bare-0-0-2: random ") for line in said)
+    assert "undertrained" in result.answer
+    page = (folder / "report.html").read_text()
+    assert result.answer[:40] in page
+
+
+def test_no_test_example_is_trained_on_or_seen_by_a_method(compared):
+    folder, _, _, _ = compared
+    test = {tuple(map(tuple, pair)) for pair in read_dataset(folder / "data" / "test.parquet").pairs()}
+    for path in folder.glob("data/*.parquet"):
+        if path.stem != "test":
+            assert not test & {tuple(map(tuple, pair)) for pair in read_dataset(path).pairs()}
+
+
+def test_the_same_call_goes_on_and_finds_the_same(compared):
+    folder, result, _, data = compared
+    before = (folder / "compare.json").read_bytes()
+    again = compare(
+        data, folder, methods=("geca",), seeds=2, test=30, by="random", jobs=1, name="d", say=lambda _: None
+    )
+    assert again == result and (folder / "compare.json").read_bytes() == before
+
+
+def test_the_commands_make_the_model_again(compared):
+    folder, result, _, _ = compared
+    train = next(command for command in result.commands if command.startswith("cgen train"))
+    words = train.split()[1:]
+    words[words.index("-o") + 1] = "again.pt"
+    subprocess.run([sys.executable, "-m", "compgen", *words], cwd=folder, check=True, capture_output=True)
+    mine, theirs = (compgen.Predictor.load(folder / name) for name in ("predictor.pt", "again.pt"))
+    test = read_dataset(folder / "data" / "test.parquet")
+    assert mine.losses(test).tolist() == theirs.losses(test).tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"methods": ("gecka",)}, "no augmenter 'gecka'"),
+        ({"methods": ("resample",)}, "this is the control"),
+        ({"methods": ("stemcorrupt",)}, "--methods stemcorrupt: it does not apply: takes words"),
+        ({"predictor": "lstm"}, "no predictor 'lstm': expected seq2seq, transformer, or the folder"),
+        ({"minutes": 0.01}, "too little time: .* give more --minutes"),
+        ({"test": 10_000}, "expected more than the 10,000 to test on"),
+        ({"minute": 5}, "minute: no such setting; did you mean minutes"),
+        ({"seeds": 0}, "seeds: found 0, expected a number greater than or equal to 1"),
+    ],
+)
+def test_what_cannot_succeed_is_refused(options, says, tmp_path):
+    with pytest.raises(UserError, match=says):
+        compare(commands(), tmp_path / "out", say=lambda _: None, **options)
+
+
+def test_sentences_few_examples_and_foreign_folders_are_refused(compared, tmp_path):
+    folder, _, _, data = compared
+    with pytest.raises(UserError, match="found sentences, expected pairs"):
+        compare(Dataset.from_pairs([([f"w{at}"], []) for at in range(90)]), tmp_path / "a", by="random")
+    with pytest.raises(DataError, match="distinct training examples, expected 50 or more"):
+        compare(Dataset(commands().frame.head(60)), tmp_path / "b", CompareOptions(test=20, by="random"))
+    with pytest.raises(UserError, match=r"holds a comparison with other settings \(seeds was 2, is 3\)"):
+        compare(data, folder, methods=("geca",), seeds=3, test=30, by="random")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "thesis.txt").write_text("mine")
+    with pytest.raises(UserError, match="expected a new or empty folder"):
+        compare(data, tmp_path / "c")
+    with pytest.raises(ConfigError, match="by: found 'chance'"):
+        compare(data, tmp_path / "d", by="chance")
+
+
+def test_words_are_told_from_other_pairs():
+    assert compgen.comparison.predictors.recipe(None, words()).name == "transformer"
+    assert compgen.comparison.predictors.recipe(None, commands()).changes == ("held_out=0.0",)
+    copied = Dataset.from_pairs([(["say", word], [word]) for word in ("a", "b")])
+    assert "network.copying=true" in compgen.comparison.predictors.recipe(None, copied).changes
+
+
+def test_a_run_that_is_killed_ends_in_the_same_table(tmp_path):
+    write_dataset(commands(), tmp_path / "d.tsv")
+    command = [sys.executable, "-c", FEW, str(tmp_path / "d.tsv")]
+    for number, delay in enumerate((6, 9)):
+        process = subprocess.Popen([*command, str(tmp_path / "killed")], start_new_session=True)
+        time.sleep(delay)
+        os.kill(process.pid, signal.SIGKILL) if number else os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for name in ("killed", "whole"):
+        subprocess.run([*command, str(tmp_path / name)], check=True)
+    killed, whole = (json.loads((tmp_path / name / "compare.json").read_text()) for name in ("killed", "whole"))
+    for table in ("trials", "choice", "tested", "mended", "broken", "by_length", "answer"):
+        assert killed[table] == whole[table]
