@@ -180,10 +180,8 @@ def pretrained(data: DataArgument, options: PretrainedOptions, columns: Columns)
 
 def finished(out: Path, done: dict[str, Any]) -> None:
     """Print what a checkpoint was trained on to standard error, and its path to standard output."""
-    figures = {
-        name: value for name, value in done.items() if value is not None and name not in ("undertrained", "settings")
-    }
+    figures = {name: value for name, value in done.items() if value is not None and name not in ("warning", "settings")}
     say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures.items()))
-    if "undertrained" in done:
-        say(f"warning: {done['undertrained']}")
+    if "warning" in done:
+        say(f"warning: {done['warning']}")
     print(out)

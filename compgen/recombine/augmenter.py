@@ -158,6 +158,11 @@ class Recombine(Augmenter[RecombineOptions]):
         """`cgen explain` would train once more; `cgen explain attention` shows more, from the checkpoint."""
         return False
 
+    def warnings(self) -> list[str]:
+        """That the generator has learned too little, or draws little else than broken examples."""
+        trained = [self._trained_on["warning"]] if "warning" in self._trained_on else []
+        return trained + self._counts.warnings()
+
     def in_words(self) -> str:
         """The report in words, for people."""
         return f"{super().in_words()}; the generator is {self.checkpoint}"

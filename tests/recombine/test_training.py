@@ -1,5 +1,7 @@
 """What a generator is trained on, what watches it, and what its checkpoint says."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -157,17 +159,23 @@ def test_a_network_that_memory_cannot_hold_is_refused_before_it_is_made(tmp_path
 
 def test_a_generator_that_bigram_counts_nearly_equal_is_called_undertrained(tmp_path):
     one, _ = train_generator(commands(), config("optimisation.steps=1"), tmp_path / "g.pt", quiet=True)
-    assert "train longer (optimisation.steps, now 1)" in one.trained_on["undertrained"]
+    assert "undertrained" in one.trained_on["warning"]
+    assert "train longer (optimisation.steps, now 1)" in one.trained_on["warning"]
     found = generator.bigram_loss([[7, 8], [7, 7]])
     pairs = [1, 1 / 3, 1, 1, 1 / 3, 1 / 3]  # ^ a, a b, b $; ^ a, a a, a $
     assert found == pytest.approx(-np.log(pairs).sum() / 6)
 
 
-@pytest.mark.parametrize(("held_out", "kind"), [(None, "training"), (0.56, "held-out")])
-def test_what_is_far_below_bigram_counts_is_not_called_undertrained(held_out, kind):
-    sequences = [[7, 8], [7, 7]]
-    limit = generator.BIGRAMS * generator.bigram_loss(sequences)
-    bad = generator._undertrained(Outcome(9, 1.0, 0.56, held_out), sequences)
-    assert f"the {kind} loss is 0.56 nats a token, that of bigram counts 0.55" in bad["undertrained"]
-    good = limit - 0.01
-    assert generator._undertrained(Outcome(9, 1.0, good, held_out and good), sequences) == {}
+@pytest.mark.parametrize(
+    ("train", "held_out", "says"),
+    [
+        (0.40, None, "undertrained: its loss is 0.40 nats a token, that of bigram counts is 0.55"),
+        (0.50, 0.40, "undertrained: its loss is 0.40"),
+        (0.10, 0.40, "few to learn from: the held-out loss is 0.40 .* the training loss is 0.10"),
+        (0.40, 0.10, None),  # with dropout
+        (0.10, None, None),
+    ],
+)
+def test_losses_are_compared_with_that_of_bigram_counts(train, held_out, says):
+    found = generator._warning(Outcome(9, 1.0, train, held_out), [[7, 8], [7, 7]])
+    assert re.search(says, found["warning"]) if says else found == {}
