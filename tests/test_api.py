@@ -18,6 +18,7 @@ OPTIONS = {
     "optimisation": {"steps": 200, "batch": 8},
     "held_out": 0.0,
     "neighborhood": {"cover": False, "delta": 0.1},
+    "unknown_below": 10,
     "sampling": {"temperature": (1.0, 1.0)},
     "filters": ("unique",),
 }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", help="Fail (exit code 2) where the quality of the examples asks for a warning."),
+    typer.Option("--strict", help="Make a warning of quality an error."),
 ]
 
 

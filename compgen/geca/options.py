@@ -31,8 +31,7 @@ class GecaOptions(Options):
         None,
         ge=1,
         le=MOST,
-        description="Leave out examples with more tokens on both sides together; by default 100, or more, so that "
-        "not more than a tenth is left out.",
+        description="Leave out examples of more tokens; by default 100, or more to keep nine in ten.",
     )
     mode: Literal["published", "reference"] = Field(
         "published",

@@ -99,7 +99,7 @@ class RecombineConfig(Configuration):
         json_schema_extra={"hidden": True},  # --config auto says it
     )
     minutes: float | None = Field(
-        None, gt=0, le=MOST, description="with --config auto: what training may take on two cores, about", exclude=True
+        None, gt=0, le=MOST, description="with --config auto: time to train, on two cores", exclude=True
     )
     _set: dict[str, Any] = PrivateAttr(default_factory=dict)
 
