@@ -66,10 +66,9 @@ def train_generator(
     training, held_out = _hold_out(rows, config, seed)
     network = _network(config, sequences, len(vocabulary), seed)
     watched = NeighborhoodExamples(sequences, held_out, 256, seed)
-    examples = NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.swap)
     outcome = train(
         network,
-        examples,
+        NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.swap),
         config.optimisation,
         out,
         identity=fingerprint(config, seed, vocabulary.tokens, sequences, repetitions.tolist()),

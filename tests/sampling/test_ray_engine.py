@@ -133,7 +133,8 @@ def test_the_command_starts_a_cluster_and_goes_on_where_threads_stopped(tmp_path
     process.wait()
     assert journal.exists()
     done = compgen(*words, "-o", out, "--resume", "--engine", "ray", "--workers", 2)
-    assert done.returncode == 0 and done.stderr.count("\n") < 4, done.stderr
+    said = [line for line in done.stderr.splitlines() if not line.startswith(("quality: ", "  ", "warning: "))]
+    assert done.returncode == 0 and len(said) < 4, done.stderr  # nothing of Ray's own
     assert compgen(*words, "-o", whole).returncode == 0
     assert out.read_bytes() == whole.read_bytes()
 
