@@ -42,6 +42,7 @@ from compgen.data.formats import write_dataset
 from compgen.files import atomic_path
 
 Say = Callable[[str], None]
+_TICK = 0.1  # seconds: what training is measured in
 
 
 @dataclass
@@ -141,7 +142,7 @@ class Experiment:
             self.run([step])
             found = read_result(self.folder, step.name)
             points.append({"updates": updates, "accuracy": accuracies([found]), "learned": _share(found["learned"])})
-            per_update = found["trained"] / updates
+            per_update = max(found["trained"], _TICK) / updates
             left = (1 - FOR_AUGMENTING) * (available - self.spent())
             most = most_updates(left, per_update, len(self.methods), self.seeds)
             if why := _enough(points, most):

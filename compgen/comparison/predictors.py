@@ -37,17 +37,18 @@ class Recipe(NamedTuple):
         warmup = [f"optimisation.warmup={min(_WARMUP, updates // 5)}"] if self.name == "transformer" else []
         return [f"optimisation.steps={updates}", *warmup, *self.changes]
 
-    def train(self, dataset: Dataset, augmented: Dataset | None, out: Path, *, updates: int, seed: int) -> None:
-        """Train it, from where it was interrupted if it was."""
+    def train(self, dataset: Dataset, augmented: Dataset | None, out: Path, *, updates: int, seed: int) -> float:
+        """Train it, from where it was interrupted if it was; return the seconds that took, those before included."""
         from compgen import api
 
         resume = out.with_name(out.name + ".partial").exists()
         options: dict[str, Any] = {"augmented": augmented, "seed": seed, "resume": resume, "quiet": True}
         if self.name not in SCRATCH:
-            api.train_pretrained(dataset, self.name, PRETRAINED, out, self.changed(updates), **options)
-            return
+            trained = api.train_pretrained(dataset, self.name, PRETRAINED, out, self.changed(updates), **options)
+            return float(trained["seconds"])
         tag, configuration = SCRATCH[self.name]
-        api.train_predictor(dataset, configuration, out, self.changed(updates), architecture=tag, **options)
+        changed = self.changed(updates)
+        return float(api.train_predictor(dataset, configuration, out, changed, architecture=tag, **options)["seconds"])
 
     def command(self, data: str, augmented: str | None, out: str, updates: int) -> str:
         """The command that trains it by hand, with seed 0."""

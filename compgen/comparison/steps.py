@@ -128,17 +128,14 @@ def trial(
 ) -> dict[str, Any]:
     """Train the predictor on a system: the first `share` of what each method `made` (of how many asked for).
 
-    Return `examples` (synthetic ones), `trained` (seconds), and on a carving, for each validation part, which examples are right, as a
-    string of 0 and 1; `learned` is the same of some training examples.
+    Return `examples` (synthetic ones), `trained` (seconds), and on a carving, for each validation part, which examples
+    are right, as a string of 0 and 1; `learned` is the same of some training examples.
     """
     training = originals(folder, carving)
     augmented = added(folder, made, share, carving)
     out = model_file(folder, system, carving, seed, updates)
-    began = time.monotonic()
-    if not out.exists():
-        recipe = predictors.Recipe(predictor, tuple(changes))
-        recipe.train(training, augmented, out, updates=updates, seed=seed)
-    trained = round(time.monotonic() - began, 2)
+    recipe = predictors.Recipe(predictor, tuple(changes))
+    trained = recipe.train(training, augmented, out, updates=updates, seed=seed)
     found: dict[str, Any] = {"examples": 0 if augmented is None else len(augmented), "trained": trained}
     if carving == FULL:
         return found
