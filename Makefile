@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
 
-.PHONY: demo test check bench lm runner oldest cpp cpp-sanitize clean
+.PHONY: demo test check docs bench lm runner oldest cpp cpp-sanitize clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py --out runs/demo
@@ -33,6 +33,11 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/complexity.py
 
+# The documentation as a site in build/site; broken links and anchors are errors.
+docs: $(READY)
+	$(BIN)/python scripts/reference.py
+	$(BIN)/mkdocs build --strict
+
 bench: $(READY)
 	$(BIN)/python scripts/bench/throughput.py runs/demo/recomb2.pt
 
@@ -40,7 +45,7 @@ bench: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,train,pretrained,lm,plot,ray,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,train,pretrained,lm,plot,ray,docs,dev]'
 	touch $@
 
 # The C++ runner. ONNX Runtime comes with the environment; with torch there, so does the TorchScript runner.
