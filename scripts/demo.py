@@ -2,6 +2,9 @@
 
     python scripts/demo.py --out runs/demo
 
+At last a comparison on the example questions of the documentation, tested on longer ones than training has, ends in a
+report.
+
 The printed lines are the commands; each can be run by hand. The baseline predictor trains beside the generator, one
 core each. What is done already is not done again, so an interrupted demo goes on where it stopped.
 """
@@ -16,6 +19,8 @@ from pathlib import Path
 DATA = "scan/jump"
 GENERATOR = ["--config", "recombine_small", "--set", "optimisation.steps=2500"]
 PREDICTOR = ["--set", "optimisation.steps=2500"]
+QUESTIONS = Path(__file__).parents[1] / "docs" / "examples" / "questions.tsv"
+COMPARED = ["--by", "length", "--methods", "geca,csl", "--minutes", "10"]
 FILTERS = ["--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"]
 
 
@@ -61,7 +66,9 @@ def main() -> None:
         words = ["train", "seq2seq", DATA, "--augmented", str(samples), "-o", str(after), *PREDICTOR]
         finish(start(1, *words, *resume))
     finish(start(2, "evaluate", str(before), str(after), DATA))
-    print(f"\n{time.monotonic() - began:.0f} seconds; everything is in {out}")
+    report = out / "questions"
+    finish(start(1, "compare", str(QUESTIONS), *COMPARED, "-o", str(report)))
+    print(f"\n{time.monotonic() - began:.0f} seconds; everything is in {out}; open {report / 'report.html'}")
 
 
 if __name__ == "__main__":

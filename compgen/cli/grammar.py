@@ -13,7 +13,7 @@ from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
 from compgen.data.named import Columns
 from compgen.errors import ExhaustedError
-from compgen.files import check_writable
+from compgen.files import check_apart, check_writable
 from compgen.progress import stages
 
 
@@ -41,6 +41,9 @@ def csl(
     require_name(out, ".grammar")
     check_writable(out)
     method = configured(Csl, config, set_ or [], options)
+    for path in method.writes().values():
+        check_apart(path, data, out)
+        check_writable(path)
     dataset, began = load_split(data, split, columns=columns), time.monotonic()
     with stages() as watch:
         method.fit(dataset, seed, watch)

@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +17,13 @@ from compgen.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Finished = Callable[[Step], None]
+Finished = Callable[[Step], Sequence[Step]]  # is told what is done, and returns what to run then
 
 
 class Workers(Protocol):
-    """Runs steps that are not done; each calls `finished` when it is."""
+    """Runs steps, `count` at a time, and those that `finished` returns when one is done."""
+
+    count: int
 
     def run(self, steps: Sequence[Step], finished: Finished) -> None:
         """Run all steps, in order as workers become free.
@@ -47,31 +49,31 @@ def workers(folder: Path, engine: Engine, jobs: int) -> "Iterator[Workers]":
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
     try:
-        yield _Processes(folder, pool)
+        yield _Processes(folder, pool, jobs)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 class _Processes:
-    def __init__(self, folder: Path, pool: ProcessPoolExecutor) -> None:
-        self.folder, self.pool = folder, pool
+    def __init__(self, folder: Path, pool: ProcessPoolExecutor, count: int) -> None:
+        self.folder, self.pool, self.count = folder, pool, count
 
     def run(self, steps: Sequence[Step], finished: Finished) -> None:
-        futures: dict[Future[None], Step] = {self.pool.submit(perform, self.folder, step): step for step in steps}
+        running = {self.pool.submit(perform, self.folder, step): step for step in steps}
         try:
-            left = set(futures)
-            while left:
-                done, left = wait(left, return_when=FIRST_COMPLETED)
+            while running:
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
+                    step = running.pop(future)
                     future.result()
-                    finished(futures[future])
+                    running |= {self.pool.submit(perform, self.folder, more): more for more in finished(step)}
         except BrokenProcessPool as error:
             raise UserError(
                 "a process of the comparison was killed, perhaps for want of memory; the same command goes on, with "
                 "--jobs 1 in less memory"
             ) from error
         finally:
-            for future in futures:
+            for future in running:
                 future.cancel()
 
 
@@ -91,24 +93,24 @@ def _begin(parent: int) -> None:
 
 
 class _Ray:
-    def __init__(self, folder: Path, ray: Any, cpus: int) -> None:
-        self.folder, self.ray, self.cpus = folder.resolve(), ray, cpus
+    def __init__(self, folder: Path, ray: Any, count: int) -> None:
+        self.folder, self.ray, self.count = folder.resolve(), ray, count
 
     def run(self, steps: Sequence[Step], finished: Finished) -> None:
         task = self.ray.remote(_perform).options(num_cpus=1, max_retries=3)
-        waiting = {task.remote(self.folder, step): step for step in steps}
-        while waiting:
-            (done,), _ = self.ray.wait(list(waiting), num_returns=1)
+        running = {task.remote(self.folder, step): step for step in steps}
+        while running:
+            (done,), _ = self.ray.wait(list(running), num_returns=1)
             try:
                 self.ray.get(done)
             except self.ray.exceptions.RayTaskError as error:
                 raise error.cause if isinstance(error.cause, UserError) else error from None
-            step = waiting.pop(done)
+            step = running.pop(done)
             if not result_of(self.folder, step.name).exists():
                 raise UserError(
                     f"{self.folder}: another machine wrote there, and it is not seen here: expected a shared folder"
                 )
-            finished(step)
+            running |= {task.remote(self.folder, more): more for more in finished(step)}
 
 
 def _perform(folder: Path, step: Step) -> None:

@@ -12,6 +12,7 @@ that was killed decides the same again, and goes on with the step that it was in
 """
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ from compgen.comparison.plan import (
     LAST_UPDATES,
     SPARE,
     SURVIVORS,
+    TIMES,
     Plan,
     make_plan,
     most_updates,
@@ -42,6 +44,7 @@ from compgen.data.formats import write_dataset
 from compgen.files import atomic_path
 
 Say = Callable[[str], None]
+ELAPSED = "elapsed"  # the file that holds the seconds so far
 _TICK = 0.1  # seconds: what training is measured in
 
 
@@ -53,7 +56,7 @@ class Experiment:
         folder: with `data/train`, `data/test` and the carvings.
         methods: the augmenters to try, without the control.
         recipe: the predictor.
-        seconds: of processes, allowed in all (minutes times jobs).
+        seconds: allowed.
         seeds: of the predictors that are tested.
         options: further options of methods, by name.
     """
@@ -66,26 +69,37 @@ class Experiment:
     options: dict[str, dict[str, Any]]
     workers: Workers
     say: Say
+    clock: Callable[[], float] = time.monotonic
     sizes: dict[str, int] = field(default_factory=dict)  # training examples by carving
-    ended: int = 0  # steps
+    began: float | None = None  # by the clock, as if never interrupted
 
     # -- steps ----------------------------------------------------------------------------------------------------
 
-    def run(self, steps: Sequence[Step]) -> None:
-        """Run those steps that are not done."""
+    def run(self, steps: Sequence[Step], then: Callable[[Step], Sequence[Step]] = lambda _: ()) -> None:
+        """Run those steps that are not done; and `then` those that follow from one that is."""
         left = {step.name: step for step in steps if not result_of(self.folder, step.name).exists()}
-        self.workers.run(list(left.values()), self.finished)
 
-    def finished(self, step: Step) -> None:
-        """Say what a step has found, and how much time is left."""
-        found = read_result(self.folder, step.name)
-        self.ended += 1
-        left = max(0.0, self.seconds - self.spent()) / 60
-        self.say(f"{step.name}: {_in_words(found)}; {found['seconds']:.0f} s ({left:.0f} minutes of a process left)")
+        def finished(step: Step) -> Sequence[Step]:
+            self.tell(step)
+            return then(step)
 
-    def spent(self) -> float:
-        """The seconds of all steps that are done."""
-        return sum(float(json.loads(path.read_text())["seconds"]) for path in (self.folder / "steps").glob("*.json"))
+        self.workers.run(list(left.values()), finished)
+
+    def tell(self, step: Step) -> None:
+        """Say what a step has found, and how much time is left; note the time."""
+        found, elapsed = read_result(self.folder, step.name), self.elapsed()
+        with atomic_path(self.folder / ELAPSED) as temporary:
+            temporary.write_text(f"{elapsed:.1f}\n", encoding="utf-8")
+        left = max(0.0, self.seconds - elapsed) / 60
+        self.say(f"{step.name}: {_in_words(found)}; {found['seconds']:.0f} s ({left:.0f} minutes left)")
+
+    def elapsed(self) -> float:
+        """The seconds that the comparison has taken, those before interruptions included."""
+        if self.began is None:
+            path = self.folder / ELAPSED
+            before = float(path.read_text(encoding="utf-8")) if path.exists() else 0.0
+            self.began = self.clock() - before
+        return self.clock() - self.began
 
     def decided(self, name: str, decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What was decided, and written down, or is decided now."""
@@ -118,7 +132,7 @@ class Experiment:
         """How many examples a method is asked for: on a carving, once as many as the largest system needs."""
         if carving == FULL:
             return share
-        return System((method,), max(self.plan.times)).share(self.sizes[str(carving)])
+        return System((method,), max(TIMES)).share(self.sizes[str(carving)])
 
     # -- 1. how many updates --------------------------------------------------------------------------------------
 
@@ -135,23 +149,43 @@ class Experiment:
             write_dataset(dataset, path)
 
     def curve(self) -> dict[str, Any]:
-        """Double the updates of the bare data until they gain nothing; plan by what that took."""
-        updates, points, available = FIRST_UPDATES, list[dict[str, Any]](), SPARE * self.seconds
+        """Double the updates of the bare data until they gain nothing; plan by what that took.
+
+        In the meantime the methods make their first examples.
+        """
+        methods = len(self.methods)
+        makes = [self.augment(method, 0, self.asked(method, 0, 0)) for method in (*self.methods, CONTROL)]
+        self.run([*self.next_updates()[1], *makes], lambda step: self.next_updates()[1] if step.kind == "trial" else ())
+        points, _, why = self.next_updates()
+        updates, per_update = points[-1]["updates"], points[-1]["per_update"]
+        left = min(self.capacity(points), self.workers.count * (SPARE * self.seconds - self.elapsed()))
+        plan = make_plan(left, per_update, updates, methods, self.seeds)
+        if plan.updates < updates:
+            why = f"more than the time allows for {plan.trials(methods)} trainings"
+        return {"plan": asdict(plan), "why": why, "curve": points}
+
+    def next_updates(self) -> tuple[list[dict[str, Any]], list[Step], str]:
+        """The learning curve so far, and the training of its next point, or why there is none.
+
+        What it goes by is in the results of the curve alone, so that it is the same after an interruption.
+        """
+        updates, points = FIRST_UPDATES, list[dict[str, Any]]()
         while True:
             step = self.trial(BARE_SYSTEM, 0, 0, updates)
-            self.run([step])
+            if not result_of(self.folder, step.name).exists():
+                return points, [step], ""
             found = read_result(self.folder, step.name)
-            points.append({"updates": updates, "accuracy": accuracies([found]), "learned": _share(found["learned"])})
-            per_update = max(found["trained"], _TICK) / updates
-            left = (1 - FOR_AUGMENTING) * (available - self.spent())
-            most = most_updates(left, per_update, len(self.methods), self.seeds)
+            point = {"updates": updates, "accuracy": accuracies([found]), "learned": _share(found["learned"])}
+            points.append(point | {"per_update": max(found["trained"], _TICK) / updates})
+            most = most_updates(self.capacity(points), points[-1]["per_update"], len(self.methods), self.seeds)
             if why := _enough(points, most):
-                break
+                return points, [], why
             updates *= 2
-        plan = make_plan(left, per_update, updates, len(self.methods), self.seeds)
-        if plan.updates < updates:
-            why = f"more than the time allows for {plan.trials(len(self.methods))} trainings: {plan.updates:,}"
-        return {"plan": asdict(plan), "why": why, "curve": points, "per_update": per_update}
+
+    def capacity(self, points: Sequence[dict[str, Any]]) -> float:
+        """The seconds of processes that there are for trials, without those of the learning curve."""
+        curve: float = sum(point["per_update"] * point["updates"] for point in points)
+        return self.workers.count * ((1 - FOR_AUGMENTING) * SPARE * self.seconds - curve)
 
     @property
     def plan(self) -> Plan:
@@ -282,7 +316,7 @@ class Experiment:
         systems = dict.fromkeys([BARE_SYSTEM, System((CONTROL,), times), compared], plan.seeds)
         if not times:
             return {BARE_SYSTEM: plan.seeds}
-        if plan.others and self.spent() < self.seconds:
+        if plan.others and self.elapsed() < self.seconds:
             for method in self.methods:
                 own = [system for system in self.tried if system.methods == (method,)]
                 if own:

@@ -20,6 +20,8 @@ from compgen.data.checks import findings, rows_of
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.files import atomic_path
 
+TELLING = 0.02  # difference of scores, below which validation says little
+
 
 class Findings:
     """The result of an experiment whose steps are all done, and the files that it leaves."""
@@ -193,10 +195,22 @@ class Findings:
                 f"The time allowed amounts of {' and '.join(f'x{one:g}' for one in self.plan.times)}, and "
                 f"{self.plan.rounds} round{'s' * (self.plan.rounds > 1)} of validation; --minutes and --jobs give more."
             )
+        remarks += self.untelling()
         left = [method for method in self.experiment.methods if not any(method in one.methods for one in self.seeds)]
         if left:
             remarks.append(f"Not tested: {', '.join(left)}; they were not chosen, and no time was left to test others.")
         return remarks
+
+    def untelling(self) -> list[str]:
+        """A warning, if validation does not tell the systems apart."""
+        scores = [self.experiment.score(system) for system, why in self.experiment.tried.items() if not why]
+        low, high = min(scores), max(scores)
+        if high - low >= TELLING:
+            return []
+        return [
+            f"Validation hardly tells the systems apart: their scores are from {low:.1%} to {high:.1%}. The choice is "
+            "little better than chance; more examples, or a test part that asks for more, would say more."
+        ]
 
     def steps(self) -> list[Step]:
         """All steps that were run, and their seconds."""

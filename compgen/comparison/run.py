@@ -1,6 +1,7 @@
 """`compare`: the whole of a comparison, from a dataset to the answer, the report, the chosen data and the model."""
 
 import json
+import os
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +24,8 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.errors import UserError
 from compgen.files import atomic_path, check_writable
+
+LEAST_MINUTES = 0.5  # for a generator
 
 
 def compare(
@@ -66,9 +69,9 @@ def compare(
             folder,
             methods,
             predictor,
-            60 * options.minutes * jobs,
+            60 * options.minutes,
             options.seeds,
-            {"recombine": {"minutes": round(minutes, 2)}},
+            {"recombine": {"minutes": max(LEAST_MINUTES, round(minutes, 2))}},
             pool,
             say,
         )
@@ -84,9 +87,8 @@ def compare(
 
 
 def _cores() -> int:
-    from compgen.trained.architectures import cores
-
-    return cores()
+    """The cores that this process may use; each worker computes by one thread, whatever OMP_NUM_THREADS says."""
+    return len(os.sched_getaffinity(0))
 
 
 def _methods(asked: tuple[str, ...], train: Dataset) -> tuple[tuple[str, ...], list[Method]]:

@@ -107,16 +107,15 @@ class Csl(Augmenter[CslOptions]):
                 dataset, more, seed, lambda step, loss: watch("learn again", step / rounds, f"loss {loss:.4f}")
             )
             self._parsed = (again, len(more))
+        if self.options.rules is not None and self.grammar is not None:
+            with atomic_path(Path(self.options.rules)) as temporary:
+                temporary.write_text(self.grammar.text(), "utf-8")
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
         """Samples 0 to `count` - 1: sample i is a function of the grammar, its probabilities, the seed and i."""
-        if self.trained is None or self.grammar is None or count is None:
+        if self.trained is None or count is None:
             raise UserError("csl: there is no end of samples: say how many")
-        frame = self.trained.sampler().sample(count, seed).frame
-        if self.options.rules is not None:
-            with atomic_path(Path(self.options.rules)) as temporary:
-                temporary.write_text(self.grammar.text(), "utf-8")
-        return frame
+        return self.trained.sampler().sample(count, seed).frame
 
     def facts(self) -> dict[str, Any]:
         """The number of rules, and of unlabelled sources that have a parse."""

@@ -235,6 +235,10 @@ def test_csl_induces_a_grammar_and_draws_from_it(tmp_path):
     again = tmp_path / "below" / ".." / "again.tsv"
     refused(compgen(*words, "--rules", again, "-o", tmp_path / "again.tsv"), "another than OUT's")
     assert rules.read_text() == written and not (tmp_path / "again.tsv").exists()
+    trained = ("train", "csl", data, "--config", "csl_scan", "--uniform", "-o", tmp_path / "g.grammar")
+    assert compgen(*trained, "--rules", tmp_path / "trained.txt").returncode == 0
+    assert (tmp_path / "trained.txt").read_text() == written
+    refused(compgen(*trained, "--rules", data), "it is read, too")
 
 
 def test_csl_on_smcalflow(tmp_path, monkeypatch):
