@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from compgen.comparison import answer
-from compgen.comparison.experiment import Experiment, accuracies
+from compgen.comparison.experiment import ELAPSED, Experiment, accuracies
 from compgen.comparison.parts import Divided, carvings
 from compgen.comparison.plan import ENOUGH
 from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
@@ -48,7 +48,7 @@ class Findings:
             command=command,
             metric="exact match",
             minutes=minutes,
-            seconds=round(sum(step.seconds for step in self.steps()), 1),
+            seconds=float((self.folder / ELAPSED).read_text(encoding="utf-8")),
             versions=_versions(),
             remarks=self.remarks(),
             parts=self.parts(),
