@@ -143,3 +143,13 @@ def test_a_run_that_is_killed_ends_in_the_same_table(tmp_path):
     killed, whole = (json.loads((tmp_path / name / "compare.json").read_text()) for name in ("killed", "whole"))
     for table in ("trials", "choice", "tested", "mended", "broken", "by_length", "answer"):
         assert killed[table] == whole[table]
+
+
+def test_a_ray_cluster_finds_the_same(compared, tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    _, result, _, data = compared
+    monkeypatch.setattr("compgen.api.export_bundle", lambda _, out: out.mkdir())
+    options = {"methods": ("geca",), "seeds": 2, "test": 30, "by": "random", "jobs": 2, "engine": "ray"}
+    found = compare(data, tmp_path / "out", name="d", say=lambda _: None, **options)
+    for table in ("trials", "choice", "tested", "mended", "broken", "by_length", "answer"):
+        assert getattr(found, table) == getattr(result, table)
