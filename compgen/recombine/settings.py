@@ -72,7 +72,8 @@ def settings(
         DataError: no example has similar ones to be put together from; the message says what to do.
         ConfigError: values that do not go together.
     """
-    data, set_ = _data(dataset), dict(given or {})
+    set_ = dict(given or {})
+    data = _data(dataset, set_.get("max_tokens"))
     base = merged(values_of(WORDS if data.words else PAIRS), set_)
     start = load_config(RecombineConfig, None, given=base)
     tokens = (MINUTES if minutes is None else minutes) * 60 * RATE
@@ -94,11 +95,11 @@ def settings(
     return config, [_about_neighborhoods(config, found), why_longest, why_steps]
 
 
-def _data(dataset: Dataset) -> _Data:
+def _data(dataset: Dataset, max_tokens: int | None) -> _Data:
     from compgen.recombine.rows import as_sequences
 
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
-    sequences = as_sequences(dataset, vocabulary, None)
+    sequences = as_sequences(dataset, vocabulary, max_tokens)
     return _Data(sequences, vocabulary, np.array([len(one) for one in sequences]), are_words(dataset))
 
 

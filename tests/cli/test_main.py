@@ -240,7 +240,7 @@ def test_an_impossible_filter_stops_with_counts(generator, tmp_path):
         (["evaluate", "nowhere.pt", "scan/jump", "--predictions", "out.xls"], ["out.xls"]),
         (["augment", "recombine", "scan/jump", "-o", "out.xls"], ["out.xls"]),
         (["augment", "recombine", "scan/jump", "-o", "-"], ["name of a file"]),
-        (["augment", "recombine", "scan/jump", "-o", "x", "--format", "csv"], ["no format 'csv'"]),
+        (["augment", "recombine", "scan/jump", "-o", "x", "--format", "xls"], ["no format 'xls'"]),
         (["evaluate", "a.pt", "b.pt", "scan/jump", "--predictions", "a.tsv"], ["2 models"]),
         (["train", "seq2seq", "scan/jump", "-o", "x.pt", "--seed", str(2**64)], ["--seed"]),
         (["train", "recombine", "scan/jump", "-o", "x.pt", "--set", "sampling.temperature=[-1,0]"], ["temperature"]),

@@ -57,6 +57,8 @@ def test_what_is_set_stays_and_the_rest_follows_it():
     found, _ = settings(COMMANDS, given=given)
     assert (found.neighborhood.delta, found.neighborhood.firsts) == (0.15, 2)
     assert (found.optimisation.steps, found.unknown_below) == (7, 4)
+    cut, _ = settings(COMMANDS, given={"max_tokens": 5})
+    assert cut.max_tokens == 5 >= cut.neighborhood.longest
     none, _ = settings(
         COMMANDS, given={"prototypes": 0, "network": {"copying": False, "feed": False, "token_dropout": 0.0}}
     )
