@@ -24,7 +24,7 @@ BUILT_IN = {  # where a method is, and what it does
     "resample": ("compgen.augmenters.resample:Resample", "Draw training examples again: the control."),
 }
 
-SILENT = ("recombine", "csl")  # their samples do not say which training examples they were made from
+SILENT = ("recombine", "csl")  # not in `cgen explain`: csl does not say, and recombine would be trained again
 
 
 def summaries() -> dict[str, str]:

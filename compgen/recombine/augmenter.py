@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -141,22 +140,22 @@ class Recombine(Augmenter[RecombineOptions]):
         return kept | {key: self._trained_on[key] for key in ("settings",) if key in self._trained_on}
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
-        """The prototypes that a sample was made from (of this generator)."""
-        return [
-            Shown(f"prototype {number}", *([(token, -1) for token in side] for side in self._pool[row]))
-            for number, row in enumerate(sample["prototypes"], start=1)
-        ]
+        """The prototypes that a sample of this generator was made from.
 
-    @cached_property
-    def _pool(self) -> list[tuple[list[str], list[str]]]:
+        Raises:
+            UserError: `fit` was not called, or the sample names no prototypes of this generator.
+        """
         if self.generator is None:
             raise UserError("recombine: fit it before asking what its samples are made from")
-        return self.generator.examples().pairs()
-
-    @classmethod
-    def explains(cls) -> bool:
-        """`cgen explain` would train once more; `cgen explain attention` shows more, from the checkpoint."""
-        return False
+        pool, rows = self.generator.examples().pairs(), sample.get("prototypes")
+        if not isinstance(rows, list) or not all(0 <= row < len(pool) for row in rows):
+            raise UserError(
+                f"recombine: found {rows!r:.20}, expected the row of an example given to fit, for each prototype"
+            )
+        return [
+            Shown(f"prototype {number}", *([(token, -1) for token in side] for side in pool[row]))
+            for number, row in enumerate(rows, start=1)
+        ]
 
     def warnings(self) -> list[str]:
         """That the generator has learned too little, or draws little else than broken examples."""
