@@ -18,6 +18,8 @@ from compgen.errors import ConfigError
 
 LARGEST = 2**20  # bytes of a configuration file
 
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+
 C = TypeVar("C", bound=BaseModel)
 
 
@@ -37,7 +39,7 @@ def load_config(
     values = merged({} if name is None else values_of(name), dict(given))
     for override in overrides or []:
         key, separator, text = override.partition("=")
-        if not separator:
+        if not separator or not key.strip():
             raise ConfigError(f"--set {override}: expected KEY=VALUE, for instance optimisation.batch=64")
         *parents, last = key.strip().split(".")
         table = values
@@ -50,6 +52,8 @@ def load_config(
         return kind.model_validate(values)
     except ValidationError as error:
         place = "options" if name is None else f"configuration {name}"
+        if name in shipped() and not _of(kind, values_of(str(name))):
+            place += " (of another command)"
         raise ConfigError(f"{place}: {explained(kind, error)}") from error
     except ConfigError as error:  # of a model that checks itself
         if name is None or name in shipped():
@@ -61,6 +65,11 @@ def explained(kind: type[BaseModel], error: ValidationError) -> str:
     """What is wrong with the values given for a model, in one line, with settings of similar names."""
     known = [*_settings(kind)]
     return "; ".join(_problem(found, known) for found in error.errors()[:5])
+
+
+def _of(kind: type[BaseModel], values: Mapping[str, Any]) -> bool:
+    """Whether a model has all settings of a table."""
+    return set(values) <= set(kind.model_fields)
 
 
 def _settings(kind: type[BaseModel], table: str = "") -> Iterator[str]:
@@ -75,15 +84,27 @@ def _settings(kind: type[BaseModel], table: str = "") -> Iterator[str]:
 def _problem(found: Any, known: Sequence[str]) -> str:
     """One line on what pydantic found: at a place, with the value there, or between settings."""
     if not found["loc"]:
-        return str(found["msg"])
+        return expected_of(found)
     place = ".".join(str(part) for part in found["loc"]) or "''"
     if found["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         near = [name for name in known if name.endswith("." + place)] or difflib.get_close_matches(place, known, 1)
         return f"{place:.100}: no such setting" + (f"; did you mean {' or '.join(near)}?" if near else "")
-    expected = found["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    if expected.startswith(("greater", "less")):
-        expected = f"a number {expected}"
+    if found["type"] == "missing":
+        return f"{place}: missing, expected a setting of this name"
+    expected = expected_of(found)
+    if found["type"] in ("model_type", "model_attributes_type", "dataclass_type"):
+        inner = next((name for name in known if name.startswith(f"{place}.")), f"{place}.NAME")
+        expected = f"a table of settings, for instance --set {inner}=VALUE"
     return f"{place}: found {_shown(found['input'])[:100]}, expected {expected}"[:300]
+
+
+def expected_of(found: Any) -> str:
+    """What pydantic expected, in words that fit behind "expected", or the message of a check of our own."""
+    kind = str(found["type"]).partition("_")[0]
+    if found["type"] in (f"{kind}_parsing", f"{kind}_type", "int_from_float") and kind in _KINDS:
+        return _KINDS[kind]
+    message = str(found["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"a number {message}" if message.startswith(("greater", "less")) else message
 
 
 def _shown(value: Any) -> str:
@@ -123,7 +144,9 @@ def _own(name: str) -> bytes:
     path = Path(name)
     try:
         if not path.is_file():
-            raise ConfigError(f"no configuration {name}: expected a TOML file or one of {', '.join(shipped())}")
+            near = difflib.get_close_matches(name, shipped(), 1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"no configuration {name}: expected a TOML file or one of {', '.join(shipped())}{meant}")
         with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)
     except (OSError, ValueError) as error:

@@ -35,8 +35,17 @@ def writing(path: Path) -> Iterator[None]:
             found = re.search(r"os error (\d+)", str(error))
             code = int(found[1]) if found else 0
         if code in UNWRITABLE:
-            raise UserError(f"{path}: cannot be written: {os.strerror(code)}") from error
+            raise UserError(f"{path}: cannot be written: {_why(path, code)}") from error
         raise
+
+
+def _why(path: Path, code: int) -> str:
+    """Return the system's words for an error, and which part of the path is a file where there should be a folder."""
+    if code in (errno.EEXIST, errno.ENOTDIR):
+        for folder in path.parents:
+            if _status(folder) is not None and not folder.is_dir():
+                return f"{folder} is a file, expected a folder"
+    return os.strerror(code)
 
 
 def is_stream(path: Path) -> bool:

@@ -45,7 +45,7 @@ class Options(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            name = type(self).__name__.removesuffix("Options")
+            name = type(self).__name__.removesuffix("Options").lower()
             raise ConfigError(f"{name}: {explained(type(self), error)}") from None
 
     def identity(self) -> dict[str, Any]:

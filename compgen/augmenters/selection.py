@@ -70,7 +70,7 @@ def templates_of(
     if count < 1:
         raise UserError(f"found a count of {count}, expected 1 or more")
     if count > size:
-        raise DataError(f"{count:,} examples cannot be selected of {size:,} candidates")
+        raise DataError(f"{count:,} examples cannot be selected of {size:,} candidates: ask for at most {size:,}")
     if STRATEGIES[strategy].alpha is None:
         return None
     column = tags(candidates) if templates is None else templates

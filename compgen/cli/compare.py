@@ -14,23 +14,21 @@ from compgen.data.named import Columns
 @with_options
 def compare(
     data: DataArgument,
-    out: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="A folder for all that is found and made.")
-    ],
+    out: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder of all results.")],
     options: CompareOptions,
     columns: Columns,
 ) -> None:
     """Find out which augmentation helps on DATA, how sure that is, and get the data and the model.
 
     Takes the split test of DATA, or makes one; carves validation parts out of training; lets every augmenter that
-    applies make examples, at two amounts; trains one and the same predictor on each, and on the control (training
-    examples drawn again); chooses by validation alone; trains bare, control and chosen on all training examples with
-    several seeds, and opens the test once. Leaves report.html, the chosen data, the predictor and its bundle. A run
-    that was interrupted goes on by the same command.
+    applies make examples, in two amounts; trains the same predictor on each, and on the control (training examples
+    drawn again); chooses by validation alone; trains bare, control and chosen on all training examples with several
+    seeds, and opens the test once. Leaves report.html, the chosen data, the predictor and its bundle. The same command
+    goes on with an interrupted run.
 
     Examples: cgen compare pairs.tsv -o runs/pairs
 
-        cgen compare geo.tsv --test 200 --by template --methods geca,csl --minutes 30 -o runs/geo
+        cgen compare geo.tsv --test 200 --methods geca,csl --minutes 30 -o runs/geo
     """
     need_torch("a comparison")
     from compgen.cli.report import summary

@@ -109,11 +109,13 @@ def unmask(
     """
     from compgen.data.catalog import load
     from compgen.data.formats import write_dataset
-    from compgen.data.placeholders import unmasked
+    from compgen.data.placeholders import NAMES, unmasked
 
     check_input_once(predicted, masked)
     format = writable_format(out, format, predicted, masked)
     asked = load(masked, answers=True)
+    if NAMES not in asked.frame.columns:
+        raise DataError(f"{masked}: found no column {NAMES!r}, expected what `cgen data mask` wrote")
     dataset, left = unmasked(_predictions(predicted, asked), asked)
     write_dataset(dataset, out, format)
     say(f"{len(dataset):,} examples" + (f"; {left:,} placeholders without a name stay" if left else ""))

@@ -27,6 +27,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 from typer.models import ParameterInfo
 
+from compgen.configuration import expected_of
 from compgen.errors import UserError
 from compgen.trained.limits import LIMITS
 
@@ -101,7 +102,9 @@ def option_parameters(kind: type[BaseModel]) -> list[inspect.Parameter]:
 
 
 def spelled(name: str, field: FieldInfo) -> str:
-    """Return an option as it is written: its first long flag."""
+    """Return an option as it is written: its first long flag; an argument by its name in the help."""
+    if _extra(field).get("argument"):
+        return str(_extra(field).get("metavar"))
     flags: list[str] = _extra(field).get("flags") or [_flag(name)]
     return next((flag for flag in flags if flag.startswith("--")), flags[0]).partition("/")[0]
 
@@ -223,8 +226,9 @@ def _checked(kind: type[BaseModel], given: dict[str, Any]) -> BaseModel:
         return kind(**values)
     except ValidationError as error:
         problem = error.errors()[0]
-        message = problem["msg"].removeprefix("Value error, ")
+        expected = expected_of(problem)
         if not problem["loc"]:
-            raise UserError(message) from None
+            raise UserError(expected) from None
         name = str(problem["loc"][0])
+        message = expected if problem["type"] == "value_error" else f"expected {expected}"
         raise UserError(f"{spelled(name, kind.model_fields[name])} {problem['input']}: {message}") from None

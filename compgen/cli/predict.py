@@ -50,6 +50,7 @@ class Options(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> "Options":
         refused = {
+            f"--best {self.best} needs a beam as wide: leave out --beam {self.beam}": 1 < self.beam < (self.best or 1),
             "direct inference gives one answer, greedily: leave out --beam and --best": self.direct
             and (self.beam > 1 or self.best is not None),
             "--otherwise answers what a generator cannot: add --direct": self.otherwise is not None and not self.direct,

@@ -15,18 +15,18 @@ class CompareOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     methods: tuple[str, ...] = Field(
-        (), description="Augmenters to try; by default all that apply.", json_schema_extra={"metavar": "NAME,..."}
+        (), description="By default all that apply.", json_schema_extra={"metavar": "AUGMENTER,..."}
     )
     predictor: str | None = Field(
         None,
-        description="What every system trains: seq2seq, transformer, or the folder of a pretrained model; by default "
-        "transformer for inflected words, else seq2seq.",
+        description="seq2seq, transformer, or the folder of a pretrained model; by default transformer for inflected "
+        "words, else seq2seq.",
         json_schema_extra={"metavar": "P"},
     )
     test: int | None = Field(
         None,
         ge=1,
-        description="Take so many examples for the test; by default the split test, or a fifth of the examples.",
+        description="Examples to test on; by default the split test, or a fifth of all.",
         json_schema_extra={"metavar": "N"},
     )
     by: By | None = Field(

@@ -73,10 +73,15 @@ def _made(dataset: Dataset, test: int | None, by: By, seed: int) -> Divided:
     count = len(dataset)
     size = max(LEAST_TEST, round(_USUAL_TEST * count)) if test is None else test
     if not 0 < size < count:
-        raise DataError(f"found {count:,} examples, expected more than the {size:,} to test on")
+        raise DataError(f"found {count:,} examples, expected more than the {size:,} to test on: {_few(test)}")
     found = _DIVISIONS[by](dataset, count - size, seed)
     tested = found.split(TEST)
     return Divided(found.split(TRAIN), tested, f"{len(tested):,} examples taken out of the data by {by}")
+
+
+def _few(test: int | None) -> str:
+    """Return what to do about too few examples."""
+    return "give more examples" if test is None else "give more examples, or a smaller --test"
 
 
 def _at_random(dataset: Dataset, train: int, seed: int) -> Dataset:

@@ -8,6 +8,7 @@ from compgen import files
 from compgen.comparison.parts import inflected
 from compgen.data.examples import Dataset
 from compgen.errors import UserError
+from compgen.trained.architectures import is_pretrained
 
 # Those trained from scratch: their architecture's tag and the shipped configuration.
 SCRATCH = {"seq2seq": ("recurrent", "seq2seq_small"), "transformer": ("transformer", "transformer_small")}
@@ -69,7 +70,7 @@ def recipe(name: str | None, dataset: Dataset) -> Recipe:
     """
     words = inflected(dataset)
     name = name or ("transformer" if words else "seq2seq")
-    if name not in SCRATCH and not Path(name).is_dir():
+    if name not in SCRATCH and not is_pretrained(Path(name)):
         raise UserError(
             f"no predictor {name!r}: expected {', '.join(SCRATCH)}, or the folder of a pretrained encoder-decoder as "
             "transformers saves it"

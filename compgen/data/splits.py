@@ -132,7 +132,7 @@ def count_of(asked: float, dataset: Dataset) -> int:
     if asked < 1:
         return round(asked * len(dataset))
     if asked != int(asked):
-        raise DataError(f"found {asked:g}, expected a whole number of examples, or a share below 1")
+        raise DataError(f"found a size of {asked:g}, expected a whole number of examples, or a share below 1")
     return int(asked)
 
 

@@ -29,8 +29,8 @@ STAMP = f"{OURS}.sources"  # beside the programs: the SHA-256 of what they were 
 FOLDER = "COMPGEN_KENLM"  # environment variable: a folder with the programs
 BOOST = ("program-options", "system", "thread", "test", "chrono", "date-time", "atomic")
 TOOLS = (
-    "a C++ compiler, make, CMake and the Boost libraries program_options, system, thread and test; on Debian:\n"
-    "  apt-get install cmake g++ make libboost-program-options-dev libboost-system-dev libboost-thread-dev "
+    "a C++ compiler, make, CMake and the Boost libraries program_options, system, thread and test; on Debian: "
+    "apt-get install cmake g++ make libboost-program-options-dev libboost-system-dev libboost-thread-dev "
     "libboost-test-dev zlib1g-dev"
 )
 

@@ -96,6 +96,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
             raise ExhaustedError(
                 f"StemCorrupt can make nothing of these data: in {len(distinct):,} distinct examples no "
                 f"{options.shortest} or more characters of the lemma stand together in the form"
+                + (": a lower --shortest may find some" if options.shortest > 1 else "")
             )
         rows = np.array([first[word] for word in distinct])
         self._tables = _tables(distinct, aligned, options.stemless == "keep", rows)

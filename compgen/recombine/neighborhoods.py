@@ -131,7 +131,8 @@ def build(
         among = "" if config.longest is None else f" among examples of up to {config.longest} tokens (longest)"
         raise DataError(
             f"no neighborhoods: none of {len(sequences)} examples has {config.kind} prototypes{alike}{among}; "
-            + ("a lower delta, " * bool(alike) + "a higher longest, " * bool(among) + "other or more examples may help")
+            + ("a lower neighborhood.delta, " * bool(alike) + "a higher neighborhood.longest, " * bool(among))
+            + "other or more examples may help, or the configuration auto, which finds settings from the data"
         )
     if prototypes == 1:
         return np.unique(rows[:, :2], axis=0)

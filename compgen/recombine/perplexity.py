@@ -61,7 +61,9 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
         DataError: no example has a neighborhood.
     """
     if checkpoint.pool is None:
-        raise UserError("only a generator says how probable whole examples are; this is a predictor")
+        raise UserError(
+            "found a predictor, expected a generator (perplexity is of whole examples): leave out --perplexity"
+        )
     network, n = checkpoint.network.eval(), checkpoint.pool.prototypes
     known = [[token for token in row if token not in (PAD_ID, EOS_ID)] for row in checkpoint.pool.tokens.tolist()]
     distinct = dataset.unique()

@@ -88,6 +88,8 @@ def resolve(path: Path) -> Path:
     if path.is_dir():
         return path
     if path.exists():
+        if path.suffix in (".pt", ".grammar"):
+            raise BundleError(f"{path}: a model that is not exported, expected a bundle: `cgen export` makes one of it")
         raise BundleError(
             f"{path}: a file, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar; "
             "models are named before data"

@@ -61,8 +61,10 @@ class FilterConfig:
             raise UserError("rare tokens are given: add the filter rare")
         if self.rare_tokens and self.ngram != 1:
             raise UserError(f"rare tokens are given: ngram {self.ngram} does not apply")
-        if not 0 < self.rarity <= 1 or self.ngram < 1:
-            raise UserError(f"rarity {self.rarity} must be in (0, 1] and ngram {self.ngram} at least 1")
+        if not 0 < self.rarity <= 1:
+            raise UserError(f"rarity {self.rarity}: expected a share of the training examples, above 0 and at most 1")
+        if self.ngram < 1:
+            raise UserError(f"ngram {self.ngram}: expected a length of 1 or more")
 
 
 @dataclass

@@ -237,4 +237,6 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
     except Exception as error:  # the reader of a file that is no checkpoint may stumble over anything
         if path.suffix == ".grammar":
             raise CheckpointError(f"{path}: a grammar, expected a network's checkpoint (.pt)") from error
-        raise CheckpointError(f"{path}: not a checkpoint, or cut short ({type(error).__name__})") from error
+        raise CheckpointError(
+            f"{path}: not a checkpoint, or cut short; expected a file that `cgen train` wrote"
+        ) from error

@@ -100,12 +100,12 @@ def train_predictor(
     it learns by `network.token_dropout`.
 
     Raises:
-        DataError: no examples, or `p_aug` or `held_out_augmented` without augmented data.
+        DataError: no examples, none with a target, or `p_aug` or `held_out_augmented` without augmented data.
         UserError: no such `device` (auto, cpu, cuda), `out` cannot be written, or the network needs too much memory.
     """
     require_name(out)
     device = find_device(device)
-    check_mixture(config, augmented)
+    check_examples(config, dataset, augmented)
     more = augmented if augmented is not None else Dataset.from_pairs([])
     entry, settings = architecture(config.architecture), config.network
     tokens = (side for pair in dataset.pairs() + more.pairs() for side in pair)
@@ -132,8 +132,13 @@ def train_predictor(
     return checkpoint, outcome
 
 
-def check_mixture(config: PredictorConfig, augmented: Dataset | None) -> None:
-    """Raise DataError for settings of augmented examples if there are none."""
+def check_examples(config: PredictorConfig, dataset: Dataset, augmented: Dataset | None) -> None:
+    """Raise DataError for sentences in place of pairs, or for settings of augmented examples if there are none."""
+    if len(dataset) and not (dataset.frame["target"].list.len() > 0).any():
+        raise DataError(
+            "found sentences, expected pairs: a predictor learns targets from sources; for language models see "
+            "`cgen lm train` and `cgen train recombine --config rnnlm_small`"
+        )
     if augmented is None and "p_aug" in config.model_fields_set and config.p_aug is not None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
     if augmented is None and config.held_out_augmented:

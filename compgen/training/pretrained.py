@@ -15,7 +15,7 @@ from compgen.models.seeding import seed_torch
 from compgen.models.spelling import Spelling
 from compgen.training.config import PretrainedConfig
 from compgen.training.loop import discard_state, find_device, fingerprint
-from compgen.training.predictors import Pairs, check_mixture, fit, report
+from compgen.training.predictors import Pairs, check_examples, fit, report
 
 
 def train_pretrained(
@@ -42,7 +42,7 @@ def train_pretrained(
     """
     _require_folder(out)
     device = find_device(device)
-    check_mixture(config, augmented)
+    check_examples(config, dataset, augmented)
     more = augmented if augmented is not None else Dataset.from_pairs([])
     network = Pretrained.open(model, config.prefix, config.source_length, config.max_length)
     tokens = (token for pair in dataset.pairs() + more.pairs() for side in pair for token in side)

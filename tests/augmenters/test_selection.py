@@ -97,7 +97,7 @@ def test_any_column_may_be_the_template():
 def test_what_cannot_be():
     with pytest.raises(UserError, match="no strategy 'best': expected one of random"):
         select(POOL, 1, "best")
-    with pytest.raises(DataError, match="1,001 examples cannot be selected of 1,000"):
+    with pytest.raises(DataError, match="1,001 examples cannot be selected of 1,000 candidates: ask for at most 1,000"):
         select(POOL, 1001, "random")
     with pytest.raises(UserError, match="expected 1 or more"):
         select(POOL, 0, "random")

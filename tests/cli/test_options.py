@@ -99,7 +99,7 @@ def test_click_refuses_impossible_values(words):
     ("words", "message"),
     [
         (["--mode", "other"], "--mode other: expected published or reference"),
-        (["--theta", 0], "--theta 0.0: Input should be greater than 0"),
+        (["--theta", 0], "--theta 0.0: expected a number greater than 0"),
         (["--vote", "--beam", 2], "leave out --beam"),
     ],
 )

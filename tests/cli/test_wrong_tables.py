@@ -1,27 +1,8 @@
 """The mistakes that people make with tables: what `cgen check` and the commands that read them say, and where."""
 
-import warnings
-
 import pytest
-from typer.testing import CliRunner
 
-from compgen.cli.main import _explained, app
-from compgen.errors import Remark
-
-
-def said(*words):
-    """The exit code of a call in this process, and all that it says: output, notes, remarks and the error."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = CliRunner().invoke(app, [str(word) for word in words])
-    text = result.output + "".join(f"{warning.message}\n" for warning in caught if warning.category is Remark)
-    if result.exception is None or isinstance(result.exception, SystemExit):
-        return result.exit_code, text
-    explained = _explained(result.exception)
-    assert explained is not None, f"a bug, with a traceback: {result.exception!r}"
-    assert "\n" not in explained.strip()
-    return 2, f"{text}{explained}\n"
-
+from tests.cli.shell import said
 
 GOOD = '{"source": "a", "target": "b"}\n'
 NO_BREAK, WIDTHLESS, LOST = "\u00a0", "\u200b", "\ufffd"

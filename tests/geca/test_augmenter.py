@@ -227,7 +227,7 @@ def test_what_cannot_be_is_said():
         {"novelty": "other"},
         {"variants": 0},
     ):
-        with pytest.raises(UserError, match=f"Geca: {next(iter(options))}: found .*, expected"):
+        with pytest.raises(UserError, match=f"geca: {next(iter(options))}: found .*, expected"):
             Geca(**options)
 
 

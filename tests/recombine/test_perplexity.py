@@ -84,5 +84,7 @@ def test_what_has_no_bound_is_said():
         bound(make("predictor"), as_dataset(NEW))
     checkpoint = make()
     checkpoint.config["neighborhood"] = {"kind": "long-short", "delta": 0.99}
-    with pytest.raises(DataError, match=r"no neighborhoods: .* similarity above 0\.99; a lower delta, other or more"):
+    with pytest.raises(
+        DataError, match=r"no neighborhoods: .* similarity above 0\.99; a lower neighborhood\.delta, other or more"
+    ):
         bound(checkpoint, as_dataset(NEW))
