@@ -96,19 +96,18 @@ def test_the_card_says_how_to_make_the_data_again(tmp_path):
     assert told == {"method": "geca", "data": "pairs.tsv", "seed": 7, "options": {"gaps": 2}, "sha256": digest}
 
 
-def test_datasets_opens_a_folder_with_its_splits(tmp_path, monkeypatch):
+def test_datasets_opens_a_folder_with_its_splits_and_provenance(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    datasets = pytest.importorskip("datasets")
-    write_dataset(DATA, tmp_path / "made")
+    datasets = pytest.importorskip("datasets", reason="needs datasets")
+    made = Dataset(DATA.frame.with_columns(method=pl.lit("geca"), template=pl.lit("9223372036854775807"), host=1))
+    write_dataset(made, tmp_path / "made", record={"method": "geca", "seed": 7, "command": "cgen augment geca x.tsv"})
     opened = datasets.load_dataset(str(tmp_path / "made"), cache_dir=str(tmp_path / "cache"))
     assert {split: len(rows) for split, rows in opened.items()} == {"train": 2, "train_low": 1}
-    assert opened["train"][0]["source"] == ["a", "New York"]
+    row = {"source": ["a", "New York"], "target": ["b"], "split": "train", "method": "geca"}
+    assert opened["train"][0] == row | {"template": "9223372036854775807", "host": 1}
+    from huggingface_hub import DatasetCard  # comes with datasets
 
-
-def test_pandas_reads_a_file_of_a_folder(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    write_dataset(DATA, tmp_path / "made")
-    frame = pandas.read_parquet(tmp_path / "made" / FILES[0])
-    assert [list(tokens) for tokens in frame["source"]] == [["a", "New York"], ["c"]]
+    card = DatasetCard.load(tmp_path / "made" / CARD)
+    assert [part["split"] for part in card.data.to_dict()["configs"][0]["data_files"]] == ["train", "train_low"]
+    assert "cgen augment geca x.tsv" in card.text and '"seed": 7' in card.text

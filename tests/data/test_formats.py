@@ -377,3 +377,20 @@ def test_too_many_keys_are_refused_before_they_fill_memory(tmp_path, monkeypatch
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
     with pytest.raises(DataError, match=r"x\.jsonl, line 6: found further key 6, expected at most 5 in"):
         read_dataset(tmp_path / "x.jsonl")
+
+
+@pytest.mark.parametrize("name", ["made.jsonl", "made.jsonl.gz", "made.csv", "made.parquet"])
+def test_pandas_reads_files(tmp_path, name):
+    """Tables have lists of tokens or, in CSV, text with blanks between them; further columns are kept."""
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    if "parquet" in name:
+        pytest.importorskip("pyarrow", reason="pandas reads Parquet by pyarrow")
+    write_dataset(Dataset(BOTH.frame.with_columns(method=pl.lit("geca"), host=pl.Series([0, 1, 2]))), tmp_path / name)
+    if "jsonl" in name:
+        frame = pandas.read_json(tmp_path / name, lines=True)
+    else:
+        frame = (pandas.read_csv if "csv" in name else pandas.read_parquet)(tmp_path / name)
+    assert list(frame["host"]) == [0, 1, 2] and set(frame["method"]) == {"geca"}
+    sources = [side.split() if isinstance(side, str) else list(side) for side in frame["source"]]
+    assert sources == [source for source, _ in BOTH.pairs()]
+    assert list(frame["split"]) == ["train", "train", "test"]
