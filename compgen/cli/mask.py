@@ -114,9 +114,10 @@ def unmask(
     check_input_once(predicted, masked)
     format = writable_format(out, format, predicted, masked)
     asked = load(masked, answers=True)
+    answers = _predictions(predicted, asked)
     if NAMES not in asked.frame.columns:
         raise DataError(f"{masked}: found no column {NAMES!r}, expected what `cgen data mask` wrote")
-    dataset, left = unmasked(_predictions(predicted, asked), asked)
+    dataset, left = unmasked(answers, asked)
     write_dataset(dataset, out, format)
     say(f"{len(dataset):,} examples" + (f"; {left:,} placeholders without a name stay" if left else ""))
 

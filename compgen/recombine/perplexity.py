@@ -61,9 +61,7 @@ def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
         DataError: no example has a neighborhood.
     """
     if checkpoint.pool is None:
-        raise UserError(
-            "found a predictor, expected a generator (perplexity is of whole examples): leave out --perplexity"
-        )
+        raise UserError("found a predictor, expected a generator, which says how probable whole examples are")
     network, n = checkpoint.network.eval(), checkpoint.pool.prototypes
     known = [[token for token in row if token not in (PAD_ID, EOS_ID)] for row in checkpoint.pool.tokens.tolist()]
     distinct = dataset.unique()

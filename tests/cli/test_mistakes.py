@@ -87,22 +87,22 @@ MISTAKES = [
     ("select pairs.tsv -o x.jsonl", "Missing option '-n'"),
     ("completion tcsh", "SHELL tcsh: expected bash, zsh or fish"),
     # Settings.
-    ("train seq2seq pairs.tsv -o x.pt --set optimization.steps=10", "optimization: no such setting; did you mean optimi"),
+    ("train seq2seq pairs.tsv -o x.pt --set optimization.steps=10", "optimization: no such setting; did you mean"),
     ("train seq2seq pairs.tsv -o x.pt --set steps=10", "steps: no such setting; did you mean optimisation.steps?"),
     ("train seq2seq pairs.tsv -o x.pt --set optimisation.step=3", "did you mean optimisation.steps?"),
     ("train seq2seq pairs.tsv -o x.pt --set optimisation.steps=many", "steps: found 'many', expected a whole number"),
-    ("train seq2seq pairs.tsv -o x.pt --set optimisation.steps=0", "found 0, expected a number greater than or equal to"),
-    ("train seq2seq pairs.tsv -o x.pt --set optimisation.steps", "expected KEY=VALUE, for instance optimisation.batch=64"),
+    ("train seq2seq pairs.tsv -o x.pt --set optimisation.steps=0", "found 0, expected a number greater than or equal"),
+    ("train seq2seq pairs.tsv -o x.pt --set optimisation.steps", "expected KEY=VALUE, for instance"),
     ("train seq2seq pairs.tsv -o x.pt --set =3", "--set =3: expected KEY=VALUE"),
-    ("train seq2seq pairs.tsv -o x.pt --set optimisation=3", "found 3, expected a table of settings, for instance --set "),
+    ("train seq2seq pairs.tsv -o x.pt --set optimisation=3", "found 3, expected a table of settings, for instance"),
     ("train seq2seq pairs.tsv -o x.pt --set optimisation.steps.more=3", "steps is a value, not a table"),
     ("train seq2seq pairs.tsv -o x.pt --config seq2seq_smal", "did you mean seq2seq_small?"),
-    ("train seq2seq pairs.tsv -o x.pt --config steps.toml", "network: missing, expected a setting of this name; steps: no"),
+    ("train seq2seq pairs.tsv -o x.pt --config steps.toml", "network: missing, expected a setting of this name;"),
     ("train seq2seq pairs.tsv -o x.pt --config pairs.tsv", "configuration pairs.tsv: not TOML: "),
-    ("train seq2seq pairs.tsv -o x.pt --config recombine_small", "recombine_small (of another command): prototypes: no su"),
+    ("train seq2seq pairs.tsv -o x.pt --config recombine_small", "recombine_small (of another command): prototypes:"),
     ("train recombine pairs.tsv -o x.pt --config recombine_scan --minutes 3", "minutes are for the configuration auto"),
-    ("train recombine many.tsv -o x.pt --config recombine_small", "a lower neighborhood.delta, a higher neighborhood.long"),
-    ("augment recombine pairs.tsv -o x.tsv --set optimization.steps=10", "recombine: optimization: no such setting; did"),
+    ("train recombine many.tsv -o x.pt --config recombine_small", "a lower neighborhood.delta, a higher"),
+    ("augment recombine pairs.tsv -o x.tsv --set optimization.steps=10", "recombine: optimization: no such setting;"),
     ("augment geca pairs.tsv -o x.tsv --mode strict", "mode: found 'strict', expected 'published' or 'reference'"),
     # Models and data.
     ("sample pairs.tsv -n 1", "pairs.tsv: a file, expected a model"),
@@ -167,9 +167,9 @@ MISTAKES = [
     ("evaluate p.pt pairs.tsv --execute sql", "no interpreter 'sql': expected one of scan"),
     ("predict p.pt sentences.txt --format xls", "--format xls: expected text, tsv, jsonl or unimorph"),
     ("augment stemcorrupt words.tsv -o x.tsv --theta 2", "Invalid value for '--theta'"),
-    ("select pairs.tsv -n 99 --by random -o x.tsv", "99 examples cannot be selected of 6 candidates: ask for at most 6"),
+    ("select pairs.tsv -n 99 --by random -o x.tsv", "99 examples cannot be selected of 6 candidates: ask for at most"),
     ("select pairs.tsv -n 3 --by tags -o x.tsv", "--by tags: expected one of random, umt"),
-    ("data split random pairs.tsv -o x.tsv --test 100", "--test 100: expected fewer than the 6 examples that there are"),
+    ("data split random pairs.tsv -o x.tsv --test 100", "--test 100: expected fewer than the 6 examples that there"),
     ("data split random pairs.tsv -o x.tsv --test 0", "--test 0.0: expected a number greater than 0"),
     ("data split random pairs.tsv -o x.tsv --test 1.5", "found a size of 1.5, expected a whole number of examples"),
     ("data split length pairs.tsv -o x.tsv --train 100", "found 6 examples, expected more than the 100 to train on"),
@@ -179,7 +179,7 @@ MISTAKES = [
     ("sample recomb2 -n 1 --beam 2 --temperature 1", "not both"),
     ("predict p.pt sentences.txt --best 3 --beam 2 -o x.tsv", "--best 3 needs a beam as wide: leave out --beam 2"),
     ("predict g.pt sentences.txt --direct --best 2 -o x.txt", "direct inference gives one answer, greedily"),
-    ("predict p.pt sentences.txt --otherwise p.pt -o x.txt", "--otherwise answers what a generator cannot: add --direct"),
+    ("predict p.pt sentences.txt --otherwise p.pt -o x.txt", "--otherwise answers what a generator cannot: add"),
     ("predict p.pt sentences.txt --runtime onnx -o x.txt", "a checkpoint runs in torch; export it first"),
     ("evaluate p.pt pairs.tsv --compare 1", "--compare 1 needs two or more systems"),
     ("evaluate p.pt p.pt pairs.tsv --compare 1", "p.pt twice"),
@@ -189,13 +189,13 @@ MISTAKES = [
     ("data mask pairs.tsv -o x.jsonl --names many.txt --found x.txt", "leave out --names, which lists them"),
     ("data overlap pairs.tsv", "the split 'train' would be compared with itself: give --train, or other splits"),
     # Runs to go on with.
-    ("train seq2seq pairs.tsv -o x.pt --resume", "x.pt.partial: no such file: no training was interrupted; leave out --re"),
+    ("train seq2seq pairs.tsv -o x.pt --resume", "x.pt.partial: no such file: no training was interrupted; leave out"),
     ("train seq2seq pairs.tsv -o q.pt --resume --seed 3", "q.pt.partial: saved by a training that differs: "),
     ("sample recomb2 -n 5 --resume", "--resume is for samples that are written to a .jsonl or .tsv file"),
     ("sample recomb2 --draws 9 -o drawn.jsonl --resume", "with another draws"),
     # Methods that do not apply, and what they left.
     ("augment stemcorrupt pairs.tsv -o x.tsv", "example 1: found the source 'walk', expected the letters of a lemma"),
-    ("augment stemcorrupt words.tsv -o x.tsv", "no 3 or more characters of the lemma stand together in the form: a lower --shortest"),
+    ("augment stemcorrupt words.tsv -o x.tsv", "no 3 or more characters of the lemma stand together in the form: a"),
     ("augment csl sentences.txt -o x.tsv", "csl: found sentences (examples without a target), expected pairs"),
     ("augment csl pairs.tsv -o x.tsv", "each of the 6 rules of the grammar is a whole example"),
     ("augment geca many.tsv -o x.tsv --longest 1", "(the shortest has 6): raise --longest"),
@@ -205,11 +205,11 @@ MISTAKES = [
     ("explain attention recomb2", "recomb2: no such file, expected a generator's checkpoint (.pt)"),
     ("select pairs.tsv -n 3 --by umt -o x.tsv", "for other data choose by random, highloss or lowloss (--by)"),
     ("data stems pairs.tsv", "expected the letters of a lemma and tags"),
-    ("data unmask pairs.tsv --masked pairs.tsv -o x.tsv", "pairs.tsv: found no column 'names', expected what `cgen data m"),
+    ("data unmask pairs.tsv --masked pairs.tsv -o x.tsv", "pairs.tsv: found no column 'names', expected what `cgen"),
     ("data split lemma pairs.tsv -o x.tsv", "found the source 'walk', expected lemma and tags"),
     ("data split tmcd brackets.tsv -o x.tsv", "found 1 of '(' that are not closed, expected a ')' for each"),
-    ("data split tmcd pairs.tsv -o x.tsv --test 2", "found no way to have every atom of the test part in 2 training exam"),
-    ("data quality more.jsonl --train pairs.tsv -n 50 --strict", "--strict: 1 warning above: more.jsonl stays as it is"),
+    ("data split tmcd pairs.tsv -o x.tsv --test 2", "found no way to have every atom of the test part in 2 training"),
+    ("data quality more.jsonl --train pairs.tsv -n 50 --strict", "--strict: 1 warning above: more.jsonl stays as it"),
     ("evaluate p.pt sentences.txt", "found an example without a target, expected targets to score by"),
     # Comparisons.
     ("compare pairs.tsv -o x", "found 6 examples, expected more than the 20 to test on: give more examples"),
@@ -264,7 +264,8 @@ def test_commands_without_the_programs_of_kenlm_say_how_to_get_them(workplace, m
     assert contents(workplace) == before
 
 
-def test_an_empty_text_makes_no_language_model(kenlm, workplace, monkeypatch):
+@pytest.mark.usefixtures("kenlm")
+def test_an_empty_text_makes_no_language_model(workplace, monkeypatch):
     monkeypatch.chdir(workplace)
     code, text = said("lm", "train", "empty.txt", "-o", "x.bin")
-    assert code == 2 and "empty.txt" in text and not (workplace / "x.bin").exists()
+    assert code == 2 and "empty.txt: found no word" in text and not (workplace / "x.bin").exists()

@@ -89,7 +89,7 @@ def test_random_splits_leave_no_example_always_in_one_part():
 def test_numbers_below_one_are_shares():
     data = grouped([4] * 10)
     assert [count_of(asked, data) for asked in (0, 0.25, 0.99, 1, 12.0)] == [0, 10, 40, 1, 12]
-    with pytest.raises(DataError, match=r"found 1\.5, expected a whole number"):
+    with pytest.raises(DataError, match=r"found a size of 1\.5, expected a whole number"):
         count_of(1.5, data)
 
 

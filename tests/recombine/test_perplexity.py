@@ -80,7 +80,7 @@ def test_an_example_with_an_unknown_token_has_no_neighborhood():
 
 
 def test_what_has_no_bound_is_said():
-    with pytest.raises(UserError, match="this is a predictor"):
+    with pytest.raises(UserError, match="found a predictor, expected a generator"):
         bound(make("predictor"), as_dataset(NEW))
     checkpoint = make()
     checkpoint.config["neighborhood"] = {"kind": "long-short", "delta": 0.99}
