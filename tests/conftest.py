@@ -7,7 +7,12 @@ import collections
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# Times depend on what else the machine does, and tests assert none.
+hypothesis.settings.register_profile("compgen", deadline=None)
+hypothesis.settings.load_profile("compgen")
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("COMPGEN_DATA", str(Path(__file__).parents[2] / "shared" / "data"))

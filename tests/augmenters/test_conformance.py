@@ -110,10 +110,16 @@ def test_every_method_is_tested():
     assert {name for name, _ in CASES.values()} == {*BUILT_IN, "token-swap"}
 
 
+def rounded(dataset):
+    """All columns; log-probabilities of a network depend in their last digits on what else is in a batch."""
+    return Dataset(dataset.frame.with_columns(pl.selectors.float().round(4)))
+
+
 def test_the_same_seed_gives_the_same_samples_and_another_gives_others(case):
     _, augmenter, _, make = case
     first = augmenter.sample(COUNT, seed=3)
-    assert augmenter.sample(COUNT, seed=3) == first == make().sample(COUNT, seed=3)
+    again = augmenter.sample(COUNT, seed=3), make().sample(COUNT, seed=3)
+    assert [rounded(one) for one in again] == [rounded(first)] * 2
     others = [augmenter.sample(COUNT, seed=seed).pairs() for seed in range(4, 9)]
     assert any(other != first.pairs() for other in others)
 

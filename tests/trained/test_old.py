@@ -123,7 +123,7 @@ def test_an_old_grammar_is_exported(old, tmp_path):
 
 
 def draws(golden):
-    return [draw for stream in golden["streams"] for draw in stream["draws"]]
+    return [draw for stream in golden["streams"] for draw in stream["samples"]]
 
 
 def log_probs(golden):
