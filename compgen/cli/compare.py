@@ -9,6 +9,7 @@ from compgen.cli.common import DataArgument, called, need_torch, say
 from compgen.cli.options import with_options
 from compgen.comparison.options import CompareOptions
 from compgen.data.named import Columns
+from compgen.errors import Interrupted
 
 
 @with_options
@@ -35,5 +36,9 @@ def compare(
     from compgen.comparison.run import compare
     from compgen.data.catalog import load
 
-    result = compare(load(data, columns=columns), out, options, name=data, command=called(), say=say)
+    dataset = load(data, columns=columns)
+    try:
+        result = compare(dataset, out, options, name=data, command=called(), say=say)
+    except (KeyboardInterrupt, Interrupted) as error:
+        raise Interrupted(f"{out}: stopped; the same command goes on") from error
     summary(result, out / "report.html")

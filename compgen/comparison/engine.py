@@ -50,6 +50,10 @@ def workers(folder: Path, engine: Engine, jobs: int) -> "Iterator[Workers]":
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield _Processes(folder, pool, jobs)
+    except (KeyboardInterrupt, SystemExit):  # training saves its state at the first signal
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -78,9 +82,10 @@ class _Processes:
 
 
 def _begin(parent: int) -> None:
-    """Prepare a worker: one thread, and an end with the parent, which may be killed."""
+    """Prepare a worker: one thread, signals from the parent alone, and an end with it, as it may be killed."""
     import torch
 
+    os.setpgrp()  # a terminal's Ctrl-C is for the parent
     torch.set_num_threads(1)
 
     def watch() -> None:

@@ -19,7 +19,7 @@ from compgen.comparison.parts import COMBINATIONS, ONCE, RANDOM
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.data.random import Purpose, stream
-from compgen.errors import ExhaustedError, UserError
+from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.files import atomic_path
 from compgen.trained.predictor import Predictor
 
@@ -84,7 +84,7 @@ def augment(folder: Path, method: str, carving: int | str, count: int, options: 
     augmenter = make(method, **options, beside=out)
     try:
         made = augmenter.fit(training, 0).sample(count, 0)
-    except ExhaustedError as error:
+    except (DataError, ExhaustedError) as error:
         return {"made": 0, "why": str(error)}  # no failure: a method may have nothing to give here
     finally:
         augmenter.close()

@@ -153,3 +153,18 @@ def test_a_ray_cluster_finds_the_same(compared, tmp_path, monkeypatch):
     found = compare(data, tmp_path / "out", name="d", say=lambda _: None, **options)
     for table in ("trials", "choice", "tested", "mended", "broken", "by_length", "answer"):
         assert getattr(found, table) == getattr(result, table)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_interrupted_saves_the_training_it_is_in(number, tmp_path):
+    write_dataset(commands(), tmp_path / "d.tsv")
+    words = ["compare", "d.tsv", "--methods", "geca", "--test", "20", "--by", "random", "--jobs", "1", "-o", "out"]
+    process = subprocess.Popen([sys.executable, "-m", "compgen", *words], cwd=tmp_path, stderr=subprocess.PIPE)
+    while not any(path.stat().st_size for path in tmp_path.glob("out/work/*.log.jsonl")):  # 50 updates are made
+        time.sleep(0.2)
+        assert process.poll() is None
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert number == signal.SIGTERM or b"out: stopped; the same command goes on" in said
+    assert [path.name for path in tmp_path.glob("out/work/*.partial")] == ["bare-0-0-500.pt.partial"]
