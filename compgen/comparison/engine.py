@@ -17,6 +17,7 @@ from compgen.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TICK = 0.5  # seconds, after which a signal is looked for
 Finished = Callable[[Step], Sequence[Step]]  # is told what is done, and returns what to run then
 
 
@@ -66,7 +67,7 @@ class _Processes:
         running = {self.pool.submit(perform, self.folder, step): step for step in steps}
         try:
             while running:
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                done, _ = wait(running, TICK, FIRST_COMPLETED)
                 for future in done:
                     step = running.pop(future)
                     future.result()
