@@ -262,8 +262,9 @@ class Experiment:
             dropped[union] = ""
         return dropped
 
-    def _rank(self, system: System) -> tuple[float, float, tuple[str, ...]]:
-        return (-self.score(system), system.times, system.methods)
+    def _rank(self, system: System) -> tuple[float, int, float, tuple[str, ...]]:
+        """The best score first; of equal ones fewer methods, then fewer examples."""
+        return (-self.score(system), len(system.methods), system.times, system.methods)
 
     def union(self, best: Sequence[System], controls: Sequence[System]) -> System | None:
         """The union of the best systems of two methods, if both are ahead of the bare data and the control."""

@@ -106,6 +106,11 @@ def test_the_union_of_two_methods_that_help_can_win(tmp_path):
     assert experiment(tmp_path, workers).choice == System(("csl", "geca"), 1)
 
 
+def test_a_union_that_is_no_better_is_not_chosen(tmp_path):
+    workers = MadeUp(tmp_path, lambda system: 0.2 if "geca" in system else 0.1 if "csl" in system else 0.0)
+    assert experiment(tmp_path, workers).choice == System(("geca",), 1)
+
+
 def test_nothing_is_chosen_that_is_not_ahead_of_the_control(tmp_path):
     workers = MadeUp(tmp_path, lambda system: 0.2 if "resample" in system else 0.1 if "geca" in system else 0.0)
     found = experiment(tmp_path, workers)
