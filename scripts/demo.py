@@ -20,7 +20,7 @@ DATA = "scan/jump"
 GENERATOR = ["--config", "recombine_small", "--set", "optimisation.steps=2500"]
 PREDICTOR = ["--set", "optimisation.steps=2500"]
 QUESTIONS = Path(__file__).parents[1] / "docs" / "examples" / "questions.tsv"
-COMPARED = ["--by", "length", "--methods", "geca,csl", "--minutes", "10"]
+COMPARED = ["--by", "length", "--methods", "geca,csl", "--minutes", "6"]
 FILTERS = ["--filter", "novel,rare", "--draws", "150000", "--vote", "--best", "1000"]
 
 
