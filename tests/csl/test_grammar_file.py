@@ -123,3 +123,9 @@ def test_damaged_files_are_refused_or_harmless(saved, path):
         except CheckpointError as error:
             found["refused" if str(path) in str(error) and "\n" not in str(error) else "message"] += 1
     assert found.keys() <= {"same", "refused"} and found["refused"] > 350, found
+
+
+def test_the_digest_knows_names_types_and_shapes():
+    array = np.arange(6, dtype=np.int32)
+    others = ({"b": array}, {"a": array.reshape(2, 3)}, {"a": array.view(np.uint32)})
+    assert len({_digest({}, arrays) for arrays in ({"a": array}, *others)}) == 4
