@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--longest", type=float, default=120, help="seconds before a kill, at most")
     parser.add_argument("words", nargs="*")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     command = [sys.executable, "-m", "compgen", "compare", asked.data, *asked.words, "-o"]
     drawn = random.Random(asked.seed)
     killed, whole = asked.out / "killed", asked.out / "whole"
