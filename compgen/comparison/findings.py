@@ -30,7 +30,10 @@ class Findings:
         self, experiment: Experiment, divided: Divided, verdicts: list[Method], tested: dict[System, int]
     ) -> None:
         self.experiment, self.divided, self.verdicts, self.seeds = experiment, divided, verdicts, tested
-        self.folder, self.plan, self.choice = experiment.folder, experiment.plan, experiment.choice
+        self.folder, self.plan = experiment.folder, experiment.plan
+        # A method may make something of carved training examples, and nothing of all.
+        self.choice = experiment.choice if experiment.choice in tested else BARE_SYSTEM
+        self.written = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
         self.control = next((system for system in tested if system.methods == (CONTROL,)), None)
 
     def result(self, name: str, command: str, minutes: float) -> Result:
@@ -95,19 +98,17 @@ class Findings:
 
     def predictor(self) -> PredictorUsed:
         """The predictor, its updates and why so many."""
-        written = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
         return PredictorUsed(
             name=self.experiment.recipe.name,
             configuration=self._configuration(),
             updates=self.plan.updates,
-            why=written["why"],
-            curve=[Point(updates=one["updates"], accuracy=one["accuracy"]) for one in written["curve"]],
+            why=self.written["why"],
+            curve=[Point(updates=one["updates"], accuracy=one["accuracy"]) for one in self.written["curve"]],
         )
 
     def undertrained(self) -> str:
         """A warning, if the predictor did not even learn the training examples."""
-        written = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
-        learned = next(one["learned"] for one in written["curve"] if one["updates"] == self.plan.updates)
+        learned = next(one["learned"] for one in self.written["curve"] if one["updates"] == self.plan.updates)
         if learned >= ENOUGH:
             return ""
         return (

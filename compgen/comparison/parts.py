@@ -90,9 +90,9 @@ def _at_random(dataset: Dataset, train: int, seed: int) -> Dataset:
 
 
 _DIVISIONS: dict[By, Callable[[Dataset, int, int], Dataset]] = {
-    "template": lambda dataset, train, seed: by_template(dataset, train, seed),
+    "template": by_template,
     "length": lambda dataset, train, _: by_length(dataset, train),
-    "tmcd": lambda dataset, train, seed: tmcd(dataset, train, seed),
+    "tmcd": tmcd,
     "random": _at_random,
 }
 

@@ -1,6 +1,6 @@
 """The steps of a comparison, as workers run them: each reads files of the folder and leaves one result, whole.
 
-A folder has `data/` (parts as Parquet), `work/` (what steps make) and `steps/NAME.json` (their results). A step whose
+A folder has `data/` (parts as Parquet), `made/` (what steps make) and `steps/NAME.json` (their results). A step whose
 result is there is done; one that was interrupted is run again, and training goes on where it was.
 """
 
@@ -69,7 +69,7 @@ def originals(folder: Path, carving: int | str) -> Dataset:
 
 def made_file(folder: Path, method: str, carving: int | str, count: int) -> Path:
     """What a method made, of `count` examples asked for, from the training examples of a carving."""
-    return folder / "work" / f"made-{method}-{carving}-{count}.parquet"
+    return folder / "made" / f"made-{method}-{carving}-{count}.parquet"
 
 
 def augment(folder: Path, method: str, carving: int | str, count: int, options: dict[str, Any]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _right(model: Path, examples: pl.DataFrame) -> str:
 
 def model_file(folder: Path, system: str, carving: int | str, seed: int, updates: int) -> Path:
     """The predictor that a trial trains; it is kept if it was trained on all training examples."""
-    return folder / "work" / f"{system}-{carving}-{seed}-{updates}.pt"
+    return folder / "made" / f"{system}-{carving}-{seed}-{updates}.pt"
 
 
 def test(folder: Path, system: str, seed: int, updates: int) -> dict[str, Any]:

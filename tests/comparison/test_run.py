@@ -160,11 +160,11 @@ def test_a_run_that_is_interrupted_saves_the_training_it_is_in(number, tmp_path)
     write_dataset(commands(), tmp_path / "d.tsv")
     words = ["compare", "d.tsv", "--methods", "geca", "--test", "20", "--by", "random", "--jobs", "1", "-o", "out"]
     process = subprocess.Popen([sys.executable, "-m", "compgen", *words], cwd=tmp_path, stderr=subprocess.PIPE)
-    while not any(path.stat().st_size for path in tmp_path.glob("out/work/*.log.jsonl")):  # 50 updates are made
+    while not any(path.stat().st_size for path in tmp_path.glob("out/made/*.log.jsonl")):  # 50 updates are made
         time.sleep(0.2)
         assert process.poll() is None
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert number == signal.SIGTERM or b"out: stopped; the same command goes on" in said
-    assert [path.name for path in tmp_path.glob("out/work/*.partial")] == ["bare-0-0-500.pt.partial"]
+    assert [path.name for path in tmp_path.glob("out/made/*.partial")] == ["bare-0-0-500.pt.partial"]
