@@ -120,7 +120,7 @@ def carve(train: Dataset, number: int, seed: int = 0) -> Dataset:
       Inflected words, and data without such a token, have no such part.
     - `random`: drawn from what is left.
 
-    Every token stays in training. At most MOST of what is held out make a part; the rest is in no split but `unused`.
+    The first two leave every token in training. At most MOST of what is held out make a part; the rest is in no split but `unused`.
     Repeated examples are left out first, so that no validation example is trained on.
 
     Raises:
@@ -139,7 +139,7 @@ def carve(train: Dataset, number: int, seed: int = 0) -> Dataset:
 
 
 class Carving:
-    """One carving: which examples are held out, and that every token stays in training."""
+    """One carving: which examples are held out, and how many training examples each token is left in."""
 
     def __init__(self, distinct: Dataset, size: int, random: Callable[[int], Stream]) -> None:
         self.dataset, self.size, self.random = distinct, size, random

@@ -105,3 +105,11 @@ def test_few_examples_are_carved_several_times():
     assert carvings(words()) == 3
     assert carvings(load("scan/jump").split(TRAIN)) == 1
     assert UNUSED not in carve(words(), 0).split(TRAIN).splits
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_no_token_is_held_out_altogether(number):
+    odd = [([f"odd{at}", f"thing{at}", *more], [f"ODD{at}"]) for at in range(60) for more in ([], ["and", "walk"])]
+    data = commands() + Dataset.from_pairs(odd)
+    carved = carve(data, number)
+    assert tokens(carved.split(TRAIN)) | tokens(carved.split(RANDOM)) == tokens(data)
