@@ -120,8 +120,8 @@ def carve(train: Dataset, number: int, seed: int = 0) -> Dataset:
       Inflected words, and data without such a token, have no such part.
     - `random`: drawn from what is left.
 
-    The first two leave every token in training. At most MOST of what is held out make a part; the rest is in no split but `unused`.
-    Repeated examples are left out first, so that no validation example is trained on.
+    The first two leave every token in training. At most MOST of what is held out make a part; the rest is in no split
+    but `unused`. Repeated examples are left out first, so that no validation example is trained on.
 
     Raises:
         DataError: there are too few examples.
