@@ -168,3 +168,10 @@ def test_the_reference_has_every_command_and_option(tmp_path):
     assert "| `variants` | int, ≥ 1" in options and "## stemcorrupt\n" in options
     assert "| `network.hidden` | int" in (tmp_path / "configurations.md").read_text("utf-8")
     assert "`scan/jump`" in (tmp_path / "data-sets.md").read_text("utf-8")
+
+
+def test_scripts_run_modules_that_exist():
+    pattern = re.compile(r'"-m", "([\w.]+)"')
+    called = {name for path in ROOT.glob("scripts/**/*.py") for name in pattern.findall(path.read_text("utf-8"))}
+    assert "compgen" in called
+    assert [name for name in sorted(called) if importlib.util.find_spec(name) is None] == []

@@ -127,7 +127,7 @@ def main() -> None:
 def run(case: Case, memory: str, folder: Path) -> tuple[float, float]:
     """Processor seconds and peak memory, MiB, of one run."""
     out = folder / f"out{Path(case.data).suffix or '.tsv'}"
-    command = (sys.executable, "-m", "cgen", "augment", "geca", case.data, *case.options, "-o", str(out))
+    command = (sys.executable, "-m", "compgen", "augment", "geca", case.data, *case.options, "-o", str(out))
     process = subprocess.Popen([*command, "--memory", memory], stderr=subprocess.PIPE)
     assert process.stderr is not None
     error = process.stderr.read()
