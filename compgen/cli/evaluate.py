@@ -26,10 +26,14 @@ from compgen.errors import UserError
 from compgen.progress import Progress
 
 if TYPE_CHECKING:
+    from compgen.data.examples import Dataset
     from compgen.evaluation.metrics import Scores
     from compgen.evaluation.significance import Comparison
 
+    Compared = list[tuple[str, Comparison]]  # by which measure
+
 Pairs = list[tuple[list[str], list[str]]]
+Measured = dict[str, list[float]]  # by measure, the score of each item
 
 
 class Options(BaseModel):
@@ -65,15 +69,15 @@ class Options(BaseModel):
     errors: int = option(0, "Print the first N predictions that differ from their reference.", ge=0, metavar="N")
     compare: int | None = option(
         None,
-        "Also compare the systems, each of SEEDS models in a row (1: each model by itself): paired t-tests of F1 per "
-        "item over all items, with Bonferroni's correction, and over the means of the seeds.",
+        "Also compare the systems, each of SEEDS models in a row (1: each model by itself): paired t-tests of exact "
+        "match and of F1 per item, over all items, with Bonferroni's correction, and over the means of the seeds.",
         ge=1,
         metavar="SEEDS",
     )
     as_json: JsonOption = False
     runtime: str | None = option(None, "onnx or torchscript for bundles, torch for the rest.")
     trust_code: TrustOption = False
-    limit: int | None = option(None, "Only the first N examples.", ge=1)
+    limit: int | None = option(None, "Only N examples, drawn at random: the same ones each time.", ge=1)
 
     def for_predictions(self) -> bool:
         """Whether an option is given that only applies to predictions."""
@@ -163,7 +167,7 @@ def _examples(data: str, options: Options, columns: Columns) -> tuple[Pairs, str
     from compgen.evaluation.metrics import check_executes
 
     dataset, split = load_usual(data, options.split, "test", columns)
-    pairs = dataset.pairs()[: options.limit]
+    pairs = _limited(dataset, options.limit).pairs()
     targets = [target for _, target in pairs]
     if is_tagged(dataset):
         raise UserError(f"{data}: found lemmas with tags, without forms to score by; `cgen predict` writes the forms")
@@ -172,6 +176,16 @@ def _examples(data: str, options: Options, columns: Columns) -> tuple[Pairs, str
     if options.execute is not None:
         check_executes(targets, [source for source, _ in pairs], options.execute)
     return pairs, split
+
+
+def _limited(dataset: "Dataset", limit: int | None) -> "Dataset":
+    """Some examples of a dataset, drawn at random and in its order, or all."""
+    if limit is None or limit >= len(dataset):
+        return dataset
+    from compgen.data.examples import Dataset
+    from compgen.data.random import Purpose, stream
+
+    return Dataset(dataset.frame[sorted(stream(Purpose.LIMIT, 0).permutation(len(dataset))[:limit])])
 
 
 def _predicted(answering: Answering, sources: Sequences) -> Sequences:
@@ -186,8 +200,8 @@ def _predicted(answering: Answering, sources: Sequences) -> Sequences:
     return [ranked[0][0] for ranked in found]
 
 
-def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[Scores, list[float]]":
-    """Score predictions, print errors and write predictions if asked to; also return F1 per item for --compare."""
+def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[Scores, Measured]":
+    """Score predictions, print errors and write predictions if asked to; also return items' scores for --compare."""
     from compgen.data.examples import Dataset
     from compgen.data.formats import write_dataset
     from compgen.evaluation.metrics import item_f1, score
@@ -201,29 +215,34 @@ def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[S
     if options.predictions is not None:
         written = Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted")
         write_dataset(written, options.predictions)
-    compared = zip(predicted, references, strict=True) if options.compare is not None else ()
-    items = [item_f1(*row, options.unit) for row in compared]
+    items: Measured = {}
+    if options.compare is not None:
+        answers = list(zip(predicted, references, strict=True))
+        items["exact match"] = [float(answer == reference) for answer, reference in answers]
+        items["F1"] = [item_f1(*answer, options.unit) for answer in answers]
     return score(predicted, references, sources, options.execute, options.unit), items
 
 
-def _compared(models: list[str], items: list[list[float]], seeds: int) -> "list[Comparison]":
-    """Compare all pairs of systems; a system has the name of its first model."""
+def _compared(models: list[str], items: list[Measured], seeds: int) -> "Compared":
+    """Compare all pairs of systems by each measure; a system has the name of its first model."""
     import numpy as np
 
     from compgen.evaluation.significance import compare
 
-    scores = [np.array(row) for row in items]
-    return compare({models[at]: scores[at : at + seeds] for at in range(0, len(models), seeds)})
+    found = []
+    for measure in items[0]:
+        scores = [np.array(measured[measure]) for measured in items]
+        systems = {models[at]: scores[at : at + seeds] for at in range(0, len(models), seeds)}
+        found += [(measure, one) for one in compare(systems)]
+    return found
 
 
-def _print_scores(
-    rows: "list[tuple[str, Scores]]", compared: "list[Comparison]", asked: dict[str, Any], json: bool
-) -> None:
+def _print_scores(rows: "list[tuple[str, Scores]]", compared: "Compared", asked: dict[str, Any], json: bool) -> None:
     if json:
         for model, scores in rows:
             show_json({"model": model} | asked | scores.to_dict())
-        for comparison in compared:
-            show_json(vars(comparison) | asked)
+        for measure, comparison in compared:
+            show_json({"measure": measure} | vars(comparison) | asked)
         return
     headings = ["model", "examples", "exact match", "F1"] + ["executes"] * (rows[0][1].executes is not None)
     cells = []
@@ -235,24 +254,23 @@ def _print_scores(
         show(_comparisons(compared))
 
 
-def _comparisons(compared: "list[Comparison]") -> Any:
+def _comparisons(compared: "Compared") -> Any:
     """Build a table of comparisons."""
     cells = []
-    for one in compared:
+    for measure, one in compared:
         ps = [one.items_p, one.corrected_p] + ([] if one.seeds_p is None else [one.seeds_p])
-        cells.append([one.first, one.second, f"{one.mean:+.4f}", *(f"{p:.2g}" for p in ps)])
-    return table(("first", "second", "F1 an item", "p, items", "by Bonferroni", "p, seeds"), cells)
+        cells.append([measure, one.first, one.second, f"{one.mean:+.4f}", *(f"{p:.2g}" for p in ps)])
+    return table(("measure", "from", "to", "gain", "p, items", "by Bonferroni", "p, seeds"), cells)
 
 
 def _perplexity(models: list[str], data: str, options: Options, columns: Columns) -> None:
     """Print the bound on the perplexity of each generator."""
     need_torch("perplexity of a generator")
-    from compgen.data.examples import Dataset
     from compgen.recombine.perplexity import bound
     from compgen.trained.checkpoint import Checkpoint
 
     dataset, split = load_usual(data, options.split, "test", columns)
-    dataset = dataset if options.limit is None else Dataset(dataset.frame.head(options.limit))
+    dataset = _limited(dataset, options.limit)
     asked = {"data": data, "split": split, "limit": options.limit}
     cells = []
     checkpoints = [Checkpoint.load(Path(model)) for model in models]  # all, so that errors are reported at once

@@ -49,6 +49,7 @@ class Purpose(Enum):
     RANDOM_SPLIT = ("order of examples in a random split", _PCG, (0x5B17,))
     DEVELOPMENT = ("test examples that become dev", _PCG, (0xDE,))
     QUALITY = ("pairs of examples whose distance is measured; targets that are parsed (which)", _PCG, (0x9A,))
+    LIMIT = ("examples that an evaluation is limited to", _PCG, (0x11,))
     SETTINGS = ("examples that the settings of a generator are tried on", _PCG, (0x5E,))
     PROBES = ("made-up sources that runtimes are compared on", _PCG, ())
     SELECTION = ("synthetic examples chosen by a strategy", _SEEDED, ())

@@ -21,7 +21,7 @@ class Comparison:
     """Two of several systems compared over the same seeds.
 
     Attributes:
-        mean: the first's score minus the second's, per item.
+        mean: the second's score minus the first's, per item: above 0 the second is better.
         items_p: two-sided p of Student's paired t over the items of all seeds, as in R&R's tables 9 to 11.
         corrected_p: `items_p` by Bonferroni, for the number of comparisons made.
         seeds_p: two-sided p of Student's paired t over the means of the seeds; None with one seed, or if all seeds
@@ -52,8 +52,8 @@ def compare(scores: Mapping[str, Sequence[Floats]]) -> list[Comparison]:
         mine, other = scores[first], scores[second]
         if [len(seed) for seed in mine] != [len(seed) for seed in other]:
             raise UserError(f"{first} and {second} cannot be compared: their seeds or test items differ")
-        difference = np.concatenate(mine) - np.concatenate(other)
-        seeds = np.array([a.mean() - b.mean() for a, b in zip(mine, other, strict=True)])
+        difference = np.concatenate(other) - np.concatenate(mine)
+        seeds = np.array([b.mean() - a.mean() for a, b in zip(mine, other, strict=True)])
         p = _t_test(difference)[1]
         by_seed = _t_test(seeds)[1] if len(seeds) > 1 and (np.ptp(seeds) > _SAME or not seeds.any()) else None
         found.append(Comparison(first, second, float(difference.mean()), p, min(1.0, p * len(pairs)), by_seed))

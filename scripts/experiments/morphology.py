@@ -226,7 +226,7 @@ def significance(cells: Sequence[Cell], out: Path) -> None:
         for one in compare(scores):
             by_seed = "" if one.seeds_p is None else f"{one.seeds_p:.2g}"
             print(
-                f"| {one.first} less {one.second} | {one.mean:+.4f} | {one.items_p:.2g} | {one.corrected_p:.2g} | "
+                f"| {one.second} less {one.first} | {one.mean:+.4f} | {one.items_p:.2g} | {one.corrected_p:.2g} | "
                 f"{by_seed} | {_paper_p(language, hints, one.first, one.second)} |", flush=True
             )  # fmt: skip
 

@@ -393,7 +393,9 @@ def test_the_command_line(base, trained, tmp_path):
     assert done.stdout.strip() == str(tmp_path / "m") and "augmented examples 20" in done.stderr
     compared = run("evaluate", trained[0], tmp_path / "m", data, "--json", "--compare", 1)
     rows = [json.loads(line) for line in compared.stdout.splitlines()]
-    assert rows[0]["exact_match"] > rows[1]["exact_match"] and rows[2]["mean"] > 0, compared.stderr
+    assert rows[0]["exact_match"] > rows[1]["exact_match"]
+    assert [row["measure"] for row in rows[2:]] == ["exact match", "F1"]
+    assert all(row["mean"] < 0 for row in rows[2:]), compared.stderr
     scored = run("evaluate", trained[0], data, "--json", "--predictions", tmp_path / "p.tsv")
     assert json.loads(scored.stdout)["exact_match"] == 1.0, scored.stderr
     assert (tmp_path / "p.tsv").read_text() == data.read_text().replace("\n", "\tpredicted\n")
