@@ -1,0 +1,32 @@
+"""What `cgen evaluate` does by itself; tests/cli/test_main.py evaluates trained predictors."""
+
+import pytest
+
+from compgen.cli.common import show
+from compgen.cli.evaluate import _compared, _comparisons, _limited
+from compgen.data.examples import Dataset
+
+NUMBERS = Dataset.from_pairs([([str(at)], ["x"]) for at in range(100)])
+
+
+def test_a_limit_draws_examples_from_everywhere_and_the_same_each_time():
+    """The first examples of a sorted file are all alike."""
+    rows = [int(source[0]) for source, _ in _limited(NUMBERS, 20)]
+    assert rows == sorted(set(rows)) and len(rows) == 20
+    assert min(rows) < 20 and max(rows) > 80
+    assert rows == [int(source[0]) for source, _ in _limited(NUMBERS, 20)]
+    assert len(_limited(NUMBERS, 100)) == len(_limited(NUMBERS, 101)) == len(_limited(NUMBERS, None)) == 100
+
+
+def test_systems_are_compared_by_exact_match_and_f1_and_a_gain_is_positive(capsys):
+    pytest.importorskip("scipy", reason="needs SciPy, the extra [lm]")
+    worse = {"exact match": [0.0, 0, 1, 0], "F1": [0.5, 0.5, 1, 0.5]}
+    better = {"exact match": [1.0, 0, 1, 1], "F1": [1.0, 0.5, 1, 1]}
+    found = _compared(["bare.pt", "more.pt"], [worse, better], 1)
+    assert [(measure, one.first, one.second, one.mean) for measure, one in found] == [
+        ("exact match", "bare.pt", "more.pt", 0.5),
+        ("F1", "bare.pt", "more.pt", 0.25),
+    ]
+    show(_comparisons(found))
+    heading, row, _ = capsys.readouterr().out.splitlines()
+    assert heading.split()[:4] == ["measure", "from", "to", "gain"] and "+0.5000" in row
