@@ -164,7 +164,10 @@ def _trees(dataset: Dataset) -> Iterator[_Tree]:
         try:
             yield _tree(target)
         except ValueError as error:
-            raise DataError(f"example {number}: {error} in the target {' '.join(target)!r}") from None
+            raise DataError(
+                f"example {number}: {error} in the target {' '.join(target)!r}; `cgen check` lists all such examples, "
+                "and its --fix writes the data without them"
+            ) from None
 
 
 def _tree(target: Sequence[str]) -> _Tree:

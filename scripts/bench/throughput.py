@@ -277,7 +277,7 @@ def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int
         bundle = bundle_of(checkpoint, Path(folder) / "bundle")
         runtimes: dict[str, tuple[Inside | Native, list[int]]] = {
             "torch": (Inside(TorchBackend(checkpoint.network), checkpoint, 1), batches),
-            "torchscript": (Inside(TorchScriptBackend(bundle, threads), checkpoint, 1), batches),
+            "torchscript": (Inside(TorchScriptBackend(bundle, threads, trust_code=True), checkpoint, 1), batches),
             "onnx": (Inside(OnnxBackend(bundle, 1, "cpu"), checkpoint, threads), batches),
         }
         if has_runner():
