@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 
 from compgen import files
 from compgen.comparison.parts import inflected
-from compgen.data.examples import Dataset
+from compgen.data.examples import Dataset, shares_tokens
 from compgen.errors import UserError
 from compgen.trained.architectures import is_pretrained
 
 # Those trained from scratch: their architecture's tag and the shipped configuration.
 SCRATCH = {"seq2seq": ("recurrent", "seq2seq_small"), "transformer": ("transformer", "transformer_small")}
 PRETRAINED = "t5_small"  # the configuration of a pretrained one
-COPIED = 0.1  # of the examples have a token of the source in the target: from there on a network should copy
 _WARMUP = 400  # updates of a Transformer, or a fifth of all if they are few
 
 
@@ -78,15 +77,9 @@ def recipe(name: str | None, dataset: Dataset) -> Recipe:
     changes = ["held_out=0.0"]
     if name == "transformer" and words:
         changes.append("network.invariant_tags=true")
-    if name == "seq2seq" and _copied(dataset) >= COPIED:
+    if name == "seq2seq" and shares_tokens(dataset):
         changes.append("network.copying=true")
     return Recipe(name, tuple(changes))
-
-
-def _copied(dataset: Dataset) -> float:
-    """Return the share of examples whose target has a token of its source."""
-    shared = dataset.frame["source"].list.set_intersection(dataset.frame["target"]).list.len() > 0
-    return float(shared.mean() or 0)  # type: ignore[arg-type]
 
 
 def remove(out: Path) -> None:

@@ -18,7 +18,7 @@ from compgen.csl.targets import ROOT, TargetGrammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.csl.weights import Scores
 from compgen.data.catalog import load
-from compgen.data.examples import Dataset
+from compgen.data.examples import Dataset, shares_tokens
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path
 from compgen.progress import Watch
@@ -35,11 +35,15 @@ SEED_RULES: dict[str, Callable[[Dataset], Grammar]] = {
 def seed_rules(name: str, dataset: Dataset) -> Grammar | None:
     """Seed rules by name, found in a dataset, or from a file; none for no name.
 
+    `auto` is `matches` if the sides share tokens, else `companions`.
+
     Raises:
         DataError: what is found or read is no grammar.
     """
     if not name:
         return None
+    if name == "auto":
+        name = "matches" if shares_tokens(dataset) else "companions"
     return SEED_RULES[name](dataset) if name in SEED_RULES else Grammar.read(name)
 
 
@@ -64,6 +68,7 @@ class Csl(Augmenter[CslOptions]):
     train on them beside DATA, with p_aug=0.5 say.
 
     Attributes, after `fit`:
+        seeds: the rules that induction began with, beside one for each example.
         grammar: its rules.
         steps: of the induction.
         trained: the grammar with the scores of its rules, all alike if they were not learned.
@@ -90,6 +95,7 @@ class Csl(Augmenter[CslOptions]):
     def __init__(self, options: CslOptions | None = None, *, beside: Path | None = None, **values: Any) -> None:
         super().__init__(options, beside=beside, **values)
         self.targets: TargetGrammar | None = None
+        self.seeds: Grammar | None = None
         self.grammar: Grammar | None = None
         self.steps: list[Step] = []
         self.trained: TrainedGrammar | None = None
@@ -118,8 +124,10 @@ class Csl(Augmenter[CslOptions]):
         return self.trained.sampler().sample(count, seed).frame
 
     def facts(self) -> dict[str, Any]:
-        """The number of rules, and of unlabelled sources that have a parse."""
+        """The number of rules, of those that induction began with, and of unlabelled sources that have a parse."""
         found: dict[str, Any] = {} if self.grammar is None else {"rules": len(self.grammar.rules)}
+        if self.seeds is not None:
+            found["seed_rules"] = len(self.seeds.rules)
         if self._parsed is not None:
             found["unlabelled"], found["unlabelled_parsed"] = self._parsed[1], self._parsed[0]
         return found
@@ -150,8 +158,8 @@ class Csl(Augmenter[CslOptions]):
         self.targets = target_grammar(self.options.targets, dataset)
         if self.targets is not None:
             _check_targets(dataset, self.targets)
-        seeds = seed_rules(self.options.seed_rules, dataset)
-        self.grammar, self.steps = induce(dataset, self.options.induction, seeds, self.targets, watch)
+        self.seeds = seed_rules(self.options.seed_rules, dataset)
+        self.grammar, self.steps = induce(dataset, self.options.induction, self.seeds, self.targets, watch)
         return self.grammar
 
     def weigh(

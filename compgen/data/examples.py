@@ -25,6 +25,7 @@ TRAIN = "train"
 
 
 SHOWN = 5  # examples of a dataset in a notebook
+_SHARING = 0.1  # of the examples have a token of the source in the target: from there on the sides share tokens
 
 
 class Example(NamedTuple):
@@ -183,6 +184,12 @@ def _text(tokens: Sequence[str], most: int) -> str:
     """Return tokens with blanks between them, cut to so many characters."""
     text = " ".join(tokens)
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def shares_tokens(dataset: Dataset) -> bool:
+    """Whether targets have tokens of their sources, as names and numbers are: in a tenth of the examples or more."""
+    shared = dataset.frame["source"].list.set_intersection(dataset.frame["target"]).list.len() > 0
+    return bool(len(shared)) and float(shared.mean()) >= _SHARING  # type: ignore[arg-type]
 
 
 def check_sides(frame: pl.DataFrame, method: str) -> None:

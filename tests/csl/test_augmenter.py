@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compgen.csl.augmenter import Csl
+from compgen.csl.augmenter import Csl, seed_rules
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 from tests.csl.data import published
@@ -72,3 +72,16 @@ def test_learning_begins_from_seed_0_unless_one_says_otherwise():
     found = [augmenter.weigh(COMMANDS, *seed).scores.rules for seed in ((), (0,), (1,))]
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0] != found[2]).any()
+
+
+def test_seed_rules_are_what_sides_share_or_else_words_that_go_together():
+    words = [("two red", "2 RED"), ("red", "RED"), ("two", "2"), ("blue", "BLUE"), ("two blue", "2 BLUE")]
+    apart = Dataset.from_pairs([(source.split(), target.split()) for source, target in words])
+    names = Dataset.from_pairs([(source, [*target, source[-1]]) for source, target in apart.pairs()])
+    for dataset, named in ((apart, "companions"), (names, "matches")):
+        found = seed_rules("auto", dataset)
+        assert found.text() == seed_rules(named, dataset).text() != ""
+    assert not seed_rules("matches", apart).rules  # which is why
+    augmenter = Csl(seed_rules="auto", uniform=True)
+    augmenter.fit(apart, 0)
+    assert augmenter.facts()["seed_rules"] == len(seed_rules("companions", apart).rules) == 3
