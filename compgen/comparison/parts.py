@@ -16,7 +16,7 @@ from compgen.data.compounds import Ngrams, usual_inventory
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, Stream, stream
-from compgen.data.splits import TEST, by_length, by_template, tmcd
+from compgen.data.splits import TEST, at_random, by_length, by_template, tmcd
 from compgen.data.unimorph import split_tags
 from compgen.errors import DataError
 from compgen.morphology.alignment import words
@@ -84,16 +84,11 @@ def _few(test: int | None) -> str:
     return "give more examples" if test is None else "give more examples, or a smaller --test"
 
 
-def _at_random(dataset: Dataset, train: int, seed: int) -> Dataset:
-    rows = stream(Purpose.COMPARISON, seed, 0).permutation(len(dataset))
-    return _named(dataset, {TEST: rows[train:]})
-
-
 _DIVISIONS: dict[By, Callable[[Dataset, int, int], Dataset]] = {
     "template": by_template,
     "length": lambda dataset, train, _: by_length(dataset, train),
     "tmcd": tmcd,
-    "random": _at_random,
+    "random": at_random,
 }
 
 
@@ -226,10 +221,3 @@ def _by_compound(dataset: Dataset, words: bool) -> dict[Hashable, list[int]]:
         for compound in {*bag}:
             rows[compound].append(row)
     return dict(rows)
-
-
-def _named(dataset: Dataset, parts: dict[str, Ints]) -> Dataset:
-    names = np.full(len(dataset), TRAIN, dtype=object)
-    for name, rows in parts.items():
-        names[rows] = name
-    return Dataset(dataset.frame.with_columns(pl.Series("split", names.tolist(), dtype=pl.String)))

@@ -9,10 +9,12 @@ import polars as pl
 import pytest
 
 from compgen.comparison.experiment import Experiment
+from compgen.comparison.findings import Findings
+from compgen.comparison.parts import divide
 from compgen.comparison.plan import FIRST_UPDATES
 from compgen.comparison.predictors import Recipe
 from compgen.comparison.result import CONTROL
-from compgen.comparison.steps import VALIDATION, Step, result_of
+from compgen.comparison.steps import FULL, VALIDATION, Step, result_of
 from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
@@ -122,6 +124,23 @@ def test_nothing_is_chosen_that_is_not_ahead_of_the_control(tmp_path):
 
 def test_of_equally_good_systems_the_smaller_is_chosen(tmp_path):
     assert experiment(tmp_path, MadeUp(tmp_path, lambda system: 0.1 if "geca" in system else 0.0)).choice.times == 1
+
+
+class Exhausted(MadeUp):
+    """Methods make examples of carved training examples, and none of all."""
+
+    def result(self, step: Step) -> dict:
+        if step.kind == "augment" and step.given["carving"] == FULL and step.given["method"] != CONTROL:
+            return {"made": 0, "why": "nothing fits"}
+        return super().result(step)
+
+
+def test_a_chosen_method_that_makes_nothing_of_all_examples_leaves_the_bare_data(tmp_path):
+    found = experiment(tmp_path, Exhausted(tmp_path, lambda system: 0.2 if "geca" in system else 0.0))
+    assert found.choice == System(("geca",), 1)
+    tested = found.tested()
+    assert tested == {BARE_SYSTEM: 3}
+    assert Findings(found, divide(data()), [], tested).choice == BARE_SYSTEM
 
 
 def test_the_test_part_is_opened_when_all_predictors_are_trained(tmp_path):
