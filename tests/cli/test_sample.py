@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from compgen.cli import sample as sample_module
 from tests.cli.shell import compgen, refused
 
 EXPORTED = Path(__file__).parents[2] / "exported"
@@ -221,3 +222,12 @@ def test_strict_refuses_what_contradicts_itself_and_resume_without_it_keeps_it(t
     refused(compgen(*words[:-1], packed, "--strict"), "another target in training", f"{packed} is not written")
     assert not packed.exists()
     refused(compgen(*words[:-1], "-", "--strict"), "--strict is for samples in a file")
+
+
+def test_quality_of_many_samples_is_that_of_some_from_everywhere(monkeypatch):
+    monkeypatch.setattr(sample_module, "MEASURED", 10)
+    assert sample_module._thinned(map(str, range(20))) == ([str(at) for at in range(20)], 1)
+    for count in (21, 79, 1000):
+        lines, stride = sample_module._thinned(map(str, range(count)))
+        assert lines == [str(at) for at in range(0, count, stride)] and 10 <= len(lines) <= 20
+    assert sample_module._thinned([]) == ([], 1)
