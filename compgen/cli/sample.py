@@ -14,7 +14,7 @@ from compgen.cli.quality import StrictOption, judged
 from compgen.errors import ExhaustedError, Interrupted, UserError
 from compgen.files import check_apart, is_stream
 from compgen.record import write_record
-from compgen.sampling.output import format_of
+from compgen.sampling.output import PARQUET, format_of, lines_of
 
 if TYPE_CHECKING:
     from compgen.api import Generator
@@ -35,7 +35,7 @@ class Options(BaseModel):
     """The options of `cgen sample`."""
 
     count: int | None = option(None, "Stop when N samples are kept.", "-n", ge=1, metavar="N")
-    out: str = option("-", "A .jsonl or .tsv file (also with .gz), or -.", "--output", "-o", metavar="OUT")
+    out: str = option("-", "A .jsonl, .tsv (also with .gz) or .parquet file, or -.", "--output", "-o", metavar="OUT")
     draws: int | None = option(None, "Make D draws, however many are kept.", ge=1, metavar="D")
     filters: tuple[str, ...] = option(
         (),
@@ -110,6 +110,7 @@ class Options(BaseModel):
             "the native runtime draws on the CPU: leave out --beam and --provider": native and not_on_cpu,
             "the native runtime has neither --resume nor --engine: leave out --runtime native": native
             and (self.resume or self.engine != "threads"),
+            "the native runtime writes .jsonl and .tsv: give such a file by -o": native and self.out.endswith(PARQUET),
             "the native runtime measures no quality: leave out --strict": native and self.strict,
             "--strict is for samples in a file: give one by -o": self.strict and self.out == "-",
         }
@@ -147,7 +148,7 @@ def sample(
     to_file = not choice.made and options.out != "-" and out.suffix != ".gz" and not is_stream(out)
     if options.resume and not to_file:
         raise UserError(
-            "--resume is for samples that are written to a .jsonl or .tsv file as they are drawn: "
+            "--resume is for samples that are written to a file as they are drawn: "
             "not for standard output or .gz, nor with --vote, --support or --best"
         )
     if options.runtime == "native":
@@ -205,7 +206,7 @@ class _Quality:
         choosing = options.vote or options.support is not None
         asked = options.best if options.best is not None else None if choosing else options.count
         asked = asked if stride == 1 else None  # that there are fewer is said where drawing ends
-        format = FORMATS[format_of(Path(options.out)).removeprefix(".")]
+        format = FORMATS[lines_of(format_of(Path(options.out))).removeprefix(".")]
         made = Dataset(format.read("\n".join(lines).encode(), options.out, USUALLY).frame)
         found = judged(made, self.generator.examples(), asked, counts.warnings(), kept if options.strict else None)
         self.figures = found.to_dict()

@@ -1,4 +1,7 @@
-"""Writing samples as they come: JSON lines or tab-separated, to a file that appears whole, or to standard output."""
+"""Writing samples as they come, to a file that appears whole or to standard output.
+
+Samples are written as lines, JSON or tab-separated. For Parquet, lines of JSON are made a table when all are there.
+"""
 
 import json
 import sys
@@ -57,21 +60,42 @@ def pair_of_tsv(line: str) -> tuple[list[str], list[str]]:
     return source.split(), target.split()
 
 
-READERS: dict[str, Callable[[str], tuple[list[str], list[str]]]] = {".jsonl": pair_of_json, ".tsv": pair_of_tsv}
-WRITERS: dict[str, Callable[[Sample], str]] = {".jsonl": as_json, ".tsv": as_tsv}
+JSONL, TSV, PARQUET = ".jsonl", ".tsv", ".parquet"
+READERS: dict[str, Callable[[str], tuple[list[str], list[str]]]] = {JSONL: pair_of_json, TSV: pair_of_tsv}
+WRITERS: dict[str, Callable[[Sample], str]] = {JSONL: as_json, TSV: as_tsv}
 
 
 def format_of(path: Path) -> str:
-    """Return the suffix that names a sample file's format, .jsonl or .tsv; raises UserError for another."""
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    if suffix not in WRITERS:
-        raise UserError(f"{path}: samples are written as {', '.join(WRITERS)} (perhaps .gz), found suffix {suffix!r}")
+    """Return the suffix that names a sample file's format: JSONL, TSV or PARQUET; raises UserError for another."""
+    packed = path.suffix == ".gz"
+    suffix = path.with_suffix("").suffix if packed else path.suffix
+    if suffix not in WRITERS and (packed or suffix != PARQUET):
+        known = f".jsonl or .tsv (perhaps .gz) or .parquet, found suffix {path.suffix!r}"
+        raise UserError(f"{path}: samples are written as {known}; `cgen data write` knows more formats")
     return suffix
+
+
+def lines_of(suffix: str) -> str:
+    """Return what the lines are that become a file with this suffix, JSONL or TSV."""
+    return JSONL if suffix == PARQUET else suffix
+
+
+def make_parquet(lines: Path, out: Path) -> None:
+    """Write the table of samples that are lines of JSON, piece by piece."""
+    import polars as pl
+
+    tokens, numbers = pl.List(pl.String), pl.List(pl.Int64)
+    schema: dict[str, pl.DataType] = {"source": tokens, "target": tokens, "index": pl.Int64()}
+    schema |= {"log_prob": pl.Float64(), "prototypes": numbers}
+    with lines.open(encoding="utf-8") as stream:
+        if "votes" in json.loads(next(stream, "{}")):
+            schema["votes"] = numbers
+    pl.scan_ndjson(lines, schema=schema).sink_parquet(out)
 
 
 @contextmanager
 def sample_writer(out: str, check: Callable[[Path], None] = lambda _: None) -> Iterator[Callable[[Sample], object]]:
-    """Yield a function that writes one sample to `out`: a path with suffix .jsonl or .tsv, perhaps .gz, or `-`.
+    """Yield a function that writes one sample to `out`: a path whose suffix `format_of` knows, or `-`.
 
     A file appears when the block ends without an error, and `check`, which is called with it, raises none. Raises
     UserError if it cannot be written.
@@ -83,8 +107,12 @@ def sample_writer(out: str, check: Callable[[Path], None] = lambda _: None) -> I
             sys.stdout.buffer.flush()
         return
     path = Path(out)
-    line = WRITERS[format_of(path)]
+    suffix = format_of(path)
+    line = WRITERS[lines_of(suffix)]
     with atomic_path(path) as temporary:
         with open_text(temporary) as stream:
             yield lambda sample: print(line(sample), file=stream)
         check(temporary)
+        if suffix == PARQUET:
+            with atomic_path(temporary) as table:
+                make_parquet(temporary, table)

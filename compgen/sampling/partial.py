@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from compgen.errors import ExhaustedError, UserError
 from compgen.files import atomic_path, linked, remove, take_place, writing
-from compgen.sampling.output import READERS, WRITERS, Sample, format_of
+from compgen.sampling.output import PARQUET, READERS, WRITERS, Sample, format_of, lines_of, make_parquet
 from compgen.sampling.resampling import Counts
 
 SAVE_EVERY = 2.0  # seconds
@@ -27,7 +27,7 @@ class PartialFile:
     def __init__(self, path: Path, stream: BinaryIO, options: dict[str, Any], suffix: str) -> None:
         self.path, self.journal, self.stream = path, path.with_name(path.name + ".json"), stream
         self.options = json.loads(json.dumps(options))  # as read back from the journal
-        self.line, self.pair = WRITERS[suffix], READERS[suffix]
+        self.line, self.pair = WRITERS[lines_of(suffix)], READERS[lines_of(suffix)]
         self.counts = Counts()
         self.began = self.saved = time.monotonic()
 
@@ -108,12 +108,12 @@ def partial_path(out: Path) -> Path:
 
 @contextmanager
 def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) -> Iterator[PartialFile]:
-    """Open a `PartialFile` that becomes `out`, a path with suffix .jsonl or .tsv, when the block ends without an error.
+    """Open a `PartialFile` that becomes `out` when the block ends without an error.
 
     After an error it stays, to be resumed, unless it was never saved or the samples asked for cannot be had.
 
     Args:
-        out: the path of the finished file.
+        out: the path of the finished file, whose suffix `format_of` knows; PARQUET is made when all is written.
         options: everything that the samples depend on, JSON-able, with the first address as `start`.
         resume: go on with what is there, if anything is.
 
@@ -136,7 +136,13 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
                     remove(partial.journal)
                 raise
             stream.flush()
-            take_place(path, out)  # while the lock is held: no other run may resume from it
+            # While the lock is held: no other run may resume from it.
+            if suffix == PARQUET:
+                with atomic_path(out) as table:
+                    make_parquet(path, table)
+                remove(path)
+            else:
+                take_place(path, out)
             remove(partial.journal)
 
 

@@ -139,7 +139,9 @@ MISTAKES = [
     ("train seq2seq pairs.tsv -o x", "x: expected the name of a file that ends in .pt"),
     ("train csl pairs.tsv -o x.pt", "x.pt: expected the name of a file that ends in .grammar"),
     ("train seq2seq pairs.tsv -o pairs.tsv/x.pt", "pairs.tsv is a file, expected a folder"),
-    ("sample recomb2 -n 1 -o x.xlsx", "samples are written as .jsonl, .tsv"),
+    ("sample recomb2 -n 1 -o x.parquet.gz", "(perhaps .gz) or .parquet"),
+    ("sample recomb2 -n 1 --runtime native -o x.parquet", "the native runtime writes .jsonl and .tsv"),
+    ("sample recomb2 -n 1 -o x.xlsx", "samples are written as .jsonl or .tsv"),
     ("sample recomb2 -n 1 -o /dev/null/x.jsonl", "/dev/null is a file, expected a folder"),
     ("sample g.pt -n 1 -o g.pt", "g.pt: it is read, too: choose another name"),
     ("predict p.pt sentences.txt -o sentences.txt", "sentences.txt: it is read, too"),
@@ -191,7 +193,7 @@ MISTAKES = [
     # Runs to go on with.
     ("train seq2seq pairs.tsv -o x.pt --resume", "x.pt.partial: no such file: no training was interrupted; leave out"),
     ("train seq2seq pairs.tsv -o q.pt --resume --seed 3", "q.pt.partial: saved by a training that differs: "),
-    ("sample recomb2 -n 5 --resume", "--resume is for samples that are written to a .jsonl or .tsv file"),
+    ("sample recomb2 -n 5 --resume", "--resume is for samples that are written to a file"),
     ("sample recomb2 --draws 9 -o drawn.jsonl --resume", "with another draws"),
     # Methods that do not apply, and what they left.
     ("augment stemcorrupt pairs.tsv -o x.tsv", "example 1: found the source 'walk', expected the letters of a lemma"),

@@ -2,9 +2,12 @@
 
 import gzip
 import json
+from dataclasses import replace
 
+import polars as pl
 import pytest
 
+from compgen.data.formats import read_dataset
 from compgen.errors import DataError, UserError
 from compgen.sampling.output import READERS, WRITERS, Sample, as_json, as_tsv, format_of, sample_writer
 
@@ -33,15 +36,22 @@ def test_a_token_that_tsv_cannot_hold(token):
 
 
 @pytest.mark.parametrize(
-    ("name", "suffix"), [("a.jsonl", ".jsonl"), ("a.tsv", ".tsv"), ("a.b.jsonl.gz", ".jsonl"), ("a.tsv.gz", ".tsv")]
+    ("name", "suffix"),
+    [
+        ("a.jsonl", ".jsonl"),
+        ("a.tsv", ".tsv"),
+        ("a.b.jsonl.gz", ".jsonl"),
+        ("a.tsv.gz", ".tsv"),
+        ("a.parquet", ".parquet"),
+    ],
 )
 def test_the_suffix_says_the_format(tmp_path, name, suffix):
     assert format_of(tmp_path / name) == suffix
 
 
-@pytest.mark.parametrize("name", ["a", "a.txt", "a.gz", "a.json", "jsonl", "a.jsonl.bz2"])
+@pytest.mark.parametrize("name", ["a", "a.txt", "a.gz", "a.json", "jsonl", "a.jsonl.bz2", "a.parquet.gz"])
 def test_other_suffixes_are_refused(tmp_path, name):
-    with pytest.raises(UserError, match=r"written as \.jsonl, \.tsv \(perhaps \.gz\), found suffix"):
+    with pytest.raises(UserError, match=r"written as \.jsonl or \.tsv \(perhaps \.gz\) or \.parquet, found suffix"):
         format_of(tmp_path / name)
 
 
@@ -56,6 +66,22 @@ def test_a_file_appears_when_all_is_written(tmp_path, name):
     text = (gzip.decompress(content) if name.endswith(".gz") else content).decode()
     assert text == "".join(f"{WRITERS[format_of(out)](sample)}\n" for sample in (ONE, VOTED))
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("samples", [(ONE,), (VOTED, replace(ONE, votes=(1, 1))), ()])
+def test_parquet_has_all_fields(tmp_path, samples):
+    out = tmp_path / "a.parquet"
+    with sample_writer(str(out)) as write:
+        for sample in samples:
+            write(sample)
+    found = pl.read_parquet(out)
+    rows = [{"votes": list(one.votes)} if one.votes else {} for one in samples]
+    for row, one in zip(rows, samples, strict=True):
+        row |= {"source": one.source, "target": one.target, "index": one.index}
+        row |= {"log_prob": round(one.log_prob, 4), "prototypes": list(one.prototypes)}
+    assert found.to_dicts() == rows and [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+    if samples == (ONE,):
+        assert read_dataset(out).pairs() == [(one.source, one.target) for one in samples]
 
 
 def test_a_dash_is_standard_output(capsysbinary, tmp_path, monkeypatch):

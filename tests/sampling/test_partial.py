@@ -4,6 +4,7 @@ import errno
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from compgen.errors import ExhaustedError, UserError
@@ -41,7 +42,7 @@ def run(out, error, *, save):
         raise error
 
 
-@pytest.mark.parametrize("name", ["s.jsonl", "s.tsv"])
+@pytest.mark.parametrize("name", ["s.jsonl", "s.tsv", "s.parquet"])
 def test_what_was_saved_is_there_after_an_error_and_nothing_else(tmp_path, name):
     out = tmp_path / name
     with pytest.raises(UserError, match=r"s\.\w+: cannot be written"):
@@ -52,7 +53,8 @@ def test_what_was_saved_is_there_after_an_error_and_nothing_else(tmp_path, name)
         assert partial.counts.to_dict() == {"drawn": 3, "kept": 2, "rejected": {"not novel": 1}}
         assert partial.counts.last == 2
         partial.write(sample(8))
-    assert len(out.read_text().splitlines()) == 3
+    rows = pl.read_parquet(out).height if name == "s.parquet" else len(out.read_text().splitlines())
+    assert rows == 3
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
