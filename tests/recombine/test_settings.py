@@ -12,7 +12,7 @@ from compgen.data.downloads import MissingFileError
 from compgen.data.examples import Dataset
 from compgen.data.unimorph import inflection
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import ConfigError, DataError
+from compgen.errors import ConfigError, DataError, UserError
 from compgen.recombine import settings as module
 from compgen.recombine.config import RecombineConfig
 from compgen.recombine.neighborhoods import build
@@ -50,12 +50,14 @@ def test_most_examples_have_neighborhoods_and_a_higher_similarity_leaves_fewer()
         assert covered(COMMANDS, found.model_copy(update={"neighborhood": stricter})) < module.COVERED
     assert f"similarity above {found.neighborhood.delta:g}" in reasons[0]
     assert f"{found.optimisation.steps:,} updates" in reasons[2]
+    assert found.sampling.length_bound == "mean+std"
 
 
 def test_what_is_set_stays_and_the_rest_follows_it():
     given = {"neighborhood": {"delta": 0.15, "firsts": 2}, "optimisation": {"steps": 7}, "unknown_below": 4}
     found, _ = settings(COMMANDS, given=given)
     assert (found.neighborhood.delta, found.neighborhood.firsts) == (0.15, 2)
+    assert found.neighborhood.kind == "long-short" and found.neighborhood.cover  # for all that 0.15 is below ALIKE
     assert (found.optimisation.steps, found.unknown_below) == (7, 4)
     cut, _ = settings(COMMANDS, given={"max_tokens": 5})
     assert cut.max_tokens == 5 >= cut.neighborhood.longest
@@ -71,13 +73,14 @@ def test_words_go_by_their_tags():
     assert are_words(WORDS) and not are_words(COMMANDS)
     assert not are_words(Dataset.from_pairs([(["What", "borders", "Texas"], ["x"])]))
     found, reasons = settings(WORDS)
-    assert (found.neighborhood.kind, found.prototypes) == ("tags", 1)
+    assert (found.neighborhood.kind, found.prototypes, found.sampling.length_bound) == ("tags", 1, "max")
     assert "tags neighborhoods, which 100% of the examples have" in reasons[0]
 
 
 def test_less_time_is_fewer_updates_and_shorter_sequences():
     jump = load("scan/jump").split("train")
     short, usual, long = (settings(jump, minutes)[0] for minutes in (2, None, 60))
+    assert usual == settings(jump, 8)[0]  # minutes, as the README says
     assert short.optimisation.steps < usual.optimisation.steps < long.optimisation.steps
     assert short.neighborhood.longest < usual.neighborhood.longest == long.neighborhood.longest
     assert usual.unknown_below == 10  # "jump" is in one example, and every other word in many more
@@ -118,6 +121,8 @@ def test_the_augmenter_finds_settings_unless_it_is_given_a_configuration():
     sizes = dict.fromkeys(("hidden", "encoder_hidden", "embedding", "output", "attention"), 8)
     augmenter = make("recombine", network=sizes, optimisation={"steps": 2}, filters=())
     assert augmenter.options.auto
+    with pytest.raises(UserError, match="fit it before asking"):
+        augmenter.explain({"prototypes": [0]})
     augmenter.fit(COMMANDS)
     assert not augmenter.options.auto and augmenter.options.filters == ()
     found, _ = settings(COMMANDS, None, {"network": sizes, "optimisation": {"steps": 2}})

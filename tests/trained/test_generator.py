@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from compgen.api import Generator
+from compgen.api import Generator, Predictor
 from compgen.errors import UserError
 from compgen.trained.limits import ADDRESSES, LIMITS
 from tests.export.tiny import exported
@@ -31,6 +31,17 @@ def test_samples_keep_where_they_come_from():
         assert row["prototypes"] == list(draw.prototypes)
         assert row["log_prob"] == pytest.approx(draw.log_prob, abs=1e-4)
         assert [*row["source"], "→", *row["target"]] == decode(draw.tokens)
+
+
+def test_the_stream_of_seed_0_from_its_beginning_is_drawn_unless_another_is_asked_for():
+    generator = Generator.load(exported())
+    usual = generator.sample(draws=100, temperature=(1.0, 1.0)).frame
+    assert usual.equals(generator.sample(draws=100, seed=0, start=0, temperature=(1.0, 1.0)).frame)
+
+
+def test_a_bundle_of_a_generator_is_no_predictor():
+    with pytest.raises(UserError, match="expected a predictor"):
+        Predictor.load(exported())
 
 
 def test_chosen_samples_keep_it_too():
