@@ -27,6 +27,13 @@ def test_a_sample_is_looked_at_as_it_was_written(changes):
         assert not found.sources[2].weights[0].any()
 
 
+def test_the_stream_of_seed_0_is_looked_at_unless_another_is_asked_for():
+    usual, first = attention(make(), 3), attention(make(), 3, seed=0)
+    assert usual.written == first.written and [one.tokens for one in usual.sources] == [
+        one.tokens for one in first.sources
+    ]
+
+
 def test_text_says_which_token_like_the_written_one_was_copied():
     found = attention(make(own=9, mixing="gate"), index=5, seed=2)
     lines = as_text(found)

@@ -130,6 +130,13 @@ def test_the_augmenter_finds_settings_unless_it_is_given_a_configuration():
     assert "bigram counts" in augmenter.warnings()[0]  # two updates
 
 
+def test_filters_may_stand_in_one_text():
+    listed = make("recombine", filters="novel,unique").options.filters
+    assert listed == make("recombine", filters=("novel", "unique")).options.filters == ("novel", "unique")
+    with pytest.raises(ConfigError, match="filters"):
+        make("recombine", filters=7)
+
+
 def test_minutes_are_for_auto():
     with pytest.raises(ConfigError, match="minutes are for the configuration auto"):
         load_config(RecombineConfig, "recombine_small", ["minutes=3"])

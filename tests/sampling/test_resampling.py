@@ -101,6 +101,14 @@ def test_u_is_equation_18():
             assert rarity.u(source, target) == (min(share[token] for token in source + target) <= epsilon)
 
 
+def test_counts_in_words():
+    rejected = Counter({"not novel": 1200, "not rare": 0, "malformed": 3})
+    assert str(Counts(drawn=2000, kept=797, rejected=rejected)) == (
+        "2,000 drawn, 797 kept; not kept: 1,200 not novel, 3 malformed"
+    )
+    assert str(Counts(drawn=5, kept=5)) == "5 drawn, 5 kept"
+
+
 def test_many_broken_draws_ask_for_a_warning():
     assert Counts(drawn=10, kept=5, rejected=Counter(unfinished=3, malformed=2)).warnings() == []
     (warning,) = Counts(drawn=10, kept=4, rejected=Counter(unfinished=3, malformed=3)).warnings()

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from compgen.models.backend import TorchBackend
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import golden_of
 from compgen.sampling.batching import draws
-from compgen.trained.verification import TOLERANCE, verify_bundle
+from compgen.trained.verification import TOLERANCE, TOLERANCE_IN_INTEGERS, verify_bundle
 from tests.export.tiny import exported, make
 
 SHIPPED = Path(__file__).parents[2] / "exported" / "recomb2"
@@ -43,6 +44,13 @@ def with_other_weight(folder, name, by=0.1):
     array.flat[array.size // 2] += by
     tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
     sign(folder, name, model.SerializeToString())
+
+
+def test_the_runner_allows_the_same_differences():
+    source = (Path(__file__).parents[2] / "cpp_runner" / "src" / "verify.cpp").read_text("utf-8")
+    written = re.search(r"TOLERANCE = (\S+), TOLERANCE_IN_INTEGERS = (\S+);", source)
+    assert written is not None
+    assert [float(number) for number in written.groups()] == [TOLERANCE, TOLERANCE_IN_INTEGERS]
 
 
 def rows_of(folder, **options):
