@@ -13,7 +13,7 @@ that was killed decides the same again, and goes on with the step that it was in
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,13 +77,28 @@ class Experiment:
 
     def run(self, steps: Sequence[Step], then: Callable[[Step], Sequence[Step]] = lambda _: ()) -> None:
         """Run those steps that are not done; and `then` those that follow from one that is."""
-        left = {step.name: step for step in steps if not result_of(self.folder, step.name).exists()}
+        left = {step.name: step for step in steps if not self.done(step)}
 
         def finished(step: Step) -> Sequence[Step]:
             self.tell(step)
             return then(step)
 
         self.workers.run(list(left.values()), finished)
+
+    def train(self, makes: Sequence[Step], trials: Callable[[], Sequence[Step]]) -> None:
+        """Run steps that make examples, and all trials as soon as what is made allows; `trials` says which are."""
+        begun = set[str]()
+
+        def allowed(_: Step | None = None) -> list[Step]:
+            found = [step for step in trials() if step.name not in begun and not self.done(step)]
+            begun.update(step.name for step in found)
+            return found
+
+        self.run([*makes, *allowed()], allowed)
+
+    def done(self, step: Step) -> bool:
+        """Whether the result of a step is there."""
+        return result_of(self.folder, step.name).exists()
 
     def tell(self, step: Step) -> None:
         """Say what a step has found, and how much time is left; note the time."""
@@ -172,7 +187,7 @@ class Experiment:
         updates, points = FIRST_UPDATES, list[dict[str, Any]]()
         while True:
             step = self.trial(BARE_SYSTEM, 0, 0, updates)
-            if not result_of(self.folder, step.name).exists():
+            if not self.done(step):
                 return points, [step], ""
             found = read_result(self.folder, step.name)
             point = {"updates": updates, "accuracy": accuracies([found]), "learned": _share(found["learned"])}
@@ -202,14 +217,28 @@ class Experiment:
             min(share, self.made(method, carving, self.asked(method, carving, share))) for method in system.methods
         )
 
-    def make(self, methods: Sequence[str], carving: int) -> None:
-        """Let methods make examples from the training examples of a carving."""
-        self.run([self.augment(method, carving, self.asked(method, carving, 0)) for method in methods])
+    def makes(self, systems: Iterable[System], carving: int | str) -> list[Step]:
+        """The steps that make what systems add to the training examples of a carving."""
+        steps = {}
+        for system in systems:
+            share = system.share(self.sizes[str(carving)])
+            for method in system.methods:
+                step = self.augment(method, carving, self.asked(method, carving, share))
+                steps[step.name] = step
+        return list(steps.values())
+
+    def trainable(self, system: System, carving: int | str) -> bool:
+        """Whether all that a system adds is made, and is anything."""
+        if not all(self.done(step) for step in self.makes([system], carving)):
+            return False
+        return not system.methods or self.examples(system, carving) > 0
 
     def first_systems(self) -> list[System]:
-        """Each method's systems, in as many amounts as it has made examples for, and the control's."""
-        systems = list[System]()
+        """The bare data, and the systems of each method that has made examples, in as many amounts as it has made."""
+        systems = [BARE_SYSTEM]
         for method in (*self.methods, CONTROL):
+            if not self.trainable(System((method,), max(TIMES)), 0):
+                continue
             sizes = set[int]()
             for times in self.plan.times:
                 system = System((method,), times)
@@ -219,23 +248,31 @@ class Experiment:
         return systems
 
     def round(self, systems: Sequence[System], number: int) -> None:
-        """Train the predictor on systems, in the round of some number; and on all rounds before that they lack."""
-        steps = []
-        for earlier in range(number + 1):
-            carving = earlier % sum(name != FULL for name in self.sizes)
-            self.make(sorted({method for system in systems for method in system.methods}), carving)
-            steps += [self.trial(system, carving, earlier, self.plan.updates) for system in systems]
-        self.run(steps)
+        """Train the predictor on systems, in the round of some number; and in all rounds before that they lack."""
+        rounds = {earlier: self.carving(earlier) for earlier in range(number + 1)}
+
+        def trials() -> list[Step]:
+            return [
+                self.trial(system, carving, earlier, self.plan.updates)
+                for earlier, carving in rounds.items()
+                for system in systems
+                if self.trainable(system, carving)
+            ]
+
+        self.train([step for carving in {*rounds.values()} for step in self.makes(systems, carving)], trials)
+
+    def carving(self, number: int) -> int:
+        """The carving of the round of some number."""
+        return number % sum(name != FULL for name in self.sizes)
 
     def results(self, system: System) -> list[dict[str, Any]]:
         """The results of a system in all rounds that it was in."""
         found = []
         for number in range(self.plan.rounds):
-            carving = number % sum(name != FULL for name in self.sizes)
-            name = self.trial(system, carving, number, self.plan.updates).name
-            if not result_of(self.folder, name).exists():
+            step = self.trial(system, self.carving(number), number, self.plan.updates)
+            if not self.done(step):
                 break
-            found.append(read_result(self.folder, name))
+            found.append(read_result(self.folder, step.name))
         return found
 
     def score(self, system: System) -> float:
@@ -245,9 +282,10 @@ class Experiment:
 
     def trials(self) -> dict[System, str]:
         """Try all systems; return them, with the reason why a system was tried no further."""
-        self.make((*self.methods, CONTROL), 0)
-        systems = [BARE_SYSTEM, *self.first_systems()]
-        self.round(systems, 0)
+        every = [System((method,), max(TIMES)) for method in (*self.methods, CONTROL)]
+        updates = self.plan.updates
+        self.train(self.makes(every, 0), lambda: [self.trial(one, 0, 0, updates) for one in self.first_systems()])
+        systems = self.first_systems()
         dropped = dict.fromkeys(systems, "")
         best = sorted((system for system in systems[1:] if system.candidate), key=self._rank)[:SURVIVORS]
         controls = sorted((system for system in systems if not system.candidate), key=self._rank)[:1]
@@ -312,7 +350,8 @@ class Experiment:
         compared = chosen
         if not chosen.methods:  # the best of those that did not help: is it worse on the test part, too?
             compared = min((one for one in self.tried if one.candidate and one.methods), key=self._rank, default=chosen)
-        self.run([self.augment(method, FULL, compared.share(size)) for method in compared.methods])
+        bare = [self.trial(BARE_SYSTEM, FULL, seed, plan.updates) for seed in range(plan.seeds)]  # in the meantime
+        self.run([*self.makes([compared], FULL), *bare])
         times = self.examples(compared, FULL) / size
         systems = dict.fromkeys([BARE_SYSTEM, System((CONTROL,), times), compared], plan.seeds)
         if not times:
@@ -330,12 +369,20 @@ class Experiment:
             "finals", lambda: {"systems": [[list(s.methods), s.times, n] for s, n in self.finals().items()]}
         )
         systems = {System(tuple(methods), times): seeds for methods, times, seeds in written["systems"]}
-        size, updates = self.sizes[FULL], self.plan.updates
-        self.run([self.augment(method, FULL, system.share(size)) for system in systems for method in system.methods])
-        able = {system: seeds for system, seeds in systems.items() if not system.methods or self.examples(system, FULL)}
-        self.run([self.trial(system, FULL, seed, updates) for system, seeds in able.items() for seed in range(seeds)])
-        self.run([self.answers(system, seed) for system, seeds in able.items() for seed in range(seeds)])
-        return able
+
+        def able() -> dict[System, int]:
+            return {system: seeds for system, seeds in systems.items() if self.trainable(system, FULL)}
+
+        def trials() -> list[Step]:
+            return [
+                self.trial(system, FULL, seed, self.plan.updates)
+                for system, seeds in able().items()
+                for seed in range(seeds)
+            ]
+
+        self.train(self.makes(systems, FULL), trials)
+        self.run([self.answers(system, seed) for system, seeds in able().items() for seed in range(seeds)])
+        return able()
 
     def answers(self, system: System, seed: int) -> Step:
         """The step in which a predictor answers the test part."""

@@ -151,7 +151,8 @@ def added(folder: Path, made: dict[str, int], share: int, carving: int | str) ->
     if not made:
         return None
     files = [made_file(folder, method, carving, count) for method, count in made.items()]
-    return Dataset(pl.concat([read_dataset(file).frame.head(share) for file in files], how="diagonal_relaxed"))
+    frames = [read_dataset(file).frame.head(share) for file in files if file.exists()]  # one may have made nothing
+    return Dataset(pl.concat(frames, how="diagonal_relaxed"))
 
 
 def _right(model: Path, examples: pl.DataFrame) -> str:

@@ -170,7 +170,7 @@ def test_a_run_that_is_killed_again_and_again_ends_in_the_same_steps(tmp_path, s
         finally:
             ran += workers.ran
         break
-    assert found == expected and ran == whole.ran
+    assert found == expected and sorted(ran) == sorted(whole.ran)  # which order they are in, workers decide
     for name in ("plan.json", "choice.json", "finals.json"):
         assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
 
