@@ -185,19 +185,20 @@ class Findings:
         remarks = [
             f"In the training examples: {one.what} ({len(one.lines):,} examples). {one.advice}." for one in warned
         ]
+        left = []
         for method in self.experiment.methods:
-            found = read_result(
-                self.folder, self.experiment.augment(method, 0, self.experiment.asked(method, 0, 0)).name
-            )
+            step = self.experiment.augment(method, 0, self.experiment.asked(method, 0, 0))
+            found = read_result(self.folder, step.name)
             if not found["made"]:
                 remarks.append(f"{method} made nothing: {found['why']}")
+            elif not any(method in one.methods for one in self.seeds):
+                left.append(method)
         if len(self.plan.times) < 2 or self.plan.rounds < 2:
             remarks.append(
                 f"The time allowed amounts of {' and '.join(f'x{one:g}' for one in self.plan.times)}, and "
                 f"{self.plan.rounds} round{'s' * (self.plan.rounds > 1)} of validation; --minutes and --jobs give more."
             )
         remarks += self.untelling()
-        left = [method for method in self.experiment.methods if not any(method in one.methods for one in self.seeds)]
         if left:
             remarks.append(f"Not tested: {', '.join(left)}; they were not chosen, and no time was left to test others.")
         return remarks
