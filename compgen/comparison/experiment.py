@@ -192,7 +192,9 @@ class Experiment:
             found = read_result(self.folder, step.name)
             point = {"updates": updates, "accuracy": accuracies([found]), "learned": _share(found["learned"])}
             points.append(point | {"per_update": max(found["trained"], _TICK) / updates})
-            most = most_updates(self.capacity(points), points[-1]["per_update"], len(self.methods), self.seeds)
+            last, methods = points[-1], len(self.methods)
+            learned = last["learned"] >= ENOUGH
+            most = most_updates(self.capacity(points), last["per_update"], methods, self.seeds, learned)
             if why := _enough(points, most):
                 return points, [], why
             updates *= 2
@@ -412,14 +414,13 @@ def _in_words(found: dict[str, Any]) -> str:
 def _enough(points: Sequence[dict[str, Any]], most: int) -> str:
     """Why the last number of updates is enough, or the most that there is time for; empty if it is neither."""
     last = points[-1]
+    if len(points) > 1 and last["learned"] >= ENOUGH:
+        gain = last["accuracy"]["random"] - points[-2]["accuracy"]["random"]
+        if gain < GAIN:
+            return (
+                f"twice as many as the bare data need: from {points[-2]['updates']:,} to {last['updates']:,} updates, "
+                f"accuracy on examples held out at random went up by {100 * gain:.1f} points"
+            )
     if 2 * last["updates"] > min(most, LAST_UPDATES):
         return f"the most that the time allows: {last['learned']:.0%} of training examples are known by heart"
-    if len(points) < 2 or last["learned"] < ENOUGH:
-        return ""
-    gain = last["accuracy"]["random"] - points[-2]["accuracy"]["random"]
-    if gain < GAIN:
-        return (
-            f"twice as many as the bare data need: from {points[-2]['updates']:,} to {last['updates']:,} updates, "
-            f"accuracy on examples held out at random went up by {100 * gain:.1f} points"
-        )
     return ""

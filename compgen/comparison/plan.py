@@ -43,10 +43,14 @@ class Plan:
         return first + further + union + 3 * self.seeds + max(0, methods - 1) * self.others
 
 
-def most_updates(seconds: float, per_update: float, methods: int, seeds: int) -> int:
-    """The most updates with which the poorest plan fits into so many seconds of one process."""
-    poorest = Plan(1, TIMES[-1:], 1, min(2, seeds), 0)
-    return int(seconds / per_update / poorest.trials(methods))
+def most_updates(seconds: float, per_update: float, methods: int, seeds: int, learned: bool) -> int:
+    """The most updates with which a plan fits into so many seconds of one process.
+
+    That is the poorest plan, unless training examples are `learned` already: then more updates are worth less than
+    all amounts, and a test of each method.
+    """
+    plan = Plan(1, TIMES, 1, seeds, 1) if learned else Plan(1, TIMES[-1:], 1, min(2, seeds), 0)
+    return int(seconds / per_update / plan.trials(methods))
 
 
 def make_plan(seconds: float, per_update: float, updates: int, methods: int, seeds: int) -> Plan:
@@ -67,13 +71,14 @@ def make_plan(seconds: float, per_update: float, updates: int, methods: int, see
 
 
 def _plans(updates: int, seeds: int) -> Iterator[Plan]:
-    """Plans with ever less in them: first other methods' seeds go, then rounds, then seeds, amounts and updates."""
+    """Plans with ever less in them: first other methods' seeds go, then rounds and other methods, amounts, seeds."""
     fewer = min(2, seeds)
     while updates >= FIRST_UPDATES:
         yield Plan(updates, TIMES, 3, seeds, seeds)
         yield Plan(updates, TIMES, 3, seeds, 1)
         yield Plan(updates, TIMES, 2, seeds, 1)
         yield Plan(updates, TIMES, 2, seeds, 0)
+        yield Plan(updates, TIMES, 1, seeds, 1)
         yield Plan(updates, TIMES, 1, seeds, 0)
         yield Plan(updates, TIMES[-1:], 1, seeds, 0)
         yield Plan(updates, TIMES[-1:], 1, fewer, 0)
