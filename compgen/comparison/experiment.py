@@ -94,7 +94,7 @@ class Experiment:
             begun.update(step.name for step in found)
             return found
 
-        self.run([*makes, *allowed()], allowed)
+        self.run([*allowed(), *makes], allowed)
 
     def done(self, step: Step) -> bool:
         """Whether the result of a step is there."""
@@ -164,15 +164,10 @@ class Experiment:
             write_dataset(dataset, path)
 
     def curve(self) -> dict[str, Any]:
-        """Double the updates of the bare data until they gain nothing; plan by what that took.
-
-        In the meantime the methods make their first examples.
-        """
-        methods = len(self.methods)
-        makes = [self.augment(method, 0, self.asked(method, 0, 0)) for method in (*self.methods, CONTROL)]
-        self.run([*self.next_updates()[1], *makes], lambda step: self.next_updates()[1] if step.kind == "trial" else ())
+        """Double the updates of the bare data until they gain nothing; plan by what that took."""
+        self.run(self.next_updates()[1], lambda _: self.next_updates()[1])
         points, _, why = self.next_updates()
-        updates, per_update = points[-1]["updates"], points[-1]["per_update"]
+        updates, per_update, methods = points[-1]["updates"], points[-1]["per_update"], len(self.methods)
         left = min(self.capacity(points), self.workers.count * (SPARE * self.seconds - self.elapsed()))
         plan = make_plan(left, per_update, updates, methods, self.seeds)
         if plan.updates < updates:
@@ -285,8 +280,7 @@ class Experiment:
     def trials(self) -> dict[System, str]:
         """Try all systems; return them, with the reason why a system was tried no further."""
         every = [System((method,), max(TIMES)) for method in (*self.methods, CONTROL)]
-        updates = self.plan.updates
-        self.train(self.makes(every, 0), lambda: [self.trial(one, 0, 0, updates) for one in self.first_systems()])
+        self.train(self.makes(every, 0), self.first_trials)
         systems = self.first_systems()
         dropped = dict.fromkeys(systems, "")
         best = sorted((system for system in systems[1:] if system.candidate), key=self._rank)[:SURVIVORS]
@@ -301,6 +295,12 @@ class Experiment:
             self.round([union], self.plan.rounds - 1)
             dropped[union] = ""
         return dropped
+
+    def first_trials(self) -> list[Step]:
+        """The next point of the learning curve; when that is done, the trials of the first round."""
+        if more := self.next_updates()[1]:
+            return more
+        return [self.trial(system, 0, 0, self.plan.updates) for system in self.first_systems()]
 
     def _rank(self, system: System) -> tuple[float, int, float, tuple[str, ...]]:
         """The best score first; of equal ones fewer methods, then fewer examples."""

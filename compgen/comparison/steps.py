@@ -81,7 +81,8 @@ def augment(folder: Path, method: str, carving: int | str, count: int, options: 
 
     out = made_file(folder, method, carving, count)
     training = originals(folder, carving)
-    augmenter = make(method, **options, beside=out)
+    interrupted = Path(f"{out}.pt.partial").exists()  # the training of a generator, which alone takes long
+    augmenter = make(method, **options, **({"resume": True} if interrupted else {}), beside=out)
     try:
         made = augmenter.fit(training, 0).sample(count, 0)
     except (DataError, ExhaustedError) as error:
