@@ -1,0 +1,60 @@
+"""Steps of a comparison by themselves; tests/comparison/test_run.py runs all of them."""
+
+import pytest
+
+from compgen.comparison import steps
+from compgen.comparison.parts import carve
+from compgen.comparison.steps import FULL, added, augment, made_file, originals
+from compgen.data.examples import Dataset
+from compgen.data.formats import write_dataset
+from compgen.errors import DataError
+
+PAIRS = Dataset.from_pairs(([f"w{at}", f"v{at % 7}"], [f"W{at}", f"V{at % 7}"]) for at in range(100))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "made").mkdir()
+    write_dataset(PAIRS, tmp_path / "data" / f"{FULL}.parquet")
+    write_dataset(carve(PAIRS, 0), tmp_path / "data" / "0.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_the_training_of_a_generator_goes_on_where_it_was_interrupted(folder, monkeypatch, interrupted):
+    class Fails:
+        def fit(self, *_):
+            raise DataError("nothing fits")
+
+        def close(self):
+            pass
+
+    asked = []
+
+    def make(*names, **options):
+        asked.append((names, options))
+        return Fails()
+
+    monkeypatch.setattr(steps, "make", make)
+    out = made_file(folder, "recombine", FULL, 10)
+    if interrupted:
+        out.with_name(out.name + ".pt.partial").touch()
+    assert augment(folder, "recombine", FULL, 10, {"minutes": 1}) == {"made": 0, "why": "nothing fits"}
+    (((name,), options),) = asked
+    assert name == "recombine" and options == {"minutes": 1, "beside": out} | ({"resume": True} if interrupted else {})
+
+
+def test_what_is_made_stands_in_a_random_order_on_a_carving_and_a_system_has_the_first_of_it(folder):
+    found = augment(folder, "resample", 0, 40, {})
+    assert found["made"] == 40 and found["warnings"] is not None and len(found["shown"]) == steps.EXAMPLES_SHOWN
+    whole, some = (added(folder, {"resample": 40}, share, 0) for share in (40, 10))
+    drawn = steps.make("resample").fit(originals(folder, 0), 0).sample(40, 0)
+    assert whole.pairs() != drawn.pairs() and sorted(whole.pairs()) == sorted(drawn.pairs())
+    assert len(whole) == 40 and some.pairs() == whole.pairs()[:10]
+    assert added(folder, {}, 0, 0) is None
+
+
+def test_a_system_has_what_one_of_its_methods_made_if_the_other_made_nothing(folder):
+    augment(folder, "resample", FULL, 20, {})
+    assert len(added(folder, {"resample": 20, "geca": 20}, 15, FULL)) == 15
