@@ -12,6 +12,7 @@ that was killed decides the same again, and goes on with the step that it was in
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -24,6 +25,7 @@ from compgen.comparison.engine import Workers
 from compgen.comparison.parts import carve, carvings
 from compgen.comparison.plan import (
     ENOUGH,
+    FAR_BEHIND,
     FIRST_UPDATES,
     FOR_AUGMENTING,
     GAIN,
@@ -285,16 +287,25 @@ class Experiment:
         dropped = dict.fromkeys(systems, "")
         best = sorted((system for system in systems[1:] if system.candidate), key=self._rank)[:SURVIVORS]
         controls = sorted((system for system in systems if not system.candidate), key=self._rank)[:1]
-        if self.plan.rounds > 1:
+        if best and self.plan.rounds > 1:
             for system in systems:
                 if system not in {BARE_SYSTEM, *best, *controls}:
                     dropped[system] = f"not among the best {SURVIVORS} after the first round"
-            self.round([BARE_SYSTEM, *controls, *best], self.plan.rounds - 1)
+            left = [system for system in (BARE_SYSTEM, *controls, *best) if not self.far_behind(system, best[0])]
+            for system in best:
+                if system not in left:
+                    dropped[system] = "far behind the best after the first round"
+            self.round(left, self.plan.rounds - 1)
         union = self.union(best, controls)
         if union is not None:
             self.round([union], self.plan.rounds - 1)
             dropped[union] = ""
         return dropped
+
+    def far_behind(self, system: System, best: System) -> bool:
+        """Whether a system cannot win: on validation it is behind the best by more than chance can explain."""
+        variance = _variance(self.results(system)) + _variance(self.results(best))
+        return self.score(best) - self.score(system) > FAR_BEHIND * math.sqrt(variance)
 
     def first_trials(self) -> list[Step]:
         """The next point of the learning curve; when that is done, the trials of the first round."""
@@ -396,6 +407,13 @@ def accuracies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
     """The share of right answers on each validation part, over all results."""
     parts = [name for name in VALIDATION if any(name in found["right"] for found in results)]
     return {name: _share("".join(found["right"].get(name, "") for found in results)) for name in parts}
+
+
+def _variance(results: Sequence[dict[str, Any]]) -> float:
+    """The variance of the mean of accuracies on the validation parts, with a right and a wrong answer added to each."""
+    texts = ["".join(found["right"].get(name, "") for found in results) for name in accuracies(results)]
+    shares = [((text.count("1") + 1) / (len(text) + 2), len(text) + 2) for text in texts]
+    return sum(share * (1 - share) / count for share, count in shares) / len(texts) ** 2
 
 
 def _share(right: str) -> float:

@@ -13,6 +13,7 @@ TIMES = (1.0, 8.0)  # synthetic examples, as multiples of the training examples
 FIRST_UPDATES, LAST_UPDATES = 500, 32_000
 ENOUGH, GAIN = 0.9, 0.01  # of training examples known by heart; of accuracy on `random`, by twice the updates
 SURVIVORS = 3  # systems that go into further rounds, beside the bare data and the control
+FAR_BEHIND = 4.0  # standard errors of the difference: what is behind by more is tried no further
 FOR_AUGMENTING = 0.2  # of the time
 SPARE = 0.9  # of the time is planned
 
@@ -24,7 +25,7 @@ class Plan:
     Attributes:
         updates: of every predictor.
         times: amounts of synthetic examples, as multiples of the training examples.
-        rounds: trials of each system that is left, each with a carving and a seed of its own.
+        rounds: trials of each system that may still be the best, each with a carving and a seed of its own.
         seeds: predictors of the bare data, the control and the chosen system on all training examples.
         others: seeds of the best system of every other method; 0: they are not tested.
     """

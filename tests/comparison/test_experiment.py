@@ -98,9 +98,28 @@ def test_the_best_by_validation_is_chosen_and_methods_that_make_nothing_are_left
         (CONTROL,),
         ("csl", "geca"),
     }
-    assert all(found.tried[one] == "" for one in (BARE_SYSTEM, found.choice, System(("csl",), 1)))
+    assert all(found.tried[one] == "" for one in (BARE_SYSTEM, found.choice))
+    assert found.tried[System(("csl",), 1)] == "far behind the best after the first round"
     assert any(why.startswith("not among the best 3") for why in found.tried.values())
     assert not [name for name in workers.ran if name.startswith("test-")]  # the test part is still closed
+
+
+def rounds(found: Experiment, system: System) -> int:
+    return len(found.results(system))
+
+
+def test_what_may_still_win_goes_on_and_what_cannot_does_not(tmp_path):
+    near = {"gecax8": 0.2, "gecax1": 0.19, "cslx1": 0.05, "cslx8": 0.05}
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda system: near.get(system, 0.0)))
+    assert found.plan.rounds == 3 and found.choice == System(("geca",), 8)
+    assert rounds(found, System(("geca",), 8)) == rounds(found, System(("geca",), 1)) == 3
+    assert [rounds(found, one) for one in (BARE_SYSTEM, System((CONTROL,), 1), System(("csl",), 1))] == [1, 1, 1]
+
+
+def test_what_chance_may_explain_is_tried_in_all_rounds(tmp_path):
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda system: 0.03 if system == "gecax8" else 0.0))
+    assert found.choice == System(("geca",), 8)
+    assert rounds(found, BARE_SYSTEM) == rounds(found, found.choice) == 3
 
 
 def test_the_union_of_two_methods_that_help_can_win(tmp_path):
