@@ -26,6 +26,7 @@ from compgen.errors import UserError
 from compgen.files import atomic_path, check_writable
 
 LEAST_MINUTES = 0.5  # for a generator
+DRAWS_EACH = 10  # for each of its samples, at most: where fewer than one in ten is new, they would take hours
 
 
 def compare(
@@ -71,7 +72,7 @@ def compare(
             predictor,
             60 * options.minutes,
             options.seeds,
-            {"recombine": {"minutes": max(LEAST_MINUTES, round(minutes, 2))}},
+            {"recombine": {"minutes": max(LEAST_MINUTES, round(minutes, 2)), "draws_each": DRAWS_EACH}},
             pool,
             say,
         )

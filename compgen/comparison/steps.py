@@ -89,6 +89,8 @@ def augment(folder: Path, method: str, carving: int | str, count: int, options: 
         return {"made": 0, "why": str(error)}  # no failure: a method may have nothing to give here
     finally:
         augmenter.close()
+    if not len(made):
+        return {"made": 0, "why": "none of what it draws passes its filters"}
     if carving != FULL:
         made = Dataset(made.frame[stream(Purpose.COMPARISON, 0, 2).permutation(len(made))])
     write_dataset(made, out)

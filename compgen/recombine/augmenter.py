@@ -42,6 +42,12 @@ class RecombineOptions(Options, RecombineConfig):
     ngram: int = Field(
         1, ge=1, description="rare: length of n-grams; from 2 on, n-grams that training lacks are rare too."
     )
+    draws_each: int | None = Field(
+        None,
+        ge=1,
+        description="Make at most so many draws for each sample asked for, and be content with what is kept.",
+        json_schema_extra={"metavar": "D"},
+    )
     resume: bool = Field(
         False,
         description="Go on with an interrupted training; the result is the same.",
@@ -116,12 +122,14 @@ class Recombine(Augmenter[RecombineOptions]):
         if self.generator is None or count is None:
             raise UserError("recombine: there is no end of samples: say how many")
         names, ngram, self._counts = self.options.filters, self.options.ngram, Counts()
+        most = None if self.options.draws_each is None else self.options.draws_each * count
         try:
             kept = [
                 (one.source, one.target, one.index, one.log_prob, list(one.prototypes))
                 for one in self.generator.stream(
                     count,
                     seed=seed,
+                    draws=most,
                     filters=names,
                     ngram=ngram,
                     counts=self._counts,

@@ -45,6 +45,23 @@ def test_the_training_of_a_generator_goes_on_where_it_was_interrupted(folder, mo
     assert name == "recombine" and options == {"minutes": 1, "beside": out} | ({"resume": True} if interrupted else {})
 
 
+def test_a_method_of_which_nothing_is_kept_has_made_nothing(folder, monkeypatch):
+    class Empty:
+        def fit(self, *_):
+            return self
+
+        def sample(self, *_):
+            return Dataset.from_pairs([])
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(steps, "make", lambda *_, **__: Empty())
+    found = augment(folder, "recombine", 0, 10, {})
+    assert found == {"made": 0, "why": "none of what it draws passes its filters"}
+    assert not made_file(folder, "recombine", 0, 10).exists()
+
+
 def test_what_is_made_stands_in_a_random_order_on_a_carving_and_a_system_has_the_first_of_it(folder):
     found = augment(folder, "resample", 0, 40, {})
     assert found["made"] == 40 and found["warnings"] is not None and len(found["shown"]) == steps.EXAMPLES_SHOWN

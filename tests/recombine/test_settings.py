@@ -130,6 +130,13 @@ def test_the_augmenter_finds_settings_unless_it_is_given_a_configuration():
     assert "bigram counts" in augmenter.warnings()[0]  # two updates
 
 
+def test_drawing_ends_where_too_little_is_kept():
+    sizes = dict.fromkeys(("hidden", "encoder_hidden", "embedding", "output", "attention"), 8)
+    augmenter = make("recombine", network=sizes, optimisation={"steps": 2}, draws_each=4, filters=())
+    made = augmenter.fit(COMMANDS).sample(5, 0)
+    assert len(made) < 5 and augmenter._counts.drawn == 20
+
+
 def test_filters_may_stand_in_one_text():
     listed = make("recombine", filters="novel,unique").options.filters
     assert listed == make("recombine", filters=("novel", "unique")).options.filters == ("novel", "unique")
