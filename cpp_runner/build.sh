@@ -12,7 +12,8 @@ for program in c++ cmake; do
 done
 "$here/fetch_headers.sh" || {
     echo "C++ runner: its headers cannot be had, so it is not built and its tests are skipped"
-    exit "${CI:+1}"
+    [ -z "${CI:-}" ] || exit 1
+    exit 0
 }
 [ -e "$folder/CMakeCache.txt" ] || cmake -S "$here" -B "$folder" -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON >/dev/null
 cmake --build "$folder" -j 2 --target compgen-sample unit_tests >"$folder/build.log" 2>&1 || {

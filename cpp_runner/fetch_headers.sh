@@ -25,7 +25,8 @@ mkdir -p "$here/apt/lists/partial" "$here/apt/cache/archives/partial" "$here/pac
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >"$here/apt/trixie.list"
 apt() {
     apt-get -qq -o Dir::Etc::sourcelist="$here/apt/trixie.list" -o Dir::Etc::sourceparts=- \
-        -o Dir::State::lists="$here/apt/lists" -o Dir::Cache="$here/apt/cache" -o APT::Sandbox::User=root "$@"
+        -o Dir::State::lists="$here/apt/lists" -o Dir::Cache="$here/apt/cache" -o APT::Sandbox::User=root \
+        -o Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false "$@"  # lists of files, which apt-file asks for
 }
 apt update
 (cd "$here/packages" && apt download libonnxruntime-dev nlohmann-json3-dev libcli11-dev doctest-dev)
