@@ -86,6 +86,7 @@ KEYS = {
     "DEVELOPMENT": ((3,), lambda: np.random.default_rng([3, 222])),
     "QUALITY": ((3, 8), lambda: np.random.default_rng([3, 0x9A, 8])),
     "SETTINGS": ((3,), lambda: np.random.default_rng([3, 0x5E])),
+    "LIMIT": ((3,), lambda: np.random.default_rng([3, 0x11])),
     "COMPARISON": ((3, 1, 8), lambda: np.random.default_rng([3, 0xC0, 1, 8])),
     "PROBES": ((3,), lambda: np.random.default_rng(3)),
     "SELECTION": ((3,), lambda: np.random.Generator(np.random.Philox(3))),
