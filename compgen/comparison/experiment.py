@@ -31,7 +31,6 @@ from compgen.comparison.plan import (
     GAIN,
     LAST_UPDATES,
     SPARE,
-    SURVIVORS,
     TIMES,
     Plan,
     make_plan,
@@ -285,12 +284,12 @@ class Experiment:
         self.train(self.makes(every, 0), self.first_trials)
         systems = self.first_systems()
         dropped = dict.fromkeys(systems, "")
-        best = sorted((system for system in systems[1:] if system.candidate), key=self._rank)[:SURVIVORS]
+        best = sorted((system for system in systems[1:] if system.candidate), key=self._rank)[: self.plan.survivors]
         controls = sorted((system for system in systems if not system.candidate), key=self._rank)[:1]
         if best and self.plan.rounds > 1:
             for system in systems:
                 if system not in {BARE_SYSTEM, *best, *controls}:
-                    dropped[system] = f"not among the best {SURVIVORS} after the first round"
+                    dropped[system] = f"not among the best {self.plan.survivors} after the first round"
             left = [system for system in (BARE_SYSTEM, *controls, *best) if not self.far_behind(system, best[0])]
             for system in best:
                 if system not in left:

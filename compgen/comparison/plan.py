@@ -12,7 +12,7 @@ from compgen.errors import UserError
 TIMES = (1.0, 8.0)  # synthetic examples, as multiples of the training examples
 FIRST_UPDATES, LAST_UPDATES = 500, 32_000
 ENOUGH, GAIN = 0.9, 0.01  # of training examples known by heart; of accuracy on `random`, by twice the updates
-SURVIVORS = 3  # systems that go into further rounds, beside the bare data and the control
+ALL, SOME, FEW = 1000, 6, 3  # systems that go into further rounds, beside the bare data and the control
 FAR_BEHIND = 4.0  # standard errors of the difference: what is behind by more is tried no further
 FOR_AUGMENTING = 0.2  # of the time
 SPARE = 0.9  # of the time is planned
@@ -28,6 +28,7 @@ class Plan:
         rounds: trials of each system that may still be the best, each with a carving and a seed of its own.
         seeds: predictors of the bare data, the control and the chosen system on all training examples.
         others: seeds of the best system of every other method; 0: they are not tested.
+        survivors: the most systems that go into further rounds, beside the bare data and the control.
     """
 
     updates: int
@@ -35,11 +36,12 @@ class Plan:
     rounds: int
     seeds: int
     others: int
+    survivors: int = FEW
 
     def trials(self, methods: int) -> int:
         """How many trials that is, with the control, and a union of two methods."""
         first = (methods + 1) * len(self.times)
-        further = (self.rounds - 1) * (SURVIVORS + 2)
+        further = (self.rounds - 1) * (min(self.survivors, methods * len(self.times)) + 2)
         union = self.rounds if methods > 1 else 0
         return first + further + union + 3 * self.seeds + max(0, methods - 1) * self.others
 
@@ -72,10 +74,11 @@ def make_plan(seconds: float, per_update: float, updates: int, methods: int, see
 
 
 def _plans(updates: int, seeds: int) -> Iterator[Plan]:
-    """Plans with ever less in them: first other methods' seeds go, then rounds and other methods, amounts, seeds."""
+    """Plans with ever less in them: first systems in further rounds go, then other methods' seeds, rounds, ..."""
     fewer = min(2, seeds)
     while updates >= FIRST_UPDATES:
-        yield Plan(updates, TIMES, 3, seeds, seeds)
+        for survivors in (ALL, SOME, FEW):  # a first round of few examples may rank the best low
+            yield Plan(updates, TIMES, 3, seeds, seeds, survivors)
         yield Plan(updates, TIMES, 3, seeds, 1)
         yield Plan(updates, TIMES, 2, seeds, 1)
         yield Plan(updates, TIMES, 2, seeds, 0)

@@ -100,8 +100,16 @@ def test_the_best_by_validation_is_chosen_and_methods_that_make_nothing_are_left
     }
     assert all(found.tried[one] == "" for one in (BARE_SYSTEM, found.choice))
     assert found.tried[System(("csl",), 1)] == "far behind the best after the first round"
-    assert any(why.startswith("not among the best 3") for why in found.tried.values())
     assert not [name for name in workers.ran if name.startswith("test-")]  # the test part is still closed
+
+
+def test_where_time_is_short_few_systems_go_on(tmp_path):
+    helps = {"gecax8": 0.02, "gecax1": 0.01, "cslx1": 0.005}
+    workers = MadeUp(tmp_path, lambda system: helps.get(system, 0.0))
+    found = experiment(tmp_path, workers, seconds=64)
+    assert found.plan.survivors == 3 and found.plan.rounds == 3
+    assert found.tried[System(("csl",), 8)] == "not among the best 3 after the first round"
+    assert rounds(found, System(("csl",), 1)) == 3
 
 
 def rounds(found: Experiment, system: System) -> int:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compgen.comparison.plan import FIRST_UPDATES, TIMES, Plan, make_plan, most_updates
+from compgen.comparison.plan import ALL, FIRST_UPDATES, TIMES, Plan, make_plan, most_updates
 from compgen.errors import UserError
 
 METHODS = st.integers(1, 6)
@@ -13,6 +13,7 @@ METHODS = st.integers(1, 6)
 def test_the_trials_of_a_plan():
     # (4 methods + control) x 2 amounts; 2 rounds of bare, control and 3; a union in 3 rounds; 3 x 3 seeds; 3 others x 3
     assert Plan(1000, TIMES, 3, 3, 3).trials(4) == 10 + 2 * 5 + 3 + 9 + 9
+    assert Plan(1000, TIMES, 3, 3, 3, ALL).trials(4) == 10 + 2 * (8 + 2) + 3 + 9 + 9
     assert Plan(1000, TIMES[-1:], 1, 2, 0).trials(1) == 2 + 0 + 0 + 6
 
 
@@ -33,7 +34,7 @@ def test_more_time_never_gives_a_poorer_plan(methods, seeds):
     plans = [make_plan(seconds, 0.1, 2000, methods, seeds) for seconds in range(2000, 60_000, 2000)]
     done = [plan.trials(methods) * plan.updates for plan in plans]
     assert done == sorted(done)
-    assert plans[-1] == Plan(2000, TIMES, 3, seeds, seeds)
+    assert plans[-1] == Plan(2000, TIMES, 3, seeds, seeds, ALL)
 
 
 @given(METHODS, st.integers(1, 5))
