@@ -6,6 +6,7 @@ from compgen.configuration import load_config, shipped
 from compgen.csl.options import CslOptions
 from compgen.errors import ConfigError
 from compgen.recombine.config import RecombineConfig
+from compgen.substitution.augmenter import SubstituteOptions
 from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig
 from tests.training.tiny import generator_config
 
@@ -14,6 +15,7 @@ def test_every_shipped_configuration_loads():
     assert {"recombine_scan", "seq2seq_scan", "rnnlm_scan"} <= set(shipped())
     for name in shipped():
         kinds = {"seq2seq": Seq2SeqConfig, "transformer": TransformerConfig, "t5": PretrainedConfig, "csl": CslOptions}
+        kinds["grammar"] = SubstituteOptions
         load_config(kinds.get(name.split("_")[0], RecombineConfig), name)
 
 

@@ -19,6 +19,11 @@ BUILT_IN = {  # where a method is, and what it does
     "recombine": ("compgen.recombine.augmenter:Recombine", "Train a recombination network and sample it (R&R)."),
     "geca": ("compgen.geca.augmenter:Geca", "Exchange fragments that share an environment."),
     "csl": ("compgen.csl.augmenter:Csl", "Induce a synchronous grammar and draw from it."),
+    "substitute": (
+        "compgen.substitution.augmenter:Substitute",
+        "Put pieces of derivations in place of others.",
+    ),
+    "lexsym": ("compgen.lexsym.augmenter:Lexsym", "Exchange words of one type, and what they mean."),
     "stemcorrupt": ("compgen.morphology.stemcorrupt:StemCorrupt", "Replace characters of the stem of inflected words."),
     "concat": ("compgen.augmenters.concat:Concat", "Write one example behind another."),
     "resample": ("compgen.augmenters.resample:Resample", "Draw training examples again: the control."),

@@ -96,6 +96,8 @@ class SamplePurpose(IntEnum):
     LATENTS = 2
     NODES = 3  # of derivations
     EXAMPLES = 4  # training examples, of augmenters that draw them by address (`resample`)
+    SYMMETRIES = 5  # examples and words, of `lexsym`
+    SUBSTITUTIONS = 6  # hosts, places and pieces, of `substitute`
 
 
 def address(

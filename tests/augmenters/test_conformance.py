@@ -25,6 +25,19 @@ COMMANDS = [
     for verb in ("walk", "run", "look", "hop")
     for how, times in (("once", 1), ("twice", 2), ("thrice", 3))
 ] + ["jump -> JUMP", "walk -> WALK", "run -> RUN"]
+QUESTIONS = [
+    f"{word} in {place} -> {head} ( loc ( {place} ) )"
+    for word, head in (("rivers", "river"), ("lakes", "lake"))
+    for place in ("ohio", "utah")
+] + [
+    "rivers in iowa -> river ( loc ( iowa ) )",
+    "cities in ohio -> city ( loc ( ohio ) )",
+    "states -> state",
+    "largest of rivers in ohio -> largest ( river ( loc ( ohio ) ) )",
+    "largest of states -> largest ( state )",
+    "number of lakes in utah -> count ( lake ( loc ( utah ) ) )",
+    "number of states -> count ( state )",
+]
 STEMS = ("ketil", "pemik", "neksi", "timer", "katol", "pomak", "naska", "tomar")
 TINY = {
     "network": {"hidden": 16, "encoder_hidden": 8, "embedding": 8, "output": 8, "attention": 8, "positions": 2},
@@ -50,6 +63,11 @@ CASES = {
     "recombine": ("recombine", TINY),
     "csl": ("csl", {"induction": SCAN, "training": {"states": 2, "steps": 20}}),
     "csl, uniform": ("csl", {"induction": SCAN, "uniform": True}),
+    "substitute": ("substitute", {"induction": SCAN}),
+    "substitute, drawn": ("substitute", {"induction": SCAN, "classes": "one", "chains": True, "rounds": 3}),
+    "lexsym": ("lexsym", {}),
+    "lexsym, as published": ("lexsym", {"mode": "paper", "aligner": "simple"}),
+    "lexsym, one for another": ("lexsym", {"move": "substitute", "aligner": "companions"}),
     "stemcorrupt": ("stemcorrupt", {}),
     "stemcorrupt, in harmony": ("stemcorrupt", {"candidates": 4}),
     "concat": ("concat", {}),
@@ -65,7 +83,8 @@ def data(name):
             inflection((stem, stem + ("le" if stem[1] in "ei" else "la"), ("N", "PL"))) for stem in STEMS
         )
         return Dataset(words.frame.with_columns(note=pl.Series([f"note {row}" for row in range(len(words))])))
-    found = Dataset.from_pairs(tuple(side.split() for side in line.split(" -> ")) for line in COMMANDS)
+    lines = QUESTIONS if name == "substitute" else COMMANDS
+    found = Dataset.from_pairs(tuple(side.split() for side in line.split(" -> ")) for line in lines)
     return Dataset(found.frame.with_columns(note=pl.Series([f"note {row}" for row in range(len(found))])))
 
 

@@ -1,0 +1,311 @@
+"""LexSym as an augmenter: `fit` finds a lexicon and its types, `sample` exchanges words with what they mean.
+
+    for each sample: copy a random example; draw a permutation of the lexemes of each type; replace each word by the
+                     form, of its type, of the lexeme that takes its place, and each symbol likewise
+
+A sample is in the orbit of the training examples under the symmetries of the lexicon (Akyürek and Andreas 2023, theorem
+1). Deviations: a draw permutes all lexemes of the example, not two (`move`); types are found from contexts in source
+and target, which needs no tagger, and forms of a lexeme have types of their own (`mode`). A word whose symbols are not
+in the target stays as it is.
+"""
+
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, product
+from itertools import count as count_from
+from math import prod
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from compgen.augmenters.base import HOST, Augmenter, Options
+from compgen.csl.seeds import exact_matches
+from compgen.data.examples import TOKENS, Dataset
+from compgen.data.random import SamplePurpose, words
+from compgen.errors import ExhaustedError, UserError
+from compgen.lexsym import lexicon
+from compgen.lexsym.alignment import Pairs
+from compgen.lexsym.lexicon import JOINED, Aligner, Entry
+from compgen.progress import Watch
+
+Side = tuple[str, ...]
+Change = tuple[tuple[str, str], ...]  # words and their images
+BLOCK = 4096  # samples drawn at once
+PATIENCE = 50  # blocks without a new example
+MANY = 1_000_000  # changes of all examples; if there are more, they are drawn
+
+
+class _Host(NamedTuple):
+    """An example with words that may be exchanged, and its row in the data."""
+
+    source: Side
+    target: Side
+    row: int
+    words: list[str]
+
+
+class LexsymOptions(Options):
+    """Which words are exchanged, and how."""
+
+    lexicon: str | None = Field(
+        None,
+        description="A lexicon to use instead of finding one: type, word and symbols between tabs. Words that DATA "
+        "lacks are brought in.",
+        json_schema_extra={"metavar": "FILE"},
+    )
+    write_lexicon: str | None = Field(
+        None,
+        description="Write the lexicon here, to be read and corrected.",
+        json_schema_extra={"metavar": "FILE", "running": True},
+    )
+    aligner: Aligner = Field(
+        "model1", description="How words are linked with symbols: IBM Model 1 in both directions, words and symbols "
+        "that are in the same examples, or as published for SCAN."
+    )  # fmt: skip
+    mode: Literal["pairs", "paper", "reference"] = Field(
+        "pairs",
+        description="Types from contexts in source and target; or from sources alone, as published (without its "
+        "tagger), or as coded. The last two exchange two words at a time.",
+    )
+    move: Literal["permute", "swap", "substitute"] = Field(
+        "permute", description="Permute all words of an example that have a type, swap two, or replace one."
+    )
+    links: float = Field(
+        0.01, ge=0, le=1, description="Leave out symbols that are linked in a smaller share of the word's examples."
+    )
+    agreement: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Leave out types whose exchanges agree with DATA less often, where DATA has both examples.",
+    )
+
+
+class Lexsym(Augmenter[LexsymOptions]):
+    """Exchange words of one type, and what they mean (LexSym, Akyürek and Andreas 2023).
+
+    Samples are new and distinct, and their sources are not in DATA. They have the columns `host`, the row of the
+    training example that was changed, and `swaps`, what was put for what.
+
+    Attributes, after `fit`:
+        entries: the lexicon, in mode `pairs`.
+        agreeing: by type, how many exchanges within DATA agree, of how many.
+    """
+
+    name = "lexsym"
+    options_type = LexsymOptions
+    columns: ClassVar[dict[str, Any]] = {HOST: pl.Int64, "swaps": pl.String}
+    usual = 10_000
+    example = """cgen augment lexsym scan/jump -o more.tsv
+
+        cgen augment lexsym cogs/lf --write-lexicon lexicon.tsv -n 20000 -o more.tsv"""
+
+    def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
+        """Find the lexicon, and in each distinct example the words that may be exchanged."""
+        rows: dict[tuple[Side, Side], int] = {}
+        for row, (source, target) in enumerate(dataset.pairs()):
+            rows.setdefault((tuple(source), tuple(target)), row)
+        self._known = {source for source, _ in rows}
+        join = _joiner(dataset)
+        pairs = [(join(source), join(target)) for source, target in sorted(rows)]
+        self._find(pairs)
+        hosts = [
+            _Host(source, target, rows[pair], [word for word in dict.fromkeys(source) if self._movable(word, target)])
+            for pair, (source, target) in zip(sorted(rows), pairs, strict=True)
+        ]
+        self._hosts = [host for host in hosts if host.words]
+        if not self._hosts:
+            raise ExhaustedError(
+                f"lexsym can make nothing of these data: of {len(self._symbols):,} words that are linked with symbols, "
+                f"{len(self._partners):,} have another to be exchanged with; correct the lexicon (--write-lexicon, "
+                "--lexicon), or give more examples"
+            )
+
+    def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
+        """The first `count` new, distinct examples of draws 0, 1, ...; if few changes are possible, of all of them."""
+        total = sum(map(self._ways, self._hosts))
+        if total > MANY and count is None:
+            raise ExhaustedError(f"lexsym: {total:,} changes of examples are possible: say how many with -n")
+        made: dict[Side, tuple[Side, int, str]] = {}
+        idle = 0
+        for block in [self._every(seed)] if total <= MANY else self._draws(seed):
+            before = len(made)
+            for host, change, pick in block:
+                if len(made) == count:
+                    break
+                new = self._changed(host, change, pick)
+                if new is not None and new[0] not in self._known:
+                    made.setdefault(new[0], (new[1], host.row, new[2]))
+            idle = 0 if len(made) > before else idle + 1
+            if len(made) == count or idle == PATIENCE:
+                break
+            watch("exchange", len(made) / (count or 1), "")
+        if not made and count != 0:
+            raise ExhaustedError(f"lexsym: {total:,} exchanges of words make no new example of these data")
+        rows = [(source, *rest) for source, rest in made.items()]
+        return pl.DataFrame(rows, schema={"source": TOKENS, "target": TOKENS, **self.columns}, orient="row")
+
+    def facts(self) -> dict[str, Any]:
+        """The sizes of the lexicon and of its types, how often exchanges agree with DATA, and why there are fewer."""
+        facts: dict[str, Any] = {"words": len(self._symbols), "exchangeable": len(self._partners)}
+        facts |= {"types": self.types, "agreeing": self.agreeing}
+        if self._report.get("made", 0) < (self._report.get("asked") or 0):
+            facts["why"] = "exchanges of these words give no more"
+        return facts
+
+    def in_words(self) -> str:
+        """The report in words, for people."""
+        right, total = (sum(pair[side] for pair in self.agreeing.values()) for side in (0, 1))
+        said = f"{super().in_words()}; {len(self._partners):,} words of {self.types:,} types"
+        return said + (f"; {right / total:.1%} of {total:,} exchanges within the data agree" if total else "")
+
+    def reads(self) -> Sequence[str]:
+        """The lexicon."""
+        return [name for name in (self.options.lexicon,) if name]
+
+    def writes(self) -> dict[str, Path]:
+        """The lexicon."""
+        return {} if self.options.write_lexicon is None else {"--write-lexicon": Path(self.options.write_lexicon)}
+
+    def _find(self, pairs: Pairs) -> None:
+        """Find what words mean, and which may take each other's place."""
+        options, self.entries, self.agreeing = self.options, list[Entry](), dict[str, tuple[int, int]]()
+        self._weights: dict[str, float] = {}
+        if options.mode == "pairs":
+            self._by_type(pairs)
+            return
+        if options.lexicon or options.write_lexicon:
+            raise UserError("lexsym: a file of a lexicon has types, which --mode pairs alone finds")
+        found = lexicon.frequent(lexicon.align(pairs, options.aligner), pairs, options.links)
+        if options.mode == "reference":
+            found = lexicon.one_to_many(lexicon.most_frequent(found), whole_words=True)
+            self._partners = lexicon.coded_partners(pairs, found)
+            self._weights = {word: 1 / max(symbols.values()) for word, symbols in found.items()}
+        else:
+            found = lexicon.one_to_many(found)
+            self._partners = lexicon.published_partners(pairs, found)
+        self._partners = {word: others for word, others in self._partners.items() if others}
+        self._symbols = {word: tuple(sorted(symbols)) for word, symbols in found.items()}
+        self.types = len({frozenset([word, *others]) for word, others in self._partners.items()})
+
+    def _by_type(self, pairs: Pairs) -> None:
+        """Find or read a lexicon with types, and leave out types that do not agree with the data."""
+        options = self.options
+        found = lexicon.find(pairs, options.aligner, options.links)
+        if options.lexicon is not None:
+            found = lexicon.read(Path(options.lexicon))
+            lexicon.check(options.lexicon, found, pairs)
+        if options.write_lexicon is not None:
+            lexicon.write(Path(options.write_lexicon), found)
+        self.agreeing = lexicon.agreement(pairs, found)
+        wrong = {name for name, (right, of) in self.agreeing.items() if right < options.agreement * of}
+        self.entries = [one for one in found if one.type not in wrong]
+        members: dict[str, list[str]] = defaultdict(list)
+        for one in self.entries:
+            members[one.type].append(one.word)
+        self._symbols = {one.word: one.symbols for one in found}
+        self._partners = {one.word: [other for other in members[one.type] if other != one.word] for one in self.entries}
+        self._partners = {word: others for word, others in self._partners.items() if others}
+        self.types = sum(len(words) > 1 for words in members.values())
+
+    def _movable(self, word: str, target: Side) -> bool:
+        return word in self._partners and all(symbol in target for symbol in self._symbols[word])
+
+    def _images(self, word: str) -> list[str]:
+        """What may come in the place of a word that is permuted."""
+        return [word, *self._partners[word]]
+
+    @property
+    def _permutes(self) -> bool:
+        return self.options.move == "permute" and self.options.mode == "pairs"
+
+    def _ways(self, host: _Host) -> int:
+        """How many changes there are of an example, those among them that are no permutations."""
+        sizes = [len(self._images(word)) for word in host.words]
+        return prod(sizes) if self._permutes else sum(sizes) - len(sizes)
+
+    def _every(self, seed: int) -> Iterator[tuple[_Host, Change, int]]:
+        """All changes of all examples, in random order."""
+        every: list[tuple[_Host, Change]] = []
+        for host in self._hosts:
+            if self._permutes:
+                images = product(*map(self._images, host.words))
+                every += [(host, tuple(zip(host.words, some, strict=True))) for some in images]
+            else:
+                every += [(host, ((word, image),)) for word in host.words for image in self._partners[word]]
+        numbers = words(seed, np.arange(len(every)), SamplePurpose.SYMMETRIES, 2)
+        for place in np.argsort(numbers[:, 0], kind="stable").tolist():
+            yield *every[place], int(numbers[place, 1])
+
+    def _draws(self, seed: int) -> Iterator[Iterator[tuple[_Host, Change, int]]]:
+        """Blocks of random changes, without end."""
+        most = max(len(host.words) for host in self._hosts)
+        for start in count_from(0, BLOCK):
+            numbers = words(seed, np.arange(start, start + BLOCK), SamplePurpose.SYMMETRIES, most + 2)
+            yield map(self._drawn, (numbers * 2.0**-32).tolist())
+
+    def _drawn(self, numbers: Sequence[float]) -> tuple[_Host, Change, int]:
+        """A random change of a random example, by numbers in [0, 1)."""
+        which, pick, *others = numbers
+        host = self._hosts[int(which * len(self._hosts))]
+        if self._permutes:
+            change = tuple((word, _at(self._images(word), one)) for word, one in zip(host.words, others, strict=False))
+        else:
+            word = _at(host.words, pick)
+            weights = [*accumulate(self._weights.get(partner, 1.0) for partner in self._partners[word])]
+            change = ((word, self._partners[word][bisect(weights, others[0] * weights[-1])]),)
+        return host, change, int(pick * 2**32)
+
+    def _changed(self, host: _Host, change: Change, pick: int) -> tuple[Side, Side, str] | None:
+        """An example with words replaced by their images, and what was replaced; None if no symmetry does so.
+
+        `pick` chooses one of several symbols of an image that has more, or fewer, than the word has.
+        """
+        moved = {word: image for word, image in change if word != image}
+        if self._permutes:
+            lexemes = {self._symbols[word]: self._symbols[image] for word, image in change}
+            consistent = all(lexemes[self._symbols[word]] == self._symbols[image] for word, image in change)
+            if not consistent or len({*lexemes.values()}) < len(lexemes):
+                return None
+        elif self.options.move != "substitute":
+            moved |= {image: word for word, image in moved.items()}
+        symbols: dict[str, str] = {}
+        for word, image in moved.items():
+            old, new = self._symbols[word], self._symbols[image]
+            symbols |= zip(old, new if len(new) == len(old) else [new[pick % len(new)]] * len(old), strict=True)
+        source = _split([moved.get(token, token) for token in host.source])
+        target = _split([symbols.get(token, token) for token in host.target])
+        return source, target, " ".join(f"{word}={image}" for word, image in moved.items()).replace(JOINED, "_")
+
+
+def _at(some: Sequence[str], number: float) -> str:
+    """The member at a place from 0 to 1."""
+    return some[int(number * len(some))]
+
+
+def _joiner(dataset: Dataset) -> Callable[[Side], Side]:
+    """What joins the tokens of phrases that sources and targets share, the longest first."""
+    grammar = exact_matches(dataset)
+    shared = [source for source, _ in map(grammar.alphabet.key, grammar.rules)]
+    phrases: dict[str, list[Side]] = defaultdict(list)
+    for phrase in sorted(shared, key=len, reverse=True):
+        phrases[phrase[0]].append(phrase)
+
+    def join(side: Side) -> Side:
+        joined, place = list[str](), 0
+        while place < len(side):
+            here = (phrase for phrase in phrases[side[place]] if side[place : place + len(phrase)] == phrase)
+            found = next(here, (side[place],))
+            joined.append(JOINED.join(found))
+            place += len(found)
+        return tuple(joined)
+
+    return join
+
+
+def _split(side: Sequence[str]) -> Side:
+    return tuple([token for unit in side for token in unit.split(JOINED)])

@@ -1,0 +1,264 @@
+"""Lexicons: which symbols words mean, and which words may take each other's place (Akyürek and Andreas 2023).
+
+A lexeme is a set of symbols; its forms are the words that mean them (ate, eaten: eat). Forms of different lexemes are
+of one type if they stand in the same context. A type has one form of a lexeme, so that a lexeme may take the place of
+another wherever both have a form of the same types.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from compgen.csl.seeds import companions
+from compgen.data.content import read_text
+from compgen.data.examples import Dataset
+from compgen.errors import DataError
+from compgen.files import atomic_path
+from compgen.lexsym.alignment import Lexicon, Pairs, model1, simple
+
+Aligner = Literal["model1", "companions", "simple"]
+Side = tuple[str, ...]
+Partners = Mapping[str, Sequence[str]]  # by word, the words that may take its place
+HEADER = ("type", "word", "symbols")
+JOINED = "\x02"  # between the tokens of a phrase
+LINKS = 0.01  # of the examples with a word, in which a symbol is linked to it
+_MOST_WORDS = 4  # that share a symbol; of more it is no meaning, but grammar
+_MOST_SYMBOLS = 3  # of a word, in the reference
+_WINDOW = 2  # tokens on either side, in the reference
+_HOLE = "\0"
+
+
+def align(pairs: Pairs, aligner: Aligner) -> Lexicon:
+    """Link words and symbols by one of the aligners; `companions` as CSL's seed rules."""
+    if aligner == "companions":
+        grammar = companions(Dataset.from_pairs(pairs))
+        return {word: {symbol: 1} for (word,), (symbol,) in map(grammar.alphabet.key, grammar.rules)}
+    return model1(pairs) if aligner == "model1" else simple(pairs)
+
+
+class Entry(NamedTuple):
+    """A word of the lexicon: its type, and what it means."""
+
+    type: str
+    word: str
+    symbols: tuple[str, ...]
+
+
+def frequent(lexicon: Lexicon, pairs: Pairs, share: float) -> Lexicon:
+    """Drop what is linked to a word less often than in this share of the examples with the word."""
+    examples = Counter(word for source, _ in pairs for word in set(source))
+    kept = {
+        word: {symbol: count for symbol, count in symbols.items() if count >= share * examples[word]}
+        for word, symbols in lexicon.items()
+    }
+    return {word: symbols for word, symbols in kept.items() if symbols}
+
+
+def lexemes(lexicon: Lexicon) -> dict[str, tuple[str, ...]]:
+    """The symbols of each word, such that two words have the same symbols or none in common.
+
+    Symbols of many words go, then those that are of different sets.
+    """
+    found = {word: frozenset(symbols) for word, symbols in lexicon.items()}
+    words = Counter(symbol for symbols in found.values() for symbol in symbols)
+    unclear = {symbol for symbol, count in words.items() if count > _MOST_WORDS}
+    while True:
+        found = {word: left for word, symbols in found.items() if (left := symbols - unclear)}
+        sets = Counter(symbol for symbols in {*found.values()} for symbol in symbols)
+        unclear = {symbol for symbol, count in sets.items() if count > 1}
+        if not unclear:
+            return {word: tuple(sorted(symbols)) for word, symbols in sorted(found.items())}
+
+
+def most_frequent(lexicon: Lexicon) -> Lexicon:
+    """Keep the three most frequent symbols of each word, as coded."""
+    return {word: dict(sorted(symbols.items(), key=lambda one: -one[1])[:_MOST_SYMBOLS])
+            for word, symbols in lexicon.items()}  # fmt: skip
+
+
+def one_to_many(lexicon: Lexicon, whole_words: bool = False) -> Lexicon:
+    """Leave a symbol to none if several words mean it, as published; `whole_words`: drop these words, as coded.
+
+    In the code words may share symbols if they differ by case alone, or by one letter at the end.
+    """
+    words = defaultdict(list)
+    for word, symbols in lexicon.items():
+        for symbol in symbols:
+            words[symbol].append(word)
+    if not whole_words:
+        kept = {word: {symbol: count for symbol, count in symbols.items() if len(words[symbol]) == 1}
+                for word, symbols in lexicon.items()}  # fmt: skip
+        return {word: symbols for word, symbols in kept.items() if symbols}
+    gone = {word for sharing in words.values() for word in sharing if not all(_alike(word, one) for one in sharing)}
+    return {word: symbols for word, symbols in lexicon.items() if word not in gone}
+
+
+def _alike(one: str, other: str) -> bool:
+    one, other = one.lower(), other.lower()
+    return one == other or one[:-1] == other or one == other[:-1]
+
+
+def find(pairs: Pairs, aligner: Aligner = "model1", share: float = LINKS) -> list[Entry]:
+    """Find lexemes and types: words are of one type that have a context in common, in source and target.
+
+    A type in which a lexeme has several forms (ate, eaten) is divided, by the contexts that such lexemes have among
+    themselves. What cannot be divided is left out, and so are words that are alone.
+    """
+    meaning = lexemes(frequent(align(pairs, aligner), pairs, share))
+    for phrase in {token for source, target in pairs for token in {*source} & {*target} if JOINED in token}:
+        meaning[phrase] = (phrase,)
+    left, types = meaning, list[list[str]]()
+    while left:
+        again: dict[str, tuple[str, ...]] = {}
+        for alike in components(contexts(pairs, left).values(), left):
+            forms = Counter(left[word] for word in alike)
+            types.append([word for word in alike if forms[left[word]] == 1])
+            again |= {word: left[word] for word in alike if forms[left[word]] > 1}
+        left = again if len(again) < len(left) else {}
+    large = sorted((words for words in types if len(words) > 1), key=lambda words: (-len(words), words))
+    return [Entry(f"t{number}", word, meaning[word]) for number, words in enumerate(large, 1) for word in words]
+
+
+def contexts(pairs: Pairs, meaning: Mapping[str, Sequence[str]]) -> dict[tuple[Side, Side], set[str]]:
+    """By what is left of an example without a word and its symbols, the words that stand there."""
+    found: dict[tuple[Side, Side], set[str]] = defaultdict(set)
+    for source, target in {(tuple(source), tuple(target)) for source, target in pairs}:
+        for word in {*source} & meaning.keys():
+            holes = {symbol: f"{_HOLE}{place}" for place, symbol in enumerate(meaning[word])}
+            without = tuple([_HOLE if one == word else one for one in source])
+            found[without, tuple([holes.get(one, one) for one in target])].add(word)
+    return found
+
+
+def components(together: Iterable[Iterable[str]], words: Iterable[str]) -> list[list[str]]:
+    """The connected components of words, some of which are together."""
+    leader = {word: word for word in words}
+
+    def lead(word: str) -> str:
+        while leader[word] != word:
+            leader[word] = word = leader[leader[word]]
+        return word
+
+    for some in together:
+        first, *others = sorted(some)
+        for other in others:
+            leader[lead(other)] = lead(first)
+    found = defaultdict(list)
+    for word in sorted(leader):
+        found[lead(word)].append(word)
+    return list(found.values())
+
+
+def published_partners(pairs: Pairs, lexicon: Lexicon) -> Partners:
+    """As published: words that share a whole context in the source, and those that are connected by such.
+
+    The paper asks for one part of speech as well, by a tagger for English; that is left out.
+    """
+    found = defaultdict(set)
+    for source in {tuple(source) for source, _ in pairs}:
+        for place, word in enumerate(source):
+            if word in lexicon:
+                found[source[:place], source[place + 1 :]].add(word)
+    return {word: [other for other in alike if other != word]
+            for alike in components(found.values(), lexicon) for word in alike}  # fmt: skip
+
+
+def coded_partners(pairs: Pairs, lexicon: Lexicon) -> Partners:
+    """As coded: a window around one word equals that around another, less what the code does to windows.
+
+    It takes the ends of the window from the wrong side, so that it is the whole source, or its last token alone for the
+    second token. The first word of a pair is replaced, within other tokens too; the second must be inside its source.
+    Of a word's occurrences in a source the first counts, and in sources of one token none.
+    """
+    inside, anywhere = defaultdict(set), defaultdict(set)
+    for source in {tuple(source) for source, _ in pairs if len(source) > 1}:
+        for word in {*source} & lexicon.keys():
+            place = source.index(word)
+            window = slice(min(0, place - _WINDOW), max(len(source), place + _WINDOW + 1))
+            anywhere[word].add(" ".join(source[window]))
+            if 0 < place < len(source) - 1:
+                inside[word].add(" ".join(source[window]))
+    found: dict[str, set[str]] = {word: set() for word in lexicon}
+    for one, other in combinations(sorted(lexicon), 2):
+        if {text.replace(one, other) for text in anywhere[one]} & inside[other]:
+            found[one].add(other)
+            found[other].add(one)
+    return {word: sorted(others) for word, others in found.items()}
+
+
+def agreement(pairs: Pairs, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
+    """How often exchanges within each type are right on the training data themselves.
+
+    For two words of a type in sources that are equal otherwise, the targets are to be equal but for their symbols.
+
+    Returns:
+        by type: how many such pairs of examples agree, and how many there are.
+    """
+    type_of = {entry.word: entry.type for entry in entries}
+    groups: dict[tuple[str, tuple[str, ...]], Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for (source, target), words in contexts(pairs, {entry.word: entry.symbols for entry in entries}).items():
+        for word in words:
+            groups[type_of[word], source][target] += 1
+    found = {entry.type: (0, 0) for entry in entries}
+    for (name, _), targets in groups.items():
+        right, all_ = found[name]
+        right += sum(count * (count - 1) // 2 for count in targets.values())
+        count = targets.total()
+        found[name] = right, all_ + count * (count - 1) // 2
+    return found
+
+
+def write(path: Path, entries: Sequence[Entry]) -> None:
+    """Write a lexicon: a line with the names of the columns, then a word a line."""
+    lines = ["\t".join(HEADER), *("\t".join([one.type, one.word, " ".join(one.symbols)]) for one in entries)]
+    with atomic_path(path) as temporary:
+        temporary.write_text("\n".join(lines).replace(JOINED, " ") + "\n", "utf-8")
+
+
+def read(path: Path) -> list[Entry]:
+    """Read a lexicon; a word with blanks is a phrase, and what it means as well.
+
+    Raises:
+        DataError: a line has not three columns, or lines contradict each other.
+    """
+    found: dict[str, Entry] = {}
+    lexeme: dict[str, tuple[str, ...]] = {}  # of each symbol
+    forms: dict[tuple[str, tuple[str, ...]], str] = {}
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        columns = [" ".join(column.split()) for column in line.split("\t")]
+        if tuple(columns) == HEADER or not line.strip():
+            continue
+        place = f"{path}, line {number}"
+        if len(columns) != len(HEADER) or not all(columns):
+            raise DataError(f"{place}: found {line!r:.60}, expected {', '.join(HEADER)} between tabs")
+        name, word, meaning = columns
+        phrase = " " in word
+        symbols = (meaning.replace(" ", JOINED),) if phrase else tuple(meaning.split(" "))
+        other = next((known for one in symbols if (known := lexeme.setdefault(one, symbols)) != symbols), None)
+        if word in found or other or (name, symbols) in forms:
+            why = f"{word!r} is there already"
+            why = f"{word!r} shares a symbol with a word that means {' '.join(other)!r:.60}" if other else why
+            if word not in found and not other:
+                why = f"{forms[name, symbols]!r} means the same and is of the type {name!r} too: no way to choose"
+            raise DataError(f"{place}: {why}; expected each word once, meaning the same as another or nothing like it")
+        found[word] = Entry(name, word.replace(" ", JOINED), symbols)
+        forms[name, symbols] = word
+    return [*found.values()]
+
+
+def check(path: str, entries: Sequence[Entry], pairs: Pairs) -> None:
+    """Raise DataError if some word is in the data, but what it is said to mean never is in the same example."""
+    meaning = {entry.word: entry.symbols for entry in entries}
+    seen, right = set[str](), set[str]()
+    for source, target in pairs:
+        here = {*source} & meaning.keys()
+        seen |= here
+        right |= {word for word in here if all(symbol in target for symbol in meaning[word])}
+    if wrong := sorted(seen - right):
+        some = ", ".join(wrong[:5]) + (", ..." if wrong[5:] else "")
+        raise DataError(
+            f"{path}: {len(wrong):,} of {len(seen):,} words that the data have are never beside their symbols: {some}; "
+            "correct these lines or leave them out"
+        )

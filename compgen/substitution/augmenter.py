@@ -1,0 +1,336 @@
+"""Substitution as an augmenter: `fit` induces a grammar and takes derivations apart, `sample` puts pieces into hosts.
+
+    for each sample: copy the derivation of a random example
+        for each of 1 to `rounds` exchanges: draw one of its places, then a shape of the place's class, then a piece
+                                             of this shape; put it there
+
+SUBS (Yang et al. 2022) and SpanSub (Li et al. 2023) do so with spans that were annotated. Here derivations of an
+induced grammar (`compgen.csl`) take their place, so that no annotation is needed. Further deviations: SUBS keeps the
+words of the predicate and exchanges what is left and right of it, here all that a node derives is exchanged; SpanSub
+adds the results of a round to the data that the next one draws from, here a sample has its own exchanges, so that it
+depends on the seed and its number alone.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import count as count_from
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from compgen.augmenters.base import HOST, Augmenter, Options, Shown
+from compgen.csl.augmenter import Csl
+from compgen.csl.derivations import sides
+from compgen.csl.forests import forests
+from compgen.csl.induction import Options as Induction
+from compgen.csl.options import CslOptions
+from compgen.csl.rules import FIRST, SEPARATOR, Grammar, Rule, codes
+from compgen.data.examples import TOKENS, Dataset
+from compgen.data.ragged import Ints, lists, lists_of
+from compgen.data.random import Purpose, SamplePurpose, stream, words
+from compgen.errors import ExhaustedError
+from compgen.lexsym import lexicon
+from compgen.progress import Watch, unwatched
+from compgen.substitution.pieces import Classes, Classifier, Table
+from compgen.substitution.trees import CLOSED, Trees, lowest
+
+BLOCK = 4096  # samples drawn at once
+PATIENCE = 50  # blocks without a new example
+CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate")
+TRIED, FOLDS, TRIALS = 600, 4, 3000  # examples, parts of them, and samples, to find out which classes are best
+MANY = 1_000_000  # exchanges of one piece; if there are more, they are drawn
+Found = tuple[str, int, list[int]]  # target, row of the host, and pieces
+Made = tuple[list[int], Trees, list[list[int]]]  # rows of hosts, derivations, and pieces in each
+
+
+class SubstituteOptions(Options):
+    """How examples are taken apart, and what is put together."""
+
+    classes: Classes | None = Field(
+        None,
+        description="Pieces are exchanged for others of their class: the predicate above (the token before the bracket "
+        "they are in), the first target token, the slot of the rule above, the types of the first and the last source "
+        "word, or one for all. By default what gives most targets of examples that are held out for this.",
+    )
+    chains: bool = Field(False, description="Exchange parts with a hole as well: what is around another piece.")
+    span: int | None = Field(None, ge=1, description="The most source tokens of a piece; by default any number.")
+    rounds: int = Field(1, ge=1, le=20, description="Exchanges in one sample, at most.")
+    longest: int = Field(1000, ge=1, description="Leave out samples with more tokens on a side.")
+    seen_heads: bool = Field(
+        False, description="Leave out targets with a predicate directly under one that it never is under in DATA."
+    )
+    bigrams: int | None = Field(
+        None,
+        ge=0,
+        description="Leave out sources with more than K pairs of neighbours that DATA lacks.",
+        json_schema_extra={"metavar": "K"},
+    )
+    grammar: str | None = Field(
+        None,
+        description="Use this grammar instead of inducing one, 'source ### target' a line.",
+        json_schema_extra={"metavar": "FILE"},
+    )
+    lexicon: str | None = Field(
+        None,
+        description="Types of words, from a lexicon of `cgen augment lexsym`, instead of finding them.",
+        json_schema_extra={"metavar": "FILE"},
+    )
+    seed_rules: str = Field("auto", description="Rules to begin with, as for `augment csl`.")
+    targets: str = Field("", description="A grammar of well-formed targets, as for `augment csl`.")
+    induction: Induction = Induction()
+
+
+class Substitute(Augmenter[SubstituteOptions]):
+    """Put pieces of derivations in place of others of their class (after SUBS and SpanSub, without annotation).
+
+    Samples are new and distinct, and their sources are not in DATA. They have the columns `host`, the row of the
+    training example that was changed, `donors`, the rows of those that the pieces are from, and `pieces`.
+
+    Attributes, after `fit`:
+        grammar: its rules derive the examples.
+        classes: the classes that pieces have.
+        table: the places of hosts, and the pieces.
+    """
+
+    name = "substitute"
+    options_type = SubstituteOptions
+    columns: ClassVar[dict[str, Any]] = {
+        HOST: pl.Int64,
+        "donors": pl.List(pl.Int64),
+        "pieces": pl.List(pl.String),
+    }
+    usual = 30_000
+    configuration = "grammar"
+    configurations = "grammar, grammar_scan_companions, grammar_cogs: how the grammar is induced"
+    example = """cgen augment substitute geo-funql/query -o more.tsv
+
+        cgen augment substitute cogs/variable-free --config grammar_cogs --classes types --rounds 3 -n 20000 -o m.tsv"""
+
+    def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
+        """Induce a grammar, derive each distinct example once, and find all places and pieces."""
+        self.classes = self.options.classes or self._best_classes(dataset, seed)
+        self._learn(dataset, watch)
+        if not len(self._rows):
+            raise ExhaustedError(
+                f"substitute: the {len(self.grammar.rules):,} rules of {self.options.grammar} derive none of "
+                f"{self.underived:,} examples; leave out --grammar to have a grammar induced"
+            )
+        places, pieces = len(self.table.hosts), self.table.pieces
+        if not places:
+            raise ExhaustedError(
+                f"nothing to exchange: each of {len(self._rows):,} derivations is a single rule: induction found no "
+                "part that examples share; give more examples, seed rules (--seed-rules), or a --grammar"
+            )
+        if self.table.total <= places:
+            raise ExhaustedError(
+                f"substitute can make nothing of these data: {len(pieces):,} pieces have "
+                f"{pieces['class'].n_unique():,} classes ({self.classes}), and for none of {places:,} places is there "
+                "another of its class; try other --classes (one: any for any), or give more examples"
+            )
+
+    def _learn(self, dataset: Dataset, watch: Watch = unwatched) -> None:
+        options = self.options
+        self.grammar = self._grammar(dataset, watch)
+        alphabet = self.grammar.alphabet
+        pairs = [(tuple(source), tuple(target)) for source, target in dataset.pairs()]
+        rows = dict(reversed([(pair, row) for row, pair in enumerate(pairs)]))  # the first of equal ones
+        order = {pair: Rule(*map(alphabet.encode, pair)) for pair in sorted(rows)}
+        found = forests(self.grammar, order.values())
+        trees = lowest(found)
+        derived = [(rows[pair], trees[root]) for pair, root in zip(order, found.roots, strict=True) if root >= 0]
+        self._rows, self.underived = np.array([row for row, _ in derived], dtype=np.int64), len(order) - len(derived)
+        self._classifier = Classifier(self.grammar, self.classes, self._types(dataset))
+        self.table = Table.of(self._classifier, [rules for _, rules in derived], options.chains, options.span)
+        self._sides = sides(self.grammar)
+        self._known = {rule.source: rule.target for rule in order.values()}
+        self._heads = {pair for rule in order.values() for pair in self._classifier.heads(rule.target)}
+        self._bigrams = {pair for rule in order.values() for pair in _pairs(rule.source)}
+        self._left_out = Counter[str]()
+
+    def _best_classes(self, dataset: Dataset, seed: int) -> Classes:
+        """The classes by which some training examples give most of the targets of others, whose templates they lack.
+
+        A template is a target without the tokens that are in the source. Others than the first in CANDIDATES must be
+        ahead of it by more than chance, about a standard error.
+        """
+        pairs = sorted({(tuple(source), tuple(target)) for source, target in dataset.pairs()})
+        random = stream(Purpose.SETTINGS, seed)
+        some = [pairs[place] for place in random.permutation(len(pairs))[:TRIED]]
+        templates = [tuple("" if token in source else token for token in target) for source, target in some]
+        fold = dict(zip(dict.fromkeys(templates), random.permutation(len({*templates})) % FOLDS, strict=True))
+        covered = Counter[Classes](dict.fromkeys(CANDIDATES, 0))
+        for held in range(FOLDS):
+            wanted = {target for (_, target), template in zip(some, templates, strict=True) if fold[template] == held}
+            rest = [pair for pair, template in zip(some, templates, strict=True) if fold[template] != held]
+            for classes in CANDIDATES if rest else ():
+                trial = Substitute(self.options)
+                trial.classes = classes
+                trial._learn(Dataset.from_pairs(rest))
+                if trial.table.total > len(trial.table.hosts):
+                    made = {target for target, *_ in trial._found(TRIALS, seed).values()}
+                    covered[classes] += len({trial.grammar.alphabet.encode(target) for target in wanted} & made)
+        first, best = CANDIDATES[0], max(CANDIDATES, key=covered.__getitem__)
+        return best if covered[best] - covered[first] > math.sqrt(covered[best] + covered[first] + 4) else first
+
+    def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
+        """The first `count` new, distinct examples of samples 0, 1, ...; if few exchanges are possible, of all."""
+        if count is None and (self.options.rounds > 1 or self.table.total > MANY):
+            made = "there is no end of samples" if self.options.rounds > 1 else f"{self.table.total:,} are possible"
+            raise ExhaustedError(f"substitute: {made}: say how many with -n")
+        found = self._found(count, seed, watch)
+        if not found and count != 0:
+            why = "; ".join(f"{number:,} left out: {why}" for why, number in self._left_out.items()) or "all are known"
+            raise ExhaustedError(f"substitute: {self.table.total:,} exchanges make no new example of these data: {why}")
+        return self._frame(found)
+
+    def _found(self, count: int | None, seed: int, watch: Watch = unwatched) -> dict[str, Found]:
+        """New examples by their source, in letters."""
+        found: dict[str, Found] = {}
+        few = self.options.rounds == 1 and self.table.total <= MANY
+        self._left_out.clear()
+        idle = 0
+        for rows, trees, pieces in self._every(seed) if few else self._samples(seed):
+            before = len(found)
+            for source, target, row, used in zip(*map(_text, trees.write(*self._sides)), rows, pieces, strict=True):
+                if len(found) == count:
+                    break
+                if self._wanted(source, target) and found.setdefault(source, (target, row, used))[0] != target:
+                    self._left_out["the source was made with another target before"] += 1
+            idle = 0 if len(found) > before else idle + 1
+            if len(found) == count or idle == PATIENCE:
+                break
+            watch("exchange", len(found) / (count or self.table.total), "")
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """How much there is to exchange, what was left out, and why there are fewer samples than asked for."""
+        facts: dict[str, Any] = {"rules": len(self.grammar.rules), "underived": self.underived, "classes": self.classes}
+        facts |= {"places": len(self.table.hosts), "pieces": len(self.table.pieces), "exchanges": self.table.total}
+        if self._report:
+            facts["left_out"] = dict(self._left_out)
+        if self._report.get("made", 0) < (self._report.get("asked") or 0):
+            facts["why"] = "exchanges of these pieces give no more"
+        return facts
+
+    def in_words(self) -> str:
+        """The report in words, for people."""
+        report = self.report()
+        said = f"{super().in_words()}; {report['places']:,} places, {report['pieces']:,} pieces"
+        said += f", {report['exchanges']:,} ways to put one in the place of another ({self.classes}"
+        said += f"); {self.underived:,} examples not derived" if self.underived else ")"
+        return said + "".join(f"; {count:,} left out: {why}" for why, count in self._left_out.items())
+
+    def explain(self, sample: dict[str, Any]) -> list[Shown]:
+        """The example that was changed; and each piece, with the example that it is from."""
+        shown = [self.shown("host", sample.get(HOST))]
+        for row, text in zip(sample["donors"], sample["pieces"], strict=True):
+            source, target = ([(token, -1) for token in side.split()] for side in text.split(f" {SEPARATOR} "))
+            shown += [Shown("piece", source, target), self.shown("from", row)]
+        return shown
+
+    def reads(self) -> Sequence[str]:
+        """Grammars and lexicon, which may be files."""
+        options = self.options
+        return [name for name in (options.grammar, options.lexicon, options.seed_rules, options.targets) if name]
+
+    def _grammar(self, dataset: Dataset, watch: Watch) -> Grammar:
+        options = self.options
+        if options.grammar is not None:
+            return Grammar.read(options.grammar)
+        steps = options.induction.partitions * options.induction.steps
+        csl = Csl(CslOptions(seed_rules=options.seed_rules, targets=options.targets, induction=options.induction))
+        done = count_from(1)
+        return csl.induce(dataset, lambda step: watch("induce", next(done) / steps, f"{step.rules:,} rules"))
+
+    def _types(self, dataset: Dataset) -> dict[str, str]:
+        """The types of source tokens, from the lexicon or found, where classes depend on them."""
+        path = self.options.lexicon
+        if self.classes != "types":
+            return {}
+        pairs = [(tuple(source), tuple(target)) for source, target in dataset.pairs()]
+        entries = lexicon.find(pairs) if path is None else lexicon.read(Path(path))
+        return {entry.word: f"({entry.type})" for entry in entries}
+
+    def _every(self, seed: int) -> Iterator[Made]:
+        """All exchanges of one piece: each is drawn without replacement, as probable as its piece is (see `Table`)."""
+        every = self.table.every()
+        random = (words(seed, np.arange(len(every)), SamplePurpose.SUBSTITUTIONS, 1)[:, 0] + 0.5) * 2.0**-32
+        order = np.argsort(-np.log(random) / every["probability"].to_numpy(), kind="stable")
+        for block in every[order].iter_slices(BLOCK):
+            hosts, pieces = (block[column].to_numpy().astype(np.int64) for column in ("host", "piece"))
+            rows = self._rows[self.table.hosts["tree"].to_numpy()[hosts]]
+            yield rows.tolist(), self.table.exchange(hosts, pieces), pieces[:, None].tolist()
+
+    def _samples(self, seed: int) -> Iterator[Made]:
+        """Samples 0, 1, ..., without those for which there is no piece of a class."""
+        changeable, rounds = np.flatnonzero(self.table.trees.count > 1), self.options.rounds
+        for start in count_from(0, BLOCK):
+            random = words(seed, np.arange(start, start + BLOCK), SamplePurpose.SUBSTITUTIONS, 2 + 4 * rounds)
+            numbers = random.astype(np.float64) * 2.0**-32
+            host = changeable[(numbers[:, 0] * len(changeable)).astype(np.int64)]
+            times = 1 + (numbers[:, 1] * rounds).astype(np.int64)
+            trees, sample, used = self.table.trees.take(host), np.arange(BLOCK), np.zeros((BLOCK, 0), dtype=np.int64)
+            for turn in range(rounds):
+                trees, some, pieces = self.table.draw(trees, numbers[sample, 2 + 4 * turn : 6 + 4 * turn])
+                sample, used = sample[some], np.column_stack([used[some], pieces])
+                done = times[sample] == turn + 1
+                yield self._rows[host[sample[done]]].tolist(), trees.take(np.flatnonzero(done)), used[done].tolist()
+                trees, sample, used = trees.take(np.flatnonzero(~done)), sample[~done], used[~done]
+
+    def _wanted(self, source: str, target: str) -> bool:
+        """Whether an example is new, and passes the filters; else it is counted by the reason, unless it is known."""
+        options, why = self.options, ""
+        if source in self._known:
+            if self._known[source] == target:
+                return False
+            why = "the source is in the data with another target"
+        elif max(len(source), len(target)) > options.longest:
+            why = f"more than {options.longest:,} tokens on a side"
+        elif options.seen_heads and not self._classifier.heads(target) <= self._heads:
+            why = "a predicate under one that it never is under in the data"
+        elif options.bigrams is not None and len({*_pairs(source)} - self._bigrams) > options.bigrams:
+            why = f"more than {options.bigrams} pairs of neighbours that the data lack"
+        if why:
+            self._left_out[why] += 1
+        return not why
+
+    def _frame(self, found: dict[str, Found]) -> pl.DataFrame:
+        tokens = pl.Series(self.grammar.alphabet.tokens, dtype=pl.String)
+        texts = {piece: self._piece(piece) for *_, used in found.values() for piece in used}
+        tree = self.table.pieces["tree"].to_numpy()
+        columns: dict[str, Any] = {
+            side: lists(tokens, codes("".join(some)) - FIRST, np.fromiter(map(len, some), dtype=np.int64))
+            for side, some in (("source", [*found]), ("target", [target for target, *_ in found.values()]))
+        }
+        columns |= {
+            HOST: [row for _, row, _ in found.values()],
+            "donors": lists_of([self._rows[tree[used]].tolist() for *_, used in found.values()], pl.Int64()),
+            "pieces": lists_of([[texts[piece] for piece in used] for *_, used in found.values()], pl.String()),
+        }
+        return pl.DataFrame(columns, schema={"source": TOKENS, "target": TOKENS, **self.columns})
+
+    def _piece(self, number: int) -> str:
+        """A piece as a rule, its hole as NT_1."""
+        piece = self.table.pieces.row(number, named=True)
+        trees = self.table.trees
+        start = int(trees.start[piece["tree"]]) + piece["node"]
+        rules = trees.rule[start : start + int(trees.size[start])].tolist()
+        hole = piece["hole"] if piece["hole"] == CLOSED else piece["hole"] - piece["node"]
+        _, sources, targets = self._classifier.derived(rules, hole)
+        return self.grammar.alphabet.text(Rule(sources[0], targets[0]))
+
+
+def _pairs(source: str) -> Iterator[tuple[str, str]]:
+    """Each two neighbours, the ends of the source among them."""
+    return zip(f" {source}", f"{source} ", strict=True)
+
+
+def _text(written: tuple[Ints, Ints]) -> list[str]:
+    """Sequences, given as numbers of tokens one after the other and lengths, as letters."""
+    letters = (written[0] + FIRST).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    ends = np.cumsum(written[1])
+    return [letters[start:end] for start, end in zip((ends - written[1]).tolist(), ends.tolist(), strict=True)]

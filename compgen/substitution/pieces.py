@@ -1,0 +1,229 @@
+"""The tables of substitution: places of hosts, and the pieces that may come there.
+
+    for each derivation of a training example, each node v below its root:
+        place  v, and the derivation around it         class(v)
+        piece  the subtree of v                        class(v)
+    what one exchange makes: places joined with pieces by class
+
+With chains also, for each node u below v: as a place what is around and below, as a piece what is between, of class
+(class(v), class(u)); v may be the root. At each (v, v) a chain may be put in.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from compgen.csl.rules import Grammar, template
+from compgen.data.ragged import Ints, runs
+from compgen.evaluation.quality import CLOSING
+from compgen.substitution.trees import CLOSED, Floats, Places, Trees, exchanged
+
+Classes = Literal["predicate", "token", "slot", "types", "one"]
+_ROOT = "root"  # the class of all roots, but for `types`
+_HOLE, _LEAF, _RULES = "\0", "\1", 2  # in the texts of trees; a rule is the letter of its number, from 2 on
+_PLACES = {"tree": pl.Int64, "node": pl.Int64, "hole": pl.Int64, "class": pl.Int64, "text": pl.String}
+
+
+class Classifier:
+    """Gives nodes of derivations their classes; for `types`, by the types of source tokens that have one."""
+
+    def __init__(self, grammar: Grammar, classes: Classes, types: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.grammar, self.classes, self._types = grammar, classes, dict(types)
+        self._forms = [(template(rule.source), template(rule.target)) for rule in grammar.rules]
+        self._arity = [rule.arity for rule in grammar.rules]
+        brackets = [(token in CLOSING.values()) - (token in CLOSING) for token in grammar.alphabet.tokens]
+        self._bracket = dict(zip(grammar.alphabet.encode(grammar.alphabet.tokens), brackets, strict=True))
+
+    @property
+    def bracketed(self) -> bool:
+        """Whether the grammar has brackets."""
+        return any(self._bracket.values())
+
+    def classify(self, rules: Sequence[int]) -> list[str]:
+        """The classes of the nodes of a derivation, whose rules are in preorder."""
+        below, sources, targets = self.derived(rules)
+        decode = self.grammar.alphabet.decode
+        if self.classes == "types":
+            ends = [decode(source[0] + source[-1]) for source in sources]
+            return [" ".join(self._types.get(token, token) for token in both) for both in ends]
+        found, left = [_ROOT] * len(rules), [""] * len(rules)
+        for node, rule in enumerate(rules):
+            for number, child in enumerate(below[node]):
+                if self.classes == "predicate":
+                    before, _, _ = self.grammar.rules[rule].target.partition(chr(number + 1))
+                    left[child] = left[node] + template(before).format(*(targets[one] for one in below[node]))
+                    place = self._open(left[child])
+                    found[child] = decode(left[child][place - 1])[0] if place > 0 else ""
+                elif self.classes == "token":
+                    (found[child],) = decode(targets[child][0])
+                else:
+                    found[child] = "" if self.classes == "one" else f"{rule} {number}"
+        return found
+
+    def derived(self, rules: Sequence[int], hole: int = CLOSED) -> tuple[list[list[int]], list[str], list[str]]:
+        """The children of each node, and the source and the target it derives; a hole derives NT_1."""
+        below: list[list[int]] = [[] for _ in rules]
+        sources, targets = [""] * len(rules), [""] * len(rules)
+        stack: list[int] = []  # nodes that have no parent yet, the first on top
+        for node in reversed(range(len(rules))):
+            source, target = self._forms[rules[node]]
+            below[node] = [stack.pop() for _ in range(self._arity[rules[node]])]
+            sources[node] = "\1" if node == hole else source.format(*(sources[child] for child in below[node]))
+            targets[node] = "\1" if node == hole else target.format(*(targets[child] for child in below[node]))
+            stack.append(node)
+        return below, sources, targets
+
+    def heads(self, target: str) -> set[tuple[str, str]]:
+        """The letters of each two tokens before brackets, one directly inside the other's."""
+        found, above = set(), [""]
+        for before, letter in zip(" " + target, target, strict=False):
+            bracket = self._bracket.get(letter, 0)
+            if bracket > 0:
+                found.add((above[-1], before))
+                above.append(before)
+            elif bracket < 0 and len(above) > 1:
+                above.pop()
+        return found
+
+    def _open(self, left: str) -> int:
+        """The place of the innermost bracket that is open at the end of a part of a target, or -1."""
+        depth = 0
+        for place in reversed(range(len(left))):
+            depth += self._bracket[left[place]]
+            if depth > 0:
+                return place
+        return -1
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What can be exchanged.
+
+    Attributes:
+        trees: a derivation of each example.
+        hosts: each place once: tree, node and hole (from 0 in the tree), class, and what is around it as a text.
+        pieces: each piece of a class once, likewise, and its shape, in the order of classes, shapes and texts.
+        kinds: the number of classes of nodes, and one.
+        chained: whether there are chains.
+    """
+
+    trees: Trees
+    hosts: pl.DataFrame
+    pieces: pl.DataFrame
+    kinds: int
+    chained: bool
+
+    @classmethod
+    def of(
+        cls, classifier: Classifier, derivations: Sequence[Sequence[int]], chains: bool = False, span: int | None = None
+    ) -> "Table":
+        """Build the table of derivations, whose rules are in preorder.
+
+        Args:
+            classifier: of their nodes.
+            derivations: of each example.
+            chains: whether parts with a hole are exchanged as well.
+            span: the most source tokens of a piece.
+        """
+        classes = [classifier.classify(rules) for rules in derivations]
+        number = {name: place for place, name in enumerate(sorted({name for some in classes for name in some}))}
+        kinds = [[number[name] for name in some] for some in classes]
+        arity = np.array([rule.arity for rule in classifier.grammar.rules], dtype=np.int64)
+        trees = Trees.of(list(zip(derivations, kinds, strict=True)), arity)
+        leaves = {rule + _RULES: _LEAF for rule in np.flatnonzero(arity == 0).tolist()}
+        hosts, pieces = [], []
+        for tree, (start, rules, kind) in enumerate(zip(trees.start.tolist(), derivations, kinds, strict=True)):
+            text = "".join([chr(rule + _RULES) for rule in rules])
+            size = trees.size[start : start + len(rules)].tolist()
+            lengths = [len(source) for source in classifier.derived(rules)[1]] if span else []
+            for node, hole in _parts(size, chains):
+                end, closed = node + size[node], hole == CLOSED
+                stop = end if closed else hole + size[hole]
+                key = kind[node] * (len(number) + 1) + (0 if closed else kind[hole] + 1)
+                inner = "" if closed else _HOLE + text[stop:end]
+                piece = text[node:end] if closed else text[node:hole] + inner
+                around = text[:node] + _HOLE + ("" if closed else text[hole:stop] + _HOLE) + text[end:]
+                if node or not closed:  # whole examples are only pieces
+                    hosts.append((tree, node, hole, key, around))
+                if node != hole and (not span or lengths[node] - (0 if closed else lengths[hole]) <= span):
+                    pieces.append((tree, node, hole, key, piece, piece.translate(leaves)))
+        places = pl.DataFrame(hosts, schema=_PLACES, orient="row")
+        parts = pl.DataFrame(pieces, schema=_PLACES | {"shape": pl.String}, orient="row")
+        places, parts = (some.unique(["class", "text"], keep="first", maintain_order=True) for some in (places, parts))
+        return cls(trees, places, parts.sort("class", "shape", "text"), len(number) + 1, chains)
+
+    @cached_property
+    def total(self) -> int:
+        """How many pairs there are of a place and a piece of its class."""
+        sizes = self.pieces.group_by("class").len()
+        return int(self.hosts.join(sizes, on="class")["len"].sum())
+
+    def every(self) -> pl.DataFrame:
+        """All pairs: `host` and `piece`, and how probable the piece is, if shapes of its class are alike."""
+        shapes = pl.col("shape").n_unique().over("class") * pl.len().over("class", "shape")
+        pieces = self.pieces.with_row_index("piece").select("class", "piece", probability=1 / shapes)
+        hosts = self.hosts.with_row_index("host").select("class", "host")
+        return hosts.join(pieces, on="class", maintain_order="left_right").drop("class")
+
+    def exchange(self, hosts: Ints, pieces: Ints) -> Trees:
+        """The derivations with a piece in the place of each of some hosts."""
+        return exchanged(self.trees, _places_of(self.hosts, hosts), self.trees, _places_of(self.pieces, pieces))
+
+    def draw(self, trees: Trees, numbers: Floats) -> tuple[Trees, Ints, Ints]:
+        """Put a random piece in a random place of each tree.
+
+        A node below the root is drawn; with chains, in half of the trees also one of those above it and itself, as the
+        top of a chain. Then a shape of the class is drawn, and a piece of this shape. There may be none of the class.
+
+        Args:
+            trees: with classes of this table, and more than a root each.
+            numbers: in [0, 1), (trees, 4).
+
+        Returns:
+            The trees that were changed, which these are, and the piece that each was given.
+        """
+        place, coin, shape, piece = numbers.T
+        node = trees.start + 1 + (place * (trees.count - 1)).astype(np.int64)
+        top, hole, key = node, np.full(len(node), CLOSED), trees.kind[node] * self.kinds
+        if self.chained:
+            here = np.arange(len(trees.rule))
+            above = np.flatnonzero((here <= node[trees.tree]) & (here + trees.size > node[trees.tree]))
+            first, count = runs(trees.tree[above])
+            ends = above[first + (2 * coin * count).astype(np.int64) % count]
+            chain = coin < 1 / 2
+            top, hole = np.where(chain, ends, node), np.where(chain, node, CLOSED)
+            key = trees.kind[top] * self.kinds + np.where(chain, trees.kind[node] + 1, 0)
+        classes, (first_shape, shapes), (first_piece, pieces) = self._runs
+        found = np.minimum(np.searchsorted(classes, key), len(classes) - 1)
+        some = np.flatnonzero(classes[found] == key)
+        which = first_shape[found] + (shape * shapes[found]).astype(np.int64)
+        drawn = (first_piece[which] + (piece * pieces[which]).astype(np.int64))[some]
+        hole = np.where(hole == CLOSED, CLOSED, hole - trees.start)
+        out = Places(some, (top - trees.start)[some], hole[some])
+        return exchanged(trees, out, self.trees, _places_of(self.pieces, drawn)), some, drawn
+
+    @cached_property
+    def _runs(self) -> tuple[Ints, tuple[Ints, Ints], tuple[Ints, Ints]]:
+        """The classes, the slice of each one's shapes, and the slice of each shape's pieces."""
+        shape = self.pieces.select(pl.struct("class", "shape").rle_id()).to_series().to_numpy()
+        pieces = runs(shape)
+        kind = self.pieces["class"].to_numpy()[pieces[0]]
+        shapes = runs(kind)
+        return kind[shapes[0]], shapes, pieces
+
+
+def _places_of(frame: pl.DataFrame, rows: Ints) -> Places:
+    return Places(*(frame[column].to_numpy()[rows] for column in ("tree", "node", "hole")))
+
+
+def _parts(size: Sequence[int], chains: bool) -> Iterator[tuple[int, int]]:
+    """The places in a tree, given the sizes of its subtrees: node and hole."""
+    for node, nodes in enumerate(size):
+        yield node, CLOSED
+        for hole in range(max(node, 1), node + nodes) if chains else ():
+            yield node, hole

@@ -1,0 +1,164 @@
+"""Derivation trees of examples, many at once, and what may be exchanged between them.
+
+A tree is the list of its nodes in preorder, so that a subtree is a slice and an exchange is a few slices joined:
+
+    closed piece   a subtree                        NT -> rivers in ohio ### river ( loc_2 ( ohio ) )
+    chain          a subtree without one inside it  NT -> rivers in NT_1 ### river ( loc_2 ( NT_1 ) )
+
+A node's class says what it may be exchanged with. It depends on what is above the node, or on what an exchange within a
+class keeps, so that an exchange leaves the classes of all other nodes as they are: trees can be changed again and again
+without being parsed or classified anew. One thing is not kept: the predicate above a node may itself be exchanged where
+a rule has it as a nonterminal, NT_1 ( NT_2 ); what is in the brackets then stays of the class that it had.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.csl.derivations import Level, Side
+from compgen.csl.forests import Forests
+from compgen.data.ragged import Ints, ranges
+
+Floats = NDArray[np.float64]
+
+CLOSED = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Trees, one after the other.
+
+    Attributes:
+        rule, kind, size: (nodes) the rule of each node, its class, and the number of nodes of its subtree.
+        start, count: (trees) the slice of each tree's nodes.
+    """
+
+    rule: Ints
+    kind: Ints
+    size: Ints
+    start: Ints
+    count: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Sequence[int], Sequence[int]]], arity: Ints) -> "Trees":
+        """Build trees of the rules and classes of their nodes, in preorder."""
+        count = np.array([len(rules) for rules, _ in rows], dtype=np.int64)
+        rule, kind = (np.array([one for row in rows for one in row[side]], dtype=np.int64) for side in (0, 1))
+        return cls(rule, kind, _sizes(arity[rule]), np.cumsum(count) - count, count)
+
+    def take(self, trees: Ints) -> "Trees":
+        """Some of the trees."""
+        count = self.count[trees]
+        _, nodes = ranges(self.start[trees], count)
+        return Trees(self.rule[nodes], self.kind[nodes], self.size[nodes], np.cumsum(count) - count, count)
+
+    @property
+    def tree(self) -> Ints:
+        """The tree of each node, (nodes)."""
+        return np.repeat(np.arange(len(self.count)), self.count)
+
+    @property
+    def depth(self) -> Ints:
+        """How many nodes are above each, (nodes)."""
+        change = np.zeros(len(self.rule) + 1, dtype=np.int64)
+        here = np.arange(len(self.rule))
+        np.add.at(change, here + 1, 1)
+        np.add.at(change, here + self.size, -1)
+        return np.cumsum(change)[:-1]
+
+    def levels(self, arity: Ints) -> list[Level]:
+        """The nodes of all trees by depth, as `csl.derivations.Side.write` takes them."""
+        depth = self.depth
+        order = np.argsort(depth, kind="stable")  # siblings are neighbours: a level's nodes keep their order
+        found: list[Level] = []
+        parent = number = np.zeros(len(self.count), dtype=np.int64)
+        for nodes in np.split(order, np.cumsum(np.bincount(depth))[:-1]):
+            below = arity[self.rule[nodes]]
+            found.append(Level(self.rule[nodes], parent, number, np.cumsum(below) - below))
+            parent, number = ranges(np.zeros(len(below), dtype=np.int64), below)
+        return found
+
+    def write(self, source: Side, target: Side) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+        """The sources and the targets that the trees derive: numbers of tokens, one after the other, and lengths."""
+        levels, roots = self.levels(source.counts - source.terminals), np.arange(len(self.count))
+        return source.write(levels, roots), target.write(levels, roots)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Parts of trees: what can be taken out of a host, or come in its place.
+
+    Attributes:
+        tree: (places) of some trees.
+        node: (places) the topmost node, from 0 in its tree.
+        hole: (places) the node of its subtree that is no part of it, likewise; CLOSED if the whole subtree is.
+    """
+
+    tree: Ints
+    node: Ints
+    hole: Ints
+
+
+def exchanged(hosts: Trees, out: Places, trees: Trees, into: Places) -> Trees:
+    """Put parts of `trees` in the place of parts of hosts, one in each.
+
+        host[:v] + piece[:hole] + host[u : u + size(u)] + piece[hole + size(hole) :] + host[v + size(v) :]
+
+    where v is the node of the part that is taken out and u its hole. Without holes, the second of the five is the whole
+    piece, and the next two are empty.
+
+    Args:
+        hosts: where parts are taken out.
+        out: in hosts.
+        trees: where the pieces are.
+        into: in `trees`; each is closed, or has a hole, as the part that it replaces.
+    """
+    hosts = hosts.take(out.tree)
+    base = len(hosts.rule)  # nodes of `trees` come behind those of the hosts
+    rule, kind, size = (
+        np.concatenate([getattr(hosts, name), getattr(trees, name)]) for name in ("rule", "kind", "size")
+    )
+    chain = out.hole != CLOSED
+    node, first = hosts.start + out.node, base + trees.start[into.tree] + into.node
+    end, last = node + size[node], first + size[first]
+    keep, hole = np.where(chain, hosts.start + out.hole, node), np.where(chain, first + into.hole - into.node, last)
+    kept, left = np.where(chain, size[keep], 0), np.where(chain, size[np.where(chain, hole, 0)], 0)
+    stop = hosts.start + hosts.count
+    starts = np.stack([hosts.start, first, keep, hole + left, end], axis=1)
+    lengths = np.stack([node - hosts.start, hole - first, kept, last - hole - left, stop - end], axis=1)
+    part, nodes = ranges(starts.ravel(), lengths.ravel())
+    row, part = np.divmod(part, 5)
+    sizes = size[nodes]
+    # What is above the place, or in the piece above the hole, has become larger or smaller.
+    above = (part == 0) & (nodes + sizes > node[row])
+    around = (part == 1) & (nodes + sizes > hole[row]) & chain[row]
+    sizes += above * (last - first - left + kept - end + node)[row] + around * (kept - left)[row]
+    count = lengths.sum(axis=1)
+    return Trees(rule[nodes], kind[nodes], sizes, np.cumsum(count) - count, count)
+
+
+def lowest(forests: Forests) -> list[list[int]]:
+    """One derivation of each place of forests: the lowest, then the one of fewest nodes; its rules in preorder."""
+    best: list[tuple[int, int, list[int]]] = []
+    for members in forests.members:  # a place comes after those below it
+        found = []
+        for member in members:
+            parts = [best[place] for place in forests.below[member]]
+            height = 1 + max((part[0] for part in parts), default=-1)
+            rules = [forests.rule[member], *(rule for part in parts for rule in part[2])]
+            found.append((height, len(rules), rules))
+        best.append(min(found))
+    return [rules for _, _, rules in best]
+
+
+def _sizes(arity: Ints) -> Ints:
+    """The size of the subtree of each node, given how many children each has, trees one after the other in preorder."""
+    size = np.ones(len(arity), dtype=np.int64)
+    for node in reversed(range(len(arity))):
+        child = node + 1
+        for _ in range(arity[node]):
+            size[node] += size[child]
+            child += size[child]
+    return size

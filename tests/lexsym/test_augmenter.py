@@ -1,0 +1,166 @@
+"""LexSym: exchanges that the published method makes, and orbits of known data sets."""
+
+import pytest
+
+from compgen.augmenters.registry import make
+from compgen.data.catalog import load
+from compgen.data.downloads import MissingFileError
+from compgen.data.examples import Dataset
+from compgen.errors import DataError, ExhaustedError, UserError
+
+
+def dataset(*lines):
+    return Dataset.from_pairs(tuple(side.split() for side in line.split(" -> ")) for line in lines)
+
+
+def lexicon(tmp_path, *lines):
+    path = tmp_path / "lexicon.tsv"
+    path.write_text("\n".join("\t".join(line.split("|")) for line in lines) + "\n")
+    return str(path)
+
+
+def texts(made):
+    return {f"{' '.join(source)} -> {' '.join(target)}" for source, target in made.pairs()}
+
+
+VERBS = ("t|walk|W", "t|jump|J", "t|run|R")
+
+
+@pytest.mark.parametrize(
+    ("move", "expected"),
+    [
+        ("swap", {"jump and walk -> J W", "walk and run -> W R", "run and jump -> R J"}),
+        (
+            "substitute",
+            {"jump and jump -> J J", "walk and walk -> W W", "walk and run -> W R", "run and jump -> R J"},
+        ),
+        (
+            "permute",
+            {"jump and walk -> J W", "walk and run -> W R", "run and jump -> R J", "run and walk -> R W"}
+            | {"jump and run -> J R"},
+        ),
+    ],
+)
+def test_what_can_be_made_of_an_example(tmp_path, move, expected):
+    data = dataset("walk and jump -> W J", "turn left -> L", "run -> R", "jump -> J", "walk -> W")
+    made = make("lexsym", lexicon=lexicon(tmp_path, *VERBS), move=move).fit(data).sample()
+    assert texts(made) == expected
+
+
+def test_one_of_several_symbols_is_drawn_for_all(tmp_path):
+    data = dataset("red thing -> 9 9 25", "purple thing -> 25 29 9")
+    path = lexicon(tmp_path, "t|red|9", "t|purple|25 29")
+    made = {}
+    for seed in range(20):
+        found = make("lexsym", lexicon=path, move="swap").fit(Dataset(data.frame[:1])).sample(seed=seed)
+        made |= dict.fromkeys(texts(found))
+    assert set(made) == {"purple thing -> 29 29 9", "purple thing -> 25 25 9"}
+    found = {text for seed in range(20) for text in texts(
+        make("lexsym", lexicon=path, move="swap").fit(Dataset(data.frame[1:])).sample(seed=seed))}  # fmt: skip
+    assert found == {"red thing -> 9 9 29", "red thing -> 9 9 25"}
+
+
+def test_rare_words_are_favoured_as_coded():
+    times = {"walk": 20, "run": 10, "jump": 1}
+    lines = [f"x {verb} y{n % 5} z{n % 4} -> {verb.upper()}" for verb, often in times.items() for n in range(often)]
+    method = make("lexsym", mode="reference", move="swap", aligner="simple").fit(dataset(*lines))
+    assert method._weights == {verb: 1 / often for verb, often in times.items()}
+
+
+def test_forms_of_a_lexeme_move_together(tmp_path):
+    path = lexicon(tmp_path, "past|ate|eat", "past|drew|draw", "part|eaten|eat", "part|drawn|draw", "part|seen|see")
+    data = dataset("ate what was eaten -> eat eat", "drew -> draw", "ate -> eat", "seen -> see")
+    made = make("lexsym", lexicon=path).fit(data).sample()
+    # `see` has no past here, so that it cannot take the place of both forms of `eat`.
+    assert {text for text in texts(made) if "what" in text} == {"drew what was drawn -> draw draw"}
+
+
+def test_words_that_the_data_lack_are_brought_in(tmp_path):
+    path = lexicon(tmp_path, "t|walk|W", "t|hop|H")
+    made = make("lexsym", lexicon=path).fit(dataset("walk twice -> W W")).sample()
+    assert texts(made) == {"hop twice -> H H"}
+    assert made.frame["swaps"].to_list() == ["walk=hop"]
+
+
+def test_phrases_are_exchanged_as_one_word():
+    data = dataset(
+        "rivers in new york -> river new york",
+        "rivers in ohio -> river ohio",
+        "cities in new york -> city new york",
+        "rivers in utah -> river utah",
+    )
+    made = make("lexsym").fit(data).sample()
+    assert {"cities in ohio -> city ohio", "cities in utah -> city utah"} <= texts(made)
+    assert all(("new" in text) == ("york" in text) for text in texts(made))
+
+
+def test_a_word_without_its_symbol_in_the_target_stays(tmp_path):
+    data = dataset("walk and run -> R", "jump -> J", "walk -> W")
+    made = make("lexsym", lexicon=lexicon(tmp_path, "t|walk|W", "t|jump|J")).fit(data)
+    with pytest.raises(ExhaustedError, match="4 exchanges of words make no new example"):
+        made.sample()
+
+
+def test_types_whose_exchanges_disagree_with_the_data_are_left_out(tmp_path):
+    path = lexicon(tmp_path, "t|a|A", "t|b|B")
+    data = dataset("a x -> A", "b x -> B B", "a y -> A y")
+    with pytest.raises(ExhaustedError, match="of 2 words that are linked with symbols, 0 have another"):
+        make("lexsym", lexicon=path).fit(data)
+    method = make("lexsym", lexicon=path, agreement=0).fit(data)
+    assert texts(method.sample()) == {"b y -> B y"} and method.report()["agreeing"] == {"t": (0, 1)}
+
+
+def test_more_changes_than_can_be_listed_are_drawn(tmp_path):
+    path = lexicon(tmp_path, *(f"t|w{n}|S{n}" for n in range(40)))
+    data = dataset(" ".join(f"w{n}" for n in range(5)) + " -> " + " ".join(f"S{n}" for n in range(5)))
+    method = make("lexsym", lexicon=path).fit(data)
+    with pytest.raises(ExhaustedError, match="102,400,000 changes of examples are possible: say how many with -n"):
+        method.draw(None, 0, lambda *_: None)
+    made = method.sample(500, seed=1)
+    assert len(made) == 500 and all(
+        [word.replace("w", "S") for word in source] == target and len({*source}) == 5 for source, target in made.pairs()
+    )
+    assert method.sample(100, seed=1).pairs() == made.pairs()[:100]
+
+
+def test_a_lexicon_file_is_for_types(tmp_path):
+    with pytest.raises(UserError, match="--mode pairs alone"):
+        make("lexsym", mode="paper", write_lexicon=str(tmp_path / "x.tsv")).fit(dataset("a -> A"))
+    with pytest.raises(DataError, match="1 of 1 words that the data have are never beside their symbols: a"):
+        make("lexsym", lexicon=lexicon(tmp_path, "t|a|B")).fit(dataset("a -> A"))
+
+
+@pytest.mark.parametrize(
+    ("split", "new", "of_test"),
+    [
+        ("jump", 7706, 7706),
+        ("around_right", 4785, 3756),
+        ("jump_around_right", 2346, 1173),
+        ("right", 4785, 3756),
+        ("turn_left", 1172, 1172),
+    ],
+)
+def test_orbits_of_scan(split, new, of_test):
+    data = load(f"scan/{split}")
+    method = make("lexsym").fit(data.split("train"))
+    made = method.sample()
+    test = {(tuple(source), tuple(target)) for source, target in data.split("test").pairs()}
+    assert len(made) == new and len(test & {(tuple(a), tuple(b)) for a, b in made.pairs()}) == of_test
+    assert sorted(entry.word for entry in method.entries if entry.type == "t1") == ["jump", "look", "run", "walk"]
+    assert all(right == of for right, of in method.agreeing.values())
+
+
+def test_types_of_cogs_without_a_tagger(tmp_path):
+    try:
+        data = load("cogs/lf").split("train")
+    except MissingFileError as error:
+        pytest.skip(str(error))
+    method = make("lexsym", write_lexicon=str(tmp_path / "lexicon.tsv")).fit(data)
+    types = {}
+    for entry in method.entries:
+        types.setdefault(entry.type, set()).add(entry.word)
+    nouns, names, verbs, *_ = types.values()
+    assert (len(nouns), len(names), len(verbs)) == (218, 101, 95)
+    assert "shark" in nouns and "Paula" in names and "helped" in verbs
+    assert any({"ate", "drew", "saw"} <= some for some in types.values())
+    assert any({"eaten", "drawn", "seen"} <= some for some in types.values())

@@ -1,0 +1,154 @@
+"""Lexicons: the worked examples of the published method, as published and as coded, and ours."""
+
+import pytest
+
+from compgen.errors import DataError
+from compgen.lexsym.lexicon import (
+    JOINED,
+    Entry,
+    agreement,
+    check,
+    coded_partners,
+    components,
+    find,
+    frequent,
+    lexemes,
+    most_frequent,
+    one_to_many,
+    published_partners,
+    read,
+    write,
+)
+
+VERBS = [
+    tuple(tuple(side.split()) for side in line.split(" -> "))
+    for line in (
+        "Emma ate a cake -> eat ( Emma , cake )",
+        "Emma drew a cake -> draw ( Emma , cake )",
+        "Emma saw a cake -> see ( Emma , cake )",
+        "Noah ate a cake -> eat ( Noah , cake )",
+        "Noah helped -> help ( Noah )",
+        "Emma helped -> help ( Emma )",
+        "a cake was eaten -> eat ( NONE , cake )",
+        "a cake was drawn -> draw ( NONE , cake )",
+        "a cake was seen -> see ( NONE , cake )",
+    )
+]
+MEANING = {"ate": "eat", "eaten": "eat", "drew": "draw", "drawn": "draw", "saw": "see", "seen": "see"}
+
+
+def test_rare_links_are_dropped():
+    pairs = [(("red",), ())] * 150 + [(("the",), ())] * 200
+    assert frequent({"red": {"9": 100, "3": 1}, "the": {"5": 1}}, pairs, 0.01) == {"red": {"9": 100}}
+
+
+def test_words_that_share_a_symbol_go_as_coded_and_entries_as_published():
+    meanings = {"a": "x", "b": "x y", "c": "z", "cat": "q", "cats": "q", "bus": "q2", "buses": "q2", "Cat": "q3"}
+    lexicon = {word: dict.fromkeys(symbols.split(), 1) for word, symbols in (meanings | {"cat2": "q3"}).items()}
+    assert list(one_to_many(lexicon, whole_words=True)) == ["c", "cat", "cats", "Cat", "cat2"]
+    assert one_to_many(lexicon) == {"b": {"y": 1}, "c": {"z": 1}}
+
+
+def test_the_three_most_frequent_symbols_are_kept_as_coded():
+    assert most_frequent({"a": {"x": 1, "y": 4, "z": 2, "u": 3}}) == {"a": {"y": 4, "u": 3, "z": 2}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words", "coded", "published"),
+    [
+        ("a b c cat d e f", "z b c dog d e z", "cat dog", False, False),
+        ("a b c cat d e f", "a b c dog d e f", "cat dog", True, True),
+        ("A cat slept .", "The dog ate a cake .", "cat dog", True, False),
+        ("Emma ate a cake .", "A dog slept .", "ate dog", True, False),
+        ("walk twice", "jump twice", "walk jump", False, True),
+        ("turn left", "turn right", "left right", False, True),
+        ("walk", "jump", "walk jump", False, True),
+        ("x see cat catalog now", "x see dog dogalog now", "cat dog", True, False),
+        ("x see cat catalog now", "x see dog catalog now", "cat dog", False, True),
+    ],
+)
+def test_who_may_be_exchanged(one, other, words, coded, published):
+    pairs = [(tuple(one.split()), ()), (tuple(other.split()), ())]
+    lexicon = {word: {word: 1} for word in words.split()}
+    first, second = words.split()
+    for partners, expected in (
+        (coded_partners(pairs, lexicon), coded),
+        (published_partners(pairs, lexicon), published),
+    ):
+        assert partners[first] == ([second] if expected else [])
+        assert partners[second] == ([first] if expected else [])
+
+
+def test_components_are_closed():
+    assert components([("a", "b"), ("b", "c")], "abcd") == [["a", "b", "c"], ["d"]]
+
+
+def test_words_have_the_same_symbols_or_none_in_common():
+    links = {"ate": {"eat": 3}, "eaten": {"eat": 1}, "by": {"x": 1}, "was": {"x": 1, "be": 2}, "the": {"d": 1}}
+    links |= {f"w{number}": {"d": 1} for number in range(4)}  # five words mean d: none does
+    assert lexemes(links) == {"ate": ("eat",), "eaten": ("eat",), "was": ("be",)}
+
+
+def test_forms_of_a_lexeme_have_types_of_their_own():
+    types = {}
+    for entry in find(VERBS, "model1", 0.01):
+        types.setdefault(entry.type, []).append((entry.word, entry.symbols))
+    assert sorted(map(sorted, types.values())) == [
+        [("Emma", ("Emma",)), ("Noah", ("Noah",))],
+        [("ate", ("eat",)), ("drew", ("draw",)), ("saw", ("see",))],
+        [("drawn", ("draw",)), ("eaten", ("eat",)), ("seen", ("see",))],
+    ]
+
+
+def test_a_type_with_two_forms_of_a_lexeme_is_divided():
+    """`helped` is past and participle, which makes one type of all forms at first."""
+    pairs = [
+        (("A", verb, "B"), (symbol, "1")) for verb, symbol in (("ate", "eat"), ("drew", "draw"), ("helped", "help"))
+    ] + [(("was", verb), (symbol, "2")) for verb, symbol in (("eaten", "eat"), ("drawn", "draw"), ("helped", "help"))]
+    found = {}
+    for entry in find(pairs, "model1", 0.01):
+        found.setdefault(entry.type, set()).add(entry.word)
+    assert sorted(map(sorted, found.values())) == [["ate", "drew"], ["drawn", "eaten"]]
+
+
+def test_how_often_exchanges_agree():
+    pairs = [(("see", "a"), ("A",)), (("see", "b"), ("B",)), (("take", "a"), ("A",)), (("take", "b"), ("B", "C"))]
+    entries = [Entry("t1", "a", ("A",)), Entry("t1", "b", ("B",))]
+    assert agreement(pairs, entries) == {"t1": (1, 2)}
+
+
+def test_a_lexicon_is_written_and_read(tmp_path):
+    entries = [
+        Entry("t1", "ate", ("eat",)),
+        Entry("t2", "eaten", ("eat",)),
+        Entry("t3", f"new{JOINED}york", (f"new{JOINED}york",)),
+        Entry("t4", "purple", ("25", "29")),
+    ]
+    path = tmp_path / "lexicon.tsv"
+    write(path, entries)
+    assert path.read_text().splitlines()[:2] == ["type\tword\tsymbols", "t1\tate\teat"]
+    assert read(path) == entries
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("t1\tdog", "line 3: found 't1\\\\tdog', expected type, word, symbols between tabs"),
+        ("t1\t\tdog", "line 3: found"),
+        ("t2\tcat\tfeline", "line 3: 'cat' is there already"),
+        ("t1\tcats\tcat", "line 3: 'cat' means the same and is of the type 't1' too"),
+        ("t2\tkitten\tcat young", "line 3: 'kitten' shares a symbol with a word that means 'cat'"),
+    ],
+)
+def test_lines_that_contradict_others_are_refused(tmp_path, line, message):
+    path = tmp_path / "lexicon.tsv"
+    path.write_text(f"type\tword\tsymbols\nt1\tcat\tcat\n{line}\n")
+    with pytest.raises(DataError, match=message):
+        read(path)
+
+
+def test_a_lexicon_that_contradicts_the_data_is_refused():
+    pairs = [(("cat", "dog"), ("CAT", "DOG"))]
+    check("x", [Entry("t1", "cat", ("CAT",)), Entry("t1", "unseen", ("U",))], pairs)
+    with pytest.raises(DataError, match="1 of 2 words that the data have are never beside their symbols: dog"):
+        check("x", [Entry("t1", "cat", ("CAT",)), Entry("t1", "dog", ("CANIS",))], pairs)

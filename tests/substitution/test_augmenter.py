@@ -1,0 +1,174 @@
+"""Substitution as an augmenter: what it makes, what it leaves out, and the coverage of known splits."""
+
+import re
+
+import pytest
+
+from compgen.augmenters.registry import make
+from compgen.data import downloads
+from compgen.data.examples import Dataset
+from compgen.data.formats import read_dataset
+from compgen.errors import ExhaustedError
+from compgen.substitution.augmenter import _text
+
+RULES = """NT_1 of NT_2 ### NT_1 ( NT_2 )
+rivers in NT_1 ### river ( loc ( NT_1 ) )
+lakes in NT_1 ### lake ( loc ( NT_1 ) )
+largest ### largest
+number ### count
+ohio ### ohio
+utah ### utah
+"""
+LINES = (
+    "largest of rivers in ohio -> largest ( river ( loc ( ohio ) ) )",
+    "number of lakes in utah -> count ( lake ( loc ( utah ) ) )",
+    "rivers in utah -> river ( loc ( utah ) )",
+)
+
+
+def dataset(*lines):
+    return Dataset.from_pairs(tuple(side.split() for side in line.split(" -> ")) for line in lines)
+
+
+@pytest.fixture
+def grammar(tmp_path):
+    path = tmp_path / "grammar.rules"
+    path.write_text(RULES)
+    return str(path)
+
+
+def texts(made):
+    return {f"{' '.join(source)} -> {' '.join(target)}" for source, target in made.pairs()}
+
+
+def test_all_exchanges_are_made_if_there_are_few(grammar, tmp_path):
+    types = tmp_path / "lexicon.tsv"
+    types.write_text("place\tohio\tohio\nplace\tutah\tutah\n")
+    method = make("substitute", grammar=grammar, classes="types", lexicon=str(types)).fit(dataset(*LINES))
+    assert texts(method.sample()) == {
+        "largest of rivers in utah -> largest ( river ( loc ( utah ) ) )",
+        "number of lakes in ohio -> count ( lake ( loc ( ohio ) ) )",
+        "rivers in ohio -> river ( loc ( ohio ) )",
+    }
+
+
+def test_a_sample_says_what_it_was_made_from(grammar):
+    data = dataset(*LINES)
+    method = make("substitute", grammar=grammar, classes="predicate", rounds=2).fit(data)
+    made = method.sample(5, seed=2)
+    for sample in made.frame.iter_rows(named=True):
+        assert 1 <= len(sample["donors"]) == len(sample["pieces"]) <= 2
+        for donor, piece in zip(sample["donors"], sample["pieces"], strict=True):
+            source, target = (side.split() for side in piece.split(" ### "))
+            assert "NT_1" in source or re.search(rf"\b{' '.join(source)}\b", " ".join(data.pairs()[donor][0]))
+            assert set(target) - {"NT_1"} <= {*data.pairs()[donor][1]}
+        shown = method.explain(sample)
+        assert [part.label for part in shown] == ["host"] + ["piece", "from"] * len(sample["pieces"])
+        assert [token for token, _ in shown[0].source] == data.pairs()[sample["host"]][0]
+
+
+def test_fewer_samples_are_the_first_of_more(grammar):
+    method = make("substitute", grammar=grammar, classes="one", rounds=3, chains=True).fit(dataset(*LINES))
+    made = method.sample(60, seed=1)
+    assert len(made) == 60 and method.sample(20, seed=1).pairs() == made.pairs()[:20]
+    assert max(len(source) for source, _ in made.pairs()) > max(len(line.split(" -> ")[0].split()) for line in LINES)
+
+
+def test_filters_leave_out_and_say_so(grammar):
+    data = dataset(*LINES)
+    given = {"grammar": grammar, "classes": "one", "rounds": 2}
+    every = texts(make("substitute", **given).fit(data).sample(200))
+    assert any("loc ( river" in text for text in every)
+    heads = make("substitute", seen_heads=True, **given).fit(data)
+    assert texts(heads.sample(200)) < every
+    assert not any("loc ( river" in text for text in texts(heads.sample(200)))
+    assert any(why.startswith("a predicate under one") for why in heads.report()["left_out"])
+    seen = make("substitute", bigrams=0, **given).fit(data)
+    possible = {
+        f"{head} of {nouns} in {place} -> {predicate} ( {noun} ( loc ( {place} ) ) )"
+        for head, predicate in (("largest", "largest"), ("number", "count"))
+        for nouns, noun in (("rivers", "river"), ("lakes", "lake"))
+        for place in ("ohio", "utah")
+    }
+    possible.add("rivers in ohio -> river ( loc ( ohio ) )")
+    assert texts(seen.sample(200)) == possible - set(LINES)
+    short = make("substitute", longest=9, **given).fit(data)
+    assert max(len(target) for _, target in short.sample(200).pairs()) <= 9
+    assert "9 tokens on a side" in short.described()
+
+
+def test_sources_of_the_data_are_left_out_whatever_their_target(grammar):
+    data = dataset(*LINES, "largest of rivers in utah -> smallest")
+    method = make("substitute", grammar=grammar, classes="predicate").fit(data)
+    assert not any(text.startswith("largest of rivers in utah ->") for text in texts(method.sample()))
+    assert method.report()["left_out"] == {"the source is in the data with another target": 1}
+    assert method.report()["underived"] == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        (["a -> A", "b -> B"], {}, "the 7 rules of .* derive none of 2 examples; leave out --grammar"),
+        (
+            LINES[:1],
+            {"classes": "slot"},
+            r"4 pieces have 4 classes \(slot\), and for none of 3 places is there another",
+        ),
+        (["ohio -> ohio"], {"classes": "slot"}, "each of 1 derivations is a single rule"),
+        (LINES, {"classes": "one", "rounds": 2, "n": None}, "there is no end of samples: say how many with -n"),
+        (LINES, {"classes": "one", "longest": 1}, "exchanges make no new example of these data: .* more than 1 tokens"),
+    ],
+)
+def test_what_cannot_be_made_is_said(grammar, lines, options, message):
+    options = dict(options)
+    count = options.pop("n", 10)
+    with pytest.raises(ExhaustedError, match=message):
+        make("substitute", grammar=grammar, **options).fit(dataset(*lines)).draw(count, 0, lambda *_: None)
+
+
+def test_classes_are_found_by_held_out_examples():
+    nouns = ("rivers", "lakes", "cities", "roads", "hills")
+    lines = [f"{noun} in {place} -> {noun} ( in ( {place} ) )" for noun in nouns for place in ("ohio", "utah", "iowa")]
+    lines += [f"largest of {line.replace(' -> ', ' -> largest ( ')} )" for line in lines[::2]]
+    method = make("substitute").fit(dataset(*lines))
+    assert method.classes in ("types", "slot", "predicate")
+    assert method.classes == make("substitute").fit(dataset(*reversed(lines))).classes
+
+
+def covered(made, test):
+    """How many rows of a test part have a target that was made, entities left blank."""
+
+    def template(target):
+        return re.sub(r"(\w+id) \( .*? \)", r"\1 ( X )", " ".join(target))
+
+    known = {template(target) for _, target in made.pairs()}
+    return sum(template(target) in known for _, target in test.pairs())
+
+
+@pytest.mark.parametrize(
+    ("classes", "new", "rows"), [("token", 915, 0), ("slot", 846, 5), ("predicate", 13_985, 122), ("one", 88_261, 131)]
+)
+def test_coverage_of_questions_without_annotation(classes, new, rows):
+    """All exchanges with a new question or another program, without filters; rows of the test part by template."""
+    try:
+        train, test = (
+            read_dataset(downloads.find(f"geoquery_subs/template_{part}.tsv", origin="SUBS"))
+            for part in ("train", "test")
+        )
+    except downloads.MissingFileError as error:
+        pytest.skip(str(error))
+    method = make("substitute", classes=classes).fit(train)
+    pairs = set()
+    every = method.table.every()
+    for block in every.iter_slices(10_000):
+        trees = method.table.exchange(*(block[column].to_numpy().astype(int) for column in ("host", "piece")))
+        pairs |= {*zip(*map(_text, trees.write(*method._sides)), strict=True)}
+    alphabet = method.grammar.alphabet
+    spelled = {(alphabet.decode(source), alphabet.decode(target)) for source, target in pairs}
+    found = Dataset.from_pairs(sorted(spelled - {(tuple(source), tuple(target)) for source, target in train.pairs()}))
+    assert len(found) == new and covered(found, test) == rows
+    if classes == "predicate":
+        made = make("substitute", classes=classes).fit(train).sample()
+        assert len(made) == 13_971 and covered(made, test) == rows
+        known = {tuple(source) for source, _ in train.pairs()}
+        assert not any(tuple(source) in known for source, _ in made.pairs())

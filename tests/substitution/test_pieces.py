@@ -1,0 +1,153 @@
+"""Classes of nodes, and the tables of places and pieces."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from compgen.csl.derivations import sides
+from compgen.csl.forests import forests
+from compgen.csl.rules import Grammar
+from compgen.data.examples import Dataset
+from compgen.substitution.pieces import Classifier, Table
+from compgen.substitution.trees import CLOSED, lowest
+
+GRAMMAR = Grammar.parse(
+    """NT_1 of NT_2 ### NT_1 ( NT_2 )
+rivers in NT_1 ### river ( loc ( NT_1 ) )
+lakes in NT_1 ### lake ( loc ( NT_1 ) )
+NT_1 not NT_2 ### exclude ( NT_1 , NT_2 )
+largest ### largest
+number ### count
+ohio ### ohio
+utah ### utah
+""".splitlines()
+)
+
+
+HOST = "largest of rivers in ohio -> largest ( river ( loc ( ohio ) ) )"
+DONOR = "number of lakes in utah not ohio -> exclude ( count ( lake ( loc ( utah ) ) ) , ohio )"
+
+
+def derivations(*lines):
+    pairs = Dataset.from_pairs(tuple(side.split() for side in line.split(" -> ")) for line in lines)
+    found = forests(GRAMMAR, GRAMMAR.alphabet.examples(pairs))
+    return [lowest(found)[root] for root in found.roots]
+
+
+def texts(trees):
+    """The sources that trees derive."""
+    (numbers, lengths), _ = trees.write(*sides(GRAMMAR))
+    ends = np.cumsum(lengths)
+    words = [GRAMMAR.alphabet.tokens[number] for number in numbers]
+    return [" ".join(words[start:end]) for start, end in zip(ends - lengths, ends, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [  # of the nodes of DONOR: not, of, number, lakes in, utah, ohio
+        ("predicate", ["root", "exclude", "exclude", "count", "loc", "exclude"]),
+        ("token", ["root", "count", "count", "lake", "utah", "ohio"]),
+        ("one", ["root", "", "", "", "", ""]),
+        ("types", ["N ohio", "N utah", "N N", "lakes utah", "utah utah", "ohio ohio"]),
+    ],
+)
+def test_classes(classes, expected):
+    classifier = Classifier(GRAMMAR, classes, {"number": "N", "largest": "N"})
+    (rules,) = derivations(DONOR)
+    names = [GRAMMAR.alphabet.text(GRAMMAR.rules[rule]).partition(" ###")[0] for rule in rules]
+    assert names == ["NT_1 not NT_2", "NT_1 of NT_2", "number", "lakes in NT_1", "utah", "ohio"]
+    assert classifier.classify(rules) == expected
+
+
+def test_slots_are_classes_of_their_own():
+    (rules,) = derivations(DONOR)
+    found = Classifier(GRAMMAR, "slot").classify(rules)
+    assert len({*found}) == len(found) and found[0] == "root"
+
+
+def test_heads_under_heads():
+    text = "exclude ( largest ( river ( loc ( ohio ) ) ) , lake ( loc ( utah ) ) )"
+    letters = GRAMMAR.alphabet.encode(text.split())
+    found = Classifier(GRAMMAR, "one").heads(letters)
+    spelled = {tuple("".join(GRAMMAR.alphabet.decode(one)) for one in pair) for pair in found}
+    assert spelled == {("", "exclude"), ("exclude", "largest"), ("exclude", "lake"), ("largest", "river")} | {
+        (noun, "loc") for noun in ("river", "lake")
+    }
+
+
+def all_made(classes, chains=False, span=None):
+    table = Table.of(Classifier(GRAMMAR, classes), derivations(HOST, DONOR), chains, span)
+    every = table.every()
+    made = table.exchange(every["host"].to_numpy().astype(int), every["piece"].to_numpy().astype(int))
+    assert len(every) == table.total
+    return table, set(texts(made))
+
+
+def test_all_exchanges_within_a_class():
+    table, made = all_made("predicate")
+    # Under loc: ohio, utah. Under exclude: three. Under largest and under count: one each, beside what is outside.
+    assert made == {
+        *(text.partition(" -> ")[0] for text in (HOST, DONOR)),
+        "largest of rivers in utah",
+        "number of lakes in ohio not ohio",
+        "ohio not ohio",
+        "number not ohio",
+        "number of lakes in utah not number",
+        "number of lakes in utah not number of lakes in utah",
+        "number of lakes in utah of lakes in utah not ohio",
+        "ohio of lakes in utah not ohio",
+    }
+    assert table.total == 1 + 2 + 1 + 3 * 3 + 1 + 2
+
+
+def test_chains_and_short_pieces():
+    _, closed = all_made("types")
+    table, made = all_made("types", chains=True)
+    assert closed <= made and table.chained
+    _, short = all_made("one", span=1)
+    assert "largest of rivers in number" in short and "largest of lakes in utah" not in short
+
+
+def test_each_piece_and_place_is_there_once():
+    lines = [HOST, HOST.replace("ohio", "utah"), HOST.replace("rivers", "lakes").replace("river ", "lake ")]
+    table = Table.of(Classifier(GRAMMAR, "predicate"), derivations(*lines))
+    inner = table.pieces.filter(table.pieces["node"] > 0)
+    assert len(inner) == 1 + 3 + 2  # largest; rivers in ohio, in utah, lakes in ohio; ohio, utah
+    assert len(table.hosts) == 3 + 1 + 2  # around `largest`: three; around what it is of: one; in rivers, in lakes
+    assert set(table.hosts["hole"]) == {CLOSED}
+
+
+def test_shapes_are_drawn_alike_then_pieces():
+    table = Table.of(Classifier(GRAMMAR, "one"), derivations(HOST, DONOR))
+    every = table.every()
+    assert every.group_by("host").agg(total=pl.col("probability").sum())["total"].to_list() == pytest.approx(
+        [1.0] * len(table.hosts)
+    )
+    leaves = table.pieces["text"].str.len_chars() == 1
+    probability = every.unique("piece").sort("piece")["probability"]
+    inner = table.pieces.with_row_index("piece").filter(leaves & (table.pieces["class"] != 1))
+    assert len({probability[int(piece)] for piece in inner["piece"]}) == 1
+
+
+def test_a_draw_exchanges_within_classes():
+    table = Table.of(Classifier(GRAMMAR, "predicate"), derivations(HOST, DONOR), chains=True)
+    random = np.random.default_rng(0).random((500, 4))
+    trees = table.trees.take(np.tile([0, 1], 250))
+    found, some, pieces = table.draw(trees, random)
+    _, possible = all_made("predicate", chains=True)
+    assert set(texts(found)) <= possible and len(found.count) == len(some) == len(pieces) > 400
+
+
+@pytest.mark.parametrize("classes", ["token", "slot", "types", "one"])
+def test_exchanges_keep_the_classes_of_all_nodes(classes):
+    classifier, rows = Classifier(GRAMMAR, classes), derivations(HOST, DONOR)
+    table = Table.of(classifier, rows, chains=True)
+    names = {}
+    for rules, start in zip(rows, table.trees.start, strict=True):
+        names |= dict(zip(table.trees.kind[start:].tolist(), classifier.classify(rules), strict=False))
+    trees = table.trees.take(np.tile([0, 1], 100))
+    for turn in range(3):
+        trees, _, _ = table.draw(trees, np.random.default_rng(turn).random((len(trees.count), 4)))
+        for start, count in zip(trees.start, trees.count, strict=True):
+            rules = trees.rule[start : start + count].tolist()
+            assert classifier.classify(rules) == [names[kind] for kind in trees.kind[start : start + count].tolist()]
