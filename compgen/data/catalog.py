@@ -8,8 +8,10 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import NamedTuple
 
+import polars as pl
+
 from compgen.data import checks, cogs, downloads, scan, smcalflow, text2sql, unimorph
-from compgen.data.examples import Dataset
+from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.named import USUALLY, Columns
 from compgen.errors import DataError, Remark
@@ -34,6 +36,17 @@ _NOT_SQL = "data/non-sql-data"
 def _text2sql(file: str, split: text2sql.Split, folder: str = "data") -> Dataset:
     origin = f"github.com/jkkummerfeld/text2sql-data, folder {folder}"
     return text2sql.read(downloads.find(f"text2sql/{file}", origin=origin), split)
+
+
+def _funql(split: str) -> Dataset:
+    origin = (
+        "github.com/Zhaoyi-Li21/Compgen_l2s2, folder data/geoquery; one file a part, question TAB program, in place of "
+        "two: iid_train.tsv, iid_val.tsv, iid_test.tsv, and template_ for its folder comp"
+    )
+    parts = {TRAIN: "train", "dev": "val", "test": "test"}
+    read = {part: read_dataset(downloads.find(f"geoquery_subs/{split}_{file}.tsv", origin=origin), "tsv")
+            for part, file in parts.items()}  # fmt: skip
+    return reduce(operator.add, (Dataset(one.frame.with_columns(split=pl.lit(part))) for part, one in read.items()))
 
 
 def _cogs(form: cogs.Form) -> Dataset:
@@ -112,6 +125,15 @@ DATASETS: dict[str, Known] = {
                 partial(_text2sql, "geography-logic.txt", "question", _NOT_SQL),
                 "questions, not all queries",
             ),
+        },
+    ),
+    "geo-funql": Known(
+        description="GeoQuery with FunQL, names written out, as published with SUBS",
+        citation="Zelle and Mooney (1996), Learning to parse database queries, AAAI; Yang, Zhang and Yang (2022), "
+        "SUBS: Subtree substitution for compositional semantic parsing, NAACL",
+        splits={
+            "question": (partial(_funql, "iid"), "questions, not all programs"),
+            "query": (partial(_funql, "template"), "all programs, names left blank"),
         },
     ),
     "scholar": Known(

@@ -10,7 +10,7 @@ in the target stays as it is.
 """
 
 from bisect import bisect
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, product
 from itertools import count as count_from
@@ -35,7 +35,7 @@ from compgen.progress import Watch
 Side = tuple[str, ...]
 Change = tuple[tuple[str, str], ...]  # words and their images
 BLOCK = 4096  # samples drawn at once
-PATIENCE = 50  # blocks without a new example
+PATIENCE, SELDOM = 10, 0.001  # stop if in so many blocks fewer than this share of the samples are new
 MANY = 1_000_000  # changes of all examples; if there are more, they are drawn
 
 
@@ -131,7 +131,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         if total > MANY and count is None:
             raise ExhaustedError(f"lexsym: {total:,} changes of examples are possible: say how many with -n")
         made: dict[Side, tuple[Side, int, str]] = {}
-        idle = 0
+        news = deque[int](maxlen=PATIENCE)
         for block in [self._every(seed)] if total <= MANY else self._draws(seed):
             before = len(made)
             for host, change, pick in block:
@@ -140,8 +140,8 @@ class Lexsym(Augmenter[LexsymOptions]):
                 new = self._changed(host, change, pick)
                 if new is not None and new[0] not in self._known:
                     made.setdefault(new[0], (new[1], host.row, new[2]))
-            idle = 0 if len(made) > before else idle + 1
-            if len(made) == count or idle == PATIENCE:
+            news.append(len(made) - before)
+            if len(made) == count or (len(news) == PATIENCE and sum(news) < SELDOM * PATIENCE * BLOCK):
                 break
             watch("exchange", len(made) / (count or 1), "")
         if not made and count != 0:

@@ -12,7 +12,7 @@ depends on the seed and its number alone.
 """
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import count as count_from
 from pathlib import Path
@@ -39,7 +39,7 @@ from compgen.substitution.pieces import Classes, Classifier, Table
 from compgen.substitution.trees import CLOSED, Trees, lowest
 
 BLOCK = 4096  # samples drawn at once
-PATIENCE = 50  # blocks without a new example
+PATIENCE, SELDOM = 10, 0.001  # stop if in so many blocks fewer than this share of the samples are new
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate")
 TRIED, FOLDS, TRIALS = 600, 4, 3000  # examples, parts of them, and samples, to find out which classes are best
 MANY = 1_000_000  # exchanges of one piece; if there are more, they are drawn
@@ -192,7 +192,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         found: dict[str, Found] = {}
         few = self.options.rounds == 1 and self.table.total <= MANY
         self._left_out.clear()
-        idle = 0
+        news = deque[int](maxlen=PATIENCE)
         for rows, trees, pieces in self._every(seed) if few else self._samples(seed):
             before = len(found)
             for source, target, row, used in zip(*map(_text, trees.write(*self._sides)), rows, pieces, strict=True):
@@ -200,8 +200,8 @@ class Substitute(Augmenter[SubstituteOptions]):
                     break
                 if self._wanted(source, target) and found.setdefault(source, (target, row, used))[0] != target:
                     self._left_out["the source was made with another target before"] += 1
-            idle = 0 if len(found) > before else idle + 1
-            if len(found) == count or idle == PATIENCE:
+            news.append(len(found) - before)
+            if len(found) == count or (not few and len(news) == PATIENCE and sum(news) < SELDOM * PATIENCE * BLOCK):
                 break
             watch("exchange", len(found) / (count or self.table.total), "")
         return found

@@ -24,6 +24,16 @@ def test_names_are_those_of_data_sets_with_their_splits():
     assert load("scan/jump") == scan.SPLITS["jump"][0]()
 
 
+def test_the_parts_of_funql_splits(downloaded):
+    assert downloaded("geo-funql/question").splits == {"train": 513, "dev": 57, "test": 256}
+    found = downloaded("geo-funql/query")
+    assert found.splits == {"train": 519, "dev": 54, "test": 253}
+    assert found.pairs()[2] == (
+        ["what", "state", "has", "the", "largest", "population", "density", "?"],
+        ["answer", "(", "largest_one", "(", "density_1", "(", "state", "(", "all", ")", ")", ")", ")"],
+    )
+
+
 def test_nacs_is_scan_with_sides_swapped():
     actions, command = load("nacs/jump").pairs()[-1]
     assert (command, actions) == load("scan/jump").pairs()[-1]
@@ -36,6 +46,7 @@ def test_nacs_is_scan_with_sides_swapped():
         ("geo/sql-query", "text2sql/geography.json", "github.com/jkkummerfeld/text2sql-data, folder data$"),
         ("geo/logic-query", "text2sql/geography-logic.txt", "text2sql-data, folder data/non-sql-data$"),
         ("scholar/question", "text2sql/scholar.json", "github.com/jkkummerfeld/text2sql-data, folder data$"),
+        ("geo-funql/query", "geoquery_subs/template_train.tsv", "Compgen_l2s2, folder data/geoquery; one file a part"),
         ("cogs/lf", "cogs/train.tsv", "github.com/najoungkim/COGS, folder data$"),
         ("cogs/variable-free", "cogs/train.tsv", "github.com/najoungkim/COGS, folder data"),
         (
