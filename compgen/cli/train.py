@@ -1,11 +1,12 @@
 """`cgen train`: from data to a checkpoint."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import BaseModel
 
+from compgen.augmenters.registry import find
 from compgen.cli.common import (
     DataArgument,
     LearnOption,
@@ -19,6 +20,11 @@ from compgen.cli.common import (
 from compgen.cli.lazy import lazy_group
 from compgen.cli.options import option, with_options
 from compgen.data.named import Columns
+from compgen.errors import UserError
+from compgen.progress import stages
+
+if TYPE_CHECKING:
+    from compgen.data.examples import Dataset
 
 METHODS = {
     "recombine": ("compgen.cli.train:recombine", "Train a generator that recombines training examples."),
@@ -64,14 +70,14 @@ class Options(BaseModel):
             torch.set_num_threads(self.threads)
         common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device}
         dataset = load_split(data, self.split, columns=columns)
-        options |= common | self.more()
+        options |= common | self.more(dataset)
         finished(self.out, train(dataset, *arguments, self.config, self.out, self.sets(), **options))
 
     def sets(self) -> list[str]:
         """Changes of the configuration, KEY=VALUE each."""
         return self.changes or []
 
-    def more(self) -> dict[str, Any]:
+    def more(self, dataset: "Dataset") -> dict[str, Any]:  # noqa: ARG002
         """Further options of the function."""
         return {}
 
@@ -93,13 +99,27 @@ class Seq2SeqOptions(Options):
     """The options of training a recurrent predictor."""
 
     augmented: AugmentedOption = None
+    augment: str | None = option(
+        None, "Instead: a method of `cgen augment`, which makes new examples in each epoch.", metavar="METHOD"
+    )
+    augment_set: list[str] = option([], "An option of the method, for instance rounds=3.", metavar="KEY=VALUE")
+    hard: bool = option(False, "Keep of four times as many new ones those that the predictor loses most on.")
     config: ConfigOption = "seq2seq_small"
 
-    def more(self) -> dict[str, Any]:
-        """Load the augmented examples."""
+    def more(self, dataset: "Dataset") -> dict[str, Any]:
+        """Load the augmented examples, or fit the method that makes them."""
+        from compgen.cli.augment import configured
         from compgen.data.catalog import load
+        from compgen.training.pairs import Fresh
 
-        return {"augmented": None if self.augmented is None else load(self.augmented)}
+        if self.augment is None and (self.augment_set or self.hard):
+            raise UserError(f"--{'hard' if self.hard else 'augment-set'}: expected --augment METHOD beside it")
+        fresh = None
+        if self.augment is not None:
+            method = configured(find(self.augment), None, self.augment_set, {}, beside=self.out)
+            with stages() as watch:
+                fresh = Fresh(method.fit(dataset, self.seed, watch), self.hard)
+        return {"augmented": None if self.augmented is None else load(self.augmented), "fresh": fresh}
 
 
 class TransformerOptions(Seq2SeqOptions):
@@ -141,7 +161,9 @@ def seq2seq(data: DataArgument, options: Seq2SeqOptions, columns: Columns) -> No
 
     Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2.
 
-    Example: cgen train seq2seq scan/jump --augmented samples.jsonl -o predictor.pt
+    Examples: cgen train seq2seq scan/jump --augmented samples.jsonl -o predictor.pt
+
+        cgen train seq2seq scan/jump --augment lexsym -o predictor.pt
     """
     from compgen.api import train_predictor
 

@@ -26,6 +26,7 @@ class NeighborhoodExamples:
         self, sequences: Sequences, rows: NDArray[np.int32], batch: int, seed: int, swap: SwapConfig = NO_SWAPS
     ) -> None:
         self.rows, self.batch, self.seed, self.swap = rows.astype(np.int64), batch, seed, swap
+        self.chosen: dict[int, list[int]] = {}
         self.targets = padded([[BOS_ID, *sequence, EOS_ID] for sequence in sequences])  # (N, L)
         self.lengths = np.array([len(sequence) for sequence in sequences])
         sources = {token for sequence in sequences for token in sequence[: sequence.index(SEP_ID)]}

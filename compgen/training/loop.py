@@ -39,10 +39,16 @@ Identity = dict[str, Any]  # what a training depends on, by name
 
 
 class Examples(Protocol):
-    """Training data in batches."""
+    """Training data in batches.
+
+    Attributes:
+        chosen: what was chosen by the weights, which an interrupted training goes on with; by epoch.
+    """
+
+    chosen: dict[int, list[int]]
 
     def plan(self, epoch: int) -> list[Rows]:
-        """The batches of an epoch, as arrays of row numbers; a function of the epoch (and a seed) alone."""
+        """The batches of an epoch, as arrays of row numbers; a function of the epoch, a seed, and `chosen`."""
 
     def collate(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Sequences (B, L) and memories (B, n, T) of rows, as ids padded with 0."""
@@ -289,6 +295,7 @@ class _Run:
         state = {name: getattr(self, name) for name in self.KEPT} | {
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
+            "chosen": self.examples.chosen,
             "random": torch.random.get_rng_state(),
             "random_cuda": torch.cuda.get_rng_state() if self.device == "cuda" else None,
         }
@@ -309,7 +316,7 @@ class _Run:
         """Go on from the saved state; raise CheckpointError if there is none, or one of another identity."""
         if not self.partial.exists():
             raise CheckpointError(f"{self.partial}: no such file: no training was interrupted; leave out --resume")
-        state = read_sealed(self.partial, {*self.KEPT, "network", "optimiser", "random", "random_cuda"})
+        state = read_sealed(self.partial, {*self.KEPT, "network", "optimiser", "chosen", "random", "random_cuda"})
         if not isinstance(state["identity"], dict):
             raise CheckpointError(f"{self.partial}: saved by an earlier version: leave out --resume")
         if differing := _differing(state["identity"], self.identity):
@@ -319,6 +326,7 @@ class _Run:
             )
         for name in self.KEPT:
             setattr(self, name, state[name])
+        self.examples.chosen = state["chosen"]
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
         torch.random.set_rng_state(state["random"])

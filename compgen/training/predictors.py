@@ -1,19 +1,16 @@
 """Training of a predictor of targets from sources, on original data alone or with augmented data."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import create_model
-from torch import Tensor
 
 from compgen.data.examples import Dataset
-from compgen.data.padding import padded
 from compgen.data.random import Purpose, Stream, stream
-from compgen.data.vocabulary import BOS_ID, EOS_ID, Vocabulary
-from compgen.errors import DataError
+from compgen.data.vocabulary import Vocabulary
+from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.models.seeding import seed_torch
 from compgen.models.trainable import Trainable
 from compgen.trained.architectures import architecture, require_name
@@ -22,52 +19,13 @@ from compgen.training.config import NetworkPredictorConfig, PredictorConfig, Seq
 from compgen.training.loop import (
     Identity,
     Outcome,
-    Rows,
-    bucketed,
     discard_state,
     find_device,
     fingerprint,
     train,
 )
 from compgen.training.memory import check_memory
-
-Pairs = list[tuple[list[int], list[int]]]
-
-
-class PairExamples:
-    """Original and augmented pairs as batches.
-
-    Without `p_aug` an epoch is their union. With it, an example is an augmented one with that probability: an epoch
-    holds every original once (the reference's mixture) and augmented pairs, shuffled and cycled.
-    """
-
-    def __init__(self, original: Pairs, augmented: Pairs, p_aug: float | None, batch: int, seed: int) -> None:
-        pairs = original + augmented
-        self.original, self.augmented, self.p_aug = len(original), len(augmented), p_aug if augmented else None
-        self.batch, self.seed = batch, seed
-        self.targets = padded([[BOS_ID, *target, EOS_ID] for _, target in pairs])
-        self.sources = padded([[*source, EOS_ID] for source, _ in pairs])
-        self.source_lengths = np.array([len(source) + 1 for source, _ in pairs])
-        self.target_lengths = np.array([len(target) + 2 for _, target in pairs])
-
-    def plan(self, epoch: int) -> list[Rows]:
-        """The epoch's rows, in batches of like target length."""
-        rng = stream(Purpose.BATCHES, self.seed, epoch)
-        rows = self._mixture(rng) if self.p_aug is not None else np.arange(self.original + self.augmented)
-        return [rows[batch] for batch in bucketed(self.target_lengths[rows], self.batch, rng)]
-
-    def _mixture(self, rng: Stream) -> NDArray[np.int64]:
-        assert self.p_aug is not None
-        drawn = round(self.original * self.p_aug / (1 - self.p_aug))
-        cycles = -(-drawn // self.augmented)
-        order = np.concatenate([rng.permutation(self.augmented) for _ in range(max(1, cycles))])[:drawn]
-        return np.concatenate([np.arange(self.original), self.original + order])
-
-    def collate(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        """Targets (B, L) with start and end symbols, and sources (B, 1, T)."""
-        targets = self.targets[rows, : self.target_lengths[rows].max()]
-        sources = self.sources[rows, : self.source_lengths[rows].max()]
-        return torch.from_numpy(targets), torch.from_numpy(sources[:, None])
+from compgen.training.pairs import P_FRESH, Fresh, FreshExamples, PairExamples, Pairs
 
 
 def config_of(tag: str) -> type[NetworkPredictorConfig]:
@@ -87,6 +45,7 @@ def train_predictor(
     out: Path,
     *,
     augmented: Dataset | None = None,
+    fresh: Fresh | None = None,
     seed: int = 0,
     name: str = "",
     resume: bool = False,
@@ -95,18 +54,23 @@ def train_predictor(
 ) -> tuple[Checkpoint, Outcome]:
     """Train a predictor on all examples of `dataset` (and of `augmented`) and write its checkpoint to `out`.
 
+    With `fresh`, augmented examples are drawn anew in each epoch, as many as originals unless `p_aug` says otherwise;
+    those with a token that neither the data nor the first of them have are left out.
+
     Shares of the distinct original pairs (`held_out`) and of the augmented ones (`held_out_augmented`) are held out to
     watch training. A predictor that copies (`network.copying`) can copy words that it meets after training too, which
     it learns by `network.token_dropout`.
 
     Raises:
         DataError: no examples, none with a target, or `p_aug` or `held_out_augmented` without augmented data.
-        UserError: no such `device` (auto, cpu, cuda), `out` cannot be written, or the network needs too much memory.
+        ExhaustedError: `fresh` makes nothing.
+        UserError: `augmented` and `fresh`, no such `device` (auto, cpu, cuda), `out` cannot be written, or the network
+            needs too much memory.
     """
     require_name(out)
     device = find_device(device)
-    check_examples(config, dataset, augmented)
-    more = augmented if augmented is not None else Dataset.from_pairs([])
+    check_examples(config, dataset, augmented, fresh)
+    more = first_examples(dataset, augmented, fresh, seed)
     entry, settings = architecture(config.architecture), config.network
     tokens = (side for pair in dataset.pairs() + more.pairs() for side in pair)
     vocabulary = Vocabulary.of(tokens, spares=entry.spares(settings))
@@ -116,8 +80,20 @@ def train_predictor(
     seed_torch(seed)
     network = entry.build(settings, len(vocabulary))
     entry.prepare(network, vocabulary)
-    identity = fingerprint(config, seed, vocabulary.tokens, original, added)
-    outcome = fit(network, original, added, config, out, identity, seed=seed, resume=resume, device=device, quiet=quiet)
+    identity = fingerprint(config, seed, vocabulary.tokens, original, added) | settings_of(fresh)
+
+    def known(some: Dataset) -> Pairs:
+        return [_encoded(pair, vocabulary) for pair in some.pairs() if all(map(vocabulary.knows, pair))]
+
+    outcome = fit(
+        *(network, original, added, config, out, identity),
+        seed=seed,
+        resume=resume,
+        device=device,
+        quiet=quiet,
+        fresh=fresh,
+        encode=known,
+    )
     longest = max(len(target) for _, target in original + added)
     checkpoint = Checkpoint(
         kind="predictor",
@@ -125,21 +101,37 @@ def train_predictor(
         vocabulary=vocabulary,
         config=config.model_dump(mode="json"),
         max_length=config.max_length or 2 * longest + 1,
-        trained_on=report(name, original, added, seed, outcome),
+        trained_on=report(name, original, added, seed, outcome, fresh),
     )
     checkpoint.save(out)
     discard_state(out)
     return checkpoint, outcome
 
 
-def check_examples(config: PredictorConfig, dataset: Dataset, augmented: Dataset | None) -> None:
-    """Raise DataError for sentences in place of pairs, or for settings of augmented examples if there are none."""
+def first_examples(dataset: Dataset, augmented: Dataset | None, fresh: Fresh | None, seed: int) -> Dataset:
+    """The augmented examples, or the first that are drawn; none without either."""
+    if fresh is not None:
+        return fresh.draw(len(dataset), seed, 0)
+    return augmented if augmented is not None else Dataset.from_pairs([])
+
+
+def settings_of(fresh: Fresh | None) -> dict[str, Any]:
+    """What a training depends on beside its configuration and its data."""
+    return {} if fresh is None else fresh.described()
+
+
+def check_examples(
+    config: PredictorConfig, dataset: Dataset, augmented: Dataset | None, fresh: Fresh | None = None
+) -> None:
+    """Raise UserError for sentences in place of pairs, or for settings of augmented examples if there are none."""
+    if augmented is not None and fresh is not None:
+        raise UserError("augmented examples are given, or drawn anew in each epoch: not both")
     if len(dataset) and not (dataset.frame["target"].list.len() > 0).any():
         raise DataError(
             "found sentences, expected pairs: a predictor learns targets from sources; for language models see "
             "`cgen lm train` and `cgen train recombine --config rnnlm_small`"
         )
-    if augmented is None and "p_aug" in config.model_fields_set and config.p_aug is not None:
+    if augmented is None and fresh is None and "p_aug" in config.model_fields_set and config.p_aug is not None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
     if augmented is None and config.held_out_augmented:
         raise DataError("held_out_augmented holds out augmented examples, but no augmented data was given")
@@ -157,8 +149,10 @@ def fit(
     resume: bool,
     device: str,
     quiet: bool,
+    fresh: Fresh | None = None,
+    encode: Callable[[Dataset], Pairs] | None = None,
 ) -> Outcome:
-    """Train a network on pairs of ids, of which shares are held out; see `train_predictor`."""
+    """Train a network on pairs of ids, of which shares are held out; see `train_predictor`. `encode` is for `fresh`."""
     training, watched = _divided(original, config.held_out, stream(Purpose.HELD_OUT, seed))
     more, watched_more = _divided(added, config.held_out_augmented, stream(Purpose.HELD_OUT_AUGMENTED, seed))
     watched += watched_more
@@ -167,9 +161,13 @@ def fit(
     if added and not more:
         raise DataError(f"held_out_augmented = {config.held_out_augmented} leaves none of {len(added)} to train on")
     held_out = PairExamples(watched, [], None, 256, seed) if watched else None
+    examples = PairExamples(training, more, config.p_aug, config.optimisation.batch, seed)
+    if fresh is not None:
+        assert encode is not None
+        examples = fresh_examples(fresh, encode, training, config, seed, network)
     return train(
         network,
-        PairExamples(training, more, config.p_aug, config.optimisation.batch, seed),
+        examples,
         config.optimisation,
         out,
         identity=identity,
@@ -180,6 +178,30 @@ def fit(
     )
 
 
+def fresh_examples(
+    fresh: Fresh,
+    encode: Callable[[Dataset], Pairs],
+    original: Pairs,
+    config: PredictorConfig,
+    seed: int,
+    network: Trainable,
+) -> FreshExamples:
+    """Original pairs, and those that an augmenter makes in each epoch.
+
+    Raises:
+        ExhaustedError: none of what it makes in the first can be used.
+    """
+
+    def draw(count: int, epoch: int) -> Pairs:
+        found = encode(fresh.draw(count, seed, epoch))
+        if not found:
+            raise ExhaustedError(f"{fresh.augmenter.name} makes no example in epoch {epoch} that can be trained on")
+        return found
+
+    p_aug = P_FRESH if config.p_aug is None else config.p_aug
+    return FreshExamples(original, draw, p_aug, config.optimisation.batch, seed, network if fresh.hard else None)
+
+
 def _divided(pairs: Pairs, share: float, rng: Stream) -> tuple[Pairs, Pairs]:
     """Return the pairs to train on, and the share that is held out."""
     held = rng.random(len(pairs)) < share
@@ -187,9 +209,11 @@ def _divided(pairs: Pairs, share: float, rng: Stream) -> tuple[Pairs, Pairs]:
     return kept, out
 
 
-def report(name: str, original: Pairs, added: Pairs, seed: int, outcome: Outcome) -> dict[str, Any]:
+def report(
+    name: str, original: Pairs, added: Pairs, seed: int, outcome: Outcome, fresh: Fresh | None = None
+) -> dict[str, Any]:
     """Return what a predictor was trained on, and the result, as JSON-able values."""
-    return {
+    return ({} if fresh is None else {"fresh": settings_of(fresh)}) | {
         "data": name,
         "examples": len(original),
         "augmented_examples": len(added),
@@ -202,7 +226,11 @@ def report(name: str, original: Pairs, added: Pairs, seed: int, outcome: Outcome
 
 
 def _ids(dataset: Dataset, vocabulary: Vocabulary) -> Pairs:
-    return [(vocabulary.encode(source), vocabulary.encode(target)) for source, target in dataset.pairs()]
+    return [_encoded(pair, vocabulary) for pair in dataset.pairs()]
+
+
+def _encoded(pair: tuple[list[str], list[str]], vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
+    return vocabulary.encode(pair[0]), vocabulary.encode(pair[1])
 
 
 @torch.no_grad()

@@ -15,7 +15,8 @@ from compgen.models.seeding import seed_torch
 from compgen.models.spelling import Spelling
 from compgen.training.config import PretrainedConfig
 from compgen.training.loop import discard_state, find_device, fingerprint
-from compgen.training.predictors import Pairs, check_examples, fit, report
+from compgen.training.pairs import Fresh, Pairs
+from compgen.training.predictors import check_examples, first_examples, fit, report, settings_of
 
 
 def train_pretrained(
@@ -25,6 +26,7 @@ def train_pretrained(
     out: Path,
     *,
     augmented: Dataset | None = None,
+    fresh: Fresh | None = None,
     seed: int = 0,
     name: str = "",
     resume: bool = False,
@@ -42,8 +44,8 @@ def train_pretrained(
     """
     _require_folder(out)
     device = find_device(device)
-    check_examples(config, dataset, augmented)
-    more = augmented if augmented is not None else Dataset.from_pairs([])
+    check_examples(config, dataset, augmented, fresh)
+    more = first_examples(dataset, augmented, fresh, seed)
     network = Pretrained.open(model, config.prefix, config.source_length, config.max_length)
     tokens = (token for pair in dataset.pairs() + more.pairs() for side in pair for token in side)
     network.spelling = Spelling.of(network.tokenizer, tokens)
@@ -52,9 +54,17 @@ def train_pretrained(
     for side, setting in enumerate(("source_length", "max_length")):
         _require_short([pair[side] for pair in original + added], setting, getattr(config, setting))
     seed_torch(seed)
-    identity = fingerprint(config, seed, model, original, added)
-    outcome = fit(network, original, added, config, out, identity, seed=seed, resume=resume, device=device, quiet=quiet)
-    trained_on = {"model": model} | report(name, original, added, seed, outcome)
+    identity = fingerprint(config, seed, model, original, added) | settings_of(fresh)
+    outcome = fit(
+        *(network, original, added, config, out, identity),
+        seed=seed,
+        resume=resume,
+        device=device,
+        quiet=quiet,
+        fresh=fresh,
+        encode=lambda some: _short(_ids(some, network), config),
+    )
+    trained_on = {"model": model} | report(name, original, added, seed, outcome, fresh)
     network.cpu().eval().save(out, json.loads(config.model_dump_json()), trained_on)  # an infinite number is null
     discard_state(out)
     return trained_on
@@ -63,6 +73,11 @@ def train_pretrained(
 def _ids(dataset: Dataset, network: Pretrained) -> Pairs:
     sources, targets = ([pair[side] for pair in dataset.pairs()] for side in (0, 1))
     return list(zip(network.sources(sources), network.targets(targets), strict=True))
+
+
+def _short(pairs: Pairs, config: PretrainedConfig) -> Pairs:
+    """Those of some pairs that are not too long."""
+    return [pair for pair in pairs if len(pair[0]) < config.source_length and len(pair[1]) < config.max_length]
 
 
 def _require_short(rows: Ids, setting: str, limit: int) -> None:

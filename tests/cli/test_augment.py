@@ -325,3 +325,47 @@ def test_quality_is_shown_and_recorded_and_strict_writes_nothing(pairs, tmp_path
     refused(compgen("augment", "geca", pairs, "-n", 9, "-o", other, "--strict"), f"{other} is not written")
     assert not other.exists() and not (tmp_path / "other.tsv.run.json").exists()
     assert compgen("augment", "geca", pairs, "-n", 2, "-o", other, "--strict").returncode == 0
+
+
+LEXICON = "type\tword\tsymbols\nt1\tdax\tDAX\nt1\tjog\tJOG\n"
+
+
+def test_a_lexicon_is_written_corrected_and_used(pairs, tmp_path):
+    out, lexicon = tmp_path / "more.jsonl", tmp_path / "lexicon.tsv"
+    done = compgen("augment", "lexsym", pairs, "--write-lexicon", lexicon, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert lexicon.read_text() == LEXICON
+    assert "2 words of 1 type;" in done.stderr
+    lexicon.write_text(LEXICON + "t1\twug\tWUG\n")
+    done = compgen("augment", "lexsym", pairs, "--lexicon", lexicon, "-o", out)
+    made = [json.loads(line) for line in out.read_text().splitlines()]
+    sources = [" ".join(one["source"]) for one in made]
+    assert sorted(sources) == ["dax left", "dax twice", "wug", "wug left", "wug twice"]
+    explained = compgen("explain", "lexsym", out, "--line", 1 + sources.index("wug twice"))
+    assert "from jog twice -> JOG JOG" in " ".join(explained.stdout.split()), explained.stdout
+
+
+def test_substitution_says_what_a_sample_is_made_from(tmp_path):
+    table, out = tmp_path / "questions.tsv", tmp_path / "more.jsonl"
+    table.write_text("rivers in ohio\triver ( ohio )\nlargest of rivers in utah\tlargest ( river ( utah ) )\n")
+    grammar = tmp_path / "grammar.rules"
+    rules = ["largest of NT_1 ### largest ( NT_1 )", "rivers in NT_1 ### river ( NT_1 )"]
+    grammar.write_text("\n".join([*rules, "ohio ### ohio", "utah ### utah", ""]))
+    done = compgen("augment", "substitute", table, "--grammar", grammar, "--classes", "predicate", "-o", out)
+    assert done.returncode == 0, done.stderr
+    made = {" ".join(one["source"]): one for one in map(json.loads, out.read_text().splitlines())}
+    assert set(made) == {"rivers in utah", "largest of rivers in ohio"}
+    sample = made["rivers in utah"]
+    assert (sample["host"], sample["donors"], sample["pieces"]) == (0, [1], ["utah ### utah"])
+    explained = compgen("explain", "substitute", out, "--line", 1 + [*made].index("rivers in utah"))
+    said = [" ".join(line.split()) for line in explained.stdout.splitlines()]
+    assert "piece utah -> utah" in said and "host rivers in ohio -> river ( ohio )" in said, said
+
+
+def test_training_draws_new_examples_in_each_epoch(pairs, tmp_path):
+    out = tmp_path / "p.pt"
+    small = ["--set", "optimisation.steps=3", "--set", "held_out=0.0", "--set", "network.hidden=8"]
+    options = ["--augment", "lexsym", "--augment-set", "move=swap", "--hard"]
+    done = compgen("train", "seq2seq", pairs, *options, *small, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert out.exists() and "fresh {'augment': 'lexsym'" in done.stderr

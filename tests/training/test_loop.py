@@ -17,7 +17,8 @@ from compgen.trained.checkpoint import Checkpoint
 from compgen.training import loop
 from compgen.training import predictors as predictor
 from compgen.training.config import Seq2SeqConfig
-from compgen.training.predictors import PairExamples, train_predictor
+from compgen.training.pairs import PairExamples
+from compgen.training.predictors import train_predictor
 from tests.training.tiny import SHORT, TINY, generator_config, toy, weights
 
 

@@ -13,7 +13,8 @@ from compgen.runtime.predict import Recurrent, greedy
 from compgen.trained.checkpoint import Checkpoint
 from compgen.training import predictors as predictor
 from compgen.training.config import Seq2SeqConfig, TransformerConfig
-from compgen.training.predictors import PairExamples, error_rate, train_predictor
+from compgen.training.pairs import PairExamples
+from compgen.training.predictors import error_rate, train_predictor
 from tests.export.tiny import make
 
 TINY = [f"network.{name}=6" for name in ("hidden", "encoder_hidden", "embedding", "output", "attention")]

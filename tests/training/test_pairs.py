@@ -1,0 +1,126 @@
+"""Augmented examples that are drawn anew in each epoch."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from compgen.augmenters.registry import make
+from compgen.configuration import load_config
+from compgen.data.examples import Dataset
+from compgen.errors import CheckpointError, Interrupted, UserError
+from compgen.training import loop
+from compgen.training.config import Seq2SeqConfig
+from compgen.training.pairs import Fresh, FreshExamples
+from compgen.training.predictors import train_predictor
+from tests.training.tiny import TINY, toy, weights
+
+ORIGINAL = [([5, 6], [7]), ([6], [7, 8]), ([5], [8])]
+
+
+def numbered(count, epoch):
+    """Pairs that say in which epoch they were drawn, and which of them they are."""
+    return [([100 + epoch, 200 + place], [9] * (1 + place % 3)) for place in range(count)]
+
+
+class ByLength(torch.nn.Module):
+    """A network whose loss a token is 10 for sources with an even number, and else next to nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+
+    def loss(self, sequences, memories):
+        even = (memories[:, 0, 1:2] % 2 == 0).float()
+        return (1e-6 + 10 * even).expand(-1, sequences.shape[1] - 1) * (sequences[:, 1:] != 0)
+
+
+def held(examples):
+    return [tuple(row[:2]) for row in examples.sources[examples.original :].tolist()]
+
+
+def test_each_epoch_has_examples_of_its_own_and_all_originals():
+    examples = FreshExamples(ORIGINAL, numbered, 0.5, 2, seed=1)
+    for epoch in (0, 1, 5):
+        rows = np.concatenate(examples.plan(epoch))
+        assert {*held(examples)} == {(100 + epoch, 200 + place) for place in range(3)}
+        assert sorted(rows.tolist()) == list(range(6))
+        assert len(examples.plan(epoch)) == len(examples.plan(0))
+
+
+def test_few_fresh_examples_are_repeated_and_many_are_drawn():
+    few = FreshExamples(ORIGINAL, lambda count, epoch: numbered(1, epoch), 0.5, 2, seed=1)
+    assert np.bincount(np.concatenate(few.plan(3))).tolist() == [1, 1, 1, 3]
+    many = FreshExamples(ORIGINAL, numbered, 0.9, 2, seed=1)
+    assert many.needed == 27 and len(np.concatenate(many.plan(1))) == 30
+
+
+def test_hard_examples_are_those_with_a_high_loss():
+    network = ByLength().train()
+    examples = FreshExamples(ORIGINAL, numbered, 0.8, 4, seed=1, network=network)
+    examples.plan(0)
+    assert held(examples) == [(100, 200 + place) for place in range(12)]  # nothing is known yet
+    examples.plan(1)
+    assert all(number % 2 == 0 for _, number in held(examples)) and network.training
+    chosen = examples.chosen
+    assert list(chosen) == [1] and len({*chosen[1]}) == 12 and max(chosen[1]) >= 24  # of four times as many
+    examples.chosen = {2: [5, 6]}  # as after an interruption
+    examples.plan(2)
+    assert held(examples) == [(102, 205), (102, 206)]
+
+
+def config(*more):
+    sizes = ["optimisation.steps=12", "optimisation.batch=8", "held_out=0.2", *more]
+    return load_config(Seq2SeqConfig, "seq2seq_small", [*TINY[:-1], *sizes])
+
+
+def fresh(hard=False, dataset=None):
+    return Fresh(make("lexsym").fit(toy() if dataset is None else dataset), hard)
+
+
+@pytest.fixture
+def data():
+    """All but some commands, which `lexsym` can make."""
+    return Dataset.from_pairs(pair for pair in toy().pairs() if pair[0] not in (["please", "hop", "twice"], ["run"]))
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_resumed_training_draws_the_same_again(tmp_path, monkeypatch, data, hard):
+    def train(out, **options):
+        return train_predictor(data, config(), out, fresh=fresh(hard, data), quiet=True, **options)
+
+    whole, _ = train(tmp_path / "whole.pt")
+    update = loop._Run.update
+
+    def interrupted(run, rows):
+        if run.step == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+        return update(run, rows)
+
+    monkeypatch.setattr(loop._Run, "update", interrupted)
+    with pytest.raises(Interrupted, match="after update 8 of 12"):
+        train(tmp_path / "cut.pt")
+    monkeypatch.setattr(loop._Run, "update", update)
+    with pytest.raises(CheckpointError, match="hard was"):
+        train_predictor(data, config(), tmp_path / "cut.pt", fresh=fresh(not hard, data), resume=True, quiet=True)
+    resumed, _ = train(tmp_path / "cut.pt", resume=True)
+    for name, expected in weights(whole).items():
+        np.testing.assert_array_equal(weights(resumed)[name], expected, err_msg=name)
+    assert resumed.trained_on["fresh"]["augment"] == "lexsym" and resumed.trained_on["fresh"]["hard"] == hard
+    json.dumps(resumed.trained_on)
+
+
+def test_samples_with_unknown_tokens_are_left_out(tmp_path, data):
+    lexicon = tmp_path / "lexicon.tsv"
+    lexicon.write_text("t\twalk\tWALK\nt\trun\tRUN\nt\tskip\tSKIP\n")
+    method = make("lexsym", lexicon=str(lexicon)).fit(data)
+    checkpoint, _ = train_predictor(data, config(), tmp_path / "p.pt", fresh=Fresh(method), quiet=True)
+    assert "skip" in checkpoint.vocabulary  # it is among the first
+
+
+def test_either_given_or_drawn(tmp_path, data):
+    with pytest.raises(UserError, match="augmented examples are given, or drawn anew in each epoch: not both"):
+        train_predictor(data, config(), tmp_path / "p.pt", fresh=fresh(), augmented=data, quiet=True)
