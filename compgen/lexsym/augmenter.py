@@ -160,7 +160,8 @@ class Lexsym(Augmenter[LexsymOptions]):
     def in_words(self) -> str:
         """The report in words, for people."""
         right, total = (sum(pair[side] for pair in self.agreeing.values()) for side in (0, 1))
-        said = f"{super().in_words()}; {len(self._partners):,} words of {self.types:,} type{'' if self.types == 1 else 's'}"
+        types = f"{self.types:,} type{'' if self.types == 1 else 's'}"
+        said = f"{super().in_words()}; {len(self._partners):,} words of {types}"
         return said + (f"; {right / total:.1%} of {total:,} exchanges within the data agree" if total else "")
 
     def reads(self) -> Sequence[str]:

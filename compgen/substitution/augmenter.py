@@ -16,11 +16,11 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import count as count_from
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from compgen.augmenters.base import HOST, Augmenter, Options, Shown
 from compgen.csl.augmenter import Csl
@@ -35,6 +35,7 @@ from compgen.data.random import Purpose, SamplePurpose, stream, words
 from compgen.errors import ExhaustedError
 from compgen.lexsym import lexicon
 from compgen.progress import Watch, unwatched
+from compgen.substitution.gold import Gold
 from compgen.substitution.pieces import Classes, Classifier, Table
 from compgen.substitution.trees import CLOSED, Trees, lowest
 
@@ -74,6 +75,12 @@ class SubstituteOptions(Options):
         description="Use this grammar instead of inducing one, 'source ### target' a line.",
         json_schema_extra={"metavar": "FILE"},
     )
+    spans: str | None = Field(
+        None,
+        description="Instead of a grammar: a column of DATA with span trees, whose arguments of predicates are "
+        "exchanged as SUBS does.",
+        json_schema_extra={"metavar": "COLUMN"},
+    )
     lexicon: str | None = Field(
         None,
         description="Types of words, from a lexicon of `cgen augment lexsym`, instead of finding them.",
@@ -82,6 +89,14 @@ class SubstituteOptions(Options):
     seed_rules: str = Field("auto", description="Rules to begin with, as for `augment csl`.")
     targets: str = Field("", description="A grammar of well-formed targets, as for `augment csl`.")
     induction: Induction = Induction()
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        more = ("classes", "chains", "span", "seen_heads", "bigrams", "grammar", "lexicon")
+        given = [name for name in more if getattr(self, name)] + ["rounds"] * (self.rounds > 1)
+        if self.spans is not None and given:
+            raise ValueError(f"--spans exchanges once, as published: leave out --{given[0].replace('_', '-')}")
+        return self
 
 
 class Substitute(Augmenter[SubstituteOptions]):
@@ -105,13 +120,19 @@ class Substitute(Augmenter[SubstituteOptions]):
     }
     usual = 30_000
     configuration = "grammar"
+    clashes: ClassVar[dict[str, str]] = {"spans": "induction"}
     configurations = "grammar, grammar_scan_companions, grammar_cogs: how the grammar is induced"
     example = """cgen augment substitute geo-funql/query -o more.tsv
 
         cgen augment substitute cogs/variable-free --config grammar_cogs --classes types --rounds 3 -n 20000 -o m.tsv"""
 
+    gold: Gold | None = None
+
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
         """Induce a grammar, derive each distinct example once, and find all places and pieces."""
+        if self.options.spans is not None:
+            self.gold = Gold.of(dataset, self.options.spans)
+            return
         self.classes = self.options.classes or self._best_classes(dataset, seed)
         self._learn(dataset, watch)
         if not len(self._rows):
@@ -178,6 +199,9 @@ class Substitute(Augmenter[SubstituteOptions]):
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
         """The first `count` new, distinct examples of samples 0, 1, ...; if few exchanges are possible, of all."""
+        if self.gold is not None:
+            assert self.dataset is not None
+            return self.gold.draw(self.dataset, count, seed)
         if count is None and (self.options.rounds > 1 or self.table.total > MANY):
             made = "there is no end of samples" if self.options.rounds > 1 else f"{self.table.total:,} are possible"
             raise ExhaustedError(f"substitute: {made}: say how many with -n")
@@ -208,17 +232,31 @@ class Substitute(Augmenter[SubstituteOptions]):
 
     def facts(self) -> dict[str, Any]:
         """How much there is to exchange, what was left out, and why there are fewer samples than asked for."""
+        if self.gold is not None:
+            return {"arguments": len(self.gold.arguments), "without_spans": len(self.gold.left_out)} | self._why()
         facts: dict[str, Any] = {"rules": len(self.grammar.rules), "underived": self.underived, "classes": self.classes}
         facts |= {"places": len(self.table.hosts), "pieces": len(self.table.pieces), "exchanges": self.table.total}
         if self._report:
             facts["left_out"] = dict(self._left_out)
-        if self._report.get("made", 0) < (self._report.get("asked") or 0):
-            facts["why"] = "exchanges of these pieces give no more"
-        return facts
+        return facts | self._why()
+
+    def _why(self) -> dict[str, str]:
+        fewer = self._report.get("made", 0) < (self._report.get("asked") or 0)
+        return {"why": "exchanges of these pieces give no more"} if fewer else {}
+
+    def warnings(self) -> list[str]:
+        """How many examples have spans that cannot be used."""
+        left_out = {} if self.gold is None else self.gold.left_out
+        if not left_out:
+            return []
+        row, why = next(iter(left_out.items()))
+        return [f"{len(left_out):,} examples have spans that cannot be used; example {row + 1}: {why}"]
 
     def in_words(self) -> str:
         """The report in words, for people."""
         report = self.report()
+        if self.gold is not None:
+            return f"{super().in_words()}; {report['arguments']:,} arguments of predicates"
         said = f"{super().in_words()}; {report['places']:,} places, {report['pieces']:,} pieces"
         said += f", {report['exchanges']:,} ways to put one in the place of another ({self.classes}"
         said += f"); {self.underived:,} examples not derived" if self.underived else ")"
