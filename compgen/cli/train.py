@@ -102,6 +102,7 @@ class Seq2SeqOptions(Options):
     augment: str | None = option(
         None, "Instead: a method of `cgen augment`, which makes new examples in each epoch.", metavar="METHOD"
     )
+    augment_config: str | None = option(None, "A configuration of the method.", metavar="C")
     augment_set: list[str] = option([], "An option of the method, for instance rounds=3.", metavar="KEY=VALUE")
     hard: bool = option(False, "Keep of four times as many new ones those that the predictor loses most on.")
     config: ConfigOption = "seq2seq_small"
@@ -112,11 +113,12 @@ class Seq2SeqOptions(Options):
         from compgen.data.catalog import load
         from compgen.training.pairs import Fresh
 
-        if self.augment is None and (self.augment_set or self.hard):
-            raise UserError(f"--{'hard' if self.hard else 'augment-set'}: expected --augment METHOD beside it")
+        for name in ("augment_config", "augment_set", "hard"):
+            if self.augment is None and getattr(self, name):
+                raise UserError(f"--{name.replace('_', '-')}: expected --augment METHOD beside it")
         fresh = None
         if self.augment is not None:
-            method = configured(find(self.augment), None, self.augment_set, {}, beside=self.out)
+            method = configured(find(self.augment), self.augment_config, self.augment_set, {}, beside=self.out)
             with stages() as watch:
                 fresh = Fresh(method.fit(dataset, self.seed, watch), self.hard)
         return {"augmented": None if self.augmented is None else load(self.augmented), "fresh": fresh}

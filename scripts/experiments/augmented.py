@@ -1,0 +1,228 @@
+"""Predictors trained from scratch on original data and on what augmenters make of them: tasks by systems by seeds.
+
+    COMPGEN_DATA=... python scripts/experiments/augmented.py funql-question funql-query --seeds 0 1 2 3 4 --jobs 2
+    COMPGEN_DATA=... python scripts/experiments/augmented.py turn-left --part dev --systems bare substitute lexsym
+
+A system is `bare`, or methods joined by +, each with as many examples; `fresh METHOD` draws new ones in each epoch. All
+predictors of a task have the same settings and the same updates, and the last weights are tested. `--part dev` answers
+the development part instead of the test part: settings are to be chosen there, or on `turn-left` and `opposite-right`,
+whose test parts may be looked at. A cell that has its result is not run again, and a training that was interrupted goes
+on. Prints a row for each task.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from threading import Lock
+
+import polars as pl
+from cells import call, train
+
+from compgen.data.catalog import load
+from compgen.data.examples import TRAIN, Dataset
+from compgen.data.formats import read_dataset, write_dataset
+from compgen.files import atomic_path
+
+DATA = Path(os.environ.get("COMPGEN_DATA", "."))
+DEV = "dev"
+MAKING = Lock()
+METHODS = ("resample", "geca", "csl", "lexsym", "substitute")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How the tasks of a data set are treated.
+
+    Attributes:
+        count: synthetic examples of each method.
+        predictor: its settings.
+        options: of methods, where defaults do not do.
+    """
+
+    count: int
+    predictor: tuple[str, ...]
+    options: dict[str, tuple[str, ...]]
+
+
+def _set(**values: object) -> tuple[str, ...]:
+    return tuple(word for key, value in values.items() for word in ("--set", f"{key.replace('__', '.')}={value}"))
+
+
+HALF = _set(p_aug=0.5)  # of what is trained on is synthetic
+_SCAN_GRAMMAR = ("--config", "grammar_scan_companions")
+KINDS = {
+    "funql": Kind(
+        30_000,
+        _set(
+            optimisation__steps=4000,
+            held_out=0.0,
+            network__copying="true",
+            network__embedding_dropout=0.5,
+            network__output_dropout=0.5,
+        ),
+        {},
+    ),
+    "scan": Kind(
+        30_000,
+        _set(
+            optimisation__steps=12_000,
+            held_out=0.0,
+            network__embedding_dropout=0.0,
+            network__output_dropout=0.0,
+        ),
+        {
+            "csl": ("--config", "csl_scan_companions"),
+            "substitute": (*_SCAN_GRAMMAR, "--span", "3", "--rounds", "2", "--longest", "48"),
+            "geca": ("--longest", "60"),
+        },
+    ),
+    "cogs": Kind(
+        100_000,
+        _set(optimisation__steps=10_000, held_out=0.0, network__copying="true", network__token_dropout=0.02),
+        {
+            "csl": ("--config", "csl_cogs"),
+            "substitute": ("--config", "grammar_cogs", "--classes", "types", "--rounds", "3"),
+            "geca": ("--longest", "60"),
+        },
+    ),
+}
+
+
+def known(name: str, test: str = "test") -> Callable[[], Dataset]:
+    """A known data set: its training part, one to test on, and the development part if it has one."""
+
+    def read() -> Dataset:
+        found = load(name)
+        parts = [found.split(TRAIN)] + [
+            Dataset(found.split(part).frame.with_columns(split=pl.lit(new)))
+            for part, new in ((DEV, DEV), (test, "test"))
+            if part in found.splits
+        ]
+        return parts[0] + parts[1] if len(parts) == 2 else parts[0] + parts[1] + parts[2]
+
+    return read
+
+
+def mcd(number: int) -> Callable[[], Dataset]:
+    """A split of SCAN by maximum compound divergence."""
+
+    def read() -> Dataset:
+        files = {TRAIN: f"train_mcd{number}.txt.gz", DEV: f"val_mcd{number}.txt", "test": f"test_mcd{number}.txt"}
+        parts = [
+            Dataset(read_dataset(DATA / "scan" / f"tasks_{file}", "scan").frame.with_columns(split=pl.lit(part)))
+            for part, file in files.items()
+        ]
+        return parts[0] + parts[1] + parts[2]
+
+    return read
+
+
+TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
+    "funql-question": ("funql", known("geo-funql/question")),
+    "funql-query": ("funql", known("geo-funql/query")),
+    "jump": ("scan", known("scan/jump")),
+    "around-right": ("scan", known("scan/around_right")),
+    "mcd1": ("scan", mcd(1)),
+    "mcd2": ("scan", mcd(2)),
+    "mcd3": ("scan", mcd(3)),
+    "cogs": ("cogs", known("cogs/variable-free", "gen")),
+    # For development: their test parts may be looked at.
+    "turn-left": ("scan", known("scan/turn_left")),
+    "opposite-right": ("scan", known("scan/opposite_right")),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A predictor of a task, trained on what a system makes."""
+
+    task: str
+    system: str
+    seed: int
+    part: str
+
+    def run(self, out: Path) -> float:
+        """Its exact match, in percent."""
+        folder = out / self.task / f"{self.system.replace(' ', '-')}-{self.seed}"
+        result = folder / f"{self.part}.json"
+        if not result.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            kind, data, predictor = KINDS[TASKS[self.task][0]], data_of(self.task, out), folder / "predictor.pt"
+            more = self.added(out, kind, data)
+            seed = ("--threads", "1", "--seed", str(self.seed))
+            train(folder, predictor, "seq2seq", str(data), *kind.predictor, *more, *seed)
+            found = json.loads(call(folder, "evaluate", str(predictor), str(data), "--split", self.part, "--json"))
+            with atomic_path(result) as temporary:
+                temporary.write_text(json.dumps(vars(self) | {"exact": found["exact_match"]}) + "\n")
+        return 100 * float(json.loads(result.read_text())["exact"])
+
+    def added(self, out: Path, kind: Kind, data: Path) -> tuple[str, ...]:
+        """What the predictor is given beside the original data."""
+        fresh, _, method = self.system.partition("fresh ")
+        if method and not fresh:
+            words = kind.options.get(method, ())
+            pairs = [(words[at].removeprefix("--"), words[at + 1]) for at in range(0, len(words), 2)]
+            config = [word for name, value in pairs if name == "config" for word in ("--augment-config", value)]
+            sets = [word for name, value in pairs if name != "config" for word in ("--augment-set", f"{name}={value}")]
+            return ("--augment", method, *config, *sets, *HALF)
+        if self.system == "bare":
+            return ()
+        made = [self.made(out, kind, data, method) for method in self.system.split("+")]
+        if len(made) == 1:
+            return ("--augmented", str(made[0]), *HALF)
+        whole = out / self.task / f"{self.system}-{self.seed}.tsv"
+        if not whole.exists():
+            write_dataset(Dataset.from_pairs(pair for file in made for pair in load(str(file)).pairs()), whole)
+        return ("--augmented", str(whole), *HALF)
+
+    def made(self, out: Path, kind: Kind, data: Path, method: str) -> Path:
+        """The examples that a method makes."""
+        file = out / self.task / f"{method}-{self.seed}.tsv"
+        with MAKING:  # two cells may need the same
+            if not file.exists():
+                asked = ("-n", str(kind.count), "--seed", str(self.seed), "-o", str(file))
+                call(out / self.task, "augment", method, str(data), *kind.options.get(method, ()), *asked)
+        return file
+
+
+def data_of(task: str, out: Path) -> Path:
+    """All parts of a task in one file."""
+    path = out / f"{task}.jsonl"
+    if not path.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        write_dataset(TASKS[task][1](), path)
+    return path
+
+
+def spread(values: list[float]) -> str:
+    """Mean and standard deviation."""
+    return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def main() -> None:
+    """Print the table, task by task."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="+", choices=TASKS)
+    parser.add_argument("--systems", nargs="+", default=["bare", *METHODS, "lexsym+substitute", "csl+substitute"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--part", choices=(DEV, "test"), default="test")
+    parser.add_argument("--out", type=Path, default=Path("runs/augmented"))
+    parser.add_argument("--jobs", type=int, default=1, help="cells at a time, one CPU thread each")
+    asked = parser.parse_args()
+    print(f"| {asked.part} part | {' | '.join(asked.systems)} |\n|{'---|' * (1 + len(asked.systems))}", flush=True)
+    for task in asked.tasks:
+        data_of(task, asked.out)
+        cells = [Cell(task, system, seed, asked.part) for seed in asked.seeds for system in asked.systems]
+        with ThreadPoolExecutor(asked.jobs) as workers:
+            found = dict(zip(cells, workers.map(lambda cell: cell.run(asked.out), cells), strict=True))
+        by_system = {system: [found[cell] for cell in cells if cell.system == system] for system in asked.systems}
+        print(f"| {task} | {' | '.join(spread(values) for values in by_system.values())} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
