@@ -133,8 +133,9 @@ class Substitute(Augmenter[SubstituteOptions]):
         if self.options.spans is not None:
             self.gold = Gold.of(dataset, self.options.spans)
             return
-        self.classes = self.options.classes or self._best_classes(dataset, seed)
-        self._learn(dataset, watch)
+        classes = self.options.classes or self._best_classes(dataset, seed)
+        self._derive(dataset, watch)
+        self._tabulate(dataset, classes)
         if not len(self._rows):
             raise ExhaustedError(
                 f"substitute: the {len(self.grammar.rules):,} rules of {self.options.grammar} derive none of "
@@ -153,24 +154,28 @@ class Substitute(Augmenter[SubstituteOptions]):
                 "another of its class; try other --classes (one: any for any), or give more examples"
             )
 
-    def _learn(self, dataset: Dataset, watch: Watch = unwatched) -> None:
-        options = self.options
+    def _derive(self, dataset: Dataset, watch: Watch = unwatched) -> None:
+        """Induce a grammar, and take one derivation of each distinct example."""
         self.grammar = self._grammar(dataset, watch)
-        alphabet = self.grammar.alphabet
         pairs = [(tuple(source), tuple(target)) for source, target in dataset.pairs()]
         rows = dict(reversed([(pair, row) for row, pair in enumerate(pairs)]))  # the first of equal ones
-        order = {pair: Rule(*map(alphabet.encode, pair)) for pair in sorted(rows)}
-        found = forests(self.grammar, order.values())
-        trees = lowest(found)
-        derived = [(rows[pair], trees[root]) for pair, root in zip(order, found.roots, strict=True) if root >= 0]
-        self._rows, self.underived = np.array([row for row, _ in derived], dtype=np.int64), len(order) - len(derived)
-        self._classifier = Classifier(self.grammar, self.classes, self._types(dataset))
-        self.table = Table.of(self._classifier, [rules for _, rules in derived], options.chains, options.span)
+        examples = {pair: Rule(*map(self.grammar.alphabet.encode, pair)) for pair in sorted(rows)}
+        found = forests(self.grammar, examples.values())
+        trees, roots = lowest(found), dict(zip(examples, found.roots, strict=True))
+        self._rows = np.array([rows[pair] for pair, root in roots.items() if root >= 0], dtype=np.int64)
+        self._derivations = [trees[root] for root in roots.values() if root >= 0]
+        self.underived = len(examples) - len(self._rows)
         self._sides = sides(self.grammar)
-        self._known = {rule.source: rule.target for rule in order.values()}
-        self._heads = {pair for rule in order.values() for pair in self._classifier.heads(rule.target)}
-        self._bigrams = {pair for rule in order.values() for pair in _pairs(rule.source)}
+        self._known = {example.source: example.target for example in examples.values()}
+        self._bigrams = {pair for source in self._known for pair in _pairs(source)}
         self._left_out = Counter[str]()
+
+    def _tabulate(self, dataset: Dataset, classes: Classes) -> None:
+        """Find all places and pieces, by some classes."""
+        self.classes: Classes = classes
+        self._classifier = Classifier(self.grammar, classes, self._types(dataset))
+        self.table = Table.of(self._classifier, self._derivations, self.options.chains, self.options.span)
+        self._heads = {pair for target in self._known.values() for pair in self._classifier.heads(target)}
 
     def _best_classes(self, dataset: Dataset, seed: int) -> Classes:
         """The classes by which some training examples give most of the targets of others, whose templates they lack.
@@ -187,10 +192,11 @@ class Substitute(Augmenter[SubstituteOptions]):
         for held in range(FOLDS):
             wanted = {target for (_, target), template in zip(some, templates, strict=True) if fold[template] == held}
             rest = [pair for pair, template in zip(some, templates, strict=True) if fold[template] != held]
+            trial, known = Substitute(self.options), Dataset.from_pairs(rest)
+            if rest:
+                trial._derive(known)
             for classes in CANDIDATES if rest else ():
-                trial = Substitute(self.options)
-                trial.classes = classes
-                trial._learn(Dataset.from_pairs(rest))
+                trial._tabulate(known, classes)
                 if trial.table.total > len(trial.table.hosts):
                     made = {target for target, *_ in trial._found(TRIALS, seed).values()}
                     covered[classes] += len({trial.grammar.alphabet.encode(target) for target in wanted} & made)
