@@ -25,6 +25,7 @@ from pydantic import Field
 from compgen.augmenters.base import HOST, Augmenter, Options
 from compgen.csl.seeds import exact_matches
 from compgen.data.examples import TOKENS, Dataset
+from compgen.data.ragged import lists_of
 from compgen.data.random import SamplePurpose, words
 from compgen.errors import ExhaustedError, UserError
 from compgen.lexsym import lexicon
@@ -34,6 +35,7 @@ from compgen.progress import Watch
 
 Side = tuple[str, ...]
 Change = tuple[tuple[str, str], ...]  # words and their images
+SIDES = {"source": TOKENS, "target": TOKENS}
 BLOCK = 4096  # samples drawn at once
 PATIENCE, SELDOM = 10, 0.001  # stop if in so many blocks fewer than this share of the samples are new
 MANY = 1_000_000  # changes of all examples; if there are more, they are drawn
@@ -137,17 +139,19 @@ class Lexsym(Augmenter[LexsymOptions]):
             for host, change, pick in block:
                 if len(made) == count:
                     break
-                new = self._changed(host, change, pick)
-                if new is not None and new[0] not in self._known:
-                    made.setdefault(new[0], (new[1], host.row, new[2]))
+                moved = self._symmetry(change)
+                source = _put(host.source, moved)
+                if moved and source not in self._known and source not in made:
+                    made[source] = _put(host.target, self._meaning(moved, pick)), host.row, _named(moved)
             news.append(len(made) - before)
             if len(made) == count or (len(news) == PATIENCE and sum(news) < SELDOM * PATIENCE * BLOCK):
                 break
             watch("exchange", len(made) / (count or 1), "")
         if not made and count != 0:
             raise ExhaustedError(f"lexsym: {total:,} exchanges of words make no new example of these data")
-        rows = [(source, *rest) for source, rest in made.items()]
-        return pl.DataFrame(rows, schema={"source": TOKENS, "target": TOKENS, **self.columns}, orient="row")
+        targets, rows, swaps = zip(*made.values(), strict=True) if made else ((), (), ())
+        sides = {"source": lists_of([*made], pl.String()), "target": lists_of(targets, pl.String())}
+        return pl.DataFrame(sides | {HOST: rows, "swaps": swaps}, schema=SIDES | self.columns)
 
     def facts(self) -> dict[str, Any]:
         """The sizes of the lexicon and of its types, how often exchanges agree with DATA, and why there are fewer."""
@@ -261,26 +265,32 @@ class Lexsym(Augmenter[LexsymOptions]):
             change = ((word, self._partners[word][bisect(weights, others[0] * weights[-1])]),)
         return host, change, int(pick * 2**32)
 
-    def _changed(self, host: _Host, change: Change, pick: int) -> tuple[Side, Side, str] | None:
-        """An example with words replaced by their images, and what was replaced; None if no symmetry does so.
-
-        `pick` chooses one of several symbols of an image that has more, or fewer, than the word has.
-        """
+    def _symmetry(self, change: Change) -> dict[str, str]:
+        """What takes the place of each word, for words and their images; nothing if no symmetry does so."""
         moved = {word: image for word, image in change if word != image}
         if self._permutes:
             lexemes = {self._symbols[word]: self._symbols[image] for word, image in change}
             consistent = all(lexemes[self._symbols[word]] == self._symbols[image] for word, image in change)
-            if not consistent or len({*lexemes.values()}) < len(lexemes):
-                return None
-        elif self.options.move != "substitute":
-            moved |= {image: word for word, image in moved.items()}
-        symbols: dict[str, str] = {}
+            return moved if consistent and len({*lexemes.values()}) == len(lexemes) else {}
+        return moved if self.options.move == "substitute" else moved | {image: word for word, image in moved.items()}
+
+    def _meaning(self, moved: dict[str, str], pick: int) -> dict[str, str]:
+        """What takes the place of each symbol; `pick` chooses one where an image has more or fewer than the word."""
+        found: dict[str, str] = {}
         for word, image in moved.items():
             old, new = self._symbols[word], self._symbols[image]
-            symbols |= zip(old, new if len(new) == len(old) else [new[pick % len(new)]] * len(old), strict=True)
-        source = _split([moved.get(token, token) for token in host.source])
-        target = _split([symbols.get(token, token) for token in host.target])
-        return source, target, " ".join(f"{word}={image}" for word, image in moved.items()).replace(JOINED, "_")
+            found |= zip(old, new if len(new) == len(old) else [new[pick % len(new)]] * len(old), strict=True)
+        return found
+
+
+def _put(side: Side, images: dict[str, str]) -> Side:
+    """A side with tokens replaced by their images, and phrases taken apart."""
+    changed = JOINED.join([images.get(token, token) for token in side])
+    return tuple(changed.split(JOINED))
+
+
+def _named(moved: dict[str, str]) -> str:
+    return " ".join(f"{word}={image}" for word, image in moved.items()).replace(JOINED, "_")
 
 
 def _at(some: Sequence[str], number: float) -> str:
@@ -306,7 +316,3 @@ def _joiner(dataset: Dataset) -> Callable[[Side], Side]:
         return tuple(joined)
 
     return join
-
-
-def _split(side: Sequence[str]) -> Side:
-    return tuple([token for unit in side for token in unit.split(JOINED)])

@@ -45,7 +45,7 @@ CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate")
 TRIED, FOLDS, TRIALS = 600, 4, 3000  # examples, parts of them, and samples, to find out which classes are best
 MANY = 1_000_000  # exchanges of one piece; if there are more, they are drawn
 Found = tuple[str, int, list[int]]  # target, row of the host, and pieces
-Made = tuple[list[int], Trees, list[list[int]]]  # rows of hosts, derivations, and pieces in each
+Made = tuple[Ints, Trees, Ints]  # rows of hosts, derivations, and pieces in each (samples, exchanges)
 
 
 class SubstituteOptions(Options):
@@ -225,10 +225,14 @@ class Substitute(Augmenter[SubstituteOptions]):
         news = deque[int](maxlen=PATIENCE)
         for rows, trees, pieces in self._every(seed) if few else self._samples(seed):
             before = len(found)
-            for source, target, row, used in zip(*map(_text, trees.write(*self._sides)), rows, pieces, strict=True):
+            for place, (source, target) in enumerate(zip(*map(_text, trees.write(*self._sides)), strict=True)):
                 if len(found) == count:
                     break
-                if self._wanted(source, target) and found.setdefault(source, (target, row, used))[0] != target:
+                if not self._wanted(source, target):
+                    continue
+                if source not in found:
+                    found[source] = target, int(rows[place]), pieces[place].tolist()
+                elif found[source][0] != target:
                     self._left_out["the source was made with another target before"] += 1
             news.append(len(found) - before)
             if len(found) == count or (not few and len(news) == PATIENCE and sum(news) < SELDOM * PATIENCE * BLOCK):
@@ -307,7 +311,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         for block in every[order].iter_slices(BLOCK):
             hosts, pieces = (block[column].to_numpy().astype(np.int64) for column in ("host", "piece"))
             rows = self._rows[self.table.hosts["tree"].to_numpy()[hosts]]
-            yield rows.tolist(), self.table.exchange(hosts, pieces), pieces[:, None].tolist()
+            yield rows, self.table.exchange(hosts, pieces), pieces[:, None]
 
     def _samples(self, seed: int) -> Iterator[Made]:
         """Samples 0, 1, ..., without those for which there is no piece of a class."""
@@ -322,7 +326,7 @@ class Substitute(Augmenter[SubstituteOptions]):
                 trees, some, pieces = self.table.draw(trees, numbers[sample, 2 + 4 * turn : 6 + 4 * turn])
                 sample, used = sample[some], np.column_stack([used[some], pieces])
                 done = times[sample] == turn + 1
-                yield self._rows[host[sample[done]]].tolist(), trees.take(np.flatnonzero(done)), used[done].tolist()
+                yield self._rows[host[sample[done]]], trees.take(np.flatnonzero(done)), used[done]
                 trees, sample, used = trees.take(np.flatnonzero(~done)), sample[~done], used[~done]
 
     def _wanted(self, source: str, target: str) -> bool:
@@ -344,7 +348,7 @@ class Substitute(Augmenter[SubstituteOptions]):
 
     def _frame(self, found: dict[str, Found]) -> pl.DataFrame:
         tokens = pl.Series(self.grammar.alphabet.tokens, dtype=pl.String)
-        texts = {piece: self._piece(piece) for *_, used in found.values() for piece in used}
+        texts = {piece: self._piece(piece) for piece in {piece for *_, used in found.values() for piece in used}}
         tree = self.table.pieces["tree"].to_numpy()
         columns: dict[str, Any] = {
             side: lists(tokens, codes("".join(some)) - FIRST, np.fromiter(map(len, some), dtype=np.int64))
