@@ -1,7 +1,7 @@
 """`cgen augment NAME`: a command for each method of the registry, made from its options."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -95,12 +95,17 @@ def checked_paths(method: "Augmenter[Any]", out: Path, format: str | None, data:
     """The format of OUT, if it and all other files can be written, and none of them is one that is read."""
     read = (data, config, *method.reads())
     format = writable_format(out, format, *read)
+    check_written(method, (out, record_of(out)), *read)
+    return format
+
+
+def check_written(method: "Augmenter[Any]", others: Sequence[Path], *read: str | None) -> None:
+    """See that the files that options of a method name can be written, and are no others, nor any that are read."""
     for option, path in method.writes().items():
-        if str(path) == "-" or path.resolve() in (out.resolve(), record_of(out).resolve()):
+        if str(path) == "-" or path.resolve() in {other.resolve() for other in others}:
             raise UserError(f"{option} {path}: expected the name of a file, and another than OUT's")
         check_apart(path, *read)
         check_writable(path)
-    return format
 
 
 def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any], strict: bool) -> None:

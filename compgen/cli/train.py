@@ -70,14 +70,14 @@ class Options(BaseModel):
             torch.set_num_threads(self.threads)
         common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device}
         dataset = load_split(data, self.split, columns=columns)
-        options |= common | self.more(dataset)
+        options |= common | self.more(dataset, data)
         finished(self.out, train(dataset, *arguments, self.config, self.out, self.sets(), **options))
 
     def sets(self) -> list[str]:
         """Changes of the configuration, KEY=VALUE each."""
         return self.changes or []
 
-    def more(self, dataset: "Dataset") -> dict[str, Any]:  # noqa: ARG002
+    def more(self, dataset: "Dataset", data: str) -> dict[str, Any]:  # noqa: ARG002
         """Further options of the function."""
         return {}
 
@@ -107,18 +107,22 @@ class Seq2SeqOptions(Options):
     hard: bool = option(False, "Keep of four times as many new ones those that the predictor loses most on.")
     config: ConfigOption = "seq2seq_small"
 
-    def more(self, dataset: "Dataset") -> dict[str, Any]:
+    def more(self, dataset: "Dataset", data: str) -> dict[str, Any]:
         """Load the augmented examples, or fit the method that makes them."""
-        from compgen.cli.augment import configured
+        from compgen.cli.augment import check_written, configured
         from compgen.data.catalog import load
         from compgen.training.pairs import Fresh
 
         for name in ("augment_config", "augment_set", "hard"):
             if self.augment is None and getattr(self, name):
                 raise UserError(f"--{name.replace('_', '-')}: expected --augment METHOD beside it")
+        if self.augment is not None and self.augmented is not None:
+            raise UserError("--augmented gives examples, --augment draws them anew in each epoch: not both")
         fresh = None
         if self.augment is not None:
             method = configured(find(self.augment), self.augment_config, self.augment_set, {}, beside=self.out)
+            own = [self.out.with_name(self.out.name + end) for end in ("", ".log.jsonl", ".partial", ".partial.old")]
+            check_written(method, own, data, self.config, self.augment_config, *method.reads())
             with stages() as watch:
                 fresh = Fresh(method.fit(dataset, self.seed, watch), self.hard)
         return {"augmented": None if self.augmented is None else load(self.augmented), "fresh": fresh}
@@ -205,6 +209,8 @@ def pretrained(data: DataArgument, options: PretrainedOptions, columns: Columns)
 def finished(out: Path, done: dict[str, Any]) -> None:
     """Print what a checkpoint was trained on to standard error, and its path to standard output."""
     figures = {name: value for name, value in done.items() if value is not None and name not in ("warning", "settings")}
+    if "fresh" in figures:
+        figures["fresh"] = f"{figures['fresh']['augment']} in each epoch"
     say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures.items()))
     if "warning" in done:
         say(f"warning: {done['warning']}")

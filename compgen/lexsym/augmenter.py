@@ -12,7 +12,7 @@ in the target stays as it is.
 from bisect import bisect
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, product
+from itertools import accumulate
 from itertools import count as count_from
 from math import prod
 from pathlib import Path
@@ -27,10 +27,10 @@ from compgen.csl.seeds import exact_matches
 from compgen.data.examples import TOKENS, Dataset
 from compgen.data.ragged import lists_of
 from compgen.data.random import SamplePurpose, words
-from compgen.errors import ExhaustedError, UserError
+from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.lexsym import lexicon
 from compgen.lexsym.alignment import Pairs
-from compgen.lexsym.lexicon import JOINED, Aligner, Entry
+from compgen.lexsym.lexicon import ALONE, JOINED, Aligner, Entry
 from compgen.progress import Watch
 
 Side = tuple[str, ...]
@@ -111,10 +111,13 @@ class Lexsym(Augmenter[LexsymOptions]):
         rows: dict[tuple[Side, Side], int] = {}
         for row, (source, target) in enumerate(dataset.pairs()):
             rows.setdefault((tuple(source), tuple(target)), row)
+        if any(JOINED in token for pair in rows for side in pair for token in side):
+            raise DataError(f"lexsym: found a token with the control character {JOINED!r}, expected none")
         self._known = {source for source, _ in rows}
-        join = _joiner(dataset)
+        given = None if self.options.lexicon is None else lexicon.read(Path(self.options.lexicon))
+        join = _joiner(dataset, given or [])
         pairs = [(join(source), join(target)) for source, target in sorted(rows)]
-        self._find(pairs)
+        self._find(pairs, given)
         hosts = [
             _Host(source, target, rows[pair], [word for word in dict.fromkeys(source) if self._movable(word, target)])
             for pair, (source, target) in zip(sorted(rows), pairs, strict=True)
@@ -130,8 +133,6 @@ class Lexsym(Augmenter[LexsymOptions]):
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
         """The first `count` new, distinct examples of draws 0, 1, ...; if few changes are possible, of all of them."""
         total = sum(map(self._ways, self._hosts))
-        if total > MANY and count is None:
-            raise ExhaustedError(f"lexsym: {total:,} changes of examples are possible: say how many with -n")
         made: dict[Side, tuple[Side, int, str]] = {}
         news = deque[int](maxlen=PATIENCE)
         for block in [self._every(seed)] if total <= MANY else self._draws(seed):
@@ -139,7 +140,7 @@ class Lexsym(Augmenter[LexsymOptions]):
             for host, change, pick in block:
                 if len(made) == count:
                     break
-                moved = self._symmetry(change)
+                moved = self._symmetry(host, change)
                 source = _put(host.source, moved)
                 if moved and source not in self._known and source not in made:
                     made[source] = _put(host.target, self._meaning(moved, pick)), host.row, _named(moved)
@@ -158,7 +159,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         facts: dict[str, Any] = {"words": len(self._symbols), "exchangeable": len(self._partners)}
         facts |= {"types": self.types, "agreeing": self.agreeing}
         if self._report.get("made", 0) < (self._report.get("asked") or 0):
-            facts["why"] = "exchanges of these words give no more"
+            facts["why"] = "hardly any exchange of these words is new any more"
         return facts
 
     def in_words(self) -> str:
@@ -176,14 +177,14 @@ class Lexsym(Augmenter[LexsymOptions]):
         """The lexicon."""
         return {} if self.options.write_lexicon is None else {"--write-lexicon": Path(self.options.write_lexicon)}
 
-    def _find(self, pairs: Pairs) -> None:
-        """Find what words mean, and which may take each other's place."""
+    def _find(self, pairs: Pairs, given: list[Entry] | None) -> None:
+        """Find what words mean, and which may take each other's place; or go by a given lexicon."""
         options, self.entries, self.agreeing = self.options, list[Entry](), dict[str, tuple[int, int]]()
         self._weights: dict[str, float] = {}
         if options.mode == "pairs":
-            self._by_type(pairs)
+            self._by_type(pairs, given)
             return
-        if options.lexicon or options.write_lexicon:
+        if given is not None or options.write_lexicon:
             raise UserError("lexsym: a file of a lexicon has types, which --mode pairs alone finds")
         found = lexicon.frequent(lexicon.align(pairs, options.aligner), pairs, options.links)
         if options.mode == "reference":
@@ -197,18 +198,19 @@ class Lexsym(Augmenter[LexsymOptions]):
         self._symbols = {word: tuple(sorted(symbols)) for word, symbols in found.items()}
         self.types = len({frozenset([word, *others]) for word, others in self._partners.items()})
 
-    def _by_type(self, pairs: Pairs) -> None:
-        """Find or read a lexicon with types, and leave out types that do not agree with the data."""
+    def _by_type(self, pairs: Pairs, given: list[Entry] | None) -> None:
+        """Find a lexicon with types, or take a given one, and leave out types that do not agree with the data."""
         options = self.options
-        found = lexicon.find(pairs, options.aligner, options.links)
-        if options.lexicon is not None:
-            found = lexicon.read(Path(options.lexicon))
-            lexicon.check(options.lexicon, found, pairs)
+        if given is None:
+            found = lexicon.find(pairs, options.aligner, options.links)
+        else:
+            found = given
+            lexicon.check(str(options.lexicon), found, pairs)
         if options.write_lexicon is not None:
             lexicon.write(Path(options.write_lexicon), found)
         self.agreeing = lexicon.agreement(pairs, found)
         wrong = {name for name, (right, of) in self.agreeing.items() if right < options.agreement * of}
-        self.entries = [one for one in found if one.type not in wrong]
+        self.entries = [one for one in found if one.type not in (ALONE, *wrong)]
         members: dict[str, list[str]] = defaultdict(list)
         for one in self.entries:
             members[one.type].append(one.word)
@@ -235,22 +237,32 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def _every(self, seed: int) -> Iterator[tuple[_Host, Change, int]]:
         """All changes of all examples, in random order."""
-        every: list[tuple[_Host, Change]] = []
-        for host in self._hosts:
+        ends = np.cumsum([self._ways(host) for host in self._hosts])
+        numbers = words(seed, np.arange(ends[-1]), SamplePurpose.SYMMETRIES, 2)
+        order = np.argsort(numbers[:, 0], kind="stable")
+        hosts = np.searchsorted(ends, order, side="right")
+        for number, place, pick in zip(order.tolist(), hosts.tolist(), numbers[order, 1].tolist(), strict=True):
+            host = self._hosts[place]
+            yield host, self._numbered(host, number - int(ends[place]) + self._ways(host)), pick
+
+    def _numbered(self, host: _Host, number: int) -> Change:
+        """A change of an example by its number."""
+        change: list[tuple[str, str]] = []
+        for word in host.words:
             if self._permutes:
-                images = product(*map(self._images, host.words))
-                every += [(host, tuple(zip(host.words, some, strict=True))) for some in images]
+                number, digit = divmod(number, len(self._images(word)))
+                change.append((word, self._images(word)[digit]))
+            elif number < len(self._partners[word]):
+                return ((word, self._partners[word][number]),)
             else:
-                every += [(host, ((word, image),)) for word in host.words for image in self._partners[word]]
-        numbers = words(seed, np.arange(len(every)), SamplePurpose.SYMMETRIES, 2)
-        for place in np.argsort(numbers[:, 0], kind="stable").tolist():
-            yield *every[place], int(numbers[place, 1])
+                number -= len(self._partners[word])
+        return tuple(change)
 
     def _draws(self, seed: int) -> Iterator[Iterator[tuple[_Host, Change, int]]]:
         """Blocks of random changes, without end."""
         most = max(len(host.words) for host in self._hosts)
         for start in count_from(0, BLOCK):
-            numbers = words(seed, np.arange(start, start + BLOCK), SamplePurpose.SYMMETRIES, most + 2)
+            numbers = words(seed, np.arange(start, start + BLOCK), SamplePurpose.SYMMETRIES, 2 * most + 2)
             yield map(self._drawn, (numbers * 2.0**-32).tolist())
 
     def _drawn(self, numbers: Sequence[float]) -> tuple[_Host, Change, int]:
@@ -258,21 +270,47 @@ class Lexsym(Augmenter[LexsymOptions]):
         which, pick, *others = numbers
         host = self._hosts[int(which * len(self._hosts))]
         if self._permutes:
-            change = tuple((word, _at(self._images(word), one)) for word, one in zip(host.words, others, strict=False))
+            change = self._permutation(host, others)
         else:
             word = _at(host.words, pick)
             weights = [*accumulate(self._weights.get(partner, 1.0) for partner in self._partners[word])]
             change = ((word, self._partners[word][bisect(weights, others[0] * weights[-1])]),)
         return host, change, int(pick * 2**32)
 
-    def _symmetry(self, change: Change) -> dict[str, str]:
+    def _permutation(self, host: _Host, numbers: Sequence[float]) -> Change:
+        """An image of each word, of lexemes that are not images yet; nothing if some word is left without."""
+        lexemes: dict[Side, Side] = {}
+        change: list[tuple[str, str]] = []
+        for word, first, second in zip(host.words, numbers[::2], numbers[1::2], strict=False):
+            taken, mine = {*lexemes.values()}, lexemes.get(self._symbols[word])
+
+            def fits(image: str, taken: set[Side] = taken, mine: Side | None = mine) -> bool:
+                return self._symbols[image] == mine if mine is not None else self._symbols[image] not in taken
+
+            image = _at(self._images(word), first)
+            if not fits(image):  # then one of those that do, so that each of these is as probable
+                free = [one for one in self._images(word) if fits(one)]
+                if not free:
+                    return ()
+                image = _at(free, second)
+            lexemes[self._symbols[word]] = self._symbols[image]
+            change.append((word, image))
+        return tuple(change)
+
+    def _symmetry(self, host: _Host, change: Change) -> dict[str, str]:
         """What takes the place of each word, for words and their images; nothing if no symmetry does so."""
         moved = {word: image for word, image in change if word != image}
         if self._permutes:
             lexemes = {self._symbols[word]: self._symbols[image] for word, image in change}
             consistent = all(lexemes[self._symbols[word]] == self._symbols[image] for word, image in change)
-            return moved if consistent and len({*lexemes.values()}) == len(lexemes) else {}
-        return moved if self.options.move == "substitute" else moved | {image: word for word, image in moved.items()}
+            if not consistent or len({*lexemes.values()}) < len(lexemes):
+                return {}
+        elif self.options.move != "substitute":
+            moved |= {image: word for word, image in moved.items()}
+        # A word that stays must not mean what goes away.
+        gone = {self._symbols[word] for word in moved}
+        stays = any(word not in moved and self._symbols.get(word) in gone for word in host.source)
+        return {} if stays else moved
 
     def _meaning(self, moved: dict[str, str], pick: int) -> dict[str, str]:
         """What takes the place of each symbol; `pick` chooses one where an image has more or fewer than the word."""
@@ -298,12 +336,13 @@ def _at(some: Sequence[str], number: float) -> str:
     return some[int(number * len(some))]
 
 
-def _joiner(dataset: Dataset) -> Callable[[Side], Side]:
-    """What joins the tokens of phrases that sources and targets share, the longest first."""
+def _joiner(dataset: Dataset, entries: Sequence[Entry]) -> Callable[[Side], Side]:
+    """What joins the tokens of phrases, the longest first: those that sources and targets share, and of a lexicon."""
     grammar = exact_matches(dataset)
-    shared = [source for source, _ in map(grammar.alphabet.key, grammar.rules)]
+    shared = {source for source, _ in map(grammar.alphabet.key, grammar.rules)}
+    shared |= {tuple(unit.split(JOINED)) for entry in entries for unit in (entry.word, *entry.symbols)}
     phrases: dict[str, list[Side]] = defaultdict(list)
-    for phrase in sorted(shared, key=len, reverse=True):
+    for phrase in sorted(shared, key=lambda phrase: (-len(phrase), phrase)):
         phrases[phrase[0]].append(phrase)
 
     def join(side: Side) -> Side:

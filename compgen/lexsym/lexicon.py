@@ -21,7 +21,8 @@ from compgen.lexsym.alignment import Lexicon, Pairs, model1, simple
 Aligner = Literal["model1", "companions", "simple"]
 Side = tuple[str, ...]
 Partners = Mapping[str, Sequence[str]]  # by word, the words that may take its place
-HEADER = ("type", "word", "symbols")
+HEADER = ("type", "word", "symbols")  # of which there may be several
+ALONE = "-"  # the type of words that are not exchanged
 JOINED = "\x02"  # between the tokens of a phrase
 LINKS = 0.01  # of the examples with a word, in which a symbol is linked to it
 _MOST_WORDS = 4  # that share a symbol; of more it is no meaning, but grammar
@@ -34,7 +35,8 @@ def align(pairs: Pairs, aligner: Aligner) -> Lexicon:
     """Link words and symbols by one of the aligners; `companions` as CSL's seed rules."""
     if aligner == "companions":
         grammar = companions(Dataset.from_pairs(pairs))
-        return {word: {symbol: 1} for (word,), (symbol,) in map(grammar.alphabet.key, grammar.rules)}
+        examples = Counter(word for source, _ in pairs for word in set(source))
+        return {word: {symbol: examples[word]} for (word,), (symbol,) in map(grammar.alphabet.key, grammar.rules)}
     return model1(pairs) if aligner == "model1" else simple(pairs)
 
 
@@ -104,7 +106,7 @@ def find(pairs: Pairs, aligner: Aligner = "model1", share: float = LINKS) -> lis
     """Find lexemes and types: words are of one type that have a context in common, in source and target.
 
     A type in which a lexeme has several forms (ate, eaten) is divided, by the contexts that such lexemes have among
-    themselves. What cannot be divided is left out, and so are words that are alone.
+    themselves. Words that are alone, and those of what cannot be divided, are of no type (ALONE).
     """
     meaning = lexemes(frequent(align(pairs, aligner), pairs, share))
     for phrase in {token for source, target in pairs for token in {*source} & {*target} if JOINED in token}:
@@ -118,7 +120,8 @@ def find(pairs: Pairs, aligner: Aligner = "model1", share: float = LINKS) -> lis
             again |= {word: left[word] for word in alike if forms[left[word]] > 1}
         left = again if len(again) < len(left) else {}
     large = sorted((words for words in types if len(words) > 1), key=lambda words: (-len(words), words))
-    return [Entry(f"t{number}", word, meaning[word]) for number, words in enumerate(large, 1) for word in words]
+    found = [Entry(f"t{number}", word, meaning[word]) for number, words in enumerate(large, 1) for word in words]
+    return found + [Entry(ALONE, word, meaning[word]) for word in sorted(meaning.keys() - {one.word for one in found})]
 
 
 def contexts(pairs: Pairs, meaning: Mapping[str, Sequence[str]]) -> dict[tuple[Side, Side], set[str]]:
@@ -196,12 +199,12 @@ def agreement(pairs: Pairs, entries: Sequence[Entry]) -> dict[str, tuple[int, in
     Returns:
         by type: how many such pairs of examples agree, and how many there are.
     """
-    type_of = {entry.word: entry.type for entry in entries}
+    type_of = {entry.word: entry.type for entry in entries if entry.type != ALONE}
     groups: dict[tuple[str, tuple[str, ...]], Counter[tuple[str, ...]]] = defaultdict(Counter)
     for (source, target), words in contexts(pairs, {entry.word: entry.symbols for entry in entries}).items():
-        for word in words:
+        for word in words & type_of.keys():
             groups[type_of[word], source][target] += 1
-    found = {entry.type: (0, 0) for entry in entries}
+    found = dict.fromkeys(type_of.values(), (0, 0))
     for (name, _), targets in groups.items():
         right, all_ = found[name]
         right += sum(count * (count - 1) // 2 for count in targets.values())
@@ -211,41 +214,51 @@ def agreement(pairs: Pairs, entries: Sequence[Entry]) -> dict[str, tuple[int, in
 
 
 def write(path: Path, entries: Sequence[Entry]) -> None:
-    """Write a lexicon: a line with the names of the columns, then a word a line."""
-    lines = ["\t".join(HEADER), *("\t".join([one.type, one.word, " ".join(one.symbols)]) for one in entries)]
+    """Write a lexicon: the names of the columns, then a word a line; blanks between the tokens of a phrase."""
+    lines = ["\t".join(HEADER), *("\t".join([one.type, one.word, *one.symbols]) for one in entries)]
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(lines).replace(JOINED, " ") + "\n", "utf-8")
 
 
 def read(path: Path) -> list[Entry]:
-    """Read a lexicon; a word with blanks is a phrase, and what it means as well.
+    """Read a lexicon: type, word and one or more symbols between tabs.
 
     Raises:
-        DataError: a line has not three columns, or lines contradict each other.
+        DataError: a line has fewer columns, or lines contradict each other.
     """
     found: dict[str, Entry] = {}
-    lexeme: dict[str, tuple[str, ...]] = {}  # of each symbol
-    forms: dict[tuple[str, tuple[str, ...]], str] = {}
+    lexeme: dict[str, Side] = {}  # of each symbol
+    forms: dict[tuple[str, Side], str] = {}
     for number, line in enumerate(read_text(path).splitlines(), 1):
-        columns = [" ".join(column.split()) for column in line.split("\t")]
-        if tuple(columns) == HEADER or not line.strip():
+        name, *units = [column.strip() for column in line.split("\t")]
+        if (name, *units) == HEADER or not line.strip():
             continue
         place = f"{path}, line {number}"
-        if len(columns) != len(HEADER) or not all(columns):
-            raise DataError(f"{place}: found {line!r:.60}, expected {', '.join(HEADER)} between tabs")
-        name, word, meaning = columns
-        phrase = " " in word
-        symbols = (meaning.replace(" ", JOINED),) if phrase else tuple(meaning.split(" "))
-        other = next((known for one in symbols if (known := lexeme.setdefault(one, symbols)) != symbols), None)
-        if word in found or other or (name, symbols) in forms:
-            why = f"{word!r} is there already"
-            why = f"{word!r} shares a symbol with a word that means {' '.join(other)!r:.60}" if other else why
-            if word not in found and not other:
-                why = f"{forms[name, symbols]!r} means the same and is of the type {name!r} too: no way to choose"
-            raise DataError(f"{place}: {why}; expected each word once, meaning the same as another or nothing like it")
-        found[word] = Entry(name, word.replace(" ", JOINED), symbols)
-        forms[name, symbols] = word
+        if not name or len(units) < 2 or not all(unit and unit.isprintable() for unit in units):
+            raise DataError(f"{place}: found {line!r:.60}, expected type, word and symbols between tabs")
+        word, *symbols = (JOINED.join(unit.split()) for unit in units)
+        entry = Entry(name, word, tuple(sorted(symbols)))
+        contradiction = _contradiction(entry, found, lexeme, forms)
+        if contradiction:
+            raise DataError(
+                f"{place}: {contradiction}; expected each word once, meaning the same as another or nothing like it"
+            )
+        found[word] = entry
+        forms[name, entry.symbols] = word
+        lexeme |= dict.fromkeys(symbols, entry.symbols)
     return [*found.values()]
+
+
+def _contradiction(
+    entry: Entry, found: Mapping[str, Entry], lexeme: Mapping[str, Side], forms: Mapping[tuple[str, Side], str]
+) -> str:
+    """How an entry contradicts those before it; empty if it does not."""
+    if entry.word in found:
+        return f"{entry.word!r} is there already"
+    if any(lexeme.get(symbol, entry.symbols) != entry.symbols for symbol in entry.symbols):
+        return f"{entry.word!r} shares a symbol with a word that means something else"
+    same = None if entry.type == ALONE else forms.get((entry.type, entry.symbols))
+    return "" if same is None else f"{same!r} means the same and is of the type {entry.type!r} too: no way to choose"
 
 
 def check(path: str, entries: Sequence[Entry], pairs: Pairs) -> None:

@@ -301,7 +301,7 @@ class Substitute(Augmenter[SubstituteOptions]):
             return {}
         pairs = [(tuple(source), tuple(target)) for source, target in dataset.pairs()]
         entries = lexicon.find(pairs) if path is None else lexicon.read(Path(path))
-        return {entry.word: f"({entry.type})" for entry in entries}
+        return {entry.word: f"({entry.type})" for entry in entries if entry.type != lexicon.ALONE}
 
     def _every(self, seed: int) -> Iterator[Made]:
         """All exchanges of one piece: each is drawn without replacement, as probable as its piece is (see `Table`)."""
