@@ -182,7 +182,8 @@ class Augmenter(ABC, Generic[O_co]):
         """Copy the further columns of the training examples that samples are changed from."""
         assert self.dataset is not None
         given = self.dataset.frame
-        further = [name for name in given.columns if name not in SCHEMA and name not in frame.columns]
+        lost = {*SCHEMA, *frame.columns, *self.outdated()}
+        further = [name for name in given.columns if name not in lost]
         if HOST not in self.columns or not further:
             return frame
         return frame.hstack(given[frame[HOST]].select(further))
@@ -204,6 +205,10 @@ class Augmenter(ABC, Generic[O_co]):
         other = copy.copy(self)
         other.options = cast(O_co, self.options_type(**self.options.model_dump() | changes))
         return other
+
+    def outdated(self) -> Sequence[str]:
+        """Columns of the training data that say what no longer holds of a sample, and so are not carried along."""
+        return ()
 
     def close(self) -> None:
         """Remove what is needed only until the samples are written."""

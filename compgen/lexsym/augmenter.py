@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from compgen.augmenters.base import HOST, Augmenter, Options
+from compgen.augmenters.base import HOST, Augmenter, Options, Shown
 from compgen.csl.seeds import exact_matches
 from compgen.data.examples import TOKENS, Dataset
 from compgen.data.ragged import lists_of
@@ -168,6 +168,17 @@ class Lexsym(Augmenter[LexsymOptions]):
         types = f"{self.types:,} type{'' if self.types == 1 else 's'}"
         said = f"{super().in_words()}; {len(self._partners):,} words of {types}"
         return said + (f"; {right / total:.1%} of {total:,} exchanges within the data agree" if total else "")
+
+    def explain(self, sample: dict[str, Any]) -> list[Shown]:
+        """The example that was changed; words that were exchanged, and their symbols, are marked alike."""
+        shown = self.shown("from", sample.get(HOST))
+        marks: dict[str, int] = {}
+        for number, swap in enumerate(str(sample.get("swaps", "")).split()):
+            word = swap.partition("=")[0].replace("_", JOINED)
+            units = [token for unit in (word, *self._symbols.get(word, ())) for token in unit.split(JOINED)]
+            marks |= dict.fromkeys(units, number)
+        source, target = ([(token, marks.get(token, -1)) for token, _ in side] for side in (shown.source, shown.target))
+        return [Shown("from", source, target), Shown("exchanged", [(str(sample.get("swaps")), -1)], [])]
 
     def reads(self) -> Sequence[str]:
         """The lexicon."""

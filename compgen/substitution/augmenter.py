@@ -92,10 +92,12 @@ class SubstituteOptions(Options):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        more = ("classes", "chains", "span", "seen_heads", "bigrams", "grammar", "lexicon")
-        given = [name for name in more if getattr(self, name)] + ["rounds"] * (self.rounds > 1)
+        ways = ("classes", "chains", "span", "rounds", "longest", "seen_heads", "bigrams", "grammar", "lexicon")
+        given = [name for name in ways if getattr(self, name) != type(self).model_fields[name].default]
         if self.spans is not None and given:
             raise ValueError(f"--spans exchanges once, as published: leave out --{given[0].replace('_', '-')}")
+        if self.lexicon is not None and self.classes not in (None, "types"):
+            raise ValueError(f"--lexicon has types of words: leave it out, or --classes {self.classes}")
         return self
 
 
@@ -120,7 +122,7 @@ class Substitute(Augmenter[SubstituteOptions]):
     }
     usual = 30_000
     configuration = "grammar"
-    clashes: ClassVar[dict[str, str]] = {"spans": "induction"}
+    clashes: ClassVar[dict[str, str]] = {"spans": "induction", "grammar": "induction"}
     configurations = "grammar, grammar_scan_companions, grammar_cogs: how the grammar is induced"
     example = """cgen augment substitute geo-funql/query -o more.tsv
 
@@ -133,7 +135,8 @@ class Substitute(Augmenter[SubstituteOptions]):
         if self.options.spans is not None:
             self.gold = Gold.of(dataset, self.options.spans)
             return
-        classes = self.options.classes or self._best_classes(dataset, seed)
+        given = self.options.classes or ("types" if self.options.lexicon else None)
+        classes = given or self._best_classes(dataset, seed)
         self._derive(dataset, watch)
         self._tabulate(dataset, classes)
         if not len(self._rows):
@@ -147,7 +150,7 @@ class Substitute(Augmenter[SubstituteOptions]):
                 f"nothing to exchange: each of {len(self._rows):,} derivations is a single rule: induction found no "
                 "part that examples share; give more examples, seed rules (--seed-rules), or a --grammar"
             )
-        if self.table.total <= places:
+        if not self.table.alternatives:
             raise ExhaustedError(
                 f"substitute can make nothing of these data: {len(pieces):,} pieces have "
                 f"{pieces['class'].n_unique():,} classes ({self.classes}), and for none of {places:,} places is there "
@@ -197,7 +200,7 @@ class Substitute(Augmenter[SubstituteOptions]):
                 trial._derive(known)
             for classes in CANDIDATES if rest else ():
                 trial._tabulate(known, classes)
-                if trial.table.total > len(trial.table.hosts):
+                if trial.table.alternatives:
                     made = {target for target, *_ in trial._found(TRIALS, seed).values()}
                     covered[classes] += len({trial.grammar.alphabet.encode(target) for target in wanted} & made)
         first, best = CANDIDATES[0], max(CANDIDATES, key=covered.__getitem__)
@@ -206,11 +209,8 @@ class Substitute(Augmenter[SubstituteOptions]):
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
         """The first `count` new, distinct examples of samples 0, 1, ...; if few exchanges are possible, of all."""
         if self.gold is not None:
-            assert self.dataset is not None
+            assert self.dataset is not None and count is not None
             return self.gold.draw(self.dataset, count, seed)
-        if count is None and (self.options.rounds > 1 or self.table.total > MANY):
-            made = "there is no end of samples" if self.options.rounds > 1 else f"{self.table.total:,} are possible"
-            raise ExhaustedError(f"substitute: {made}: say how many with -n")
         found = self._found(count, seed, watch)
         if not found and count != 0:
             why = "; ".join(f"{number:,} left out: {why}" for why, number in self._left_out.items()) or "all are known"
@@ -252,7 +252,7 @@ class Substitute(Augmenter[SubstituteOptions]):
 
     def _why(self) -> dict[str, str]:
         fewer = self._report.get("made", 0) < (self._report.get("asked") or 0)
-        return {"why": "exchanges of these pieces give no more"} if fewer else {}
+        return {"why": "hardly any exchange of these pieces is new any more"} if fewer else {}
 
     def warnings(self) -> list[str]:
         """How many examples have spans that cannot be used."""
@@ -276,9 +276,14 @@ class Substitute(Augmenter[SubstituteOptions]):
         """The example that was changed; and each piece, with the example that it is from."""
         shown = [self.shown("host", sample.get(HOST))]
         for row, text in zip(sample["donors"], sample["pieces"], strict=True):
-            source, target = ([(token, -1) for token in side.split()] for side in text.split(f" {SEPARATOR} "))
+            left, _, right = text.partition(f" {SEPARATOR}")
+            source, target = ([(token, -1) for token in side.split()] for side in (left, right))
             shown += [Shown("piece", source, target), self.shown("from", row)]
         return shown
+
+    def outdated(self) -> Sequence[str]:
+        """The spans, which are those of the host."""
+        return [] if self.options.spans is None else [self.options.spans]
 
     def reads(self) -> Sequence[str]:
         """Grammars and lexicon, which may be files."""

@@ -14,7 +14,8 @@ paper: the outermost predicate of what is exchanged).
 """
 
 import json
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,18 +24,20 @@ import polars as pl
 
 from compgen.augmenters.base import HOST
 from compgen.csl.rules import SEPARATOR
-from compgen.data.examples import TOKENS, Dataset
+from compgen.data.examples import SCHEMA, TOKENS, Dataset
 from compgen.data.random import SamplePurpose, words
 from compgen.errors import DataError, ExhaustedError
 
 INNER, NEGATION = "span", "exclude"
+BLOCK, MANY = 1 << 17, 200_000  # exchanges that are made together; new ones among which are drawn
+MOST = 500  # spans of an example
 _NOUNS = frozenset({"state", "city", "river", "capital", "mountain", "place"})  # alone they are all of their kind
 _BLANK = "_"  # of a city's state, where it is not said
 _SIDES = ("before", "left", "own", "right", "after", "opening", "inner", "closing")
 _SCHEMA = {"predicate": pl.String, "row": pl.Int64} | dict.fromkeys(_SIDES, TOKENS)
 
 
-@dataclass
+@dataclass(eq=False)
 class Span:
     """A node of a span tree: its words from `first` to `last`, and what it is."""
 
@@ -80,16 +83,17 @@ class Gold:
         Raises:
             DataError: there is no such column, or no example has spans that can be used.
         """
-        if column not in dataset.frame.columns:
+        if column in SCHEMA or column not in dataset.frame.columns:
             raise DataError(f"found the columns {', '.join(dataset.frame.columns)}, expected {column!r}, with spans")
         found: list[Argument] = []
         left_out: dict[int, str] = {}
-        for row, (source, target, spans) in enumerate(dataset.frame.select("source", "target", column).iter_rows()):
+        examples = dataset.frame.with_row_index("row").sort("source", "target")  # so that their order does not matter
+        for row, source, target, spans in examples.select("row", "source", "target", column).iter_rows():
             try:
-                root = tree(json.loads(spans) if isinstance(spans, str) else spans, len(source))
+                root = tree(_spans(spans), len(source))
                 compute(root)
                 found += _arguments(row, source, target, root)
-            except (ValueError, TypeError, KeyError, IndexError) as error:
+            except ValueError as error:
                 left_out[row] = str(error)
         if not found:
             row, why = next(iter(left_out.items()), (0, "no predicate has an argument"))
@@ -99,30 +103,36 @@ class Gold:
             )
         return cls(found, left_out)
 
-    @property
-    def exchanges(self) -> pl.DataFrame:
-        """All exchanges, in the order of hosts and then donors: source, target, host, donors, pieces."""
-        frame = pl.DataFrame(self.arguments, schema=_SCHEMA, orient="row").with_row_index("number")
-        both = frame.join(frame, on="predicate", suffix="_in", maintain_order="left_right")
-        fits = [(pl.col(side).list.len() > 0) | (pl.col(f"{side}_in").list.len() == 0) for side in ("left", "right")]
-        return both.filter(fits).select(
-            pl.concat_list("before", "left_in", "own", "right_in", "after").alias("source"),
-            pl.concat_list("opening", "inner_in", "closing").alias("target"),
-            pl.col("row").alias(HOST),
-            pl.concat_list("row_in").alias("donors"),
-            pl.concat_list(_piece()).alias("pieces"),
-        )
+    def exchanges(self) -> Iterator[pl.DataFrame]:
+        """All exchanges, in the order of hosts and then donors: source, target, host, donors, pieces; in blocks."""
+        frame = pl.DataFrame(self.arguments, schema=_SCHEMA, orient="row")
+        alike = frame["predicate"].value_counts()["count"].max()
+        for hosts in frame.iter_slices(max(1, BLOCK // int(str(alike)))):
+            both = hosts.join(frame, on="predicate", suffix="_in", maintain_order="left_right")
+            fits = [(pl.col(one).list.len() > 0) | (pl.col(f"{one}_in").list.len() == 0) for one in ("left", "right")]
+            yield both.filter(fits).select(
+                pl.concat_list("before", "left_in", "own", "right_in", "after").alias("source"),
+                pl.concat_list("opening", "inner_in", "closing").alias("target"),
+                pl.col("row").alias(HOST),
+                pl.concat_list("row_in").alias("donors"),
+                pl.concat_list(_piece()).alias("pieces"),
+            )
 
-    def draw(self, dataset: Dataset, count: int | None, seed: int) -> pl.DataFrame:
+    def draw(self, dataset: Dataset, count: int, seed: int) -> pl.DataFrame:
         """The first exchange for each new source, `count` of them at random, or all.
+
+        If there are more than MANY, those are found first whose hosts come first in the order of examples.
 
         Raises:
             ExhaustedError: there is no new source.
         """
-        known = dataset.frame.select("source").unique()
-        made = self.exchanges.unique("source", keep="first", maintain_order=True)
-        made = made.join(known, on="source", how="anti", maintain_order="left")
-        if made.is_empty() and count != 0:
+        known, made = dataset.frame.select("source").unique(), pl.DataFrame()
+        for block in self.exchanges():
+            new = block.join(known, on="source", how="anti", maintain_order="left")
+            made = pl.concat([made, new] if len(made) else [new]).unique("source", keep="first", maintain_order=True)
+            if len(made) > max(MANY, count):
+                break
+        if made.is_empty() and count:
             raise ExhaustedError(f"the {len(self.arguments):,} arguments of predicates give no new example")
         numbers = words(seed, np.arange(len(made)), SamplePurpose.SUBSTITUTIONS, 1)[:, 0]
         return made[np.argsort(numbers, kind="stable")[:count]]
@@ -134,12 +144,26 @@ def _piece() -> pl.Expr:
     return pl.concat_list(source, pl.lit([SEPARATOR], dtype=TOKENS), "inner_in").list.join(" ")
 
 
-def tree(spans: Sequence[dict[str, Any]], length: int) -> Span:
+def _spans(value: Any) -> list[Span]:
+    """The spans in a column: a list of objects, of their JSON texts, or the JSON text of a list."""
+    expected = 'expected a list of {"span": [first, last], "type": text}'
+    try:
+        some = json.loads(value) if isinstance(value, str) else value
+        found = [json.loads(one) if isinstance(one, str) else one for one in some]
+        spans = [Span(operator.index(first), operator.index(last), str(one["type"]))
+                 for one in found for first, last in [one["span"]]]  # fmt: skip
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ValueError(f"found {value!r:.60}, {expected}") from None
+    if not spans or len(spans) > MOST:
+        raise ValueError(f"found {len(spans):,} spans, expected 1 to {MOST}")
+    return spans
+
+
+def tree(nodes: list[Span], length: int) -> Span:
     """The tree of spans, by inclusion; raise ValueError if they do not nest in one that has them all."""
-    nodes = [Span(int(one["span"][0]), int(one["span"][1]), str(one["type"])) for one in spans]
+    nodes = [*nodes]
     nodes.sort(key=lambda node: (node.first, -node.last, node.type != INNER))
-    if not nodes:
-        raise ValueError("found no spans")
+    place = {id(node): number for number, node in enumerate(nodes)}
     for number, node in enumerate(nodes):
         if not 0 <= node.first <= node.last < length:
             raise ValueError(f"found the span {node.first} to {node.last}, expected words from 0 to {length - 1}")
@@ -149,7 +173,7 @@ def tree(spans: Sequence[dict[str, Any]], length: int) -> Span:
         if number and not around:
             raise ValueError(f"the span {node.first} to {node.last} is in no other, expected one that has them all")
         if around:
-            node.above = max(around, key=lambda other: (other.first, -other.last, nodes.index(other)))
+            node.above = max(around, key=lambda other: (other.first, -other.last, place[id(other)]))
             node.above.below.append(node)
     return nodes[0]
 

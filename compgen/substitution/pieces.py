@@ -106,7 +106,8 @@ class Table:
 
     Attributes:
         trees: a derivation of each example.
-        hosts: each place once: tree, node and hole (from 0 in the tree), class, and what is around it as a text.
+        hosts: each place once: tree, node and hole (from 0 in the tree), class, and as texts what is around it and what
+            is there (null where a chain can be put in).
         pieces: each piece of a class once, likewise, and its shape, in the order of classes, shapes and texts.
         kinds: the number of classes of nodes, and one.
         chained: whether there are chains.
@@ -135,10 +136,10 @@ class Table:
         kinds = [[number[name] for name in some] for some in classes]
         arity = np.array([rule.arity for rule in classifier.grammar.rules], dtype=np.int64)
         trees = Trees.of(list(zip(derivations, kinds, strict=True)), arity)
-        leaves = {rule + _RULES: _LEAF for rule in np.flatnonzero(arity == 0).tolist()}
+        leaves = {ord(_letter(rule)): _LEAF for rule in np.flatnonzero(arity == 0).tolist()}
         hosts, pieces = [], []
         for tree, (start, rules, kind) in enumerate(zip(trees.start.tolist(), derivations, kinds, strict=True)):
-            text = "".join([chr(rule + _RULES) for rule in rules])
+            text = "".join([_letter(rule) for rule in rules])
             size = trees.size[start : start + len(rules)].tolist()
             lengths = [len(source) for source in classifier.derived(rules)[1]] if span else []
             for node, hole in _parts(size, chains):
@@ -149,13 +150,21 @@ class Table:
                 piece = text[node:end] if closed else text[node:hole] + inner
                 around = text[:node] + _HOLE + ("" if closed else text[hole:stop] + _HOLE) + text[end:]
                 if node or not closed:  # whole examples are only pieces
-                    hosts.append((tree, node, hole, key, around))
+                    hosts.append((tree, node, hole, key, around, None if node == hole else piece))
                 if node != hole and (not span or lengths[node] - (0 if closed else lengths[hole]) <= span):
                     pieces.append((tree, node, hole, key, piece, piece.translate(leaves)))
-        places = pl.DataFrame(hosts, schema=_PLACES, orient="row")
+        places = pl.DataFrame(hosts, schema=_PLACES | {"own": pl.String}, orient="row")
         parts = pl.DataFrame(pieces, schema=_PLACES | {"shape": pl.String}, orient="row")
         places, parts = (some.unique(["class", "text"], keep="first", maintain_order=True) for some in (places, parts))
         return cls(trees, places, parts.sort("class", "shape", "text"), len(number) + 1, chains)
+
+    @cached_property
+    def alternatives(self) -> bool:
+        """Whether a place has a piece of its class that is not what stands there."""
+        sizes = self.pieces.group_by("class").len()
+        mine = self.pieces.select("class", own="text")
+        hosts = self.hosts.join(sizes, on="class").join(mine.with_columns(there=1), on=["class", "own"], how="left")
+        return bool((hosts["len"] > hosts["there"].fill_null(0)).any())
 
     @cached_property
     def total(self) -> int:
@@ -215,6 +224,12 @@ class Table:
         kind = self.pieces["class"].to_numpy()[pieces[0]]
         shapes = runs(kind)
         return kind[shapes[0]], shapes, pieces
+
+
+def _letter(rule: int) -> str:
+    """The letter of a rule: from _RULES on, without the surrogates, which no text may have."""
+    code = rule + _RULES
+    return chr(code if code < 0xD800 else code + 0x800)
 
 
 def _places_of(frame: pl.DataFrame, rows: Ints) -> Places:

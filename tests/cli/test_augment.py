@@ -328,13 +328,14 @@ def test_quality_is_shown_and_recorded_and_strict_writes_nothing(pairs, tmp_path
 
 
 LEXICON = "type\tword\tsymbols\nt1\tdax\tDAX\nt1\tjog\tJOG\n"
+ALONE = "-\tleft\tLEFT\n-\ttwice\tJOG\n"
 
 
 def test_a_lexicon_is_written_corrected_and_used(pairs, tmp_path):
     out, lexicon = tmp_path / "more.jsonl", tmp_path / "lexicon.tsv"
     done = compgen("augment", "lexsym", pairs, "--write-lexicon", lexicon, "-o", out)
     assert done.returncode == 0, done.stderr
-    assert lexicon.read_text() == LEXICON
+    assert lexicon.read_text() == LEXICON + ALONE
     assert "2 words of 1 type;" in done.stderr
     lexicon.write_text(LEXICON + "t1\twug\tWUG\n")
     done = compgen("augment", "lexsym", pairs, "--lexicon", lexicon, "-o", out)
@@ -342,7 +343,7 @@ def test_a_lexicon_is_written_corrected_and_used(pairs, tmp_path):
     sources = [" ".join(one["source"]) for one in made]
     assert sorted(sources) == ["dax left", "dax twice", "wug", "wug left", "wug twice"]
     explained = compgen("explain", "lexsym", out, "--line", 1 + sources.index("wug twice"))
-    assert "from jog twice -> JOG JOG" in " ".join(explained.stdout.split()), explained.stdout
+    assert "from [jog] twice -> [JOG] [JOG]" in " ".join(explained.stdout.split()), explained.stdout
 
 
 def test_substitution_says_what_a_sample_is_made_from(tmp_path):

@@ -115,7 +115,6 @@ def test_sources_of_the_data_are_left_out_whatever_their_target(grammar):
             r"4 pieces have 4 classes \(slot\), and for none of 3 places is there another",
         ),
         (["ohio -> ohio"], {"classes": "slot"}, "each of 1 derivations is a single rule"),
-        (LINES, {"classes": "one", "rounds": 2, "n": None}, "there is no end of samples: say how many with -n"),
         (LINES, {"classes": "one", "longest": 1}, "exchanges make no new example of these data: .* more than 1 tokens"),
     ],
 )

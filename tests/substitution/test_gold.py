@@ -8,7 +8,8 @@ import pytest
 from compgen.augmenters.registry import make
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError, DataError
-from compgen.substitution.gold import Gold, compute, tree
+from compgen.substitution.gold import Gold, _spans, compute, tree
+from tests.cli.shell import compgen
 
 
 def spans(*some):
@@ -101,7 +102,7 @@ def test_a_stretch_of_words_comes_only_where_one_was():
     ],
 )
 def test_programs_are_made_from_below(some, program):
-    assert " ".join(compute(tree(some, 3))) == program
+    assert " ".join(compute(tree(_spans(some), 3))) == program
 
 
 @pytest.mark.parametrize(
@@ -113,8 +114,10 @@ def test_programs_are_made_from_below(some, program):
         ),
         (spans((0, 9, "span")), "found the span 0 to 9, expected words from 0 to 8"),
         (spans((0, 1, "state"), (2, 3, "river")), "is in no other, expected one that has them all"),
-        ([], "found no spans"),
-        ([{"type": "state"}], "'span'"),
+        ([], "found 0 spans, expected 1 to 500"),
+        ([{"type": "state"}], 'expected a list of {"span": [first, last], "type": text}'),
+        (spans((0, float("inf"), "span")), "expected a list of"),
+        (spans(*[(0, 8, "span")] * 501), "found 501 spans, expected 1 to 500"),
     ],
 )
 def test_spans_that_cannot_be_used_are_counted(some, message):
@@ -133,6 +136,22 @@ def test_options_of_grammars_have_no_place_beside_spans():
         make("substitute", spans="spans", seen_heads=True)
     with pytest.raises(ConfigError, match="leave out --rounds"):
         make("substitute", spans="spans", rounds=2)
+
+
+def test_the_order_of_the_examples_does_not_matter():
+    one, other = (make("substitute", spans="spans").fit(data(*some)) for some in ((A, B, C), (C, A, B)))
+    assert one.sample(2).pairs() == other.sample(2).pairs()
+
+
+def test_json_lines_have_spans_as_they_are_documented(tmp_path):
+    table, out = tmp_path / "a.jsonl", tmp_path / "more.jsonl"
+    rows = [{"source": a.split(), "target": b.split(), "note": "n", "spans": c} for a, b, c in (A, B)]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = compgen("augment", "substitute", table, "--spans", "spans", "-o", out)
+    assert done.returncode == 0, done.stderr
+    made = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {" ".join(one["source"]) for one in made} == set(AB)
+    assert all("spans" not in one and one["note"] == "n" for one in made)  # they are the host's
 
 
 def test_a_column_that_is_not_there_is_told():

@@ -108,6 +108,21 @@ def test_chains_and_short_pieces():
     assert "largest of rivers in number" in short and "largest of lakes in utah" not in short
 
 
+@pytest.mark.parametrize("classes", ["predicate", "token", "slot", "types", "one"])
+@pytest.mark.parametrize("chains", [False, True])
+@pytest.mark.parametrize("span", [None, 1])
+@pytest.mark.parametrize("lines", [[HOST], [DONOR], [HOST, DONOR]])
+def test_whether_there_is_anything_to_exchange(classes, chains, span, lines):
+    table = Table.of(Classifier(GRAMMAR, classes), derivations(*lines), chains, span)
+    every = table.every()
+    hosts, pieces = (every[column].to_numpy().astype(int) for column in ("host", "piece"))
+    changed = table.exchange(hosts, pieces)
+    before = table.trees.take(table.hosts["tree"].to_numpy()[hosts])
+    rows = [[trees.rule[start : start + count].tolist() for start, count in zip(trees.start, trees.count, strict=True)]
+            for trees in (before, changed)]  # fmt: skip
+    assert table.alternatives == (rows[0] != rows[1])
+
+
 def test_each_piece_and_place_is_there_once():
     lines = [HOST, HOST.replace("ohio", "utah"), HOST.replace("rivers", "lakes").replace("river ", "lake ")]
     table = Table.of(Classifier(GRAMMAR, "predicate"), derivations(*lines))
