@@ -88,6 +88,7 @@ KEYS = {
     "SETTINGS": ((3,), lambda: np.random.default_rng([3, 0x5E])),
     "LIMIT": ((3,), lambda: np.random.default_rng([3, 0x11])),
     "COMPARISON": ((3, 1, 8), lambda: np.random.default_rng([3, 0xC0, 1, 8])),
+    "FRESH": ((3, 1, 8), lambda: np.random.default_rng([3, 0xF5, 1, 8])),
     "PROBES": ((3,), lambda: np.random.default_rng(3)),
     "SELECTION": ((3,), lambda: np.random.Generator(np.random.Philox(3))),
     "CONCATENATION": ((3,), lambda: np.random.Generator(np.random.Philox(3))),
