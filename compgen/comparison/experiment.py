@@ -303,8 +303,12 @@ class Experiment:
 
     def far_behind(self, system: System, best: System) -> bool:
         """Whether a system cannot win: on validation it is behind the best by more than chance can explain."""
-        variance = _variance(self.results(system)) + _variance(self.results(best))
-        return self.score(best) - self.score(system) > FAR_BEHIND * math.sqrt(variance)
+        return self.ahead(best, system, FAR_BEHIND)
+
+    def ahead(self, system: System, other: System, errors: float = 1.0) -> bool:
+        """Whether a system is ahead of another on validation by more than so many standard errors."""
+        variance = _variance(self.results(system)) + _variance(self.results(other))
+        return self.score(system) - self.score(other) > errors * math.sqrt(variance)
 
     def first_trials(self) -> list[Step]:
         """The next point of the learning curve; when that is done, the trials of the first round."""
@@ -329,13 +333,17 @@ class Experiment:
     # -- 4. the choice --------------------------------------------------------------------------------------------
 
     def choose(self) -> dict[str, Any]:
-        """Choose the system of the best score, or the bare data if none is ahead of them and of the control."""
+        """Choose the system of the best score, or the bare data.
+
+        The bare data are chosen if it is not ahead of the control, or ahead of them by no more than chance can explain,
+        a standard error: what changes nothing on validation data may do harm on others.
+        """
         dropped = self.trials()
         left = [system for system, why in dropped.items() if not why]
         best = min((system for system in left if system.candidate and system.methods), key=self._rank, default=None)
         others = [system for system in left if system not in (best,) and (not system.methods or not system.candidate)]
         least = max(self.score(system) for system in others)
-        if best is None or self.score(best) <= least:
+        if best is None or self.score(best) <= least or not self.ahead(best, BARE_SYSTEM):
             best = BARE_SYSTEM
         return {
             "system": [list(best.methods), best.times],

@@ -213,3 +213,13 @@ def test_what_time_does_not_allow_is_left_out(tmp_path):
     found = experiment(tmp_path, workers, seconds=820)
     assert found.plan.others == 0
     assert set(found.tested()) == {BARE_SYSTEM, found.choice, System((CONTROL,), found.choice.times)}
+
+
+def test_the_bare_data_are_chosen_where_chance_explains_the_gain(tmp_path):
+    workers = MadeUp(tmp_path, lambda system: 0.008 if system == "gecax8" else 0.0)
+    found = experiment(tmp_path, workers, seconds=30)  # one round: a standard error is about 1.3 points
+    assert found.plan.rounds == 1 and found.choice == BARE_SYSTEM
+    other = tmp_path / "other"
+    assert (
+        experiment(other, MadeUp(other, lambda system: 0.02 if system == "gecax8" else 0.0), 30).choice != BARE_SYSTEM
+    )
