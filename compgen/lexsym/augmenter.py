@@ -108,11 +108,7 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Find the lexicon, and in each distinct example the words that may be exchanged."""
-        rows: dict[tuple[Side, Side], int] = {}
-        for row, (source, target) in enumerate(dataset.pairs()):
-            rows.setdefault((tuple(source), tuple(target)), row)
-        if any(JOINED in token for pair in rows for side in pair for token in side):
-            raise DataError(f"lexsym: found a token with the control character {JOINED!r}, expected none")
+        rows = _first_rows(dataset)
         self._known = {source for source, _ in rows}
         given = None if self.options.lexicon is None else lexicon.read(Path(self.options.lexicon))
         join = _joiner(dataset, given or [])
@@ -345,6 +341,16 @@ def _named(moved: dict[str, str]) -> str:
 def _at(some: Sequence[str], number: float) -> str:
     """The member at a place from 0 to 1."""
     return some[int(number * len(some))]
+
+
+def _first_rows(dataset: Dataset) -> dict[tuple[Side, Side], int]:
+    """The row of each distinct example, the first of equal ones."""
+    rows: dict[tuple[Side, Side], int] = {}
+    for row, (source, target) in enumerate(dataset.pairs()):
+        if any(JOINED in token for token in (*source, *target)):
+            raise DataError(f"lexsym: found a token with the control character {JOINED!r}, expected none")
+        rows.setdefault((tuple(source), tuple(target)), row)
+    return rows
 
 
 def _joiner(dataset: Dataset, entries: Sequence[Entry]) -> Callable[[Side], Side]:

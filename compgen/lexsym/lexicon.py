@@ -111,7 +111,15 @@ def find(pairs: Pairs, aligner: Aligner = "model1", share: float = LINKS) -> lis
     meaning = lexemes(frequent(align(pairs, aligner), pairs, share))
     for phrase in {token for source, target in pairs for token in {*source} & {*target} if JOINED in token}:
         meaning[phrase] = (phrase,)
-    left, types = meaning, list[list[str]]()
+    types = _types(pairs, meaning)
+    large = sorted((words for words in types if len(words) > 1), key=lambda words: (-len(words), words))
+    found = [Entry(f"t{number}", word, meaning[word]) for number, words in enumerate(large, 1) for word in words]
+    return found + [Entry(ALONE, word, meaning[word]) for word in sorted(meaning.keys() - {one.word for one in found})]
+
+
+def _types(pairs: Pairs, meaning: Mapping[str, Side]) -> list[list[str]]:
+    """Words that have a context in common, divided until no lexeme has two of them."""
+    left, types = dict(meaning), list[list[str]]()
     while left:
         again: dict[str, tuple[str, ...]] = {}
         for alike in components(contexts(pairs, left).values(), left):
@@ -119,9 +127,7 @@ def find(pairs: Pairs, aligner: Aligner = "model1", share: float = LINKS) -> lis
             types.append([word for word in alike if forms[left[word]] == 1])
             again |= {word: left[word] for word in alike if forms[left[word]] > 1}
         left = again if len(again) < len(left) else {}
-    large = sorted((words for words in types if len(words) > 1), key=lambda words: (-len(words), words))
-    found = [Entry(f"t{number}", word, meaning[word]) for number, words in enumerate(large, 1) for word in words]
-    return found + [Entry(ALONE, word, meaning[word]) for word in sorted(meaning.keys() - {one.word for one in found})]
+    return types
 
 
 def contexts(pairs: Pairs, meaning: Mapping[str, Sequence[str]]) -> dict[tuple[Side, Side], set[str]]:

@@ -44,6 +44,7 @@ PATIENCE, SELDOM = 10, 0.001  # stop if in so many blocks fewer than this share 
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate")
 TRIED, FOLDS, TRIALS = 600, 4, 3000  # examples, parts of them, and samples, to find out which classes are best
 MANY = 1_000_000  # exchanges of one piece; if there are more, they are drawn
+Pair = tuple[tuple[str, ...], tuple[str, ...]]
 Found = tuple[str, int, list[int]]  # target, row of the host, and pieces
 Made = tuple[Ints, Trees, Ints]  # rows of hosts, derivations, and pieces in each (samples, exchanges)
 
@@ -193,18 +194,25 @@ class Substitute(Augmenter[SubstituteOptions]):
         fold = dict(zip(dict.fromkeys(templates), random.permutation(len({*templates})) % FOLDS, strict=True))
         covered = Counter[Classes](dict.fromkeys(CANDIDATES, 0))
         for held in range(FOLDS):
-            wanted = {target for (_, target), template in zip(some, templates, strict=True) if fold[template] == held}
-            rest = [pair for pair, template in zip(some, templates, strict=True) if fold[template] != held]
-            trial, known = Substitute(self.options), Dataset.from_pairs(rest)
+            parts: tuple[list[Pair], list[Pair]] = ([], [])
+            for pair, template in zip(some, templates, strict=True):
+                parts[int(fold[template] == held)].append(pair)
+            rest, wanted = parts
             if rest:
-                trial._derive(known)
-            for classes in CANDIDATES if rest else ():
-                trial._tabulate(known, classes)
-                if trial.table.alternatives:
-                    made = {target for target, *_ in trial._found(TRIALS, seed).values()}
-                    covered[classes] += len({trial.grammar.alphabet.encode(target) for target in wanted} & made)
+                covered.update(self._covered(Dataset.from_pairs(rest), {target for _, target in wanted}, seed))
         first, best = CANDIDATES[0], max(CANDIDATES, key=covered.__getitem__)
         return best if covered[best] - covered[first] > math.sqrt(covered[best] + covered[first] + 4) else first
+
+    def _covered(self, dataset: Dataset, wanted: set[tuple[str, ...]], seed: int) -> dict[Classes, int]:
+        """How many of some targets are made from a dataset, by each of CANDIDATES."""
+        trial, found = Substitute(self.options), dict[Classes, int]()
+        trial._derive(dataset)
+        for classes in CANDIDATES:
+            trial._tabulate(dataset, classes)
+            made = trial._found(TRIALS, seed).values() if trial.table.alternatives else ()
+            targets = {trial.grammar.alphabet.encode(target) for target in wanted}
+            found[classes] = len(targets & {target for target, *_ in made})
+        return found
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
         """The first `count` new, distinct examples of samples 0, 1, ...; if few exchanges are possible, of all."""

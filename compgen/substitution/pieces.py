@@ -12,6 +12,7 @@ With chains also, for each node u below v: as a place what is around and below, 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Literal
 
@@ -132,26 +133,22 @@ class Table:
             span: the most source tokens of a piece.
         """
         classes = [classifier.classify(rules) for rules in derivations]
-        number = {name: place for place, name in enumerate(sorted({name for some in classes for name in some}))}
+        number = {name: place for place, name in enumerate(sorted({*chain(*classes)}))}
         kinds = [[number[name] for name in some] for some in classes]
         arity = np.array([rule.arity for rule in classifier.grammar.rules], dtype=np.int64)
         trees = Trees.of(list(zip(derivations, kinds, strict=True)), arity)
         leaves = {ord(_letter(rule)): _LEAF for rule in np.flatnonzero(arity == 0).tolist()}
         hosts, pieces = [], []
         for tree, (start, rules, kind) in enumerate(zip(trees.start.tolist(), derivations, kinds, strict=True)):
-            text = "".join([_letter(rule) for rule in rules])
             size = trees.size[start : start + len(rules)].tolist()
-            lengths = [len(source) for source in classifier.derived(rules)[1]] if span else []
+            lengths = [*map(len, classifier.derived(rules)[1]), 0]  # 0 is that of CLOSED, the last
+            text, kind = "".join(map(_letter, rules)), [*kind, -1]
             for node, hole in _parts(size, chains):
-                end, closed = node + size[node], hole == CLOSED
-                stop = end if closed else hole + size[hole]
-                key = kind[node] * (len(number) + 1) + (0 if closed else kind[hole] + 1)
-                inner = "" if closed else _HOLE + text[stop:end]
-                piece = text[node:end] if closed else text[node:hole] + inner
-                around = text[:node] + _HOLE + ("" if closed else text[hole:stop] + _HOLE) + text[end:]
-                if node or not closed:  # whole examples are only pieces
+                key = kind[node] * (len(number) + 1) + kind[hole] + 1
+                piece, around = _cut(text, size, node, hole)
+                if (node, hole) != (0, CLOSED):  # whole examples are only pieces
                     hosts.append((tree, node, hole, key, around, None if node == hole else piece))
-                if node != hole and (not span or lengths[node] - (0 if closed else lengths[hole]) <= span):
+                if node != hole and lengths[node] - lengths[hole] <= (span or lengths[node]):
                     pieces.append((tree, node, hole, key, piece, piece.translate(leaves)))
         places = pl.DataFrame(hosts, schema=_PLACES | {"own": pl.String}, orient="row")
         parts = pl.DataFrame(pieces, schema=_PLACES | {"shape": pl.String}, orient="row")
@@ -234,6 +231,15 @@ def _letter(rule: int) -> str:
 
 def _places_of(frame: pl.DataFrame, rows: Ints) -> Places:
     return Places(*(frame[column].to_numpy()[rows] for column in ("tree", "node", "hole")))
+
+
+def _cut(text: str, size: Sequence[int], node: int, hole: int) -> tuple[str, str]:
+    """The texts of a part of a tree, and of what is around it."""
+    end = node + size[node]
+    if hole == CLOSED:
+        return text[node:end], text[:node] + _HOLE + text[end:]
+    stop = hole + size[hole]
+    return text[node:hole] + _HOLE + text[stop:end], text[:node] + _HOLE + text[hole:stop] + _HOLE + text[end:]
 
 
 def _parts(size: Sequence[int], chains: bool) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Training of a predictor of targets from sources, on original data alone or with augmented data."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,18 +83,9 @@ def train_predictor(
     entry.prepare(network, vocabulary)
     identity = fingerprint(config, seed, vocabulary.tokens, original, added) | settings_of(fresh)
 
-    def known(some: Dataset) -> Pairs:
-        return [_encoded(pair, vocabulary) for pair in some.pairs() if all(map(vocabulary.knows, pair))]
-
-    outcome = fit(
-        *(network, original, added, config, out, identity),
-        seed=seed,
-        resume=resume,
-        device=device,
-        quiet=quiet,
-        fresh=fresh,
-        encode=known,
-    )
+    given = (network, original, added, config, out, identity)
+    encode = partial(_known, vocabulary=vocabulary)
+    outcome = fit(*given, seed=seed, resume=resume, device=device, quiet=quiet, fresh=fresh, encode=encode)
     longest = max(len(target) for _, target in original + added)
     checkpoint = Checkpoint(
         kind="predictor",
@@ -227,6 +219,11 @@ def report(
 
 def _ids(dataset: Dataset, vocabulary: Vocabulary) -> Pairs:
     return [_encoded(pair, vocabulary) for pair in dataset.pairs()]
+
+
+def _known(dataset: Dataset, vocabulary: Vocabulary) -> Pairs:
+    """The pairs of a dataset all of whose tokens are in a vocabulary."""
+    return [_encoded(pair, vocabulary) for pair in dataset.pairs() if all(map(vocabulary.knows, pair))]
 
 
 def _encoded(pair: tuple[list[str], list[str]], vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
