@@ -114,6 +114,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         join = _joiner(dataset, given or [])
         pairs = [(join(source), join(target)) for source, target in sorted(rows)]
         self._find(pairs, given)
+        self._images = {word: [word, *others] for word, others in self._partners.items()}  # if it is permuted
         hosts = [
             _Host(source, target, rows[pair], [word for word in dict.fromkeys(source) if self._movable(word, target)])
             for pair, (source, target) in zip(sorted(rows), pairs, strict=True)
@@ -170,7 +171,8 @@ class Lexsym(Augmenter[LexsymOptions]):
         shown = self.shown("from", sample.get(HOST))
         marks: dict[str, int] = {}
         for number, swap in enumerate(str(sample.get("swaps", "")).split()):
-            word = swap.partition("=")[0].replace("_", JOINED)
+            named = swap.partition("=")[0]
+            word = named if named in self._symbols else named.replace("_", JOINED)  # a phrase
             units = [token for unit in (word, *self._symbols.get(word, ())) for token in unit.split(JOINED)]
             marks |= dict.fromkeys(units, number)
         source, target = ([(token, marks.get(token, -1)) for token, _ in side] for side in (shown.source, shown.target))
@@ -229,17 +231,13 @@ class Lexsym(Augmenter[LexsymOptions]):
     def _movable(self, word: str, target: Side) -> bool:
         return word in self._partners and all(symbol in target for symbol in self._symbols[word])
 
-    def _images(self, word: str) -> list[str]:
-        """What may come in the place of a word that is permuted."""
-        return [word, *self._partners[word]]
-
     @property
     def _permutes(self) -> bool:
         return self.options.move == "permute" and self.options.mode == "pairs"
 
     def _ways(self, host: _Host) -> int:
         """How many changes there are of an example, those among them that are no permutations."""
-        sizes = [len(self._images(word)) for word in host.words]
+        sizes = [len(self._images[word]) for word in host.words]
         return prod(sizes) if self._permutes else sum(sizes) - len(sizes)
 
     def _every(self, seed: int) -> Iterator[tuple[_Host, Change, int]]:
@@ -257,8 +255,8 @@ class Lexsym(Augmenter[LexsymOptions]):
         change: list[tuple[str, str]] = []
         for word in host.words:
             if self._permutes:
-                number, digit = divmod(number, len(self._images(word)))
-                change.append((word, self._images(word)[digit]))
+                number, digit = divmod(number, len(self._images[word]))
+                change.append((word, self._images[word][digit]))
             elif number < len(self._partners[word]):
                 return ((word, self._partners[word][number]),)
             else:
@@ -294,9 +292,9 @@ class Lexsym(Augmenter[LexsymOptions]):
             def fits(image: str, taken: set[Side] = taken, mine: Side | None = mine) -> bool:
                 return self._symbols[image] == mine if mine is not None else self._symbols[image] not in taken
 
-            image = _at(self._images(word), first)
+            image = _at(self._images[word], first)
             if not fits(image):  # then one of those that do, so that each of these is as probable
-                free = [one for one in self._images(word) if fits(one)]
+                free = [one for one in self._images[word] if fits(one)]
                 if not free:
                     return ()
                 image = _at(free, second)
