@@ -35,7 +35,7 @@ class Options(BaseModel):
     Each field is an option of `cgen augment NAME` (`--field-name`), a key of its configuration file, and a key of
     the record. Fields that are tables (models themselves) are changed by `--set table.key=value`. Extra keys of a field
     (`json_schema_extra`): `flags`, the option's names if others; `metavar`; `running`, true for an option that changes
-    how the work is done and never what comes out.
+    how the work is done and never what comes out; `drawing`, true for one that `draw` reads and `learn` does not.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -200,8 +200,11 @@ class Augmenter(ABC, Generic[O_co]):
         """The same augmenter, with what it has learned, that draws by other options.
 
         Raises:
-            ConfigError: an option is unknown or out of range.
+            ConfigError: an option is unknown or out of range, or one that the method has learned by.
         """
+        for name, field in self.options_type.model_fields.items():
+            if name in changes and not extra_of(field).get("drawing"):
+                raise ConfigError(f"{self.name} learns by `{name}`: make another with this option, and fit it")
         other = copy.copy(self)
         other.options = cast(O_co, self.options_type(**self.options.model_dump() | changes))
         return other

@@ -23,7 +23,13 @@ class GecaOptions(Options):
         le=MOST,
         description="Tokens on each side of a gap that must agree, the environment; by default the whole template.",
     )
-    variants: int = Field(2, ge=1, le=MOST, description="Most examples made of one template.")
+    variants: int = Field(
+        2,
+        ge=1,
+        le=MOST,
+        description="Most examples made of one template.",
+        json_schema_extra={"drawing": True},
+    )
     novelty: Literal["both", "source", "pair"] = Field(
         "both", description="What must be new: both (source and target), source, or pair."
     )

@@ -16,18 +16,18 @@ from itertools import accumulate
 from itertools import count as count_from
 from math import prod
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import polars as pl
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from compgen.augmenters.base import HOST, Augmenter, Options, Shown
 from compgen.csl.seeds import exact_matches
 from compgen.data.examples import TOKENS, Dataset
 from compgen.data.ragged import lists_of
 from compgen.data.random import SamplePurpose, words
-from compgen.errors import DataError, ExhaustedError, UserError
+from compgen.errors import DataError, ExhaustedError
 from compgen.lexsym import lexicon
 from compgen.lexsym.alignment import Pairs
 from compgen.lexsym.lexicon import ALONE, JOINED, Aligner, Entry
@@ -85,6 +85,15 @@ class LexsymOptions(Options):
         le=1,
         description="Leave out types whose exchanges agree with DATA less often, where DATA has both examples.",
     )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.mode != "pairs" and (self.lexicon is not None or self.write_lexicon is not None):
+            raise ValueError("a file of a lexicon has types, which --mode pairs alone finds")
+        found = [name for name in ("aligner", "links") if getattr(self, name) != type(self).model_fields[name].default]
+        if self.lexicon is not None and found:
+            raise ValueError(f"--{found[0]} is for a lexicon that is found: leave it out, or --lexicon")
+        return self
 
 
 class Lexsym(Augmenter[LexsymOptions]):
@@ -193,8 +202,6 @@ class Lexsym(Augmenter[LexsymOptions]):
         if options.mode == "pairs":
             self._by_type(pairs, given)
             return
-        if given is not None or options.write_lexicon:
-            raise UserError("lexsym: a file of a lexicon has types, which --mode pairs alone finds")
         found = lexicon.frequent(lexicon.align(pairs, options.aligner), pairs, options.links)
         if options.mode == "reference":
             found = lexicon.one_to_many(lexicon.most_frequent(found), whole_words=True)

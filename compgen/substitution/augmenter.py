@@ -97,6 +97,10 @@ class SubstituteOptions(Options):
         given = [name for name in ways if getattr(self, name) != type(self).model_fields[name].default]
         if self.spans is not None and given:
             raise ValueError(f"--spans exchanges once, as published: leave out --{given[0].replace('_', '-')}")
+        instead = next((name for name in ("spans", "grammar") if getattr(self, name) is not None), None)
+        if instead is not None and (self.seed_rules, self.targets) != ("auto", ""):
+            unused = "targets" if self.targets else "seed-rules"
+            raise ValueError(f"--{unused} is for a grammar that is induced: leave it out, or --{instead}")
         if self.lexicon is not None and self.classes not in (None, "types"):
             raise ValueError(f"--lexicon has types of words: leave it out, or --classes {self.classes}")
         return self

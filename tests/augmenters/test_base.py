@@ -1,10 +1,12 @@
 """What all augmenters share."""
 
 import polars as pl
+import pytest
 
 from compgen.augmenters.base import Augmenter, Options
-from compgen.augmenters.registry import BUILT_IN, find
+from compgen.augmenters.registry import BUILT_IN, find, make
 from compgen.data.examples import TOKENS, Dataset
+from compgen.errors import ConfigError
 
 DATA = Dataset.from_pairs([(["a"], ["A"]), (["b"], ["B"])])
 
@@ -33,3 +35,10 @@ def test_seeds_are_zero_unless_given():
 
 def test_the_methods_whose_samples_can_be_training_examples_say_so():
     assert {name for name in BUILT_IN if find(name).copies} == {"csl", "resample"}
+
+
+def test_a_fitted_method_draws_by_other_options_but_does_not_pretend_to_have_learned_by_them():
+    method = make("geca").fit(Dataset.from_pairs([(("a", "x"), ("A",)), (("b", "x"), ("B",))]))
+    assert method.with_options(variants=5).options.variants == 5
+    with pytest.raises(ConfigError, match="geca learns by `span`: make another with this option, and fit it"):
+        method.with_options(span=2)

@@ -6,7 +6,7 @@ from compgen.augmenters.registry import make
 from compgen.data.catalog import load
 from compgen.data.downloads import MissingFileError
 from compgen.data.examples import Dataset
-from compgen.errors import DataError, ExhaustedError, UserError
+from compgen.errors import ConfigError, DataError, ExhaustedError
 
 
 def dataset(*lines):
@@ -147,8 +147,10 @@ def test_words_and_symbols_of_the_same_examples_are_found_where_they_are_frequen
 
 
 def test_a_lexicon_file_is_for_types(tmp_path):
-    with pytest.raises(UserError, match="--mode pairs alone"):
-        make("lexsym", mode="paper", write_lexicon=str(tmp_path / "x.tsv")).fit(dataset("a -> A"))
+    with pytest.raises(ConfigError, match="--mode pairs alone"):
+        make("lexsym", mode="paper", write_lexicon=str(tmp_path / "x.tsv"))
+    with pytest.raises(ConfigError, match="--aligner is for a lexicon that is found: leave it out, or --lexicon"):
+        make("lexsym", lexicon=lexicon(tmp_path, *VERBS), aligner="companions")
     with pytest.raises(DataError, match="1 of 1 words that the data have are never beside their symbols: a"):
         make("lexsym", lexicon=lexicon(tmp_path, "t|a|B")).fit(dataset("a -> A"))
 

@@ -136,6 +136,10 @@ def test_options_of_grammars_have_no_place_beside_spans():
         make("substitute", spans="spans", seen_heads=True)
     with pytest.raises(ConfigError, match="leave out --rounds"):
         make("substitute", spans="spans", rounds=2)
+    with pytest.raises(ConfigError, match="--seed-rules is for a grammar that is induced: leave it out, or --spans"):
+        make("substitute", spans="spans", seed_rules="none")
+    with pytest.raises(ConfigError, match="--targets is for a grammar that is induced: leave it out, or --grammar"):
+        make("substitute", grammar="x.rules", targets="y.cfg")
 
 
 def test_the_order_of_the_examples_does_not_matter():
