@@ -10,6 +10,7 @@ Each memory has its own query, key and value maps, position tables and softmax. 
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 MASKED = -1e9  # the score of what must not be chosen or attended to; finite, as a softmax over -inf alone is NaN
@@ -41,6 +42,15 @@ class Attention(nn.Module):
         prepared = prepared.reshape(states.shape[0], states.shape[1], self.memories, 2 * self.size).transpose(1, 2)
         keys, values = prepared.chunk(2, dim=3)
         return keys.contiguous(), values.contiguous()
+
+    def prepare_one(self, states: Tensor, slot: int) -> tuple[Tensor, Tensor]:
+        """Keys and values (..., A), in one memory's role alone, of encoder states (..., D)."""
+        rows = slice(2 * self.size * slot, 2 * self.size * (slot + 1))
+        prepared = F.linear(states, self.key_value.weight[rows], self.key_value.bias[rows])  # (..., 2A)
+        if self.tanh:
+            prepared = torch.tanh(prepared)
+        keys, values = prepared.chunk(2, dim=-1)
+        return keys, values
 
     def queries(self, x: Tensor) -> Tensor:
         """Queries (B, n, L, A) from the sums of the query map (B, L, n * A)."""
@@ -91,7 +101,7 @@ class Attention(nn.Module):
         token = step.unsqueeze(2) + offsets  # (B, L, 2K - 1), the token at each offset, if there is one
         token = torch.where((token >= 0) & (token < time), token, time).unsqueeze(1)
         token = token.expand(weights.shape[0], weights.shape[1], weights.shape[2], 2 * clip - 1)
-        between = torch.gather(torch.nn.functional.pad(weights, [0, 1]), 3, token)  # (B, n, L, 2K - 1)
+        between = torch.gather(F.pad(weights, [0, 1]), 3, token)  # (B, n, L, 2K - 1)
         before = (weights * (distance <= -clip).unsqueeze(1)).sum(dim=3, keepdim=True)
         after = (weights * (distance >= clip).unsqueeze(1)).sum(dim=3, keepdim=True)
         return torch.cat([before, between, after], dim=3)

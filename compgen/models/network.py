@@ -17,11 +17,15 @@ from torch import Tensor, nn
 
 from compgen.data.vocabulary import PAD_ID, SPECIALS, UNK_ID
 from compgen.models.attention import MASKED, Attention
+from compgen.models.cell import sigmoids_first
 from compgen.models.choosing import written_greedily
 from compgen.models.config import NetworkConfig
 from compgen.models.copying import Mixture, OwnAttention
+from compgen.models.dropout import Dropout
 from compgen.models.encoder import Encoder, init_lstm
+from compgen.models.fed_loop import Attended, Dropped, Weights, by_distance, fed_loop
 from compgen.models.latent import Posterior
+from compgen.models.packed import encode_packed, pack
 from compgen.models.trainable import Trainable
 
 
@@ -96,9 +100,9 @@ class Network(Trainable):
         self.carried = c.output + c.latent + c.own * (1 + self.noted)
         self.combine = nn.Linear(c.hidden + sources * c.attention, c.output)
         self.project = None if c.tied else nn.Linear(c.output, vocabulary)
-        self.embedding_dropout = nn.Dropout(c.embedding_dropout)
-        self.output_dropout = nn.Dropout(c.output_dropout)
-        self.feed_dropout = nn.Dropout(c.feed_dropout)
+        self.embedding_dropout = Dropout(c.embedding_dropout)
+        self.output_dropout = Dropout(c.output_dropout)
+        self.feed_dropout = Dropout(c.feed_dropout)
 
     def treat_as_unknown(self, tokens: list[int]) -> None:
         """Embed these tokens as the unknown one from now on: they are too rare for an embedding of their own.
@@ -147,14 +151,21 @@ class Network(Trainable):
         keys: list[Tensor] = []
         values: list[Tensor] = []
         finals: list[Tensor] = []
+        attention = self.attention
+        assert attention is not None, "a network without memories recalls nothing"
         for slot in range(tokens.shape[1]):
+            lengths = (tokens[:, slot] != self.pad).sum(dim=1)
             # Roles differ in length (a second prototype may be a few tokens): no encoder runs over another's padding.
-            longest = int((tokens[:, slot] != self.pad).sum(dim=1).max())
-            key, value, final = self.encode(tokens[:, slot, :longest])
+            longest = int(lengths.max())
+            embedded = self.embed(tokens[:, slot, :longest])
             rest = [0, 0, 0, tokens.shape[2] - longest]
-            keys.append(F.pad(key[:, slot], rest))
-            values.append(F.pad(value[:, slot], rest))
-            finals.append(final[:, slot])
+            for number, encoder in enumerate(self.encoders):
+                if len(self.encoders) == 1 or number == slot:
+                    states, final = encoder(embedded, lengths)
+                    key, value = attention.prepare_one(states, slot)
+                    keys.append(F.pad(key, rest))
+                    values.append(F.pad(value, rest))
+                    finals.append(final)
         return torch.stack(keys, dim=1), torch.stack(values, dim=1), torch.stack(finals, dim=1)
 
     @torch.jit.export
@@ -316,13 +327,19 @@ class Network(Trainable):
     ) -> tuple[Tensor, Tensor, list[Tensor]]:
         """States (B, L, H), outputs u (B, L, F) and copy scores, see `attend`; arguments as for `forward`."""
         read = self.embed(inputs)  # (B, L, E)
-        keys, values, final, hidden, cell = self.begin(memory_tokens)
+        if self._packs(memory_tokens):
+            keys, values, final = self._recall_packed(memory_tokens)
+            hidden, cell = self.start(final)
+        else:
+            keys, values, final, hidden, cell = self.begin(memory_tokens)
         memory = Memory(keys, values, memory_tokens != PAD_ID)
         if self.posterior is not None and latent is None:
             latent = self.posterior(read[:, 1:], (inputs[:, 1:] != PAD_ID).sum(dim=1).clamp(min=1), final)
         step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)  # (1, L)
         back = step.t() - step  # (L, L): how many steps ago
         seen = ((back > 0) & (back <= self.window)).unsqueeze(0)
+        if self.feed and self.own is None and read.device.type == "cpu":
+            return self._fed_at_once(inputs, read, latent, (hidden, cell), memory)
         if self.feed:
             return self._fed_loop(read, latent, Recurrence(hidden, cell, read), memory, step, seen)
         if latent is not None:
@@ -363,6 +380,85 @@ class Network(Trainable):
             all_scores.append(scores)
         joined = [torch.cat(each, dim=1) for each in zip(*all_scores, strict=True)]
         return torch.stack(states, dim=1), torch.stack(outputs, dim=1), joined
+
+    def _fed_at_once(
+        self,
+        inputs: Tensor,
+        embedded: Tensor,
+        latent: Tensor | None,
+        start: tuple[Tensor, Tensor],
+        memory: Memory,
+    ) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """What `_fed_loop` computes, for a network without `own`, as one operation (see `compgen.models.fed_loop`)."""
+        dims = 0, 0, 1, 1  # along which the gates lie
+        weights, biases, latent_weights, state_weights = (
+            terms._replace(gates=sigmoids_first(terms.gates, dim))
+            for terms, dim in zip(self.by_operand(), dims, strict=True)
+        )
+        by_word = self._by_word(inputs)
+        given = linear(self.embedding.weight if by_word else embedded.transpose(0, 1), weights, biases)
+        if by_word:
+            given = Terms(*(F.embedding(self.shown[inputs.t()], each) for each in given))  # (L, B, 4H), (L, B, nA)
+        if latent is not None:
+            given = Terms(*(term + latent @ w for term, w in zip(given, latent_weights, strict=True)))
+        attention = self.attention
+        assert attention is not None, "a network without memories has no feeding"
+        rows, length = embedded.shape[:2]
+        tables: list[Tensor] = [attention.position_keys, attention.position_values]
+        if attention.positions:
+            tables = [by_distance(table, length, memory.keys.shape[2]) for table in tables]
+        states, u, scores = fed_loop(
+            *given,
+            Weights(*state_weights, self.combine.weight, self.combine.bias),
+            Attended(*memory, *tables),
+            Dropped(*self._dropped(length, rows, embedded)),
+            start,
+            attention.tanh,
+        )
+        return states.transpose(0, 1), u.transpose(0, 1), list(scores.permute(2, 1, 0, 3))
+
+    def _by_word(self, tokens: Tensor) -> bool:
+        """Whether a linear map of embedded tokens is less work for each word of the vocabulary than for each token."""
+        return tokens.numel() > self.vocabulary and not (self.training and self.embedding_dropout.dropped)
+
+    def _packs(self, tokens: Tensor) -> bool:
+        """Whether `_recall_packed` applies to memories (B, n, T), and is faster than an LSTM that reads padding."""
+        return tokens.device.type == "cpu" and self._by_word(tokens) and bool((tokens[..., 0] != PAD_ID).all())
+
+    def _recall_packed(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What `recall` computes, without reading padding (see `compgen.models.packed`)."""
+        attention = self.attention
+        assert attention is not None, "a network without memories recalls nothing"
+        rows, memories, time = tokens.shape
+        slots = [*range(memories)]
+        keys, values = (self.embedding.weight.new_zeros(rows * memories * time, attention.size) for _ in range(2))
+        finals: list[Tensor] = []
+        read_by = [slots] if len(self.encoders) == 1 else [[slot] for slot in slots]  # the slots of each encoder
+        for encoder, own in zip(self.encoders, read_by, strict=True):
+            assert isinstance(encoder, Encoder)
+            sequences = tokens[:, own].reshape(-1, time)  # (R, T), row by row of the batch
+            packing = pack((sequences != PAD_ID).sum(dim=1))
+            read = self.shown[sequences[packing.row, packing.place]]  # (N)
+            states, final = encode_packed(encoder, self.embedding.weight, read, packing)
+            finals.append(final.reshape(rows, len(own), -1))
+            example, number = packing.row // len(own), packing.row % len(own)
+            place = (example * memories + own[0] + number) * time + packing.place
+            for slot in own:
+                mine = torch.nonzero(own[0] + number == slot)[:, 0]
+                key, value = attention.prepare_one(states[mine], slot)
+                keys.index_copy_(0, place[mine], key)
+                values.index_copy_(0, place[mine], value)
+        shape = rows, memories, time, attention.size
+        return keys.view(shape), values.view(shape), torch.cat(finals, dim=1)
+
+    def _dropped(self, length: int, rows: int, like: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """The factors of dropout of all steps, for hidden states and for what is fed back."""
+        layers = ((self.output_dropout, self.hidden), (self.feed_dropout, self.output))
+        hidden, fed = (
+            layer.factors(like, [length, rows, size]) if self.training and layer.dropped else None
+            for layer, size in layers
+        )
+        return hidden, fed
 
     # -- training -------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from compgen.data.vocabulary import PAD_ID
 from compgen.models.attention import MASKED
 from compgen.models.choosing import written_greedily
 from compgen.models.config import TransformerNetwork
+from compgen.models.dropout import Dropout
 from compgen.models.trainable import Trainable
 
 Cache = tuple[Tensor, Tensor]  # keys and values (B, N, h, L, d / h)
@@ -40,7 +41,7 @@ class Transformer(Trainable):
         self.layers = [_DecoderLayer(config) for _ in range(config.layers)]
         self.decoder = nn.ModuleList(self.layers)
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(config.size), nn.LayerNorm(config.size)
-        self.dropout = _Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         frequency = torch.exp(torch.arange(0, config.size, 2) * (-math.log(10_000.0) / config.size))
         self.register_buffer("frequency", frequency, persistent=False)
         self.frequency: Tensor
@@ -172,26 +173,6 @@ def _of_source(source: Tensor, dtype: torch.dtype) -> Tensor:
     return (source == PAD_ID).to(dtype)[:, None, None] * MASKED
 
 
-class _Dropout(nn.Module):
-    """Dropout with bytes as random numbers: on a CPU, PyTorch's takes a fifth of the time of such a training.
-
-    The share is rounded to 1 / 256, and what is kept is scaled by the rounded share.
-    """
-
-    def __init__(self, share: float) -> None:
-        super().__init__()
-        self.dropped = round(share * 256)
-
-    def forward(self, x: Tensor) -> Tensor:
-        if not self.training or not self.dropped:
-            return x
-        eighth = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-        # Numbers of x's own type: products with booleans would convert them, forwards and backwards.
-        kept = torch.empty_like(x, memory_format=torch.contiguous_format)
-        torch.ge(eighth.view(torch.uint8)[: x.numel()].view(x.shape), self.dropped, out=kept)
-        return x * kept.mul_(256 / (256 - self.dropped))
-
-
 class _Attention(nn.Module):
     """Attention of h heads, with keys and values computed apart, so that they can be kept."""
 
@@ -200,7 +181,7 @@ class _Attention(nn.Module):
         self.heads, self.size = config.heads, config.size
         self.query, self.out = nn.Linear(config.size, config.size), nn.Linear(config.size, config.size)
         self.key_value = nn.Linear(config.size, 2 * config.size)
-        self.dropout = _Dropout(config.attention_dropout)
+        self.dropout = Dropout(config.attention_dropout)
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, L, d) to (B, h, L, d / h)."""
@@ -223,7 +204,7 @@ class _Inner(nn.Sequential):
     """The feed-forward layer after attention."""
 
     def __init__(self, config: TransformerNetwork) -> None:
-        size, inner, dropout = config.size, config.inner, _Dropout(config.dropout)
+        size, inner, dropout = config.size, config.inner, Dropout(config.dropout)
         super().__init__(nn.LayerNorm(size), nn.Linear(size, inner), nn.ReLU(), dropout, nn.Linear(inner, size))
 
 
@@ -231,7 +212,7 @@ class _EncoderLayer(nn.Module):
     def __init__(self, config: TransformerNetwork) -> None:
         super().__init__()
         self.norm, self.own, self.inner = nn.LayerNorm(config.size), _Attention(config), _Inner(config)
-        self.dropout = _Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         normal = self.norm(x)
@@ -245,7 +226,7 @@ class _DecoderLayer(nn.Module):
         super().__init__()
         self.norm, self.own = nn.LayerNorm(config.size), _Attention(config)
         self.across_norm, self.across = nn.LayerNorm(config.size), _Attention(config)
-        self.inner, self.dropout = _Inner(config), _Dropout(config.dropout)
+        self.inner, self.dropout = _Inner(config), Dropout(config.dropout)
 
     def remember(self, encoded: Tensor) -> Cache:
         """Keys and values (B, h, S, d / h) of an encoded source (B, S, d)."""

@@ -142,7 +142,7 @@ def test_without_copying_words_come_from_the_vocabulary_alone():
 def test_write_dropout_makes_uncopyable_tokens_count_nothing():
     net = network(write_dropout=0.999999).train()
     for dropout in (net.embedding_dropout, net.output_dropout, net.feed_dropout):
-        dropout.p = 0.0
+        dropout.dropped = 0
     sequences, tokens = batch()
     copyable = (tokens.reshape(3, 1, -1) == sequences[:, 1:].unsqueeze(2)).any(2)
     likelihood = net.log_likelihood(sequences, tokens)

@@ -1,0 +1,271 @@
+"""The decoder's recurrence with input feeding over all steps, as one operation with a backward pass of its own.
+
+`Network.advance`, step after step, is the definition. Left to autograd it is some hundred small operations a step, most
+of the time of which is not arithmetic. Here each step writes into buffers that hold all steps, and the gradients of all
+weights, keys, values and positions are products over all steps at once:
+
+    for t = 0, 1, ...:     gates_t   = given gates_t + [h_(t-1), fed_(t-1)] W_gates         then the LSTM cell: h_t, c_t
+                           q_t       = f(given queries_t + [fed_(t-1), h_t] W_queries)      f: tanh, or nothing
+                           score_tj  = q_t . (key_j + PK[j - t]) / sqrt(A)                  masked where j is outside
+                           context_t = sum_j softmax_j(score_t) (value_j + PV[j - t])
+                           u_t       = combine [dropout(h_t), context_t];  fed_t = dropout(u_t)
+    for t = ..., 1, 0:     the gradients of gates_t, q_t, score_t, u_t, in reverse
+    at last:               gradient of W = (what it multiplies, of all steps)^T (gradient of the product, of all steps)
+
+Symbols as in `compgen.models.network`; steps come first in all buffers: (L, B, ...).
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from compgen.models import cell
+from compgen.models.attention import MASKED
+
+_OPS: Any = torch.ops.aten
+
+
+class Weights(NamedTuple):
+    """What the recurrence is multiplied by."""
+
+    gates: Tensor  # (F + H, 4H), those of [fed, hidden]; gates in the order of `compgen.models.cell`
+    queries: Tensor  # (F + H, nA), those of [fed, hidden]
+    combine: Tensor  # (F, H + nA)
+    bias: Tensor  # (F)
+
+
+class Attended(NamedTuple):
+    """What is attended to."""
+
+    keys: Tensor  # (B, n, T, A)
+    values: Tensor  # (B, n, T, A)
+    inside: Tensor  # (B, n, T), true where a memory has a token
+    position_keys: Tensor  # (n, L - 1 + T, A), from j - t = 1 - L on, see `by_distance`; or empty
+    position_values: Tensor  # likewise
+
+
+class Dropped(NamedTuple):
+    """Factors of dropout, 0 or 1 / (1 - p); None where nothing is dropped."""
+
+    hidden: Tensor | None  # (L, B, H)
+    fed: Tensor | None  # (L, B, F)
+
+
+def by_distance(table: Tensor, steps: int, tokens: int) -> Tensor:
+    """The rows of a position table (n, 2K + 1, A), clipped distances, for j - t from 1 - L to T - 1: (n, L - 1 + T, A).
+
+    The rows of step t and all tokens j are then those from L - 1 - t on, as they lie.
+    """
+    clip = table.shape[1] // 2
+    distance = torch.arange(1 - steps, tokens, device=table.device).clamp(-clip, clip)
+    return table.index_select(1, distance + clip)
+
+
+def fed_loop(
+    gates: Tensor,
+    queries: Tensor,
+    weights: Weights,
+    attended: Attended,
+    dropped: Dropped,
+    start: tuple[Tensor, Tensor],
+    tanh: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Run the recurrence.
+
+    Args:
+        gates, queries: (L, B, 4H), (L, B, nA), what does not depend on the state.
+        weights, attended, dropped: as above.
+        start: the first hidden and cell state, (B, H) each.
+        tanh: whether queries go through tanh.
+
+    Returns:
+        states (L, B, H), outputs u (L, B, F) and masked scores (L, B, n, T).
+    """
+    size = start[0].shape[1]
+    fed, hidden = weights.gates[:-size], weights.gates[-size:]
+    given = weights._replace(gates=torch.cat([hidden, fed]))  # as states lie in memory
+    found = _FedLoop.apply(gates, queries, *given, *attended, *dropped, *start, tanh)  # type: ignore[no-untyped-call]
+    states, outputs, scores = found
+    return states, outputs, scores
+
+
+class _Attending:
+    """Attention of one step after the other, see `compgen.models.attention`: n memories as B * n, where they may.
+
+    A row times a matrix that lies by rows is several times as fast as a matrix times a column: hence `by_size`.
+    """
+
+    def __init__(self, keys: Tensor, values: Tensor, inside: Tensor, position_keys: Tensor, position_values: Tensor):
+        rows, self.memories, self.tokens = inside.shape
+        self.size, self.flat = keys.shape[3], rows * self.memories
+        self.keys, self.values = (some.reshape(self.flat, self.tokens, self.size) for some in (keys, values))
+        self.position_keys, self.position_values, self.inside = position_keys, position_values, inside
+        self.steps = position_keys.shape[1] - self.tokens + 1
+
+    def by_size(self, some: Tensor) -> Tensor:
+        """Keys or values as (B * n, A, T)."""
+        return some.transpose(1, 2).contiguous()
+
+    def near(self, table: Tensor, t: int) -> Tensor:
+        """The rows of a position table for step t and all tokens: (n, T, A)."""
+        return table[:, self.steps - 1 - t : self.steps - 1 - t + self.tokens]
+
+    def by_memory(self, vectors: Tensor) -> Tensor:
+        """Vectors (B, n * A) as (n, B, A)."""
+        return vectors.view(len(vectors), self.memories, self.size).transpose(0, 1)
+
+    def forward(self, t: int, asked: Tensor, keys_by_size: Tensor, scores: Tensor, weights: Tensor) -> Tensor:
+        """Return the contexts (B, n * A) of queries (B, n * A), and write scores and weights (B, n, T)."""
+        rows = len(asked)
+        torch.bmm(asked.view(self.flat, 1, self.size), keys_by_size, out=scores.view(self.flat, 1, self.tokens))
+        if self.position_keys.numel():
+            near = self.near(self.position_keys, t).transpose(1, 2)
+            scores.transpose(0, 1).add_(torch.bmm(self.by_memory(asked), near))
+        scores.mul_(1 / math.sqrt(self.size)).masked_fill_(~self.inside, MASKED)
+        torch.softmax(scores, 2, out=weights)
+        context = torch.bmm(weights.view(self.flat, 1, self.tokens), self.values).view(rows, -1)
+        if self.position_values.numel():
+            near = self.near(self.position_values, t)
+            self.by_memory(context).add_(torch.bmm(weights.transpose(0, 1), near))
+        return context
+
+    def backward(
+        self, t: int, weights: Tensor, of_context: Tensor, of_scores: Tensor | None, values_by_size: Tensor,
+        d_scores: Tensor, d_asked: Tensor,
+    ) -> None:  # fmt: skip
+        """From the gradients of contexts (B, n * A) and scores write those of sums (B, n, T) and queries (B, n * A)."""
+        d_weights = torch.bmm(of_context.view(self.flat, 1, self.size), values_by_size).view_as(weights)
+        if self.position_values.numel():
+            near = self.near(self.position_values, t).transpose(1, 2)
+            d_weights.transpose(0, 1).add_(torch.bmm(self.by_memory(of_context), near))
+        _OPS._softmax_backward_data(d_weights, weights, 2, weights.dtype, grad_input=d_scores)
+        if of_scores is not None:
+            d_scores.add_(of_scores)
+        d_scores.mul_(self.inside).mul_(1 / math.sqrt(self.size))  # what is masked has no gradient
+        torch.bmm(d_scores.view(self.flat, 1, self.tokens), self.keys, out=d_asked.view(self.flat, 1, self.size))
+        if self.position_keys.numel():
+            near = self.near(self.position_keys, t)
+            self.by_memory(d_asked).add_(torch.bmm(d_scores.transpose(0, 1), near))
+
+
+class _FedLoop(torch.autograd.Function):
+    """See the module. Buffers that the backward pass reads are kept in `ctx.saved_tensors`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, given: Tensor, queries: Tensor, w_gates: Tensor, w_queries: Tensor, w_combine: Tensor, bias: Tensor,
+        keys: Tensor, values: Tensor, inside: Tensor, position_keys: Tensor, position_values: Tensor,
+        keep_hidden: Tensor | None, keep_fed: Tensor | None, hidden: Tensor, first_cell: Tensor, tanh: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        length, rows, size, fed = len(given), len(hidden), hidden.shape[1], len(bias)
+        both, attending = size + fed, _Attending(keys, values, inside, position_keys, position_values)
+        # Row b of `states` is h_-1, fed_-1, h_0, fed_0, ...: what gates read and what queries read are slices of it.
+        states = given.new_zeros(rows, (length + 1) * both)
+        states[:, :size] = hidden
+        gates, asked, outputs = torch.empty_like(given), torch.empty_like(queries), given.new_empty(length, rows, fed)
+        cells, squashed = given.new_empty(length + 1, rows, size), given.new_empty(length, rows, size)
+        cells[0] = first_cell
+        combined = given.new_empty(length, rows, w_combine.shape[1])  # [dropout(h), context]
+        scores, weights = (given.new_empty(length, *inside.shape) for _ in range(2))
+        keys_by_size, to_output = attending.by_size(attending.keys), w_combine.t().contiguous()
+        for t in range(length):
+            before, now = t * both, (t + 1) * both
+            h, back = states[:, now : now + size], states[:, now + size : now + both]
+            torch.addmm(given[t], states[:, before:now], w_gates, out=gates[t])
+            cell.forward(gates[t], cells[t], cells[t + 1], squashed[t], h)
+            torch.addmm(queries[t], states[:, before + size : now + size], w_queries, out=asked[t])
+            if tanh:
+                cell.tanh(asked[t], out=asked[t])
+            combined[t, :, size:] = attending.forward(t, asked[t], keys_by_size, scores[t], weights[t])
+            _times(h, keep_hidden, t, out=combined[t, :, :size])
+            torch.addmm(bias, combined[t], to_output, out=outputs[t])
+            _times(outputs[t], keep_fed, t, out=back)
+        ctx.save_for_backward(
+            states, gates, cells, squashed, asked, combined, weights, w_gates, w_queries, w_combine, keys, values,
+            inside, position_keys, position_values, keep_hidden, keep_fed,
+        )  # fmt: skip
+        ctx.tanh = tanh
+        ctx.set_materialize_grads(False)
+        return states.view(rows, length + 1, both)[:, 1:, :size].transpose(0, 1), outputs, scores
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(
+        ctx: Any, of_states: Tensor | None, of_outputs: Tensor | None, of_scores: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        (
+            states, gates, cells, squashed, asked, combined, weights, w_gates, w_queries, w_combine, keys, values,
+            inside, position_keys, position_values, keep_hidden, keep_fed,
+        ) = ctx.saved_tensors  # fmt: skip
+        (length, rows, size), fed = squashed.shape, len(w_combine)
+        attending = _Attending(keys, values, inside, position_keys, position_values)
+        d_gates, d_asked, d_scores, d_combined = map(torch.empty_like, (gates, asked, weights, combined))
+        d_outputs, d_fed = gates.new_zeros(length, rows, fed), gates.new_zeros(rows, fed)
+        d_hidden, d_cell = gates.new_zeros(rows, size), gates.new_zeros(rows, size)
+        if of_outputs is not None:
+            d_outputs.copy_(of_outputs)
+        gates_back, queries_back = w_gates.t().contiguous(), w_queries.t().contiguous()
+        values_by_size = attending.by_size(attending.values)
+        for t in reversed(range(length)):
+            d_outputs[t].add_(_times(d_fed, keep_fed, t, out=d_fed))
+            torch.mm(d_outputs[t], w_combine, out=d_combined[t])
+            d_hidden.add_(_times(d_combined[t, :, :size], keep_hidden, t, out=d_combined[t, :, :size]))
+            if of_states is not None:
+                d_hidden.add_(of_states[t])
+            of_context, of_score = d_combined[t, :, size:].contiguous(), None if of_scores is None else of_scores[t]
+            attending.backward(t, weights[t], of_context, of_score, values_by_size, d_scores[t], d_asked[t])
+            if ctx.tanh:
+                _OPS.tanh_backward.grad_input(d_asked[t], asked[t], grad_input=d_asked[t])
+            of_queries = torch.mm(d_asked[t], queries_back)  # (B, F + H): of [fed, hidden]
+            d_hidden.add_(of_queries[:, fed:])
+            cell.backward(gates[t], cells[t], squashed[t], d_hidden, d_cell, d_gates[t])
+            before = torch.mm(d_gates[t], gates_back)  # (B, H + F): of [hidden, fed]
+            d_hidden, d_fed = before[:, :size], before[:, size:].add_(of_queries[:, :fed])
+
+        by_step = states.view(rows, length + 1, size + fed)
+        read = by_step[:, :-1], states[:, size:-fed].view(rows, length, size + fed)
+        d_w_gates, d_w_queries = (
+            _product(some.transpose(0, 1), d) for some, d in zip(read, (d_gates, d_asked), strict=True)
+        )
+        of_contexts = d_combined[:, :, size:]
+        return (
+            d_gates, d_asked, d_w_gates, d_w_queries, _product(d_outputs, combined), d_outputs.sum(dim=(0, 1)),
+            _over_steps(d_scores, asked), _over_steps(weights, of_contexts), None,
+            _by_distance(d_scores, asked, position_keys), _by_distance(weights, of_contexts, position_values),
+            None, None, d_hidden, d_cell, None,
+        )  # fmt: skip
+
+
+def _times(x: Tensor, factors: Tensor | None, t: int, out: Tensor) -> Tensor:
+    """Write x times the factors of step t; x itself without factors."""
+    if factors is not None:
+        return torch.mul(x, factors[t], out=out)
+    return out if x is out else out.copy_(x)
+
+
+def _product(read: Tensor, d_sums: Tensor) -> Tensor:
+    """The gradient (I, O) of weights that multiply what was read (L, B, I), from that of the sums (L, B, O)."""
+    return read.reshape(-1, read.shape[2]).t() @ d_sums.reshape(-1, d_sums.shape[2])
+
+
+def _over_steps(shares: Tensor, vectors: Tensor) -> Tensor:
+    """Sum shares (L, B, n, T) times vectors (L, B, n * A) over steps: (B, n, T, A)."""
+    length, rows, memories, tokens = shares.shape
+    by_token = shares.reshape(length, rows * memories, tokens).permute(1, 2, 0)  # (B * n, T, L)
+    found = torch.bmm(by_token, vectors.reshape(length, rows * memories, -1).transpose(0, 1))
+    return found.view(rows, memories, tokens, -1)
+
+
+def _by_distance(shares: Tensor, vectors: Tensor, table: Tensor) -> Tensor | None:
+    """Sum shares (L, B, n, T) times vectors (L, B, n * A) over rows, at the distances of `table`: as that."""
+    if not table.numel():
+        return None
+    found = torch.zeros_like(table)
+    length, rows, memories, tokens = shares.shape
+    vectors = vectors.reshape(length, rows, memories, -1)
+    for t in range(length):
+        step = torch.bmm(shares[t].permute(1, 2, 0), vectors[t].transpose(0, 1))  # (n, T, A)
+        found[:, length - 1 - t : length - 1 - t + tokens].add_(step)
+    return found

@@ -1,0 +1,126 @@
+"""A bidirectional LSTM that reads no padding: what `Encoder` computes, as one operation with its own backward pass.
+
+Sequences are sorted by length, the longest first, so that step t has the first `counts[t]` of them. Their tokens are
+packed step by step, without gaps: token t of sequence r is in row `offsets[t] + r`. The backward direction reads each
+sequence from its own end, so that both directions have the same steps:
+
+    for t = 0, 1, ...:  the rows of step t = cell(given gates + W (the first counts[t] states of step t - 1))
+
+Symbols: R sequences, N tokens of them all, T steps, H units in each direction; a leading 2 stands for the directions.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compgen.models import cell
+from compgen.models.cell import sigmoids_first
+from compgen.models.encoder import Encoder
+
+
+class Packing(NamedTuple):
+    """Where tokens of sequences go, (N) each, but for the first two."""
+
+    counts: list[int]  # (T), sequences that have a token t
+    last: Tensor  # (R), the row of the last step of each sequence, in the order of the sequences given
+    row: Tensor  # which sequence, in the order given
+    place: Tensor  # which token of it
+    mirrored: Tensor  # the row of the token as far from the end as this is from the beginning
+    before: Tensor  # (N - R), for the tokens from step 1 on: the row of the sequence's step before
+
+
+def pack(lengths: Tensor) -> Packing:
+    """Pack sequences of some lengths (R), all from 1 on."""
+    order = torch.argsort(lengths, descending=True, stable=True)  # (R)
+    steps = torch.arange(int(lengths.max()), device=lengths.device)
+    counts = (lengths.unsqueeze(0) > steps.unsqueeze(1)).sum(dim=1)  # (T)
+    offsets = counts.cumsum(0) - counts
+    place = torch.repeat_interleave(steps, counts)  # (N)
+    rank = torch.arange(len(place), device=lengths.device) - offsets[place]
+    row = order[rank]
+    mirrored = offsets[lengths[row] - 1 - place] + rank
+    ranks = torch.empty_like(order)
+    ranks[order] = torch.arange(len(order), device=lengths.device)
+    later = place > 0
+    before = offsets[place[later] - 1] + rank[later]
+    return Packing(counts.tolist(), offsets[lengths - 1] + ranks, row, place, mirrored, before)
+
+
+def encode_packed(encoder: Encoder, embeddings: Tensor, tokens: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+    """Encode packed sequences; what embeddings add to gates is computed once for each word of the vocabulary.
+
+    Args:
+        encoder: gives the weights.
+        embeddings: (V, E).
+        tokens: (N), numbers of embeddings.
+        packing: of the tokens.
+
+    Returns:
+        states (N, 2H) of all tokens, and both last states of each sequence side by side (R, 2H).
+    """
+    directions = [list(lstm.parameters()) for lstm in (encoder.forwards, encoder.backwards)]
+    ways = [
+        (from_input.t(), input_bias + hidden_bias, from_hidden.t())
+        for from_input, from_hidden, input_bias, hidden_bias in directions
+    ]
+    stacked = (torch.stack(each) for each in zip(*ways, strict=True))
+    given, bias, recurrent = map(sigmoids_first, stacked)  # (2, E, 4H), (2, 4H), (2, H, 4H)
+    words = torch.baddbmm(bias.unsqueeze(1), embeddings.expand(2, -1, -1), given)  # (2, V, 4H)
+    read = torch.stack([tokens, tokens[packing.mirrored] + len(embeddings)])  # (2, N)
+    gates = functional.embedding(read, words.flatten(0, 1))  # (2, N, 4H), in the order in which each direction reads
+    states: Tensor = _Packed.apply(gates, recurrent, packing.counts, packing.before)  # type: ignore[no-untyped-call]
+    both = torch.cat([states[0], states[1][packing.mirrored]], dim=1)
+    return both, torch.cat([states[0][packing.last], states[1][packing.last]], dim=1)
+
+
+class _Packed(torch.autograd.Function):
+    """See the module."""
+
+    @staticmethod
+    def forward(ctx: Any, given: Tensor, weights: Tensor, counts: list[int], before: Tensor) -> Tensor:
+        directions, total, size = given.shape[0], given.shape[1], given.shape[2] // 4
+        gates = torch.empty_like(given)
+        states, cells, tanhs = (gates.new_empty(directions, total, size) for _ in range(3))
+        start, former = 0, slice(0, 0)
+        for step, count in enumerate(counts):
+            here = slice(start, start + count)
+            former = slice(former.start, former.start + count)  # the same sequences at the step before
+            now = gates[:, here]
+            if step:
+                for w, sums, state, out in zip(weights, given[:, here], states[:, former], now, strict=True):
+                    torch.addmm(sums, state, w, out=out)
+            else:
+                now.copy_(given[:, here])
+            past = cells[:, former] if step else gates.new_zeros(directions, count, size)
+            cell.forward(now, past, cells[:, here], tanhs[:, here], states[:, here])
+            start, former = start + count, here
+        ctx.save_for_backward(gates, states, cells, tanhs, weights, before)
+        ctx.counts = counts
+        return states
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, of_states: Tensor) -> tuple[Tensor | None, ...]:
+        gates, states, cells, tanhs, weights, before = ctx.saved_tensors
+        directions, total, size = states.shape
+        d_states, d_gates = of_states.clone(memory_format=torch.contiguous_format), torch.empty_like(gates)
+        d_cell = gates.new_zeros(directions, ctx.counts[0], size)
+        back = weights.transpose(1, 2).contiguous()
+        end = total
+        for step in reversed(range(len(ctx.counts))):
+            count = ctx.counts[step]
+            here = slice(end - count, end)
+            begin = here.start - ctx.counts[step - 1] if step else 0
+            former = slice(begin, begin + count)
+            past = cells[:, former] if step else gates.new_zeros(directions, count, size)
+            now = d_gates[:, here]
+            cell.backward(gates[:, here], past, tanhs[:, here], d_states[:, here], d_cell[:, :count], now)
+            if step:
+                for direction in range(directions):
+                    d_states[direction, former].addmm_(now[direction], back[direction])
+            end = here.start
+        first = ctx.counts[0]
+        pairs = zip(states, d_gates, strict=True)
+        return d_gates, torch.stack([some[before].t() @ those[first:] for some, those in pairs]), None, None
