@@ -101,7 +101,8 @@ class _Attending:
         rows, self.memories, self.tokens = inside.shape
         self.size, self.flat = keys.shape[3], rows * self.memories
         self.keys, self.values = (some.reshape(self.flat, self.tokens, self.size) for some in (keys, values))
-        self.position_keys, self.position_values, self.inside = position_keys, position_values, inside
+        self.position_keys, self.position_values = position_keys, position_values
+        self.outside, self.scale = ~inside, 1 / math.sqrt(self.size)
         self.steps = position_keys.shape[1] - self.tokens + 1
 
     def by_size(self, some: Tensor) -> Tensor:
@@ -123,7 +124,7 @@ class _Attending:
         if self.position_keys.numel():
             near = self.near(self.position_keys, t).transpose(1, 2)
             scores.transpose(0, 1).add_(torch.bmm(self.by_memory(asked), near))
-        scores.mul_(1 / math.sqrt(self.size)).masked_fill_(~self.inside, MASKED)
+        scores.mul_(self.scale).masked_fill_(self.outside, MASKED)
         torch.softmax(scores, 2, out=weights)
         context = torch.bmm(weights.view(self.flat, 1, self.tokens), self.values).view(rows, -1)
         if self.position_values.numel():
@@ -143,7 +144,7 @@ class _Attending:
         _OPS._softmax_backward_data(d_weights, weights, 2, weights.dtype, grad_input=d_scores)
         if of_scores is not None:
             d_scores.add_(of_scores)
-        d_scores.mul_(self.inside).mul_(1 / math.sqrt(self.size))  # what is masked has no gradient
+        d_scores.mul_(self.scale).masked_fill_(self.outside, 0)
         torch.bmm(d_scores.view(self.flat, 1, self.tokens), self.keys, out=d_asked.view(self.flat, 1, self.size))
         if self.position_keys.numel():
             near = self.near(self.position_keys, t)

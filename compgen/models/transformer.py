@@ -9,6 +9,7 @@ vocabulary.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -52,6 +53,10 @@ class Transformer(Trainable):
 
     def recall(self, source: Tensor) -> Cache:
         """Encode source ids (B, S), padded with 0: keys and values (B, N, h, S, d / h) for the decoder."""
+        return _stacked(self._remember(source))
+
+    def _remember(self, source: Tensor) -> list[Cache]:
+        """What `recall` gives, by layer."""
         letters = (source != PAD_ID).long()  # (B, S), 1 for what has a position
         if self.kinds is not None:
             letters = letters * ~self.tags[source]
@@ -63,8 +68,7 @@ class Transformer(Trainable):
         for layer in self.encoder:
             x = layer(x, mask)
         x = self.encoder_norm(x)
-        found = [layer.remember(x) for layer in self.layers]
-        return torch.stack([keys for keys, _ in found], dim=1), torch.stack([values for _, values in found], dim=1)
+        return [layer.remember(x) for layer in self.layers]
 
     def forward(
         self, written: Tensor, start: Tensor, source: Tensor, memory: Cache, past: Cache, mask: Tensor
@@ -78,17 +82,28 @@ class Transformer(Trainable):
             past: keys and values (B, N, h, P, d / h) of the P tokens before them.
             mask: (L, P + L), added to the scores of attention to the target.
         """
+        layers = range(self.config.layers)
+        memories, pasts = ([(kept[0][:, n], kept[1][:, n]) for n in layers] for kept in (memory, past))
+        scores, now = self._decode(written, start, source, memories, pasts, mask)
+        return scores, _stacked(now)
+
+    def _decode(
+        self,
+        written: Tensor,
+        start: Tensor,
+        source: Tensor,
+        memory: list[Cache],
+        past: Sequence[Cache | None],
+        mask: Tensor,
+    ) -> tuple[Tensor, list[Cache]]:
+        """What `forward` computes, with memory, past and result by layer; None for no past."""
         places = start.unsqueeze(1) + torch.arange(1, written.shape[1] + 1, device=written.device)
         x = self.dropout(self._embed(written, places))
-        beyond = _of_source(source, x.dtype)
-        keys, values = [], []
-        for number, layer in enumerate(self.layers):
-            before = (past[0][:, number], past[1][:, number])
-            x, (key, value) = layer(x, before, mask, (memory[0][:, number], memory[1][:, number]), beyond)
-            keys.append(key)
-            values.append(value)
-        scores = functional.linear(self.decoder_norm(x), self.embedding.weight)
-        return scores, (torch.stack(keys, dim=1), torch.stack(values, dim=1))
+        beyond, kept = _of_source(source, x.dtype), list[Cache]()
+        for layer, before, encoded in zip(self.layers, past, memory, strict=True):
+            x, now = layer(x, before, mask, encoded, beyond)
+            kept.append(now)
+        return functional.linear(self.decoder_norm(x), self.embedding.weight), kept
 
     def _embed(self, tokens: Tensor, places: Tensor) -> Tensor:
         angles = places.unsqueeze(2).to(self.frequency.dtype) * self.frequency  # (B, L, d / 2)
@@ -96,19 +111,13 @@ class Transformer(Trainable):
         embedded: Tensor = self.embedding(tokens) * math.sqrt(self.config.size) + waves
         return embedded
 
-    def no_past(self, rows: int) -> Cache:
-        """The past of a target's first token."""
-        heads, size = self.config.heads, self.config.size // self.config.heads
-        nothing = self.frequency.new_zeros((rows, self.config.layers, heads, 0, size))
-        return nothing, nothing
-
     def _log_probs(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Log-probabilities (B, L - 1, V) of every token after the first."""
         source, inputs = memory_tokens[:, 0], sequences[:, :-1]
         length = inputs.shape[1]
         future = torch.full((length, length), MASKED, device=inputs.device, dtype=self.frequency.dtype).triu(1)
         start = torch.zeros(len(inputs), dtype=torch.int64, device=inputs.device)
-        scores, _ = self(inputs, start, source, self.recall(source), self.no_past(len(inputs)), future)
+        scores, _ = self._decode(inputs, start, source, self._remember(source), [None] * self.config.layers, future)
         return torch.log_softmax(scores.float() if scores.dtype == torch.bfloat16 else scores, dim=2)
 
     def loss(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
@@ -130,6 +139,11 @@ class Transformer(Trainable):
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""
         return written_greedily(self._log_probs(sequences, memory_tokens), sequences[:, 1:])
+
+
+def _stacked(layers: list[Cache]) -> Cache:
+    """Keys and values of each layer (B, h, L, d / h) as (B, N, h, L, d / h)."""
+    return torch.stack([keys for keys, _ in layers], dim=1), torch.stack([values for _, values in layers], dim=1)
 
 
 class TransformerStep(nn.Module):
@@ -232,10 +246,13 @@ class _DecoderLayer(nn.Module):
         """Keys and values (B, h, S, d / h) of an encoded source (B, S, d)."""
         return self.across.remember(encoded)
 
-    def forward(self, x: Tensor, past: Cache, mask: Tensor, memory: Cache, beyond: Tensor) -> tuple[Tensor, Cache]:
+    def forward(
+        self, x: Tensor, past: Cache | None, mask: Tensor, memory: Cache, beyond: Tensor
+    ) -> tuple[Tensor, Cache]:
         normal = self.norm(x)
-        keys, values = self.own.remember(normal)
-        kept = (torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2))
+        kept = self.own.remember(normal)
+        if past is not None:
+            kept = torch.cat([past[0], kept[0]], dim=2), torch.cat([past[1], kept[1]], dim=2)
         x = x + self.dropout(self.own(normal, kept, mask))
         x = x + self.dropout(self.across(self.across_norm(x), memory, beyond))
         return x + self.dropout(self.inner(x)), kept
