@@ -159,7 +159,7 @@ def _warning(outcome: Outcome, sequences: Sequences) -> dict[str, str]:
         advice = "look at samples before you train on them, or give more examples"
         few = f"the examples are few to learn from: the held-out loss is {held_out:.2f} nats a token, {beside}"
         return {"warning": f"{few}; the training loss is {loss:.2f}: {advice}"}
-    return {}
+    return {"warning": outcome.trouble} if outcome.trouble else {}
 
 
 def bigram_loss(sequences: Sequences) -> float:

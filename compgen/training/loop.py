@@ -28,6 +28,7 @@ from compgen.models.trainable import Trainable
 from compgen.progress import Progress, note
 from compgen.trained.checkpoint import read_sealed, write_sealed
 from compgen.training.config import Configuration, OptimisationConfig
+from compgen.training.learning import AFTER, LEAST_UPDATES, trouble
 
 LOG_EVERY = 50  # updates
 SAVE_EVERY = 60.0  # seconds
@@ -62,6 +63,7 @@ class Outcome:
     seconds: float
     train_loss: float  # nats a token, mean over the last log interval
     held_out: float | None  # the kept weights' held-out score
+    trouble: str = ""  # what says that nothing was learned, see `training.learning`
 
 
 def train(
@@ -172,6 +174,8 @@ class _Run:
     mean: float = float("nan")  # loss of the last log interval, nats a token
     losses: list[Tensor] = field(default_factory=list)  # since the last line of the log
     tokens: int = 0  # since then
+    first: float = float("nan")  # loss of this run's first log interval
+    trouble: str | None = None  # unknown so far
 
     def __post_init__(self) -> None:
         self.partial, self.log = _partial(self.out), self.out.with_name(self.out.name + ".log.jsonl")
@@ -217,6 +221,7 @@ class _Run:
                 self.update(rows)
                 if self.step % LOG_EVERY == 0 or self.step == self.total:
                     self.report(progress)
+                    self.look(rows)
                 if self.step % self.per_epoch == 0 or self.step == self.total:
                     self.end_epoch()
                 if interrupted or time.monotonic() - self.saved > SAVE_EVERY:
@@ -230,7 +235,7 @@ class _Run:
             self.network.load_state_dict(self.best_weights)
         self.network.eval()
         held_out = None if self.score is None else self.best if self.config.keep == "best" else self.score(self.network)
-        return Outcome(self.step, self.spent, self.mean, held_out)
+        return Outcome(self.step, self.spent, self.mean, held_out, self.trouble or "")
 
     def batches(self) -> Iterator[Rows]:
         """The batches that are left, epoch after epoch."""
@@ -254,10 +259,22 @@ class _Run:
                 f"training diverged: the loss is {self.mean} by update {self.step:,}; try a lower "
                 f"optimisation.learning_rate than {self.config.learning_rate:g}"
             )
+        if math.isnan(self.first):
+            self.first = self.mean
         speed = self.tokens / (time.monotonic() - self.mark)
         self.write_log(loss=self.mean, tokens_per_second=speed, seconds=self.seconds())
         progress.update(self.step, f"loss {self.mean:.4f}, {speed:,.0f} tokens/s")
         self.losses, self.tokens, self.mark = [], 0, time.monotonic()
+
+    def look(self, rows: Rows) -> None:
+        """After a minute, or at the end if that is sooner, say if nothing is learned."""
+        soon = self.seconds() < AFTER or self.step < max(self.config.warmup, self.total // 20)
+        if self.trouble is not None or self.step < LEAST_UPDATES or (soon and self.step < self.total):
+            return
+        sequences, memories = (tensor.to(self.device) for tensor in self.examples.collate(rows))
+        self.trouble = trouble(self.network, sequences, memories, self.first, self.mean, self.config.learning_rate)
+        if self.trouble:
+            note(f"warning: after {self.step:,} updates {self.trouble}", self.quiet)
 
     def seconds(self) -> float:
         """What training has taken so far, the parts before interruptions included."""

@@ -214,6 +214,7 @@ def report(
         "seconds": round(outcome.seconds, 1),
         "train_loss_nats_per_token": round(outcome.train_loss, 5),
         "held_out_error_rate": None if outcome.held_out is None else round(outcome.held_out, 5),
+        **({"warning": outcome.trouble} if outcome.trouble else {}),
     }
 
 

@@ -1,0 +1,66 @@
+"""A training that learns nothing says so."""
+
+import random
+
+import pytest
+import torch
+
+from compgen.configuration import load_config
+from compgen.data.examples import Dataset
+from compgen.training import loop
+from compgen.training.config import Seq2SeqConfig
+from compgen.training.learning import trouble
+from compgen.training.predictors import train_predictor
+from tests.training.tiny import TINY, toy
+
+
+def config(*more):
+    settings = [*TINY, "network.embedding_dropout=0", "network.output_dropout=0", "optimisation.batch=16"]
+    return load_config(Seq2SeqConfig, "seq2seq_small", [*settings, "held_out=0", "optimisation.warmup=0", *more])
+
+
+def unrelated():
+    """Sources that say nothing of their targets."""
+    draw = random.Random(0)
+    pairs = [(draw.choices("abcdef", k=3), draw.choices("UVW", k=2)) for _ in range(4000)]
+    return Dataset.from_pairs(pairs)
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "message"),
+    [
+        (toy, ["optimisation.steps=200"], ""),
+        (toy, ["optimisation.steps=200", "optimisation.learning_rate=1e-12"], "the loss does not fall: "),
+        (unrelated, ["optimisation.steps=200"], "what is read makes no difference yet: "),
+        (unrelated, ["optimisation.steps=50"], ""),  # too early to tell
+    ],
+)
+def test_what_learns_nothing_is_said_and_written(tmp_path, capsys, data, settings, message):
+    checkpoint, outcome = train_predictor(data(), config(*settings), tmp_path / "p.pt")
+    assert outcome.trouble.startswith(message) and bool(outcome.trouble) == bool(message)
+    assert checkpoint.trained_on.get("warning", "") == outcome.trouble
+    assert (f"warning: after 200 updates {message}" in capsys.readouterr().err) == bool(message)
+
+
+def test_it_is_said_after_a_minute_and_not_at_the_end_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(loop, "AFTER", 0.0)
+    train_predictor(unrelated(), config("optimisation.steps=300"), tmp_path / "p.pt")
+    said = capsys.readouterr().err
+    assert said.count("warning: after 100 updates what is read makes no difference yet") == 1
+    assert said.count("warning: ") == 1
+
+
+def test_looking_changes_nothing(tmp_path, monkeypatch):
+    found = []
+    for after in (0.0, 1e9):
+        monkeypatch.setattr(loop, "AFTER", after)
+        settings = config("optimisation.steps=150", "network.output_dropout=0.5")
+        checkpoint, _ = train_predictor(toy(), settings, tmp_path / f"{after}.pt", quiet=True)
+        found.append(checkpoint.network.state_dict())
+    for name, tensor in found[0].items():
+        assert torch.equal(tensor, found[1][name]), name
+
+
+def test_a_network_that_reads_nothing_is_asked_for_its_loss_alone():
+    sequences, nothing = torch.ones(9, 3, dtype=torch.int64), torch.ones(9, 0, 4, dtype=torch.int64)
+    assert trouble(torch.nn.Module(), sequences, nothing, 3.0, 1.0, 0.1) == ""
