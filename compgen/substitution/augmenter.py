@@ -13,8 +13,9 @@ depends on the seed and its number alone.
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count as count_from
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -23,6 +24,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from compgen.augmenters.base import HOST, Augmenter, Options, Shown
+from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
 from compgen.csl.derivations import sides
 from compgen.csl.forests import forests
@@ -44,6 +46,9 @@ PATIENCE, SELDOM = 10, 0.001  # stop if in so many blocks fewer than this share 
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate")
 TRIED, FOLDS, TRIALS = 600, 4, 3000  # examples, parts of them, and samples, to find out which classes are best
 MANY = 1_000_000  # exchanges of one piece; if there are more, they are drawn
+BLOCKS, RIGHT = 10, 0.9  # blocks that agreement is counted on, and the share of them that is right where all is well
+TELLING = 20  # exchanges that make the source of another example: with fewer, their share says little
+COMPANIONS = "grammar_scan_companions"
 Pair = tuple[tuple[str, ...], tuple[str, ...]]
 Found = tuple[str, int, list[int]]  # target, row of the host, and pieces
 Made = tuple[Ints, Trees, Ints]  # rows of hosts, derivations, and pieces in each (samples, exchanges)
@@ -71,6 +76,13 @@ class SubstituteOptions(Options):
         description="Leave out sources with more than K pairs of neighbours that DATA lacks.",
         json_schema_extra={"metavar": "K"},
     )
+    agreement: float = Field(
+        0.7,
+        ge=0,
+        le=1,
+        description="Leave out classes whose exchanges, where they make the source of another example, make its target "
+        "less often (by two standard errors); 0: leave out none, and keep to one grammar.",
+    )
     grammar: str | None = Field(
         None,
         description="Use this grammar instead of inducing one, 'source ### target' a line.",
@@ -93,7 +105,18 @@ class SubstituteOptions(Options):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        ways = ("classes", "chains", "span", "rounds", "longest", "seen_heads", "bigrams", "grammar", "lexicon")
+        ways = (
+            "classes",
+            "chains",
+            "span",
+            "rounds",
+            "longest",
+            "seen_heads",
+            "bigrams",
+            "agreement",
+            "grammar",
+            "lexicon",
+        )
         given = [name for name in ways if getattr(self, name) != type(self).model_fields[name].default]
         if self.spans is not None and given:
             raise ValueError(f"--spans exchanges once, as published: leave out --{given[0].replace('_', '-')}")
@@ -116,6 +139,9 @@ class Substitute(Augmenter[SubstituteOptions]):
         grammar: its rules derive the examples.
         classes: the classes that pieces have.
         table: the places of hosts, and the pieces.
+        agreeing: by class, of the exchanges that make the source of another example, how many make its target, and how
+            many there are.
+        disagreeing: the classes that are left out for that.
     """
 
     name = "substitute"
@@ -134,22 +160,64 @@ class Substitute(Augmenter[SubstituteOptions]):
         cgen augment substitute cogs/variable-free --config grammar_cogs --classes types --rounds 3 -n 20000 -o m.tsv"""
 
     gold: Gold | None = None
+    begun = ""  # the configuration of the grammar, if it is not what options say
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
-        """Induce a grammar, derive each distinct example once, and find all places and pieces."""
+        """Induce a grammar, derive each distinct example once, and find all places and pieces.
+
+        Where exchanges by the first grammar do not agree with the data, there is a second, which begins with words that
+        go together (COMPANIONS), unless options say how or ask for no agreement; the one by which more agree is taken.
+        """
         if self.options.spans is not None:
             self.gold = Gold.of(dataset, self.options.spans)
             return
+        failed: ExhaustedError | None = None
+        try:
+            self._learn(dataset, seed, watch)
+        except ExhaustedError as error:
+            failed = error
+        usual = load_config(SubstituteOptions, self.configuration)
+        asked = [name for name in ("grammar", "seed_rules", "targets", "induction")
+                 if getattr(self.options, name) != getattr(usual, name)]  # fmt: skip
+        if self.options.agreement and not asked and (failed or self._share < RIGHT):
+            another = load_config(SubstituteOptions, COMPANIONS)
+            changes = {"seed_rules": another.seed_rules, "induction": another.induction}
+            other = Substitute(self.options.model_copy(update=changes))
+            try:
+                other._learn(dataset, seed, watch)
+            except ExhaustedError:
+                other.agreeing = {}
+            if other.agreeing and (failed or other._share > self._share):
+                failed, found = None, {name: value for name, value in vars(other).items() if name != "options"}
+                vars(self).update(found | {"beside": self.beside, "begun": COMPANIONS})
+        if failed:
+            raise failed
+
+    @property
+    def _share(self) -> float:
+        """The share of exchanges that agree, of those that tell; 1 if few do."""
+        right, of = _sums(self._kept)
+        return right / of if of >= TELLING else 1.0
+
+    def _learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
+        """Learn by one grammar."""
         given = self.options.classes or ("types" if self.options.lexicon else None)
         classes = given or self._best_classes(dataset, seed)
         self._derive(dataset, watch)
-        self._tabulate(dataset, classes)
+        self._tabulate(dataset, classes, seed)
         if not len(self._rows):
             raise ExhaustedError(
                 f"substitute: the {len(self.grammar.rules):,} rules of {self.options.grammar} derive none of "
                 f"{self.underived:,} examples; leave out --grammar to have a grammar induced"
             )
         places, pieces = len(self.table.hosts), self.table.pieces
+        if not places and self.disagreeing:
+            raise ExhaustedError(
+                f"substitute can make nothing of these data: all {len(self.disagreeing):,} classes of pieces "
+                f"({self.classes}) give the sources of other examples other targets (--agreement): of "
+                f"{_of(self.agreeing)}; induction found no grammar of these data: begin with other rules (--config "
+                "grammar_scan_companions), or give a --grammar"
+            )
         if not places:
             raise ExhaustedError(
                 f"nothing to exchange: each of {len(self._rows):,} derivations is a single rule: induction found no "
@@ -175,15 +243,41 @@ class Substitute(Augmenter[SubstituteOptions]):
         self.underived = len(examples) - len(self._rows)
         self._sides = sides(self.grammar)
         self._known = {example.source: example.target for example in examples.values()}
+        self._source_of = {rows[pair]: example.source for pair, example in examples.items()}
         self._bigrams = {pair for source in self._known for pair in _pairs(source)}
         self._left_out = Counter[str]()
 
-    def _tabulate(self, dataset: Dataset, classes: Classes) -> None:
-        """Find all places and pieces, by some classes."""
+    def _tabulate(self, dataset: Dataset, classes: Classes, seed: int) -> None:
+        """Find all places and pieces, by some classes, and leave out those that do not agree with the data."""
         self.classes: Classes = classes
         self._classifier = Classifier(self.grammar, classes, self._types(dataset))
         self.table = Table.of(self._classifier, self._derivations, self.options.chains, self.options.span)
         self._heads = {pair for target in self._known.values() for pair in self._classifier.heads(target)}
+        self.agreeing = self._agreement(seed) if self.table.alternatives else {}
+        share = self.options.agreement
+        self.disagreeing = [
+            kind
+            for kind, (right, of) in self.agreeing.items()
+            if right < share * of - 2 * math.sqrt(share * (1 - share) * of)
+        ]
+        self.table = self.table.without(self.disagreeing)
+
+    def _agreement(self, seed: int) -> dict[int, tuple[int, int]]:
+        """What `agreeing` says, over the first exchanges of one piece (BLOCKS)."""
+        kinds, outcomes = self.table.pieces["class"].to_numpy(), set[tuple[int, str, str]]()
+        for rows, trees, pieces in islice(self._exchanges(seed), BLOCKS):
+            if pieces.shape[1] == 1:
+                made = zip(
+                    kinds[pieces[:, 0]].tolist(), rows.tolist(), *map(_text, trees.write(*self._sides)), strict=True
+                )
+                outcomes |= {
+                    (kind, source, target)
+                    for kind, row, source, target in made
+                    if source in self._known and source != self._source_of[row]
+                }
+        of = Counter(kind for kind, _, _ in outcomes)
+        right = Counter(kind for kind, source, target in outcomes if self._known[source] == target)
+        return {kind: (right[kind], of[kind]) for kind in sorted(of)}
 
     def _best_classes(self, dataset: Dataset, seed: int) -> Classes:
         """The classes by which some training examples give most of the targets of others, whose templates they lack.
@@ -212,7 +306,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         trial, found = Substitute(self.options), dict[Classes, int]()
         trial._derive(dataset)
         for classes in CANDIDATES:
-            trial._tabulate(dataset, classes)
+            trial._tabulate(dataset, classes, seed)
             made = trial._found(TRIALS, seed).values() if trial.table.alternatives else ()
             targets = {trial.grammar.alphabet.encode(target) for target in wanted}
             found[classes] = len(targets & {target for target, *_ in made})
@@ -232,10 +326,9 @@ class Substitute(Augmenter[SubstituteOptions]):
     def _found(self, count: int | None, seed: int, watch: Watch = unwatched) -> dict[str, Found]:
         """New examples by their source, in letters."""
         found: dict[str, Found] = {}
-        few = self.options.rounds == 1 and self.table.total <= MANY
         self._left_out.clear()
         news = deque[int](maxlen=PATIENCE)
-        for rows, trees, pieces in self._every(seed) if few else self._samples(seed):
+        for rows, trees, pieces in self._exchanges(seed):
             before = len(found)
             for place, (source, target) in enumerate(zip(*map(_text, trees.write(*self._sides)), strict=True)):
                 if len(found) == count:
@@ -247,7 +340,9 @@ class Substitute(Augmenter[SubstituteOptions]):
                 elif found[source][0] != target:
                     self._left_out["the source was made with another target before"] += 1
             news.append(len(found) - before)
-            if len(found) == count or (not few and len(news) == PATIENCE and sum(news) < SELDOM * PATIENCE * BLOCK):
+            if len(found) == count or (
+                not self._few and len(news) == PATIENCE and sum(news) < SELDOM * PATIENCE * BLOCK
+            ):
                 break
             watch("exchange", len(found) / (count or self.table.total), "")
         return found
@@ -257,6 +352,9 @@ class Substitute(Augmenter[SubstituteOptions]):
         if self.gold is not None:
             return {"arguments": len(self.gold.arguments), "without_spans": len(self.gold.left_out)} | self._why()
         facts: dict[str, Any] = {"rules": len(self.grammar.rules), "underived": self.underived, "classes": self.classes}
+        right, of = _sums(self._kept)
+        facts |= {"begun": self.begun} if self.begun else {}
+        facts |= {"agreeing": right, "of": of, "classes_left_out": len(self.disagreeing)}
         facts |= {"places": len(self.table.hosts), "pieces": len(self.table.pieces), "exchanges": self.table.total}
         if self._report:
             facts["left_out"] = dict(self._left_out)
@@ -267,7 +365,13 @@ class Substitute(Augmenter[SubstituteOptions]):
         return {"why": "hardly any exchange of these pieces is new any more"} if fewer else {}
 
     def warnings(self) -> list[str]:
-        """How many examples have spans that cannot be used."""
+        """How many examples have spans that cannot be used; or that exchanges rarely agree with the data."""
+        right, of = (0, 0) if self.gold is not None else _sums(self._kept)
+        if right < RIGHT * of:
+            return [
+                f"of {_of(self._kept)}: many of the samples will be wrong; look at them, and try a stricter "
+                "--agreement, other rules to begin with (--config grammar_scan_companions), or a --grammar"
+            ]
         left_out = {} if self.gold is None else self.gold.left_out
         if not left_out:
             return []
@@ -282,7 +386,16 @@ class Substitute(Augmenter[SubstituteOptions]):
         said = f"{super().in_words()}; {report['places']:,} places, {report['pieces']:,} pieces"
         said += f", {report['exchanges']:,} ways to put one in the place of another ({self.classes}"
         said += f"); {self.underived:,} examples not derived" if self.underived else ")"
+        said += f"; grammar as by --config {self.begun}" if self.begun else ""
+        said += f"; of {_of(self._kept)}" if _sums(self._kept)[1] else ""
+        left_out = len(self.disagreeing)
+        said += f"; {left_out:,} class{'' if left_out == 1 else 'es'} left out that agreed less" if left_out else ""
         return said + "".join(f"; {count:,} left out: {why}" for why, count in self._left_out.items())
+
+    @property
+    def _kept(self) -> dict[int, tuple[int, int]]:
+        """`agreeing` of the classes that are not left out."""
+        return {kind: counts for kind, counts in self.agreeing.items() if kind not in self.disagreeing}
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The example that was changed; and each piece, with the example that it is from."""
@@ -319,6 +432,14 @@ class Substitute(Augmenter[SubstituteOptions]):
         pairs = [(tuple(source), tuple(target)) for source, target in dataset.pairs()]
         entries = lexicon.find(pairs) if path is None else lexicon.read(Path(path))
         return {entry.word: f"({entry.type})" for entry in entries if entry.type != lexicon.ALONE}
+
+    @property
+    def _few(self) -> bool:
+        """Whether all exchanges are made, not drawn."""
+        return self.options.rounds == 1 and self.table.total <= MANY
+
+    def _exchanges(self, seed: int) -> Iterator[Made]:
+        return self._every(seed) if self._few else self._samples(seed)
 
     def _every(self, seed: int) -> Iterator[Made]:
         """All exchanges of one piece: each is drawn without replacement, as probable as its piece is (see `Table`)."""
@@ -387,6 +508,17 @@ class Substitute(Augmenter[SubstituteOptions]):
         hole = piece["hole"] if piece["hole"] == CLOSED else piece["hole"] - piece["node"]
         _, sources, targets = self._classifier.derived(rules, hole)
         return self.grammar.alphabet.text(Rule(sources[0], targets[0]))
+
+
+def _sums(agreeing: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
+    """How many exchanges agree, of how many."""
+    return sum(right for right, _ in agreeing.values()), sum(of for _, of in agreeing.values())
+
+
+def _of(agreeing: Mapping[int, tuple[int, int]]) -> str:
+    """The same in words."""
+    right, of = _sums(agreeing)
+    return f"{of:,} exchanges that make the source of another example, {right / of:.1%} make its target"
 
 
 def _pairs(source: str) -> Iterator[tuple[str, str]]:

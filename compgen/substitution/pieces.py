@@ -10,7 +10,7 @@ With chains also, for each node u below v: as a place what is around and below, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
@@ -168,6 +168,11 @@ class Table:
         """How many pairs there are of a place and a piece of its class."""
         sizes = self.pieces.group_by("class").len()
         return int(self.hosts.join(sizes, on="class")["len"].sum())
+
+    def without(self, classes: Sequence[int]) -> "Table":
+        """The table without the places and pieces of some classes."""
+        hosts, pieces = (some.filter(~pl.col("class").is_in(list(classes))) for some in (self.hosts, self.pieces))
+        return replace(self, hosts=hosts, pieces=pieces)
 
     def every(self) -> pl.DataFrame:
         """All pairs: `host` and `piece`, and how probable the piece is, if shapes of its class are alike."""

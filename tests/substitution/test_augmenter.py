@@ -2,13 +2,16 @@
 
 import re
 
+import polars as pl
 import pytest
 
 from compgen.augmenters.registry import make
 from compgen.data import downloads
+from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
-from compgen.errors import ExhaustedError
+from compgen.data.scan import interpret
+from compgen.errors import DataError, ExhaustedError
 from compgen.substitution.augmenter import _text
 
 RULES = """NT_1 of NT_2 ### NT_1 ( NT_2 )
@@ -156,7 +159,7 @@ def test_coverage_of_questions_without_annotation(classes, new, rows):
         )
     except downloads.MissingFileError as error:
         pytest.skip(str(error))
-    method = make("substitute", classes=classes).fit(train)
+    method = make("substitute", classes=classes, agreement=0).fit(train)
     pairs = set()
     every = method.table.every()
     for block in every.iter_slices(10_000):
@@ -171,3 +174,42 @@ def test_coverage_of_questions_without_annotation(classes, new, rows):
         assert len(made) == 13_971 and covered(made, test) == rows
         known = {tuple(source) for source, _ in train.pairs()}
         assert not any(tuple(source) in known for source, _ in made.pairs())
+
+
+def test_a_grammar_that_does_not_agree_with_the_data_gives_way_to_one_that_does():
+    """Where any two phrases may stand side by side, exchanges are wrong; where words go together first, hardly any."""
+    data = load("scan/opposite_right").split("train")
+    some = Dataset(data.frame.filter(pl.col("source").list.len() <= 5))
+    method = make("substitute", longest=30).fit(some)
+    assert method.begun == "grammar_scan_companions"
+    right, of = (sum(counts) for counts in zip(*method.agreeing.values(), strict=True))
+    kept = method.sample(500).pairs()
+    assert right > 0.9 * of > 100
+    commands = 0
+    for source, target in kept:
+        try:
+            expected = interpret(source)
+        except DataError:
+            continue
+        commands += 1
+        assert expected == target
+    assert commands
+    alone = make("substitute", longest=30, agreement=0).fit(some)
+    assert not alone.begun and not alone.disagreeing
+
+
+def test_classes_that_disagree_are_left_out_and_said(tmp_path):
+    """Rules that put either side first, and pieces of one class for any place."""
+    first = [f"w{i} x -> W{i} X" for i in range(6)] + ["z x -> X Z"]
+    second = [f"w{i} y -> Y W{i}" for i in range(6)] + ["z y -> Z Y"]
+    rules = [f"w{i} ### W{i}" for i in range(6)] + ["z ### Z", "x ### X", "y ### Y"]
+    path = tmp_path / "either.rules"
+    path.write_text("\n".join([*rules, "NT_1 NT_2 ### NT_1 NT_2", "NT_1 NT_2 ### NT_2 NT_1"]) + "\n")
+    given, data = {"grammar": str(path), "classes": "one"}, dataset(*first, *second)
+    method = make("substitute", **given, agreement=0).fit(data)
+    right, of = (sum(counts) for counts in zip(*method.agreeing.values(), strict=True))
+    assert of >= 20 and right < 0.9 * of
+    method.sample()
+    assert "many of the samples will be wrong" in method.warnings()[0]
+    with pytest.raises(ExhaustedError, match="give the sources of other examples other targets"):
+        make("substitute", **given, agreement=1).fit(data)
