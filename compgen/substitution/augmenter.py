@@ -14,6 +14,7 @@ depends on the seed and its number alone.
 import math
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count as count_from
 from itertools import islice
 from pathlib import Path
@@ -172,6 +173,7 @@ class Substitute(Augmenter[SubstituteOptions]):
             self.gold = Gold.of(dataset, self.options.spans)
             return
         failed: ExhaustedError | None = None
+        self.begun = ""  # by an earlier fit, perhaps
         try:
             self._learn(dataset, seed, watch)
         except ExhaustedError as error:
@@ -183,13 +185,11 @@ class Substitute(Augmenter[SubstituteOptions]):
             another = load_config(SubstituteOptions, COMPANIONS)
             changes = {"seed_rules": another.seed_rules, "induction": another.induction}
             other = Substitute(self.options.model_copy(update=changes))
-            try:
+            with suppress(ExhaustedError):
                 other._learn(dataset, seed, watch)
-            except ExhaustedError:
-                other.agreeing = {}
-            if other.agreeing and (failed or other._share > self._share):
-                failed, found = None, {name: value for name, value in vars(other).items() if name != "options"}
-                vars(self).update(found | {"beside": self.beside, "begun": COMPANIONS})
+                if failed or other._share > self._share:
+                    failed, found = None, {name: value for name, value in vars(other).items() if name != "options"}
+                    vars(self).update(found | {"beside": self.beside, "begun": COMPANIONS})
         if failed:
             raise failed
 
@@ -366,8 +366,7 @@ class Substitute(Augmenter[SubstituteOptions]):
 
     def warnings(self) -> list[str]:
         """How many examples have spans that cannot be used; or that exchanges rarely agree with the data."""
-        right, of = (0, 0) if self.gold is not None else _sums(self._kept)
-        if right < RIGHT * of:
+        if self.gold is None and self._share < RIGHT:
             return [
                 f"of {_of(self._kept)}: many of the samples will be wrong; look at them, and try a stricter "
                 "--agreement, other rules to begin with (--config grammar_scan_companions), or a --grammar"

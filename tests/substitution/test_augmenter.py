@@ -194,6 +194,10 @@ def test_a_grammar_that_does_not_agree_with_the_data_gives_way_to_one_that_does(
         commands += 1
         assert expected == target
     assert commands
+    method.fit(
+        dataset(*LINES * 2, "rivers in ohio -> river ( loc ( ohio ) )", "lakes in ohio -> lake ( loc ( ohio ) )")
+    )
+    assert not method.begun  # nothing is left of the fit before
     alone = make("substitute", longest=30, agreement=0).fit(some)
     assert not alone.begun and not alone.disagreeing
 
