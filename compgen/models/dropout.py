@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from compgen.models.seeding import generator
+
 
 class Dropout(nn.Module):
     """Dropout that takes a fraction of the time of PyTorch's on a CPU, where that draws a number of 32 bits for each.
@@ -22,7 +24,8 @@ class Dropout(nn.Module):
     def factors(self, like: Tensor, shape: list[int]) -> Tensor:
         """Random factors of some shape, and of a tensor's type: 0, or 1 / (1 - share)."""
         kept = like.new_empty(shape)
-        eighth = torch.empty((kept.numel() + 7) // 8, dtype=torch.int64, device=like.device).random_(-(2**63), None)
+        eighth = torch.empty((kept.numel() + 7) // 8, dtype=torch.int64, device=like.device)
+        eighth.random_(-(2**63), None, generator=generator())
         # Numbers of the tensor's own type: products with booleans would convert them, forwards and backwards.
         torch.ge(eighth.view(torch.uint8)[: kept.numel()].view(shape), self.dropped, out=kept)
         return kept.mul_(256 / (256 - self.dropped))
