@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from compgen.data.vocabulary import PAD_ID, SEP_ID
 from compgen.models.attention import MASKED
 from compgen.models.choosing import choose, forbidden_tokens
-from compgen.models.network import Memory, Network, Notes, Recurrence, Terms, linear
+from compgen.models.network import Network
+from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, linear
 
 
 class DecodingStep(nn.Module):

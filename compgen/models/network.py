@@ -9,55 +9,22 @@ Symbols: B batch, n memories, T memory tokens, L decoder steps, V vocabulary, H 
 written that a step may attend to, A attention size, D last encoder state, Z size of the latent vector.
 """
 
-from typing import NamedTuple
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from compgen.data.vocabulary import PAD_ID, SPECIALS, UNK_ID
 from compgen.models.attention import MASKED, Attention
-from compgen.models.cell import sigmoids_first
 from compgen.models.choosing import written_greedily
 from compgen.models.config import NetworkConfig
 from compgen.models.copying import Mixture, OwnAttention
 from compgen.models.dropout import Dropout
 from compgen.models.encoder import Encoder, init_lstm
-from compgen.models.fed_loop import Attended, Dropped, Weights, by_distance, fed_loop
 from compgen.models.latent import Posterior
-from compgen.models.packed import encode_packed, pack
+from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, lstm_cell
 from compgen.models.seeding import generator
+from compgen.models.teacher_forcing import attended
 from compgen.models.trainable import Trainable
-
-
-class Memory(NamedTuple):
-    """The n memories that a decoder attends to."""
-
-    keys: Tensor  # (B, n, T, A)
-    values: Tensor  # (B, n, T, A)
-    inside: Tensor  # (B, n, T), true where a memory has a token
-
-
-class Notes(NamedTuple):
-    """The tokens written that a step may attend to; not read by a network without `own`."""
-
-    notes: Tensor  # (B, S, A) from `Network.note`
-    seen: Tensor  # (B, L, S) or (1, L, S), true where step l may look at token s
-
-
-class Recurrence(NamedTuple):
-    """What one step of the decoder leaves to the next."""
-
-    hidden: Tensor  # (B, H)
-    cell: Tensor  # (B, H)
-    fed: Tensor  # (B, F), the last output u, at first zeros; not read without input feeding
-
-
-class Terms(NamedTuple):
-    """What an operand adds to the gates of the LSTM and to the queries of attention, or the matrices for that."""
-
-    gates: Tensor  # (..., 4H)
-    queries: Tensor  # (..., nA); empty without memories
 
 
 class Network(Trainable):
@@ -327,139 +294,7 @@ class Network(Trainable):
         self, inputs: Tensor, memory_tokens: Tensor, latent: Tensor | None = None
     ) -> tuple[Tensor, Tensor, list[Tensor]]:
         """States (B, L, H), outputs u (B, L, F) and copy scores, see `attend`; arguments as for `forward`."""
-        read = self.embed(inputs)  # (B, L, E)
-        if self._packs(memory_tokens):
-            keys, values, final = self._recall_packed(memory_tokens)
-            hidden, cell = self.start(final)
-        else:
-            keys, values, final, hidden, cell = self.begin(memory_tokens)
-        memory = Memory(keys, values, memory_tokens != PAD_ID)
-        if self.posterior is not None and latent is None:
-            latent = self.posterior(read[:, 1:], (inputs[:, 1:] != PAD_ID).sum(dim=1).clamp(min=1), final)
-        step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)  # (1, L)
-        back = step.t() - step  # (L, L): how many steps ago
-        seen = ((back > 0) & (back <= self.window)).unsqueeze(0)
-        if self.feed and self.own is None and read.device.type == "cpu":
-            return self._fed_at_once(inputs, read, latent, (hidden, cell), memory)
-        if self.feed:
-            return self._fed_loop(read, latent, Recurrence(hidden, cell, read), memory, step, seen)
-        if latent is not None:
-            read = torch.cat([read, latent.unsqueeze(1).expand(-1, read.shape[1], -1)], dim=2)  # (B, L, E + Z)
-        states = self.lstm(read, (hidden.unsqueeze(0), cell.unsqueeze(0)))[0]  # (B, L, H)
-        query = read if self.attention is None else self.attention.query(torch.cat([states, read], dim=2))
-        notes = Notes(states if self.own is None else self.note(states), seen)
-        u, scores = self.attend(states, query, memory, notes, step)
-        return states, u, scores
-
-    def _fed_loop(
-        self, embedded: Tensor, latent: Tensor | None, state: Recurrence, memory: Memory, step: Tensor, seen: Tensor
-    ) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """The recurrence with input feeding; what does not depend on the state is computed for all steps at once."""
-        weights, biases, latent_weights, state_weights = self.by_operand()
-        given = linear(embedded, weights, biases)  # (B, L, 4H), (B, L, nA)
-        if latent is not None:
-            given = Terms(*(term + (latent @ w).unsqueeze(1) for term, w in zip(given, latent_weights, strict=True)))
-        steps = [Terms(*term) for term in zip(given.gates.unbind(1), given.queries.unbind(1), strict=True)]
-        rows, length = embedded.shape[:2]
-        state = state._replace(fed=embedded.new_zeros((rows, self.output)))
-        outputs: list[Tensor] = []
-        states: list[Tensor] = []
-        all_scores: list[list[Tensor]] = []
-        blank = embedded.new_zeros((rows, 1, 0 if self.own is None else self.own.size))
-        noted: list[Tensor] = []
-        for now, terms in enumerate(steps):
-            so_far = torch.stack(noted, dim=1) if noted else blank  # (B, S, A)
-            notes = Notes(so_far, seen[:, now : now + 1, : so_far.shape[1]])
-            state, scores = self.advance(terms, state_weights, state, memory, notes, step[:, now : now + 1])
-            outputs.append(state.fed)
-            states.append(state.hidden)
-            # A view of its own: gradients are then summed in one order, with dropout and without, to the last bit.
-            state = state._replace(fed=self.feed_dropout(state.fed.view_as(state.fed)))
-            if self.own is not None:
-                noted.append(self.note(state.hidden))
-                scores[-1] = F.pad(scores[-1], [0, length - scores[-1].shape[2]], value=MASKED)  # (B, 1, L)
-            all_scores.append(scores)
-        joined = [torch.cat(each, dim=1) for each in zip(*all_scores, strict=True)]
-        return torch.stack(states, dim=1), torch.stack(outputs, dim=1), joined
-
-    def _fed_at_once(
-        self,
-        inputs: Tensor,
-        embedded: Tensor,
-        latent: Tensor | None,
-        start: tuple[Tensor, Tensor],
-        memory: Memory,
-    ) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """What `_fed_loop` computes, for a network without `own`, as one operation (see `compgen.models.fed_loop`)."""
-        dims = 0, 0, 1, 1  # along which the gates lie
-        weights, biases, latent_weights, state_weights = (
-            terms._replace(gates=sigmoids_first(terms.gates, dim))
-            for terms, dim in zip(self.by_operand(), dims, strict=True)
-        )
-        by_word = self._by_word(inputs)
-        given = linear(self.embedding.weight if by_word else embedded.transpose(0, 1), weights, biases)
-        if by_word:
-            given = Terms(*(F.embedding(self.shown[inputs.t()], each) for each in given))  # (L, B, 4H), (L, B, nA)
-        if latent is not None:
-            given = Terms(*(term + latent @ w for term, w in zip(given, latent_weights, strict=True)))
-        attention = self.attention
-        assert attention is not None, "a network without memories has no feeding"
-        rows, length = embedded.shape[:2]
-        tables: list[Tensor] = [attention.position_keys, attention.position_values]
-        if attention.positions:
-            tables = [by_distance(table, length, memory.keys.shape[2]) for table in tables]
-        states, u, scores = fed_loop(
-            *given,
-            Weights(*state_weights, self.combine.weight, self.combine.bias),
-            Attended(*memory, *tables),
-            Dropped(*self._dropped(length, rows, embedded)),
-            start,
-            attention.tanh,
-        )
-        return states.transpose(0, 1), u.transpose(0, 1), list(scores.permute(2, 1, 0, 3))
-
-    def _by_word(self, tokens: Tensor) -> bool:
-        """Whether a linear map of embedded tokens is less work for each word of the vocabulary than for each token."""
-        return tokens.numel() > self.vocabulary and not (self.training and self.embedding_dropout.dropped)
-
-    def _packs(self, tokens: Tensor) -> bool:
-        """Whether `_recall_packed` applies to memories (B, n, T), and is faster than an LSTM that reads padding."""
-        return tokens.device.type == "cpu" and self._by_word(tokens) and bool((tokens[..., 0] != PAD_ID).all())
-
-    def _recall_packed(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What `recall` computes, without reading padding (see `compgen.models.packed`)."""
-        attention = self.attention
-        assert attention is not None, "a network without memories recalls nothing"
-        rows, memories, time = tokens.shape
-        slots = [*range(memories)]
-        keys, values = (self.embedding.weight.new_zeros(rows * memories * time, attention.size) for _ in range(2))
-        finals: list[Tensor] = []
-        read_by = [slots] if len(self.encoders) == 1 else [[slot] for slot in slots]  # the slots of each encoder
-        for encoder, own in zip(self.encoders, read_by, strict=True):
-            assert isinstance(encoder, Encoder)
-            sequences = tokens[:, own].reshape(-1, time)  # (R, T), row by row of the batch
-            packing = pack((sequences != PAD_ID).sum(dim=1))
-            read = self.shown[sequences[packing.row, packing.place]]  # (N)
-            states, final = encode_packed(encoder, self.embedding.weight, read, packing)
-            finals.append(final.reshape(rows, len(own), -1))
-            example, number = packing.row // len(own), packing.row % len(own)
-            place = (example * memories + own[0] + number) * time + packing.place
-            for slot in own:
-                mine = torch.nonzero(own[0] + number == slot)[:, 0]
-                key, value = attention.prepare_one(states[mine], slot)
-                keys.index_copy_(0, place[mine], key)
-                values.index_copy_(0, place[mine], value)
-        shape = rows, memories, time, attention.size
-        return keys.view(shape), values.view(shape), torch.cat(finals, dim=1)
-
-    def _dropped(self, length: int, rows: int, like: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """The factors of dropout of all steps, for hidden states and for what is fed back."""
-        layers = ((self.output_dropout, self.hidden), (self.feed_dropout, self.output))
-        hidden, fed = (
-            layer.factors(like, [length, rows, size]) if self.training and layer.dropped else None
-            for layer, size in layers
-        )
-        return hidden, fed
+        return attended(self, inputs, memory_tokens, latent)
 
     # -- training -------------------------------------------------------------------------------------------------
 
@@ -520,16 +355,3 @@ def _hide(tokens: Tensor, known: Tensor) -> Tensor:
     """Tokens (B, ...) with those that are not known (B, V) in their row replaced by the unknown token."""
     flat = tokens.reshape(tokens.shape[0], -1)
     return torch.where(known.gather(1, flat), flat, UNK_ID).reshape(tokens.shape)
-
-
-def linear(x: Tensor, weights: Terms, biases: Terms) -> Terms:
-    """What x (..., E) adds to gates and queries."""
-    gates = F.linear(x, weights.gates, biases.gates)
-    return Terms(gates, F.linear(x, weights.queries, biases.queries))
-
-
-def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """Hidden and cell state from gate sums (B, 4H) in the order input, forget, candidate, output."""
-    enter, forget, candidate, leave = gates.chunk(4, dim=1)
-    cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(candidate)
-    return torch.sigmoid(leave) * torch.tanh(cell), cell

@@ -44,7 +44,8 @@ from compgen.export.int8 import approximate
 from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
 from compgen.models.decoding import DecodingStep
-from compgen.models.network import Memory, Network, Notes, lstm_cell
+from compgen.models.network import Network
+from compgen.models.recurrence import Memory, Notes, lstm_cell
 from compgen.runtime.backend import Backend
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxBackend

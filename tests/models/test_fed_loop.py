@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from compgen.models import teacher_forcing
 from compgen.models.attention import Attention
 from compgen.models.fed_loop import by_distance
-from compgen.models.network import Memory, Network, Recurrence
+from compgen.models.recurrence import Memory, Recurrence
 from tests.models.test_network import batch, network
 
 
@@ -32,23 +33,23 @@ CASES = [
 ]
 
 
-def by_steps(self: Network, inputs, embedded, latent, start, memory):
-    """`_fed_at_once` by `_fed_loop`, with the same dropout."""
+def by_steps(self, inputs, embedded, latent, start, memory):
+    """`all_at_once` by `step_by_step`, with the same dropout."""
     rows, length = inputs.shape
     if self.training:
-        hidden, fed = self._dropped(length, rows, embedded)
+        hidden, fed = teacher_forcing.dropped(self, length, rows, embedded)
         self.output_dropout, self.feed_dropout = Given(hidden), Given(fed)
     step = torch.arange(length).unsqueeze(0)
     seen = torch.zeros(1, length, length, dtype=torch.bool)
-    return self._fed_loop(embedded, latent, Recurrence(*start, embedded), memory, step, seen)
+    return teacher_forcing.step_by_step(self, embedded, latent, Recurrence(*start, embedded), memory, step, seen)
 
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("changes", CASES, ids=str)
 def test_one_operation_is_what_steps_are_and_so_are_its_gradients(changes, training, monkeypatch):
     found = []
-    for way in (Network._fed_at_once, by_steps):
-        monkeypatch.setattr(Network, "_fed_at_once", way)
+    for way in (teacher_forcing.all_at_once, by_steps):
+        monkeypatch.setattr(teacher_forcing, "all_at_once", way)
         net = network(**{"output_dropout": 0.3, "feed_dropout": 0.2, "embedding_dropout": 0.0} | changes)
         net.train(training)
         sequences, tokens = batch(memories=net.memories)
@@ -70,7 +71,7 @@ def test_states_have_gradients_too():
     net = network(output_dropout=0.0)
     inputs, tokens = batch()
     found = []
-    for way in (Network._fed_at_once, by_steps):
+    for way in (teacher_forcing.all_at_once, by_steps):
         states, _, _ = way(net, inputs, net.embed(inputs), None, *opened(net, tokens))
         (gradient,) = torch.autograd.grad((states**2).sum(), [net.attention.query.weight])
         found.append(gradient)

@@ -9,6 +9,7 @@ from compgen.models.cell import tanh
 from compgen.models.encoder import Encoder
 from compgen.models.network import Network
 from compgen.models.packed import encode_packed, pack
+from compgen.models.teacher_forcing import packs, recall_packed
 from tests.models.test_network import batch, network
 
 
@@ -46,15 +47,15 @@ def test_memories_are_recalled_as_with_padding(changes):
     _, tokens = batch(memories=net.memories)
     keys, values, final = net.recall(tokens)
     inside = (tokens != 0).unsqueeze(3)
-    assert net._packs(tokens)
-    found = net._recall_packed(tokens)
+    assert packs(net, tokens)
+    found = recall_packed(net, tokens)
     torch.testing.assert_close(found, (keys * inside, values * inside, final))
 
 
 def test_a_memory_without_tokens_is_recalled_the_other_way():
     net, (_, tokens) = network(), batch()
     tokens[0, 1] = 0
-    assert not net._packs(tokens)
+    assert not packs(net, tokens)
     assert isinstance(net, Network) and net.recall(tokens)[0].shape[:2] == (3, 2)
 
 

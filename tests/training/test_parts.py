@@ -70,7 +70,8 @@ def test_random_numbers_of_parts_do_not_depend_on_how_threads_take_turns():
     assert len(losses) == 2  # another update, other random numbers
 
 
-def test_batches_are_divided_where_there_are_threads_and_rows_enough(two_threads):
+@pytest.mark.usefixtures("two_threads")
+def test_batches_are_divided_where_there_are_threads_and_rows_enough():
     assert parts.parts(network(), 64) == 2 and parts.parts(network(), 31) == 1
     latent = Network(NetworkConfig(memories=1, latent=4, hidden=8, encoder_hidden=6, embedding=6, output=6), 12)
     assert parts.parts(latent, 64) == 1  # its random numbers are PyTorch's own
@@ -78,7 +79,8 @@ def test_batches_are_divided_where_there_are_threads_and_rows_enough(two_threads
     assert parts.parts(network(), 64) == 1
 
 
-def test_a_run_in_parts_is_reproduced_and_goes_on_with_one_thread(tmp_path, monkeypatch, two_threads):
+@pytest.mark.usefixtures("two_threads")
+def test_a_run_in_parts_is_reproduced_and_goes_on_with_one_thread(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "LEAST_ROWS", 2)
     config = generator_config("network.embedding_dropout=0.2")
     whole, _ = train_generator(toy(), config, tmp_path / "whole.pt", quiet=True)
