@@ -13,7 +13,7 @@ depends on the seed and its number alone.
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import count as count_from
 from itertools import islice
@@ -38,6 +38,7 @@ from compgen.data.random import Purpose, SamplePurpose, stream, words
 from compgen.errors import ExhaustedError
 from compgen.lexsym import lexicon
 from compgen.progress import Watch, unwatched
+from compgen.substitution.agreement import Agreement, in_words
 from compgen.substitution.gold import Gold
 from compgen.substitution.pieces import Classes, Classifier, Table
 from compgen.substitution.trees import CLOSED, Trees, lowest
@@ -47,8 +48,7 @@ PATIENCE, SELDOM = 10, 0.001  # stop if in so many blocks fewer than this share 
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate")
 TRIED, FOLDS, TRIALS = 600, 4, 3000  # examples, parts of them, and samples, to find out which classes are best
 MANY = 1_000_000  # exchanges of one piece; if there are more, they are drawn
-BLOCKS, RIGHT = 10, 0.9  # blocks that agreement is counted on, and the share of them that is right where all is well
-TELLING = 20  # exchanges that make the source of another example: with fewer, their share says little
+BLOCKS = 10  # that agreement is counted on
 COMPANIONS = "grammar_scan_companions"
 Pair = tuple[tuple[str, ...], tuple[str, ...]]
 Found = tuple[str, int, list[int]]  # target, row of the host, and pieces
@@ -140,9 +140,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         grammar: its rules derive the examples.
         classes: the classes that pieces have.
         table: the places of hosts, and the pieces.
-        agreeing: by class, of the exchanges that make the source of another example, how many make its target, and how
-            many there are.
-        disagreeing: the classes that are left out for that.
+        agreement: of exchanges with the data.
     """
 
     name = "substitute"
@@ -181,23 +179,17 @@ class Substitute(Augmenter[SubstituteOptions]):
         usual = load_config(SubstituteOptions, self.configuration)
         asked = [name for name in ("grammar", "seed_rules", "targets", "induction")
                  if getattr(self.options, name) != getattr(usual, name)]  # fmt: skip
-        if self.options.agreement and not asked and (failed or self._share < RIGHT):
+        if self.options.agreement and not asked and (failed or self.agreement.doubtful):
             another = load_config(SubstituteOptions, COMPANIONS)
             changes = {"seed_rules": another.seed_rules, "induction": another.induction}
             other = Substitute(self.options.model_copy(update=changes))
             with suppress(ExhaustedError):
                 other._learn(dataset, seed, watch)
-                if failed or other._share > self._share:
+                if failed or other.agreement.share > self.agreement.share:
                     failed, found = None, {name: value for name, value in vars(other).items() if name != "options"}
                     vars(self).update(found | {"beside": self.beside, "begun": COMPANIONS})
         if failed:
             raise failed
-
-    @property
-    def _share(self) -> float:
-        """The share of exchanges that agree, of those that tell; 1 if few do."""
-        right, of = _sums(self._kept)
-        return right / of if of >= TELLING else 1.0
 
     def _learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
         """Learn by one grammar."""
@@ -211,11 +203,12 @@ class Substitute(Augmenter[SubstituteOptions]):
                 f"{self.underived:,} examples; leave out --grammar to have a grammar induced"
             )
         places, pieces = len(self.table.hosts), self.table.pieces
-        if not places and self.disagreeing:
+        if not places and self.agreement.left_out:
+            every = [sum(counts) for counts in zip(*self.agreement.counts.values(), strict=True)]
             raise ExhaustedError(
-                f"substitute can make nothing of these data: all {len(self.disagreeing):,} classes of pieces "
+                f"substitute can make nothing of these data: all {len(self.agreement.left_out):,} classes of pieces "
                 f"({self.classes}) give the sources of other examples other targets (--agreement): of "
-                f"{_of(self.agreeing)}; induction found no grammar of these data: begin with other rules (--config "
+                f"{in_words(*every)}; induction found no grammar of these data: begin with other rules (--config "
                 "grammar_scan_companions), or give a --grammar"
             )
         if not places:
@@ -253,31 +246,27 @@ class Substitute(Augmenter[SubstituteOptions]):
         self._classifier = Classifier(self.grammar, classes, self._types(dataset))
         self.table = Table.of(self._classifier, self._derivations, self.options.chains, self.options.span)
         self._heads = {pair for target in self._known.values() for pair in self._classifier.heads(target)}
-        self.agreeing = self._agreement(seed) if self.table.alternatives else {}
-        share = self.options.agreement
-        self.disagreeing = [
-            kind
-            for kind, (right, of) in self.agreeing.items()
-            if right < share * of - 2 * math.sqrt(share * (1 - share) * of)
-        ]
-        self.table = self.table.without(self.disagreeing)
+        outcomes = self._outcomes(seed) if self.table.alternatives else set()
+        some = ((kind, self._known[source] == target) for kind, source, target in outcomes)
+        self.agreement = Agreement.of(some, self.options.agreement)
+        self.table = self.table.without(self.agreement.left_out)
 
-    def _agreement(self, seed: int) -> dict[int, tuple[int, int]]:
-        """What `agreeing` says, over the first exchanges of one piece (BLOCKS)."""
+    def _outcomes(self, seed: int) -> set[tuple[int, str, str]]:
+        """Of the first exchanges of one piece (BLOCKS), those that make the source of another example.
+
+        Each is the class of its piece, the source, and the target it makes.
+        """
         kinds, outcomes = self.table.pieces["class"].to_numpy(), set[tuple[int, str, str]]()
         for rows, trees, pieces in islice(self._exchanges(seed), BLOCKS):
             if pieces.shape[1] == 1:
-                made = zip(
-                    kinds[pieces[:, 0]].tolist(), rows.tolist(), *map(_text, trees.write(*self._sides)), strict=True
-                )
+                sides = map(_text, trees.write(*self._sides))
+                made = zip(kinds[pieces[:, 0]].tolist(), rows.tolist(), *sides, strict=True)
                 outcomes |= {
                     (kind, source, target)
                     for kind, row, source, target in made
                     if source in self._known and source != self._source_of[row]
                 }
-        of = Counter(kind for kind, _, _ in outcomes)
-        right = Counter(kind for kind, source, target in outcomes if self._known[source] == target)
-        return {kind: (right[kind], of[kind]) for kind in sorted(of)}
+        return outcomes
 
     def _best_classes(self, dataset: Dataset, seed: int) -> Classes:
         """The classes by which some training examples give most of the targets of others, whose templates they lack.
@@ -352,9 +341,9 @@ class Substitute(Augmenter[SubstituteOptions]):
         if self.gold is not None:
             return {"arguments": len(self.gold.arguments), "without_spans": len(self.gold.left_out)} | self._why()
         facts: dict[str, Any] = {"rules": len(self.grammar.rules), "underived": self.underived, "classes": self.classes}
-        right, of = _sums(self._kept)
+        right, of = self.agreement.kept
         facts |= {"begun": self.begun} if self.begun else {}
-        facts |= {"agreeing": right, "of": of, "classes_left_out": len(self.disagreeing)}
+        facts |= {"agreeing": right, "of": of, "classes_left_out": len(self.agreement.left_out)}
         facts |= {"places": len(self.table.hosts), "pieces": len(self.table.pieces), "exchanges": self.table.total}
         if self._report:
             facts["left_out"] = dict(self._left_out)
@@ -366,10 +355,10 @@ class Substitute(Augmenter[SubstituteOptions]):
 
     def warnings(self) -> list[str]:
         """How many examples have spans that cannot be used; or that exchanges rarely agree with the data."""
-        if self.gold is None and self._share < RIGHT:
+        if self.gold is None and self.agreement.doubtful:
             return [
-                f"of {_of(self._kept)}: many of the samples will be wrong; look at them, and try a stricter "
-                "--agreement, other rules to begin with (--config grammar_scan_companions), or a --grammar"
+                f"of {in_words(*self.agreement.kept)}: many of the samples will be wrong; look at them, and try a "
+                "stricter --agreement, other rules to begin with (--config grammar_scan_companions), or a --grammar"
             ]
         left_out = {} if self.gold is None else self.gold.left_out
         if not left_out:
@@ -386,15 +375,11 @@ class Substitute(Augmenter[SubstituteOptions]):
         said += f", {report['exchanges']:,} ways to put one in the place of another ({self.classes}"
         said += f"); {self.underived:,} examples not derived" if self.underived else ")"
         said += f"; grammar as by --config {self.begun}" if self.begun else ""
-        said += f"; of {_of(self._kept)}" if _sums(self._kept)[1] else ""
-        left_out = len(self.disagreeing)
+        right, of = self.agreement.kept
+        said += f"; of {in_words(right, of)}" if of else ""
+        left_out = len(self.agreement.left_out)
         said += f"; {left_out:,} class{'' if left_out == 1 else 'es'} left out that agreed less" if left_out else ""
         return said + "".join(f"; {count:,} left out: {why}" for why, count in self._left_out.items())
-
-    @property
-    def _kept(self) -> dict[int, tuple[int, int]]:
-        """`agreeing` of the classes that are not left out."""
-        return {kind: counts for kind, counts in self.agreeing.items() if kind not in self.disagreeing}
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The example that was changed; and each piece, with the example that it is from."""
@@ -507,17 +492,6 @@ class Substitute(Augmenter[SubstituteOptions]):
         hole = piece["hole"] if piece["hole"] == CLOSED else piece["hole"] - piece["node"]
         _, sources, targets = self._classifier.derived(rules, hole)
         return self.grammar.alphabet.text(Rule(sources[0], targets[0]))
-
-
-def _sums(agreeing: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
-    """How many exchanges agree, of how many."""
-    return sum(right for right, _ in agreeing.values()), sum(of for _, of in agreeing.values())
-
-
-def _of(agreeing: Mapping[int, tuple[int, int]]) -> str:
-    """The same in words."""
-    right, of = _sums(agreeing)
-    return f"{of:,} exchanges that make the source of another example, {right / of:.1%} make its target"
 
 
 def _pairs(source: str) -> Iterator[tuple[str, str]]:

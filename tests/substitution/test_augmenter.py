@@ -182,7 +182,7 @@ def test_a_grammar_that_does_not_agree_with_the_data_gives_way_to_one_that_does(
     some = Dataset(data.frame.filter(pl.col("source").list.len() <= 5))
     method = make("substitute", longest=30).fit(some)
     assert method.begun == "grammar_scan_companions"
-    right, of = (sum(counts) for counts in zip(*method.agreeing.values(), strict=True))
+    right, of = (sum(counts) for counts in zip(*method.agreement.counts.values(), strict=True))
     kept = method.sample(500).pairs()
     assert right > 0.9 * of > 100
     commands = 0
@@ -199,7 +199,7 @@ def test_a_grammar_that_does_not_agree_with_the_data_gives_way_to_one_that_does(
     )
     assert not method.begun  # nothing is left of the fit before
     alone = make("substitute", longest=30, agreement=0).fit(some)
-    assert not alone.begun and not alone.disagreeing
+    assert not alone.begun and not alone.agreement.left_out
 
 
 def test_classes_that_disagree_are_left_out_and_said(tmp_path):
@@ -211,7 +211,7 @@ def test_classes_that_disagree_are_left_out_and_said(tmp_path):
     path.write_text("\n".join([*rules, "NT_1 NT_2 ### NT_1 NT_2", "NT_1 NT_2 ### NT_2 NT_1"]) + "\n")
     given, data = {"grammar": str(path), "classes": "one"}, dataset(*first, *second)
     method = make("substitute", **given, agreement=0).fit(data)
-    right, of = (sum(counts) for counts in zip(*method.agreeing.values(), strict=True))
+    right, of = (sum(counts) for counts in zip(*method.agreement.counts.values(), strict=True))
     assert of >= 20 and right < 0.9 * of
     method.sample()
     assert "many of the samples will be wrong" in method.warnings()[0]

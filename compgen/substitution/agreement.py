@@ -1,0 +1,63 @@
+"""Whether exchanges agree with the data: those that make the source of another example are to make its target.
+
+Where a grammar has it wrong, they do not. A class of pieces for which that is so often is left out; and what is found
+for the others says how far samples are to be trusted.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+RIGHT = 0.9  # the share that agrees where all is well
+TELLING = 20  # with fewer exchanges that make the source of another example, their share says little
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What was found.
+
+    Attributes:
+        counts: by class, of the exchanges that make the source of another example, how many make its target, and how
+            many there are.
+        left_out: the classes that are left out, because too few do.
+    """
+
+    counts: dict[int, tuple[int, int]]
+    left_out: list[int]
+
+    @classmethod
+    def of(cls, outcomes: Iterable[tuple[int, bool]], least: float) -> "Agreement":
+        """Count exchanges, each by its class and whether it agrees; leave out classes below `least` beyond chance.
+
+        That is by two standard errors of a share that is `least`.
+        """
+        every = Counter(outcomes)
+        kinds = sorted({kind for kind, _ in every})
+        counts = {kind: (every[kind, True], every[kind, True] + every[kind, False]) for kind in kinds}
+        chance = 2 * math.sqrt(least * (1 - least))
+        return cls(
+            counts, [kind for kind, (right, of) in counts.items() if right < least * of - chance * math.sqrt(of)]
+        )
+
+    @property
+    def kept(self) -> tuple[int, int]:
+        """How many exchanges agree, and of how many, without the classes that are left out."""
+        some = [counts for kind, counts in self.counts.items() if kind not in self.left_out]
+        return sum(right for right, _ in some), sum(of for _, of in some)
+
+    @property
+    def share(self) -> float:
+        """The share of these that agree; 1 if there are too few to tell."""
+        right, of = self.kept
+        return right / of if of >= TELLING else 1.0
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether many of the samples will be wrong."""
+        return self.share < RIGHT
+
+
+def in_words(right: int, of: int) -> str:
+    """Such counts in words."""
+    return f"{of:,} exchanges that make the source of another example, {right / of:.1%} make its target"
