@@ -1,6 +1,6 @@
 """Select synthetic examples to train on: diverse ones, uncertain ones, or both (Samir and Silfverberg 2023, 4.2).
 
-A template is what examples should differ in: for inflection the tags. Strategies:
+A template is what examples should differ in (`compgen.data.templates`): for inflection the tags. Strategies:
 
 - `random`: draw examples uniformly.
 - `umt`, `emt`: draw a template, uniformly (alpha = 0) or by its frequency (alpha = 1), then an example of it.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints, runs
 from compgen.data.random import Purpose, Stream, stream
-from compgen.data.unimorph import split_tags
+from compgen.data.templates import usual
 from compgen.errors import DataError, UserError
 
 Floats = NDArray[np.float64]
@@ -45,21 +45,6 @@ STRATEGIES = {
 }
 
 
-def tags(dataset: Dataset) -> pl.Series:
-    """Return the template of each example of inflection: the tags of its source, in order."""
-    found = []
-    for source in dataset.frame["source"].to_list():
-        letters, named = split_tags(source)
-        if not named:
-            raise DataError(
-                f"found the source {' '.join(letters)!r} without a tag, expected words of inflection; for other data "
-                "choose by random, highloss or lowloss (--by), or give --template template: a column `template` of "
-                "JSON lines or Parquet, as GECA writes it"
-            )
-        found.append(" ".join(named))
-    return pl.Series("template", found, dtype=pl.String)
-
-
 def templates_of(
     candidates: Dataset, count: int, strategy: str, templates: pl.Series | None = None
 ) -> pl.Series | None:
@@ -73,7 +58,7 @@ def templates_of(
         raise DataError(f"{count:,} examples cannot be selected of {size:,} candidates: ask for at most {size:,}")
     if STRATEGIES[strategy].alpha is None:
         return None
-    column = tags(candidates) if templates is None else templates
+    column = usual(candidates) if templates is None else templates
     if len(column) != size:
         raise UserError(f"{size:,} candidates have {len(column):,} templates")
     return column
@@ -94,7 +79,7 @@ def select(
         candidates: synthetic examples of any augmenter.
         count: how many to take.
         strategy: one of STRATEGIES.
-        templates: of each candidate; by default its tags.
+        templates: of each candidate; by default its tags, or its shape where there are no tags.
         losses: of each candidate (`Predictor.losses`), for the strategies that use them.
         seed: of the random draws.
     """

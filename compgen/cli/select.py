@@ -40,10 +40,11 @@ class Options(BaseModel):
         metavar="STRATEGY",
     )
     model: str | None = option(None, "For losses: a predictor, trained on the original examples.", metavar="MODEL")
-    template: Literal["tags", "template"] = option(
-        "tags",
-        "What selected examples should differ in: tags (of inflection), or template: that column of DATA, which JSON "
-        "lines and Parquet can have, and GECA's examples do.",
+    template: Literal["tags", "shape", "length", "template"] | None = option(
+        None,
+        "What selected examples should differ in: tags (of inflection), shape (the target without what it shares with "
+        "the source), length (of the source), or template: that column of DATA, which JSON lines and Parquet can have, "
+        "and GECA's examples do. By default tags, or shape where there are none.",
         metavar="T",
     )
     split: str = option("train", "The split of DATA to select from.", metavar="S")
@@ -55,7 +56,8 @@ class Options(BaseModel):
 def select(candidates: DataArgument, options: Options) -> None:
     """Select N of the synthetic examples in DATA, of any augmenter, to train on beside the original ones.
 
-    Uncertain and diverse examples teach more than random ones (Samir and Silfverberg 2023), where they are right.
+    Uncertain and diverse examples teach more than random ones (Samir and Silfverberg 2023), where they are right. So do
+    long ones, as many as short ones, where tests are longer than training: --by umt --template length.
 
     Example: cgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """
@@ -66,7 +68,7 @@ def select(candidates: DataArgument, options: Options) -> None:
     format = writable_format(options.out, options.format, candidates, options.model)
     began = time.monotonic()
     dataset = load_split(candidates, options.split)
-    given = _templates(dataset, candidates) if options.template == "template" else None
+    given = None if options.template is None else _templates(dataset, candidates, options.template)
     # An error now, not after computing losses.
     templates = selection.templates_of(dataset, options.count, options.by, given)
     losses = None if options.model is None else _losses(options.model, dataset)
@@ -89,12 +91,16 @@ def _check_strategy(options: Options) -> None:
         raise UserError(f"--by {options.by} needs a --model")
     if not strategy.sign and options.model is not None:
         raise UserError(f"--by {options.by} uses no losses: leave out --model")
-    if options.template != "tags" and strategy.alpha is None:
+    if options.template is not None and strategy.alpha is None:
         raise UserError(f"--by {options.by} uses no templates: leave out --template")
 
 
-def _templates(dataset: "Dataset", name: str) -> "pl.Series":
-    """The column `template`, as text."""
+def _templates(dataset: "Dataset", name: str, kind: str) -> "pl.Series":
+    """The templates of a kind; of the column `template`, as text."""
+    from compgen.data import templates
+
+    if kind != "template":
+        return {"tags": templates.tags, "length": templates.lengths, "shape": templates.shapes}[kind](dataset)
     found: pl.Series | None = dataset.frame.get_column("template", default=None)
     if found is None or found.has_nulls() or found.dtype.is_nested():
         raise UserError(f"{name}: expected a `template` with every example, as JSON lines and Parquet can have")

@@ -11,11 +11,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from compgen.data.examples import COLUMNS, TRAIN, Dataset
+from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
 from compgen.data.named import TAGS, USUAL, plain
 from compgen.data.vocabulary import CONTROL, SPECIALS
 
-SIDES = ("source", "target")
 SAMPLE = 1_000  # rows that `worst` looks at
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it fill the unit interval evenly
 NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])

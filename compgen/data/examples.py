@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from compgen.data.ragged import lists_of
 from compgen.errors import DataError, UserError
 
+SIDES = ("source", "target")
 TOKENS = pl.List(pl.String)
 SCHEMA = pl.Schema({"source": TOKENS, "target": TOKENS, "split": pl.String()})
 COLUMNS = tuple(SCHEMA)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import polars as pl
 
 from compgen.data import checks
-from compgen.data.checks import SIDES, Finding
+from compgen.data.checks import Finding
 from compgen.data.columns import from_json
-from compgen.data.examples import COLUMNS, Dataset
+from compgen.data.examples import COLUMNS, SIDES, Dataset
 from compgen.data.lenient import Table
 from compgen.data.tables import TOKEN
 from compgen.data.vocabulary import CONTROL

@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 from rapidfuzz.distance import Levenshtein
 
-from compgen.data.examples import Dataset
+from compgen.data.examples import SIDES, Dataset
 from compgen.data.ragged import Ints, ranges
 from compgen.data.random import Purpose, Stream, stream
+from compgen.data.templates import BLANK, shapes
 
 Derives = Callable[[Sequence[Sequence[str]]], Sequence[bool]]  # whether a grammar derives each of some targets
 
-SIDES = ("source", "target")
 NGRAMS = (1, 2, 3)
 ROWS = 2000  # pairs of examples compared, and targets parsed, at most: a share is then exact to about two points
 PROVENANCE = {  # columns that say what an example was made from
@@ -32,7 +32,6 @@ PROVENANCE = {  # columns that say what an example was made from
 CLOSING = {")": "(", "]": "[", "}": "{"}
 BEGIN, END, MARKERS = 0, 1, 2  # the ends of a side, among its tokens
 _BASE = 2**21  # different tokens: three of them fit in 64 bits; of more, a few n-grams are confused
-_BLANK = "\x1f"  # what no token has: tokens are joined by it, and it alone stands for a copied one in a template
 
 LIMITS = {
     # Training data themselves have a few; one example in ten that is broken teaches the form wrongly.
@@ -182,7 +181,7 @@ def quality(made: Dataset, training: Dataset, asked: int | None = None, derives:
     copies = ours.join(theirs, on=list(SIDES), how="semi").height
     known = ours.join(theirs, on="source", how="semi").height
     form = SIDES[paired]
-    patterns, old_patterns = (_templates(frame).unique() for frame in (ours, theirs))
+    patterns, old_patterns = (shapes(some).unique() for some in (made, training))
     derivable, training_derivable = (_derivable(some, derives) if paired else None for some in (made, training))
     return Quality(
         asked=asked,
@@ -208,7 +207,7 @@ def quality(made: Dataset, training: Dataset, asked: int | None = None, derives:
 
 def _keys(frame: pl.DataFrame) -> pl.DataFrame:
     """Source and target as text, whose tokens are told apart by what no token has."""
-    return frame.select(pl.col(side).list.join(_BLANK) for side in SIDES)
+    return frame.select(pl.col(side).list.join(BLANK) for side in SIDES)
 
 
 def _share(part: float, whole: float) -> float:
@@ -238,21 +237,6 @@ def balanced(text: str) -> bool:
     return not opened
 
 
-def _templates(keys: pl.DataFrame) -> pl.Series:
-    """The target of each example, with a blank for each token that is in the source too; of sentences, the source."""
-    if not (keys["target"] != "").any():
-        return keys["source"]
-    rows = keys.with_row_index("row").select("row", *(pl.col(side).str.split(_BLANK) for side in SIDES))
-    held = rows.select("row", token="source").explode("token").unique().with_columns(shared=True)
-    tokens = (
-        rows.select("row", token="target")
-        .explode("token")
-        .join(held, on=["row", "token"], how="left", maintain_order="left")
-    )
-    blanked = tokens.select("row", token=pl.when("shared").then(pl.lit(_BLANK)).otherwise("token"))
-    return blanked.group_by("row").agg(pl.col("token").str.join(" "))["token"]
-
-
 def _derivable(dataset: Dataset, derives: Derives | None) -> float | None:
     if derives is None:
         return None
@@ -269,7 +253,7 @@ def _distance(frame: pl.DataFrame, rng: Stream) -> float:
     second = (first + rng.integers(1, frame.height, ROWS)) % frame.height  # another row
     columns = (frame[side].gather(rows).to_list() for rows in (first, second) for side in SIDES)
     found = [
-        Levenshtein.normalized_distance([*s, _BLANK, *t], [*other_s, _BLANK, *other_t])
+        Levenshtein.normalized_distance([*s, BLANK, *t], [*other_s, BLANK, *other_t])
         for s, t, other_s, other_t in zip(*columns, strict=True)
     ]
     return float(np.mean(found))

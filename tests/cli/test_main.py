@@ -395,7 +395,7 @@ def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
     piped = fewer.read_text()
     again = compgen("select", "-", "-n", 9, "--by", "umt", "--template", "template", "-o", "-", stdin=piped)
     assert {json.loads(line)["template"] for line in again.stdout.splitlines()} == {"0", "1", "other"}
-    refused(compgen("select", more, "-n", 2, "--by", "umt", "--template", "x", "-o", "-"), "expected tags or template")
+    refused(compgen("select", more, "-n", 2, "--by", "umt", "--template", "x", "-o", "-"), "tags, shape, length or")
     refused(compgen("select", data, "-n", 2, "--by", "umt", "--template", "template", "-o", "-"), "JSON lines")
     refused(compgen("select", data, "-n", 2, "--by", "best", "-o", "-"), "umt+loss")
     refused(compgen("select", data, "-n", 2, "--by", "highloss", "-o", "-"), "needs a --model")
