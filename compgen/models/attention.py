@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from compgen.models.products import Linear, linear
+
 MASKED = -1e9  # the score of what must not be chosen or attended to; finite, as a softmax over -inf alone is NaN
 
 
@@ -24,8 +26,8 @@ class Attention(nn.Module):
         self.memories, self.size, self.positions = memories, size, positions
         self.tanh = activation == "tanh"
         self.masked = MASKED  # an attribute, because TorchScript does not read a module's globals
-        self.query = nn.Linear(query, memories * size)
-        self.key_value = nn.Linear(memory, memories * 2 * size)
+        self.query = Linear(query, memories * size)
+        self.key_value = Linear(memory, memories * 2 * size)
         rows = 2 * positions + 1 if positions else 0
         self.position_keys = nn.Parameter(torch.empty(memories, rows, size))
         self.position_values = nn.Parameter(torch.empty(memories, rows, size))
@@ -46,7 +48,7 @@ class Attention(nn.Module):
     def prepare_one(self, states: Tensor, slot: int) -> tuple[Tensor, Tensor]:
         """Keys and values (..., A), in one memory's role alone, of encoder states (..., D)."""
         rows = slice(2 * self.size * slot, 2 * self.size * (slot + 1))
-        prepared = F.linear(states, self.key_value.weight[rows], self.key_value.bias[rows])  # (..., 2A)
+        prepared = linear(states, self.key_value.weight[rows], self.key_value.bias[rows], self.training)  # (..., 2A)
         if self.tanh:
             prepared = torch.tanh(prepared)
         keys, values = prepared.chunk(2, dim=-1)

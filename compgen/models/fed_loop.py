@@ -23,6 +23,7 @@ from torch import Tensor
 
 from compgen.models import cell
 from compgen.models.attention import MASKED
+from compgen.models.products import product
 
 _OPS: Any = torch.ops.aten
 
@@ -174,14 +175,14 @@ class _FedLoop(torch.autograd.Function):
         for t in range(length):
             before, now = t * both, (t + 1) * both
             h, back = states[:, now : now + size], states[:, now + size : now + both]
-            torch.addmm(given[t], states[:, before:now], w_gates, out=gates[t])
+            product(states[:, before:now], w_gates, given[t], out=gates[t])
             cell.forward(gates[t], cells[t], cells[t + 1], squashed[t], h)
-            torch.addmm(queries[t], states[:, before + size : now + size], w_queries, out=asked[t])
+            product(states[:, before + size : now + size], w_queries, queries[t], out=asked[t])
             if tanh:
                 cell.tanh(asked[t], out=asked[t])
             combined[t, :, size:] = attending.forward(t, asked[t], keys_by_size, scores[t], weights[t])
             _times(h, keep_hidden, t, out=combined[t, :, :size])
-            torch.addmm(bias, combined[t], to_output, out=outputs[t])
+            product(combined[t], to_output, bias, out=outputs[t])
             _times(outputs[t], keep_fed, t, out=back)
         ctx.save_for_backward(
             states, gates, cells, squashed, asked, combined, weights, w_gates, w_queries, w_combine, keys, values,
@@ -211,7 +212,7 @@ class _FedLoop(torch.autograd.Function):
         values_by_size = attending.by_size(attending.values)
         for t in reversed(range(length)):
             d_outputs[t].add_(_times(d_fed, keep_fed, t, out=d_fed))
-            torch.mm(d_outputs[t], w_combine, out=d_combined[t])
+            product(d_outputs[t], w_combine, out=d_combined[t])
             d_hidden.add_(_times(d_combined[t, :, :size], keep_hidden, t, out=d_combined[t, :, :size]))
             if of_states is not None:
                 d_hidden.add_(of_states[t])
@@ -219,10 +220,10 @@ class _FedLoop(torch.autograd.Function):
             attending.backward(t, weights[t], of_context, of_score, values_by_size, d_scores[t], d_asked[t])
             if ctx.tanh:
                 _OPS.tanh_backward.grad_input(d_asked[t], asked[t], grad_input=d_asked[t])
-            of_queries = torch.mm(d_asked[t], queries_back)  # (B, F + H): of [fed, hidden]
+            of_queries = product(d_asked[t], queries_back)  # (B, F + H): of [fed, hidden]
             d_hidden.add_(of_queries[:, fed:])
             cell.backward(gates[t], cells[t], squashed[t], d_hidden, d_cell, d_gates[t])
-            before = torch.mm(d_gates[t], gates_back)  # (B, H + F): of [hidden, fed]
+            before = product(d_gates[t], gates_back)  # (B, H + F): of [hidden, fed]
             d_hidden, d_fed = before[:, :size], before[:, size:].add_(of_queries[:, :fed])
 
         by_step = states.view(rows, length + 1, size + fed)
@@ -248,7 +249,7 @@ def _times(x: Tensor, factors: Tensor | None, t: int, out: Tensor) -> Tensor:
 
 def _product(read: Tensor, d_sums: Tensor) -> Tensor:
     """The gradient (I, O) of weights that multiply what was read (L, B, I), from that of the sums (L, B, O)."""
-    return read.reshape(-1, read.shape[2]).t() @ d_sums.reshape(-1, d_sums.shape[2])
+    return product(read.reshape(-1, read.shape[2]).t(), d_sums.reshape(-1, d_sums.shape[2]))
 
 
 def _over_steps(shares: Tensor, vectors: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from compgen.models.copying import Mixture, OwnAttention
 from compgen.models.dropout import Dropout
 from compgen.models.encoder import Encoder, init_lstm
 from compgen.models.latent import Posterior
+from compgen.models.products import Linear
 from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, lstm_cell
 from compgen.models.seeding import generator
 from compgen.models.teacher_forcing import attended
@@ -66,8 +67,8 @@ class Network(Trainable):
         # What a step hands to the next beside the LSTM's state: u, z, the last tokens written, and their notes.
         self.noted = c.attention
         self.carried = c.output + c.latent + c.own * (1 + self.noted)
-        self.combine = nn.Linear(c.hidden + sources * c.attention, c.output)
-        self.project = None if c.tied else nn.Linear(c.output, vocabulary)
+        self.combine = Linear(c.hidden + sources * c.attention, c.output)
+        self.project = None if c.tied else Linear(c.output, vocabulary)
         self.embedding_dropout = Dropout(c.embedding_dropout)
         self.output_dropout = Dropout(c.output_dropout)
         self.feed_dropout = Dropout(c.feed_dropout)

@@ -18,6 +18,7 @@ from torch.nn import functional
 from compgen.models import cell
 from compgen.models.cell import sigmoids_first
 from compgen.models.encoder import Encoder
+from compgen.models.products import product
 
 
 class Packing(NamedTuple):
@@ -90,7 +91,7 @@ class _Packed(torch.autograd.Function):
             now = gates[:, here]
             if step:
                 for w, sums, state, out in zip(weights, given[:, here], states[:, former], now, strict=True):
-                    torch.addmm(sums, state, w, out=out)
+                    product(state, w, sums, out=out)
             else:
                 now.copy_(given[:, here])
             past = cells[:, former] if step else gates.new_zeros(directions, count, size)
@@ -119,8 +120,8 @@ class _Packed(torch.autograd.Function):
             cell.backward(gates[:, here], past, tanhs[:, here], d_states[:, here], d_cell[:, :count], now)
             if step:
                 for direction in range(directions):
-                    d_states[direction, former].addmm_(now[direction], back[direction])
+                    d_states[direction, former].add_(product(now[direction], back[direction]))
             end = here.start
         first = ctx.counts[0]
         pairs = zip(states, d_gates, strict=True)
-        return d_gates, torch.stack([some[before].t() @ those[first:] for some, those in pairs]), None, None
+        return d_gates, torch.stack([product(some[before].t(), those[first:]) for some, those in pairs]), None, None

@@ -20,6 +20,7 @@ from compgen.models.attention import MASKED
 from compgen.models.choosing import written_greedily
 from compgen.models.config import TransformerNetwork
 from compgen.models.dropout import Dropout
+from compgen.models.products import Linear
 from compgen.models.trainable import Trainable
 
 Cache = tuple[Tensor, Tensor]  # keys and values (B, N, h, L, d / h)
@@ -193,8 +194,8 @@ class _Attention(nn.Module):
     def __init__(self, config: TransformerNetwork) -> None:
         super().__init__()
         self.heads, self.size = config.heads, config.size
-        self.query, self.out = nn.Linear(config.size, config.size), nn.Linear(config.size, config.size)
-        self.key_value = nn.Linear(config.size, 2 * config.size)
+        self.query, self.out = Linear(config.size, config.size), Linear(config.size, config.size)
+        self.key_value = Linear(config.size, 2 * config.size)
         self.dropout = Dropout(config.attention_dropout)
 
     def _split(self, x: Tensor) -> Tensor:
@@ -219,7 +220,7 @@ class _Inner(nn.Sequential):
 
     def __init__(self, config: TransformerNetwork) -> None:
         size, inner, dropout = config.size, config.inner, Dropout(config.dropout)
-        super().__init__(nn.LayerNorm(size), nn.Linear(size, inner), nn.ReLU(), dropout, nn.Linear(inner, size))
+        super().__init__(nn.LayerNorm(size), Linear(size, inner), nn.ReLU(), dropout, Linear(inner, size))
 
 
 class _EncoderLayer(nn.Module):

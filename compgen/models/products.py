@@ -1,0 +1,86 @@
+"""Matrix products of training, by oneDNN.
+
+PyTorch's own operations call MKL for float32, which on AMD's processors reaches half of what oneDNN does.
+PyTorch has oneDNN's product as well, as an operation for its compiler; that is what is called here. Both are float32,
+with rounding errors of the same size. PyTorch's own is left to small products, to float64, to GPUs, and to all that is
+not training: what a network draws or answers must not depend on how large a batch is.
+"""
+
+# mypy: disable-error-code="attr-defined"
+# (for torch.jit.is_scripting: TorchScript reads a comment in its functions as a type)
+
+import platform
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+LEAST = 1 << 20  # multiply-adds: for fewer, calling oneDNN takes longer than is gained
+_OPERATIONS: Any = torch.ops.mkldnn
+AVAILABLE = (
+    torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    and platform.machine() in ("x86_64", "AMD64")
+    and hasattr(_OPERATIONS, "_linear_pointwise")
+)
+
+
+def _fast(x: Tensor, rows: int, inner: int, columns: int) -> bool:
+    """Whether oneDNN multiplies x (rows, inner) by (inner, columns)."""
+    return AVAILABLE and x.dtype == torch.float32 and x.device.type == "cpu" and rows * inner * columns >= LEAST
+
+
+def product(x: Tensor, weights: Tensor, plus: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    """x (M, K) times weights (K, N), plus (M, N), or (N) without oneDNN; written to `out` (M, N) if it is given.
+
+    Either may be the transpose of what is in memory. Not recorded by autograd.
+    """
+    if not _fast(x, len(x), *weights.shape):
+        return torch.mm(x, weights, out=out) if plus is None else torch.addmm(plus, x, weights, out=out)
+    if plus is None:
+        found: Tensor = _OPERATIONS._linear_pointwise(x, weights.t(), None, "none", [], "")
+    else:
+        found = _OPERATIONS._linear_pointwise.binary(x, plus.expand(len(x), -1), weights.t(), None, "add")
+    return found if out is None else out.copy_(found)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor, training: bool) -> Tensor:
+    """x (..., I) times weight (O, I) transposed, plus bias (O), as `torch.nn.functional.linear`."""
+    if not torch.jit.is_scripting():  # noqa: SIM102 - TorchScript leaves out what depends on this alone
+        if training and _fast(x, x.numel() // x.shape[-1], x.shape[-1], len(weight)):
+            return _recorded(x, weight, bias)
+    return functional.linear(x, weight, bias)
+
+
+def _recorded(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    found: Tensor = _Linear.apply(x.reshape(-1, x.shape[-1]), weight, bias)  # type: ignore[no-untyped-call]
+    return found.view(*x.shape[:-1], len(weight))
+
+
+class Linear(nn.Linear):
+    """A linear layer with a bias that is trained by these products."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """See `linear`."""
+        return linear(x, self.weight, self.bias, self.training)
+
+
+class _Linear(torch.autograd.Function):
+    """`linear` of rows, forward and backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        found: Tensor = _OPERATIONS._linear_pointwise(x, weight, bias, "none", [], "")
+        return found
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, d: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        of_x, of_weight, of_bias = ctx.needs_input_grad
+        return (
+            product(d, weight) if of_x else None,
+            product(d.t(), x) if of_weight else None,
+            d.sum(dim=0) if of_bias else None,
+        )

@@ -1,0 +1,74 @@
+"""Products by oneDNN are those of PyTorch, and so are their gradients."""
+
+import pytest
+import torch
+
+from compgen.models import products
+from compgen.models.products import Linear, linear, product
+
+pytestmark = pytest.mark.skipif(not products.AVAILABLE, reason="this PyTorch, or processor, has no oneDNN product")
+
+M, K, N = 64, 160, 256
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often oneDNN is called."""
+    calls, fast = [], products._fast
+
+    def counting(*sizes):
+        calls.append(fast(*sizes))
+        return calls[-1]
+
+    monkeypatch.setattr(products, "_fast", counting)
+    return calls
+
+
+@pytest.mark.parametrize("plus", [None, (M, N), (N,)])
+@pytest.mark.parametrize("into", [False, True])
+@pytest.mark.parametrize("strided", [False, True])
+def test_a_product_is_that_of_torch(plus, into, strided, counted):
+    torch.manual_seed(0)
+    x, weights = torch.randn(M, K), torch.randn(K, N)
+    if strided:  # a slice of longer rows, and a transpose
+        x, weights = torch.randn(M, 3 * K)[:, K : 2 * K], torch.randn(N, K).t()
+    more = None if plus is None else torch.randn(plus)
+    out = torch.empty(3, M, N)[1] if into else None
+    found = product(x, weights, more, out=out)
+    expected = x.double() @ weights.double() + (0 if more is None else more)
+    torch.testing.assert_close(found, expected.float(), rtol=1e-5, atol=1e-4)
+    assert counted == [True] and (out is None or found.data_ptr() == out.data_ptr())
+
+
+def test_small_products_and_float64_are_left_to_torch(counted):
+    x = torch.randn(4, 5)
+    torch.testing.assert_close(product(x, x.t()), x @ x.t())
+    x = torch.randn(M, K, dtype=torch.float64)
+    torch.testing.assert_close(
+        product(x, torch.ones(K, N, dtype=torch.float64)), x.sum(dim=1, keepdim=True).expand(M, N)
+    )
+    assert counted == [False, False]
+
+
+@pytest.mark.parametrize("shape", [(M, K), (4, 16, K)])
+def test_a_linear_layer_and_its_gradients_are_those_of_torch(shape, counted):
+    torch.manual_seed(0)
+    layer = Linear(K, N)
+    x, weight = torch.randn(shape, requires_grad=True), torch.randn(*shape[:-1], N)
+    given = [x, layer.weight, layer.bias]
+    found, expected = [
+        (y, *torch.autograd.grad((y * weight).sum(), given))
+        for y in (layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias))
+    ]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+    assert all(counted) and len(counted) == 3  # forwards, and for x and the weight
+    layer.eval()(x)
+    assert len(counted) == 3  # not in training
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_it_can_be_scripted():
+    layer = Linear(K, N)
+    x = torch.randn(M, K)
+    torch.testing.assert_close(torch.jit.script(layer)(x), layer.eval()(x))
+    torch.testing.assert_close(torch.jit.script(linear)(x, layer.weight, layer.bias, True), layer(x))
