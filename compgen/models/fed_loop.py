@@ -23,7 +23,7 @@ from torch import Tensor
 
 from compgen.models import cell
 from compgen.models.attention import MASKED
-from compgen.models.products import product
+from compgen.models.products import exact, product
 
 _OPS: Any = torch.ops.aten
 
@@ -86,8 +86,10 @@ def fed_loop(
     """
     size = start[0].shape[1]
     fed, hidden = weights.gates[:-size], weights.gates[-size:]
-    given = weights._replace(gates=torch.cat([hidden, fed]))  # as states lie in memory
-    found = _FedLoop.apply(gates, queries, *given, *attended, *dropped, *start, tanh)  # type: ignore[no-untyped-call]
+    weights = weights._replace(gates=torch.cat([hidden, fed]))  # as states lie in memory
+    given = [gates, queries, *weights, *attended, *dropped, *start]
+    with torch.autocast("cpu", enabled=False):  # in float32, whatever is around it
+        found = _FedLoop.apply(*(x if x is None else exact(x) for x in given), tanh)  # type: ignore[no-untyped-call]
     states, outputs, scores = found
     return states, outputs, scores
 

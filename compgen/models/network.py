@@ -21,7 +21,7 @@ from compgen.models.copying import Mixture, OwnAttention
 from compgen.models.dropout import Dropout
 from compgen.models.encoder import Encoder, init_lstm
 from compgen.models.latent import Posterior
-from compgen.models.products import Linear
+from compgen.models.products import Linear, exact
 from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, lstm_cell
 from compgen.models.seeding import generator
 from compgen.models.teacher_forcing import attended
@@ -288,7 +288,9 @@ class Network(Trainable):
         The slots of what is written are those of the inputs but the first, and one more that is never used: (L). Unless
         it is given, z (B, Z) is drawn for the inputs.
         """
-        return self.slots(*self.attended(inputs, memory_tokens, latent))
+        hidden, u, scores = self.attended(inputs, memory_tokens, latent)
+        with torch.autocast("cpu", enabled=False):  # log-probabilities need more digits than bfloat16 has
+            return self.slots(exact(hidden), exact(u), [exact(score) for score in scores])
 
     @torch.jit.unused
     def attended(

@@ -68,10 +68,11 @@ def encode_packed(encoder: Encoder, embeddings: Tensor, tokens: Tensor, packing:
     ]
     stacked = (torch.stack(each) for each in zip(*ways, strict=True))
     given, bias, recurrent = map(sigmoids_first, stacked)  # (2, E, 4H), (2, 4H), (2, H, 4H)
-    words = torch.baddbmm(bias.unsqueeze(1), embeddings.expand(2, -1, -1), given)  # (2, V, 4H)
     read = torch.stack([tokens, tokens[packing.mirrored] + len(embeddings)])  # (2, N)
-    gates = functional.embedding(read, words.flatten(0, 1))  # (2, N, 4H), in the order in which each direction reads
-    states: Tensor = _Packed.apply(gates, recurrent, packing.counts, packing.before)  # type: ignore[no-untyped-call]
+    with torch.autocast("cpu", enabled=False):  # in float32, whatever is around it
+        words = torch.baddbmm(bias.unsqueeze(1), embeddings.expand(2, -1, -1), given)  # (2, V, 4H)
+        gates = functional.embedding(read, words.flatten(0, 1))  # (2, N, 4H), in the order that each direction reads
+        states: Tensor = _Packed.apply(gates, recurrent, packing.counts, packing.before)  # type: ignore[no-untyped-call]
     both = torch.cat([states[0], states[1][packing.mirrored]], dim=1)
     return both, torch.cat([states[0][packing.last], states[1][packing.last]], dim=1)
 

@@ -44,10 +44,19 @@ def product(x: Tensor, weights: Tensor, plus: Tensor | None = None, out: Tensor 
     return found if out is None else out.copy_(found)
 
 
+def exact(x: Tensor) -> Tensor:
+    """A tensor of a CPU in float32 if it is in bfloat16, to be computed with where more digits are needed."""
+    return x.float() if x.dtype == torch.bfloat16 and x.device.type == "cpu" else x
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor, training: bool) -> Tensor:
     """x (..., I) times weight (O, I) transposed, plus bias (O), as `torch.nn.functional.linear`."""
     if not torch.jit.is_scripting():  # noqa: SIM102 - TorchScript leaves out what depends on this alone
-        if training and _fast(x, x.numel() // x.shape[-1], x.shape[-1], len(weight)):
+        if (
+            training
+            and not torch.is_autocast_enabled("cpu")
+            and _fast(x, x.numel() // x.shape[-1], x.shape[-1], len(weight))
+        ):
             return _recorded(x, weight, bias)
     return functional.linear(x, weight, bias)
 

@@ -19,6 +19,7 @@ from compgen.models.cell import sigmoids_first
 from compgen.models.encoder import Encoder
 from compgen.models.fed_loop import Attended, Dropped, Weights, by_distance, fed_loop
 from compgen.models.packed import encode_packed, pack
+from compgen.models.products import exact
 from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, linear
 
 if TYPE_CHECKING:
@@ -160,8 +161,8 @@ def recall_packed(network: "Network", tokens: Tensor) -> tuple[Tensor, Tensor, T
         for slot in own:
             mine = torch.nonzero(own[0] + number == slot)[:, 0]
             key, value = attention.prepare_one(states[mine], slot)
-            keys.index_copy_(0, place[mine], key)
-            values.index_copy_(0, place[mine], value)
+            keys.index_copy_(0, place[mine], exact(key))
+            values.index_copy_(0, place[mine], exact(value))
     shape = rows, memories, time, attention.size
     return keys.view(shape), values.view(shape), torch.cat(finals, dim=1)
 

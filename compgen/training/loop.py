@@ -213,11 +213,17 @@ class _Run:
         self.step += 1
         self.losses.append(loss)
 
+    def precision(self) -> torch.autocast:
+        """The context that losses are computed in; each thread needs its own."""
+        asked = self.config.precision
+        rounded = self.device == "cuda" if asked == "auto" else asked == "bfloat16"
+        return torch.autocast(self.device, dtype=torch.bfloat16, enabled=rounded)
+
     def backward(self, sequences: Tensor, memories: Tensor) -> Tensor:
         """Set the gradients of the mean loss over the rows, and return the sum."""
         if self.divided is not None:
             return self.divided.backward(sequences, memories)
-        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
+        with self.precision():
             loss = self.network.loss(sequences, memories).sum()
         (loss / len(sequences)).backward()  # type: ignore[no-untyped-call]
         return loss.detach()
@@ -227,7 +233,7 @@ class _Run:
     def go(self) -> Outcome:
         """Train to the end."""
         self.mark = self.saved = time.monotonic()
-        self.divided = Divided(self.network, self.parts) if self.parts > 1 else None
+        self.divided = Divided(self.network, self.parts, self.precision) if self.parts > 1 else None
         with interruptible() as interrupted, Progress("train", self.total, self.step, quiet=self.quiet) as progress:
             for rows in self.batches():
                 self.update(rows)

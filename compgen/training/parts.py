@@ -9,7 +9,10 @@ A part draws its random numbers (dropout) from a generator of its own, whose see
 is a function of the seed and of K, and not of how threads take turns.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,8 +33,11 @@ def parts(network: Trainable, batch: int) -> int:
 class Divided:
     """A network whose losses and gradients are computed in parts, on the CPU."""
 
-    def __init__(self, network: Trainable, count: int) -> None:
-        self.network, self.count = network, count
+    def __init__(
+        self, network: Trainable, count: int, context: Callable[[], AbstractContextManager[Any]] = nullcontext
+    ) -> None:
+        """Prepare to compute gradients of `network` in `count` parts, the loss of each in a `context` of its own."""
+        self.network, self.count, self.context = network, count, context
         self.weights = [weight for weight in network.parameters() if weight.requires_grad]
         self.threads = max(1, torch.get_num_threads() // count)  # of each part's operations
         self.pool = ThreadPoolExecutor(count, "part")
@@ -56,7 +62,8 @@ class Divided:
     def _part(self, sequences: Tensor, memories: Tensor, seed: int) -> Found:
         sequences, memories = _without_padding(sequences), _without_padding(memories)
         with own_stream(seed):
-            loss = self.network.loss(sequences, memories).sum()
+            with self.context():
+                loss = self.network.loss(sequences, memories).sum()
             return loss.detach(), torch.autograd.grad(loss, self.weights, allow_unused=True)
 
 

@@ -207,3 +207,17 @@ def test_too_little_data_is_refused(tmp_path):
     config = load_config(Seq2SeqConfig, "seq2seq_small", ["held_out_augmented=0.1"])
     with pytest.raises(DataError, match=r"held_out_augmented .* but no augmented data was given"):
         train_predictor(toy(), config, tmp_path / "p.pt")
+
+
+@pytest.mark.parametrize("feed", [True, False])
+def test_products_may_be_in_bfloat16(tmp_path, feed):
+    changes = [f"network.feed={feed}".lower(), "network.embedding_dropout=0", "optimisation.steps=40", "optimisation.learning_rate=0.01"]
+    trained = []
+    for precision in ("float32", "bfloat16"):
+        config = load_config(Seq2SeqConfig, "seq2seq_small", [*TINY, *changes, f"optimisation.precision={precision}"])
+        trained.append(train_predictor(toy(), config, tmp_path / f"{precision}.pt", quiet=True))
+    (exact, outcome), (rounded, other) = trained
+    for name, weight in weights(rounded).items():
+        assert weight.dtype == weights(exact)[name].dtype, name
+    assert any((weights(exact)[name] != weight).any() for name, weight in weights(rounded).items())
+    assert other.train_loss == pytest.approx(outcome.train_loss, rel=0.1)
