@@ -211,7 +211,8 @@ def test_too_little_data_is_refused(tmp_path):
 
 @pytest.mark.parametrize("feed", [True, False])
 def test_products_may_be_in_bfloat16(tmp_path, feed):
-    changes = [f"network.feed={feed}".lower(), "network.embedding_dropout=0", "optimisation.steps=40", "optimisation.learning_rate=0.01"]
+    changes = [f"network.feed={feed}".lower(), "network.embedding_dropout=0"]
+    changes += ["optimisation.steps=40", "optimisation.learning_rate=0.01"]
     trained = []
     for precision in ("float32", "bfloat16"):
         config = load_config(Seq2SeqConfig, "seq2seq_small", [*TINY, *changes, f"optimisation.precision={precision}"])
