@@ -80,14 +80,14 @@ class Attention(nn.Module):
         if self.positions > 0:
             distance = torch.arange(keys.shape[2], device=step.device) - step.unsqueeze(2)  # j - t: (B, L, T)
             relative = distance.clamp(-self.positions, self.positions) + self.positions
-            by_row = _each(query, self.position_keys.transpose(1, 2))  # (B, n, L, 2K + 1)
+            by_row = each(query, self.position_keys.transpose(1, 2))  # (B, n, L, 2K + 1)
             relative = relative.unsqueeze(1).expand(batch, memories, length, keys.shape[2])
             scores = scores + torch.gather(by_row, 3, relative)
         scores = (scores / math.sqrt(self.size)).masked_fill(~inside.unsqueeze(2), self.masked)
         weights = torch.softmax(scores, dim=3)
         context = torch.matmul(weights, values)  # (B, n, L, A)
         if self.positions > 0:
-            context = context + _each(self._by_position(weights, distance, step), self.position_values)
+            context = context + each(self._by_position(weights, distance, step), self.position_values)
         return context.transpose(1, 2).reshape(batch, length, memories * self.size), scores
 
     def _by_position(self, weights: Tensor, distance: Tensor, step: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ class Attention(nn.Module):
         return torch.cat([before, between, after], dim=3)
 
 
-def _each(x: Tensor, matrices: Tensor) -> Tensor:
+def each(x: Tensor, matrices: Tensor) -> Tensor:
     """Multiply x (B, n, L, I) by n matrices (n, I, O): (B, n, L, O).
 
     These are n large products; a broadcast `matmul` would copy every matrix for every row of the batch.

@@ -24,11 +24,20 @@ class TransformerNetwork(BaseModel):
     attention_dropout: float = Field(0.1, ge=0, le=0.99, description="rounded to 1/256")
     label_smoothing: float = Field(0.2, ge=0, lt=1, description="share of the loss that is spread over all tokens")
     invariant_tags: bool = Field(False, description="tags of a source have no position (Wu et al. 2021)")
+    relative: int = Field(
+        0,
+        ge=0,
+        le=WIDEST,
+        description="attention knows how far away a token of its own side is, up to this distance (Shaw et al. 2018), "
+        "and tokens have no position of their own; 0: they have (sinusoids)",
+    )
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
         if self.size % self.heads or self.size % 2:
             raise ValueError(f"size must be even and a multiple of heads: found {self.size} and {self.heads} heads")
+        if self.relative and self.invariant_tags:
+            raise ValueError("tags without a position have no distance to others: set relative or invariant_tags")
         return self
 
 

@@ -2,7 +2,10 @@
 
 Layers normalise their inputs, not their outputs as in the paper, so that training needs no long warm-up. Training and
 decoding are one computation: all tokens of a target at once with a mask, or one token at a time with the keys and
-values of those before it.
+values of those before it. Positions are sinusoids that are added to embeddings, or, with `relative`, distances that
+scores of attention within a side depend on (Shaw, Uszkoreit and Vaswani 2018, equation 4, without that for values):
+
+    score_tj = q_t . (k_j + R[clip(j - t, -K, K) + K]) / sqrt(d / h)
 
 Symbols: B batch, N layers, h heads, d size, S source tokens, L target tokens, P target tokens before them, V
 vocabulary.
@@ -16,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from compgen.data.vocabulary import PAD_ID
-from compgen.models.attention import MASKED
+from compgen.models.attention import MASKED, each
 from compgen.models.choosing import written_greedily
 from compgen.models.config import TransformerNetwork
 from compgen.models.dropout import Dropout
@@ -107,10 +110,12 @@ class Transformer(Trainable):
         return functional.linear(self.decoder_norm(x), self.embedding.weight), kept
 
     def _embed(self, tokens: Tensor, places: Tensor) -> Tensor:
+        embedded: Tensor = self.embedding(tokens) * math.sqrt(self.config.size)
+        if self.config.relative:
+            return embedded
         angles = places.unsqueeze(2).to(self.frequency.dtype) * self.frequency  # (B, L, d / 2)
         waves = torch.cat([torch.sin(angles), torch.cos(angles)], dim=2)  # (B, L, d)
-        embedded: Tensor = self.embedding(tokens) * math.sqrt(self.config.size) + waves
-        return embedded
+        return embedded + waves
 
     def _log_probs(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Log-probabilities (B, L - 1, V) of every token after the first."""
@@ -189,11 +194,18 @@ def _of_source(source: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class _Attention(nn.Module):
-    """Attention of h heads, with keys and values computed apart, so that they can be kept."""
+    """Attention of h heads, with keys and values computed apart, so that they can be kept.
 
-    def __init__(self, config: TransformerNetwork) -> None:
+    Within a side, it may know how far away each token is: up to `relative`.
+    """
+
+    def __init__(self, config: TransformerNetwork, relative: int = 0) -> None:
         super().__init__()
-        self.heads, self.size = config.heads, config.size
+        self.heads, self.size, self.relative = config.heads, config.size, relative
+        self.distances: nn.Parameter | None = None
+        if relative:
+            width = config.size // config.heads
+            self.distances = nn.Parameter(torch.randn(config.heads, 2 * relative + 1, width) * width**-0.5)
         self.query, self.out = Linear(config.size, config.size), Linear(config.size, config.size)
         self.key_value = Linear(config.size, 2 * config.size)
         self.dropout = Dropout(config.attention_dropout)
@@ -209,10 +221,23 @@ class _Attention(nn.Module):
 
     def forward(self, x: Tensor, kept: Cache, mask: Tensor) -> Tensor:
         """Attend from states (B, L, d) to keys and values (B, h, K, d / h); `mask` is added to scores (B, h, L, K)."""
-        scores = self._split(self.query(x)) @ kept[0].transpose(2, 3) / math.sqrt(self.size // self.heads) + mask
+        queries = self._split(self.query(x))  # (B, h, L, d / h)
+        scores = queries @ kept[0].transpose(2, 3)
+        if self.distances is not None:
+            scores = scores + self._by_distance(queries, self.distances, kept[0].shape[2])
+        scores = scores / math.sqrt(self.size // self.heads) + mask
         found = self.dropout(torch.softmax(scores, dim=3)) @ kept[1]  # (B, h, L, d / h)
         mixed: Tensor = self.out(found.transpose(1, 2).reshape(x.shape[0], -1, self.size))
         return mixed
+
+    def _by_distance(self, queries: Tensor, distances: Tensor, tokens: int) -> Tensor:
+        """Scores (B, h, L, K) of queries (B, h, L, d / h), the last L of K tokens, by the distance to each token."""
+        length = queries.shape[2]
+        scores = each(queries, distances.transpose(1, 2))  # (B, h, L, 2 * relative + 1)
+        places = torch.arange(tokens, device=queries.device)
+        distance = places - places[tokens - length :].unsqueeze(1)  # (L, K)
+        numbers = distance.clamp(-self.relative, self.relative) + self.relative
+        return scores.gather(3, numbers.expand(queries.shape[0], self.heads, length, tokens))
 
 
 class _Inner(nn.Sequential):
@@ -226,7 +251,8 @@ class _Inner(nn.Sequential):
 class _EncoderLayer(nn.Module):
     def __init__(self, config: TransformerNetwork) -> None:
         super().__init__()
-        self.norm, self.own, self.inner = nn.LayerNorm(config.size), _Attention(config), _Inner(config)
+        self.norm, self.own = nn.LayerNorm(config.size), _Attention(config, config.relative)
+        self.inner = _Inner(config)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -239,7 +265,7 @@ class _EncoderLayer(nn.Module):
 class _DecoderLayer(nn.Module):
     def __init__(self, config: TransformerNetwork) -> None:
         super().__init__()
-        self.norm, self.own = nn.LayerNorm(config.size), _Attention(config)
+        self.norm, self.own = nn.LayerNorm(config.size), _Attention(config, config.relative)
         self.across_norm, self.across = nn.LayerNorm(config.size), _Attention(config)
         self.inner, self.dropout = _Inner(config), Dropout(config.dropout)
 

@@ -21,19 +21,23 @@ BATCHES = {1: 5, 7: 40}
 WORDS = [(["a", "b", "c", "V", "PST"], ["a", "b", "c", "d"]), (["b", "V"], ["b"])]
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
+def saved(path, **changes):
+    """A checkpoint of random weights."""
     torch.manual_seed(0)
     vocabulary = Vocabulary.of([["a", "b", "c", "d", "V", "PST"]])
-    shape = {"layers": 2, "heads": 2, "size": 8, "inner": 12, "invariant_tags": True}
+    shape = {"layers": 2, "heads": 2, "size": 8, "inner": 12} | changes
     net = Transformer(TransformerNetwork(**shape), len(vocabulary))
     for parameter in net.parameters():
         parameter.data += 0.3 * torch.randn_like(parameter)
     net.treat_as_tags([vocabulary.encode([tag])[0] for tag in ("V", "PST")])
     config = TransformerConfig(network=shape).model_dump(mode="json")
-    path = tmp_path_factory.mktemp("checkpoint") / "model.pt"
     Checkpoint("predictor", net.eval(), vocabulary, config, 12).save(path)
     return path
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return saved(tmp_path_factory.mktemp("checkpoint") / "model.pt", invariant_tags=True)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +53,13 @@ def test_answers_and_losses_are_the_checkpoints(checkpoint, bundle):
     for beam in (1, 3):
         assert own.predict(sources, beam) == exported.predict(sources, beam)
     assert own.losses(Dataset.from_pairs(WORDS)) == pytest.approx(exported.losses(Dataset.from_pairs(WORDS)), rel=1e-4)
+
+
+def test_relative_positions_are_exported(tmp_path):
+    checkpoint, bundle = saved(tmp_path / "model.pt", relative=2), tmp_path / "bundle"
+    export_bundle(checkpoint, bundle, batches=BATCHES, quiet=True)  # which compares both
+    sources = [["a", "b", "c", "a", "b", "c", "d"], ["d"]]
+    assert Predictor.load(bundle).predict(sources, 2) == Predictor.load(checkpoint).predict(sources, 2)
 
 
 def test_the_manifest_says_what_was_compared(bundle):

@@ -27,7 +27,7 @@ def tensors(pairs=PAIRS):
     return torch.from_numpy(sequences), torch.from_numpy(as_sources([source for source, _ in pairs])[:, None])
 
 
-@pytest.mark.parametrize("changes", [{}, {"invariant_tags": True}, {"layers": 1, "heads": 4}])
+@pytest.mark.parametrize("changes", [{}, {"invariant_tags": True}, {"layers": 1, "heads": 4}, {"relative": 2}])
 def test_training_and_decoding_agree(changes):
     net = network(**changes)
     net.treat_as_tags([9, 10])
@@ -71,6 +71,27 @@ def test_tags_have_no_place_if_they_are_invariant():
     assert abs(other[0] - found[0]) > 1e-6  # letters do have places
 
 
+def test_scores_depend_on_distances_if_positions_are_relative():
+    torch.manual_seed(0)
+    own = network(relative=2).encoder[0].own
+    queries, keys = torch.randn(1, 2, 3, 4, dtype=torch.float64), 5  # the last three of five tokens
+    found = own._by_distance(queries, own.distances, keys)
+    for t in range(3):
+        for j in range(keys):
+            row = min(max(j - (t + 2), -2), 2) + 2
+            expected = (queries[0, :, t] * own.distances[:, row]).sum(dim=1)
+            torch.testing.assert_close(found[0, :, t, j], expected)
+
+
+def test_relative_positions_know_order_and_nothing_else():
+    net = network(relative=4, layers=1)
+    same, turned = losses(TorchTransformer(net), [([5, 6, 7], [8]), ([7, 6, 5], [8])])
+    assert abs(same - turned) > 1e-6
+    net = network(relative=4)
+    embedded = net._embed(torch.tensor([[5, 6, 5]]), torch.tensor([[1, 2, 3]]))
+    assert torch.equal(embedded[0, 0], embedded[0, 2])  # no position of its own
+
+
 def test_labels_are_smoothed_in_training_alone():
     net = network(label_smoothing=0.2, dropout=0.0, attention_dropout=0.0)
     sequences, sources = tensors()
@@ -104,6 +125,8 @@ def test_a_beam_finds_what_greedy_decoding_misses_or_the_same():
 
 
 def test_sizes_that_do_not_fit():
+    with pytest.raises(ValueError, match="set relative or invariant_tags"):
+        TransformerNetwork(relative=4, invariant_tags=True)
     with pytest.raises(ValueError, match="multiple of heads: found 10 and 4 heads"):
         TransformerNetwork(size=10, heads=4)
     with pytest.raises(ValueError, match="even"):
