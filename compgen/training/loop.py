@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.optim.swa_utils import AveragedModel
 
 from compgen.data.random import Stream
 from compgen.data.vocabulary import PAD_ID
@@ -34,6 +35,7 @@ from compgen.training.parts import Divided, parts
 LOG_EVERY = 50  # updates
 SAVE_EVERY = 60.0  # seconds
 DATA = "data"  # in an identity
+AVERAGED = 0.25  # share of updates, the last ones, whose weights are averaged if asked
 FLOOR = 0.05  # share of the learning rate at which a linear schedule ends
 
 Rows = NDArray[np.int64]
@@ -187,6 +189,7 @@ class _Run:
         self.mark = self.saved = time.monotonic()  # of the last line of the log, and of the last save
         self.parts = parts(self.network, self.config.batch) if self.device == "cpu" else 1
         self.divided: Divided | None = None
+        self.average = AveragedModel(self.network) if self.config.keep == "average" else None
 
     # -- one update -----------------------------------------------------------------------------------------------
 
@@ -212,6 +215,8 @@ class _Run:
         self.optimiser.step()
         self.step += 1
         self.losses.append(loss)
+        if self.average is not None and self.step > (1 - AVERAGED) * self.total:
+            self.average.update_parameters(self.network)
 
     def precision(self) -> torch.autocast:
         """The context that losses are computed in; each thread needs its own."""
@@ -251,6 +256,8 @@ class _Run:
         self.save()
         if self.config.keep == "best" and self.best_weights:
             self.network.load_state_dict(self.best_weights)
+        if self.average is not None:
+            self.network.load_state_dict(self.average.module.state_dict())
         self.network.eval()
         held_out = None if self.score is None else self.best if self.config.keep == "best" else self.score(self.network)
         return Outcome(self.step, self.spent, self.mean, held_out, self.trouble or "")
@@ -300,7 +307,7 @@ class _Run:
 
     def end_epoch(self) -> None:
         """Score the weights on held-out data; adapt the plateau schedule and keep the best weights."""
-        if self.score is None or (self.config.keep == "last" and self.config.schedule != "plateau"):
+        if self.score is None or (self.config.keep != "best" and self.config.schedule != "plateau"):
             return
         # Scoring must not move the random numbers of training: a run that scores less often would differ.
         state = torch.random.get_rng_state()
@@ -330,6 +337,7 @@ class _Run:
         state = {name: getattr(self, name) for name in self.KEPT} | {
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
+            "average": None if self.average is None else self.average.state_dict(),
             "chosen": self.examples.chosen,
             "random": torch.random.get_rng_state(),
             "random_cuda": torch.cuda.get_rng_state() if self.device == "cuda" else None,
@@ -351,7 +359,9 @@ class _Run:
         """Go on from the saved state; raise CheckpointError if there is none, or one of another identity."""
         if not self.partial.exists():
             raise CheckpointError(f"{self.partial}: no such file: no training was interrupted; leave out --resume")
-        state = read_sealed(self.partial, {*self.KEPT, "network", "optimiser", "chosen", "random", "random_cuda"})
+        state = read_sealed(
+            self.partial, {*self.KEPT, "network", "optimiser", "average", "chosen", "random", "random_cuda"}
+        )
         if not isinstance(state["identity"], dict):
             raise CheckpointError(f"{self.partial}: saved by an earlier version: leave out --resume")
         if differing := _differing(state["identity"], self.identity):
@@ -364,6 +374,8 @@ class _Run:
         self.examples.chosen = state["chosen"]
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
         torch.random.set_rng_state(state["random"])
         if state["random_cuda"] is not None:
             torch.cuda.set_rng_state(state["random_cuda"])
