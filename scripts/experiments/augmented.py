@@ -5,8 +5,8 @@
 
 A system is `bare`, or methods joined by +, each with as many examples; `fresh METHOD` draws new ones in each epoch. All
 predictors of a task have the same settings and the same updates, and the last weights are tested. `--part dev` answers
-the development part instead of the test part: settings are to be chosen there, or on `turn-left` and `opposite-right`,
-whose test parts may be looked at. A cell that has its result is not run again, and a training that was interrupted goes
+the development part instead of the test part: settings are to be chosen there, or on `turn-left`, `opposite-right` and
+`cogs-long`, whose test parts may be looked at. A cell that has its result is not run again, and a training that was interrupted goes
 on. Prints a row for each task.
 """
 
@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
 from threading import Lock
@@ -26,6 +26,7 @@ from cells import call, train
 from compgen.data.catalog import load
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset, write_dataset
+from compgen.data.splits import by_length
 from compgen.files import atomic_path
 
 DATA = Path(os.environ.get("COMPGEN_DATA", "."))
@@ -42,11 +43,13 @@ class Kind:
         count: synthetic examples of each method.
         predictor: its settings.
         options: of methods, where defaults do not do.
+        pools: how many examples a method makes if not all are taken: then all lengths are taken alike.
     """
 
     count: int
     predictor: tuple[str, ...]
     options: dict[str, tuple[str, ...]]
+    pools: dict[str, int] = field(default_factory=dict)
 
 
 def _set(**values: object) -> tuple[str, ...]:
@@ -85,10 +88,11 @@ KINDS = {
         100_000,
         _set(optimisation__steps=10_000, held_out=0.0, network__copying="true", network__token_dropout=0.02),
         {
-            "csl": ("--config", "csl_cogs"),
+            "csl": ("--config", "csl_cogs", "--set", "drawing.temperature=2", "--set", "drawing.bias=0"),
             "substitute": ("--config", "grammar_cogs", "--classes", "types", "--rounds", "3"),
             "geca": ("--longest", "60"),
         },
+        {"csl": 500_000, "substitute": 300_000},
     ),
 }
 
@@ -104,6 +108,16 @@ def known(name: str, test: str = "test") -> Callable[[], Dataset]:
             if part in found.splits
         ]
         return parts[0] + parts[1] if len(parts) == 2 else parts[0] + parts[1] + parts[2]
+
+    return read
+
+
+def longest(name: str, share: float) -> Callable[[], Dataset]:
+    """A known data set's training part alone, its longest examples to test on."""
+
+    def read() -> Dataset:
+        part = load(name).split(TRAIN)
+        return by_length(part, round((1 - share) * len(part)))
 
     return read
 
@@ -134,6 +148,7 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     # For development: their test parts may be looked at.
     "turn-left": ("scan", known("scan/turn_left")),
     "opposite-right": ("scan", known("scan/opposite_right")),
+    "cogs-long": ("cogs", longest("cogs/variable-free", 0.05)),
 }
 
 
@@ -185,8 +200,13 @@ class Cell:
         file = out / self.task / f"{method}-{self.seed}.tsv"
         with MAKING:  # two cells may need the same
             if not file.exists():
-                asked = ("-n", str(kind.count), "--seed", str(self.seed), "-o", str(file))
+                pool = kind.pools.get(method)
+                made = file if pool is None else file.with_name(f"pool-{file.name}")
+                asked = ("-n", str(pool or kind.count), "--seed", str(self.seed), "-o", str(made))
                 call(out / self.task, "augment", method, str(data), *kind.options.get(method, ()), *asked)
+                if made != file:
+                    chosen = ("-n", str(kind.count), "--by", "umt", "--template", "length", "-o", str(file))
+                    call(out / self.task, "select", str(made), *chosen)
         return file
 
 
