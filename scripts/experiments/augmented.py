@@ -6,8 +6,8 @@
 A system is `bare`, or methods joined by +, each with as many examples; `fresh METHOD` draws new ones in each epoch. All
 predictors of a task have the same settings and the same updates, and the last weights are tested. `--part dev` answers
 the development part instead of the test part: settings are to be chosen there, or on `turn-left`, `opposite-right` and
-`cogs-long`, whose test parts may be looked at. A cell that has its result is not run again, and a training that was interrupted goes
-on. Prints a row for each task.
+`cogs-long`, whose test parts may be looked at. A cell that has its result is not run again, and a training that was
+interrupted goes on. Prints a row for each task.
 """
 
 import argparse
