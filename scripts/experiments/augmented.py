@@ -6,8 +6,9 @@
 A system is `bare`, or methods joined by +, each with as many examples; `fresh METHOD` draws new ones in each epoch. All
 predictors of a task have the same settings and the same updates, and the last weights are tested. `--part dev` answers
 the development part instead of the test part: settings are to be chosen there, or on `turn-left`, `opposite-right` and
-`cogs-long`, whose test parts may be looked at. A cell that has its result is not run again, and a training that was
-interrupted goes on. Prints a row for each task.
+those made of training parts alone (`*-half`, `cogs-long`), whose test parts may be looked at. --changes are of the
+predictor's settings. A cell that has its result is not run again, and a training that was interrupted goes on. Prints a
+row for each task.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from cells import call, train
 from compgen.data.catalog import load
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset, write_dataset
-from compgen.data.splits import by_length
+from compgen.data.splits import by_length, by_template
 from compgen.files import atomic_path
 
 DATA = Path(os.environ.get("COMPGEN_DATA", "."))
@@ -59,6 +60,7 @@ def _set(**values: object) -> tuple[str, ...]:
 HALF = _set(p_aug=0.5)  # of what is trained on is synthetic
 _SCAN_GRAMMAR = ("--config", "grammar_scan_companions")
 KINDS = {
+    "geo": Kind(10_000, _set(optimisation__steps=3000, held_out=0.0, network__copying="true"), {}),
     "funql": Kind(
         30_000,
         _set(
@@ -122,6 +124,11 @@ def longest(name: str, share: float) -> Callable[[], Dataset]:
     return read
 
 
+def half(name: str) -> Callable[[], Dataset]:
+    """A known data set's training part alone, half of its templates to test on."""
+    return lambda: by_template(load(name).split(TRAIN), seed=1)
+
+
 def mcd(number: int) -> Callable[[], Dataset]:
     """A split of SCAN by maximum compound divergence."""
 
@@ -148,6 +155,10 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     # For development: their test parts may be looked at.
     "turn-left": ("scan", known("scan/turn_left")),
     "opposite-right": ("scan", known("scan/opposite_right")),
+    "funql-question-half": ("geo", half("geo-funql/question")),
+    "funql-query-half": ("geo", half("geo-funql/query")),
+    "sql-query-half": ("geo", half("geo/sql-query")),
+    "logic-query-half": ("geo", half("geo/logic-query")),
     "cogs-long": ("cogs", longest("cogs/variable-free", 0.05)),
 }
 
@@ -160,17 +171,19 @@ class Cell:
     system: str
     seed: int
     part: str
+    changes: tuple[str, ...] = ()
 
     def run(self, out: Path) -> float:
         """Its exact match, in percent."""
-        folder = out / self.task / f"{self.system.replace(' ', '-')}-{self.seed}"
+        folder = out / self.task / "-".join([*self.system.split(), *self.changes, str(self.seed)])
         result = folder / f"{self.part}.json"
         if not result.exists():
             folder.mkdir(parents=True, exist_ok=True)
             kind, data, predictor = KINDS[TASKS[self.task][0]], data_of(self.task, out), folder / "predictor.pt"
             more = self.added(out, kind, data)
+            changes = [word for change in self.changes for word in ("--set", change)]
             seed = ("--threads", "1", "--seed", str(self.seed))
-            train(folder, predictor, "seq2seq", str(data), *kind.predictor, *more, *seed)
+            train(folder, predictor, "seq2seq", str(data), *kind.predictor, *changes, *more, *seed)
             found = json.loads(call(folder, "evaluate", str(predictor), str(data), "--split", self.part, "--json"))
             with atomic_path(result) as temporary:
                 temporary.write_text(json.dumps(vars(self) | {"exact": found["exact_match"]}) + "\n")
@@ -232,12 +245,17 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--part", choices=(DEV, "test"), default="test")
     parser.add_argument("--out", type=Path, default=Path("runs/augmented"))
+    parser.add_argument("--changes", nargs="+", default=[], metavar="KEY=VALUE")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time, one CPU thread each")
     asked = parser.parse_args()
     print(f"| {asked.part} part | {' | '.join(asked.systems)} |\n|{'---|' * (1 + len(asked.systems))}", flush=True)
     for task in asked.tasks:
         data_of(task, asked.out)
-        cells = [Cell(task, system, seed, asked.part) for seed in asked.seeds for system in asked.systems]
+        cells = [
+            Cell(task, system, seed, asked.part, tuple(asked.changes))
+            for seed in asked.seeds
+            for system in asked.systems
+        ]
         with ThreadPoolExecutor(asked.jobs) as workers:
             found = dict(zip(cells, workers.map(lambda cell: cell.run(asked.out), cells), strict=True))
         by_system = {system: [found[cell] for cell in cells if cell.system == system] for system in asked.systems}
