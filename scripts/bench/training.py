@@ -74,7 +74,7 @@ def measure(case: str, updates: int, threads: int) -> tuple[float, float]:
     import torch
 
     torch.set_num_threads(threads)
-    network, examples, batch = _setting(case)
+    network, examples, batch = setting(case)
     backward = _backward(network, batch)
     optimiser = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
     times, work = [], 0.0
@@ -104,7 +104,7 @@ def _backward(network: Any, batch: int) -> Callable[[Any, Any], object]:
     return Divided(network, count).backward if count > 1 else whole
 
 
-def _setting(case: str) -> tuple[Any, Any, int]:
+def setting(case: str) -> tuple[Any, Any, int]:
     """A fresh network in training mode, its examples, and how many of them are in a batch."""
     import torch
 
