@@ -2,8 +2,9 @@
 
     python scripts/bench/training_peers.py --peers PYTHON --threads 1
 
-PYTHON is an interpreter that has joeynmt, yoyodyne and what compgen needs, with the same torch. SCAN jump, batches of 64
-of like length as training makes them here, which is to the others' advantage; one process for each measurement, in turns.
+PYTHON is an interpreter that has joeynmt, yoyodyne and what compgen needs, with the same torch. Batches of SCAN jump,
+64 examples of like length as training makes them here, which is to the others' advantage. One process for each
+measurement, in turns.
 """
 
 import argparse
