@@ -254,13 +254,17 @@ class _Run:
                         f"stopped after update {self.step} of {self.total}; --resume goes on", interrupted[0]
                     )
         self.save()
+        self.keep()
+        held_out = None if self.score is None else self.best if self.config.keep == "best" else self.score(self.network)
+        return Outcome(self.step, self.spent, self.mean, held_out, self.trouble or "")
+
+    def keep(self) -> None:
+        """Give the network the weights that are kept."""
         if self.config.keep == "best" and self.best_weights:
             self.network.load_state_dict(self.best_weights)
         if self.average is not None:
             self.network.load_state_dict(self.average.module.state_dict())
         self.network.eval()
-        held_out = None if self.score is None else self.best if self.config.keep == "best" else self.score(self.network)
-        return Outcome(self.step, self.spent, self.mean, held_out, self.trouble or "")
 
     def batches(self) -> Iterator[Rows]:
         """The batches that are left, epoch after epoch."""
