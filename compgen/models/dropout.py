@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-from compgen.models.seeding import generator
-
 
 class Dropout(nn.Module):
     """Dropout that takes a fraction of the time of PyTorch's on a CPU, where that draws a number of 32 bits for each.
@@ -24,8 +22,7 @@ class Dropout(nn.Module):
     def factors(self, like: Tensor, shape: list[int]) -> Tensor:
         """Random factors of some shape, and of a tensor's type: 0, or 1 / (1 - share)."""
         kept = like.new_empty(shape)
-        eighth = torch.empty((kept.numel() + 7) // 8, dtype=torch.int64, device=like.device)
-        eighth.random_(-(2**63), None, generator=generator())
+        eighth = torch.empty((kept.numel() + 7) // 8, dtype=torch.int64, device=like.device).random_(-(2**63), None)
         # Numbers of the tensor's own type: products with booleans would convert them, forwards and backwards.
         torch.ge(eighth.view(torch.uint8)[: kept.numel()].view(shape), self.dropped, out=kept)
         return kept.mul_(256 / (256 - self.dropped))

@@ -23,7 +23,6 @@ from compgen.models.encoder import Encoder, init_lstm
 from compgen.models.latent import Posterior
 from compgen.models.products import Linear, exact
 from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, lstm_cell
-from compgen.models.seeding import generator
 from compgen.models.teacher_forcing import attended
 from compgen.models.trainable import Trainable
 
@@ -316,7 +315,7 @@ class Network(Trainable):
         targets = sequences[:, 1:]
         known = torch.ones((len(targets), self.vocabulary), dtype=torch.bool, device=targets.device)
         if self.training and self.token_dropout > 0:
-            known = torch.rand(known.shape, generator=generator(), device=targets.device) >= self.token_dropout
+            known = torch.rand(known.shape, device=targets.device) >= self.token_dropout
             known[:, : len(SPECIALS)] = True
         slots = self(_hide(sequences[:, :-1], known), _hide(memory_tokens, known), latent)
         written: Tensor = slots.gather(2, targets.unsqueeze(2)).squeeze(2)  # (B, L - 1)
@@ -326,8 +325,7 @@ class Network(Trainable):
         copies = slots[:, :, self.vocabulary :]
         same = self._copied(memory_tokens, targets).unsqueeze(1) == targets.unsqueeze(2)
         if self.training:
-            drawn = torch.rand(written.shape, generator=generator(), dtype=written.dtype, device=written.device)
-            closed = (drawn < self.write_dropout) | ~known.gather(1, targets)
+            closed = (torch.rand_like(written) < self.write_dropout) | ~known.gather(1, targets)
             written = written.masked_fill(closed, MASKED)
             real = real & (~closed | (same & (copies > 0.5 * MASKED)).any(dim=2))
         found = torch.cat([written.unsqueeze(2), copies.masked_fill(~same, MASKED)], dim=2)
@@ -342,10 +340,6 @@ class Network(Trainable):
     def loss(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """The negative log-likelihood (B, L - 1), which training minimises."""
         return -self.log_likelihood(sequences, memory_tokens)
-
-    def divisible(self) -> bool:
-        """See `Trainable`: latent vectors are drawn by torch's distributions, from torch's own generator."""
-        return self.posterior is None
 
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Whether greedy decoding from the first token of each sequence (B, L) would write the rest: (B), boolean."""

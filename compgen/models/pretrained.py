@@ -55,10 +55,6 @@ class Pretrained(Trainable):
         special[BOS_ID], special[EOS_ID] = self.start, self.end
         self.register_buffer("theirs", torch.tensor([*special, *range(len(tokenizer))]), persistent=False)
 
-    def divisible(self) -> bool:
-        """See `Trainable`: dropout is that of transformers."""
-        return False
-
     def sources(self, rows: Sequence[Sequence[str]]) -> Ids:
         """Return our ids of sources, with the prefix, without start or end symbol, not cut."""
         return self._ids([self.prefix + self.spelling.write(row) for row in rows])

@@ -22,7 +22,3 @@ class Trainable(nn.Module):
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """Return whether greedy decoding from the first token of each sequence writes the rest: (B), boolean."""
         raise NotImplementedError
-
-    def divisible(self) -> bool:
-        """Return whether parts of a batch may be computed at once: all it draws is from `seeding.generator`."""
-        return True

@@ -30,7 +30,6 @@ from compgen.progress import Progress, note
 from compgen.trained.checkpoint import read_sealed, write_sealed
 from compgen.training.config import Configuration, OptimisationConfig
 from compgen.training.learning import AFTER, LEAST_UPDATES, trouble
-from compgen.training.parts import Divided, parts
 
 LOG_EVERY = 50  # updates
 SAVE_EVERY = 60.0  # seconds
@@ -158,7 +157,7 @@ class _Run:
     """State of one training."""
 
     # What a resumed run takes over as it is; weights, optimiser and random numbers come on top.
-    KEPT: ClassVar = ("identity", "parts", "step", "factor", "stalled", "best", "best_weights", "spent", "mean")
+    KEPT: ClassVar = ("identity", "step", "factor", "stalled", "best", "best_weights", "spent", "mean")
 
     network: Trainable
     examples: Examples
@@ -168,7 +167,6 @@ class _Run:
     score: Callable[[Trainable], float] | None
     device: str
     quiet: bool
-    parts: int = 1  # that a batch is computed in, see `training.parts`
     step: int = 0
     factor: float = 1.0  # of the learning rate, by the plateau schedule
     stalled: int = 0  # epochs without improvement
@@ -187,8 +185,6 @@ class _Run:
         self.per_epoch = len(self.examples.plan(0))
         self.total = self.config.steps or self.config.epochs * self.per_epoch
         self.mark = self.saved = time.monotonic()  # of the last line of the log, and of the last save
-        self.parts = parts(self.network, self.config.batch) if self.device == "cpu" else 1
-        self.divided: Divided | None = None
         self.average = AveragedModel(self.network) if self.config.keep == "average" else None
 
     # -- one update -----------------------------------------------------------------------------------------------
@@ -206,39 +202,31 @@ class _Run:
         """Update the weights; the loss stays on the device, so that nothing waits for it."""
         sequences, memories = self.examples.collate(rows)
         self.tokens += int((sequences[:, 1:] != PAD_ID).sum())
+        with self.precision():
+            loss = self.network.loss(sequences.to(self.device), memories.to(self.device)).sum()
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate()
         self.optimiser.zero_grad(set_to_none=True)
-        loss = self.backward(sequences.to(self.device), memories.to(self.device))
+        (loss / len(rows)).backward()  # type: ignore[no-untyped-call]
         if self.config.clip is not None:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
         self.optimiser.step()
         self.step += 1
-        self.losses.append(loss)
+        self.losses.append(loss.detach())
         if self.average is not None and self.step > (1 - AVERAGED) * self.total:
             self.average.update_parameters(self.network)
 
     def precision(self) -> torch.autocast:
-        """The context that losses are computed in; each thread needs its own."""
+        """The context that losses are computed in."""
         asked = self.config.precision
         rounded = self.device == "cuda" if asked == "auto" else asked == "bfloat16"
         return torch.autocast(self.device, dtype=torch.bfloat16, enabled=rounded)
-
-    def backward(self, sequences: Tensor, memories: Tensor) -> Tensor:
-        """Set the gradients of the mean loss over the rows, and return the sum."""
-        if self.divided is not None:
-            return self.divided.backward(sequences, memories)
-        with self.precision():
-            loss = self.network.loss(sequences, memories).sum()
-        (loss / len(sequences)).backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
 
     # -- the loop -------------------------------------------------------------------------------------------------
 
     def go(self) -> Outcome:
         """Train to the end."""
         self.mark = self.saved = time.monotonic()
-        self.divided = Divided(self.network, self.parts, self.precision) if self.parts > 1 else None
         with interruptible() as interrupted, Progress("train", self.total, self.step, quiet=self.quiet) as progress:
             for rows in self.batches():
                 self.update(rows)

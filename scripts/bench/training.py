@@ -14,7 +14,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,15 +73,15 @@ def measure(case: str, updates: int, threads: int) -> tuple[float, float]:
     import torch
 
     torch.set_num_threads(threads)
-    network, examples, batch = setting(case)
-    backward = _backward(network, batch)
+    network, examples = setting(case)
     optimiser = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
     times, work = [], 0.0
     batches = [examples.collate(rows) for rows in examples.plan(0)[: updates + 2]]
     for sequences, memories in batches:
         began = time.perf_counter()
+        loss = network.loss(sequences, memories).sum() / len(sequences)
         optimiser.zero_grad(set_to_none=True)
-        backward(sequences, memories)
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
         times.append(1000 * (time.perf_counter() - began))
@@ -90,22 +89,8 @@ def measure(case: str, updates: int, threads: int) -> tuple[float, float]:
     return statistics.median(times[2:]), 3 * 2 * work / len(batches) / _rate() / 1e6
 
 
-def _backward(network: Any, batch: int) -> Callable[[Any, Any], object]:
-    """What sets gradients: in parts, where this code has them and there are threads."""
-
-    def whole(sequences: Any, memories: Any) -> None:
-        (network.loss(sequences, memories).sum() / len(sequences)).backward()
-
-    try:
-        from compgen.training.parts import Divided, parts
-    except ImportError:  # another checkout, from before
-        return whole
-    count = parts(network, batch)
-    return Divided(network, count).backward if count > 1 else whole
-
-
-def setting(case: str) -> tuple[Any, Any, int]:
-    """A fresh network in training mode, its examples, and how many of them are in a batch."""
+def setting(case: str) -> tuple[Any, Any]:
+    """A fresh network in training mode, and its examples."""
     import torch
 
     from compgen.configuration import load_config
@@ -127,14 +112,12 @@ def setting(case: str) -> tuple[Any, Any, int]:
         sequences = as_sequences(dataset, vocabulary, config.max_tokens)
         rows = build(sequences, vocabulary, config.prototypes, config.neighborhood, 0)
         network = architecture("recurrent").build(config.network, len(vocabulary))
-        batch = config.optimisation.batch
-        return network.train(), NeighborhoodExamples(sequences, rows, batch, 0), batch
+        return network.train(), NeighborhoodExamples(sequences, rows, config.optimisation.batch, 0)
     tag = "transformer" if case == "Transformer" else "recurrent"
     chosen = load_config(config_of(tag), configuration, changes)
     pairs = [(vocabulary.encode(source), vocabulary.encode(target)) for source, target in dataset.pairs()]
     network = architecture(tag).build(chosen.network, len(vocabulary))
-    batch = chosen.optimisation.batch
-    return network.train(), PairExamples(pairs, [], None, batch, 0), batch
+    return network.train(), PairExamples(pairs, [], None, chosen.optimisation.batch, 0)
 
 
 def multiply_adds(network: Any, sequences: Any, memories: Any) -> float:

@@ -66,7 +66,7 @@ def measure(case: str, updates: int, threads: int) -> float:
 
     torch.set_num_threads(threads)
     ours = case if case in CASES else "Transformer" if "Transformer" in case else "predictor"
-    network, examples, _ = setting(ours)
+    network, examples = setting(ours)
     loss: Loss = lambda sequences, memories: network.loss(sequences, memories).sum()  # noqa: E731
     if case not in CASES:
         network, loss = (yoyodyne if case.startswith("yoyodyne") else joeynmt)(case, network)
