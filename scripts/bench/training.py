@@ -31,13 +31,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--updates", type=int, default=24)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.case:
-        print(*measure(asked.case, asked.updates, asked.threads))
+        print(*measure(asked.case, asked.updates, asked.threads, asked.precision))
         return
     checkouts = [HERE] if asked.against is None else [asked.against.resolve(), HERE]
     headings = ["ms an update"] if asked.against is None else ["before, ms", "now, ms", "ratio"]
@@ -61,14 +62,14 @@ def _spread(values: list[float], digits: int = 1) -> str:
 def _elsewhere(checkout: Path, case: str, asked: argparse.Namespace) -> tuple[float, float]:
     """Measure in a process of its own, with the code of a checkout."""
     words = [sys.executable, str(Path(__file__).resolve()), "--case", case]
-    words += ["--updates", str(asked.updates), "--threads", str(asked.threads)]
+    words += ["--updates", str(asked.updates), "--threads", str(asked.threads), "--precision", asked.precision]
     surroundings = os.environ | {"PYTHONPATH": str(checkout), "OMP_NUM_THREADS": str(asked.threads)}
     done = subprocess.run(words, env=surroundings, check=True, capture_output=True, text=True)
     milliseconds, limit = map(float, done.stdout.split())
     return milliseconds, limit
 
 
-def measure(case: str, updates: int, threads: int) -> tuple[float, float]:
+def measure(case: str, updates: int, threads: int, precision: str) -> tuple[float, float]:
     """The median of milliseconds that an update takes, and the mean of what its products would take."""
     import torch
 
@@ -79,7 +80,8 @@ def measure(case: str, updates: int, threads: int) -> tuple[float, float]:
     batches = [examples.collate(rows) for rows in examples.plan(0)[: updates + 2]]
     for sequences, memories in batches:
         began = time.perf_counter()
-        loss = network.loss(sequences, memories).sum() / len(sequences)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+            loss = network.loss(sequences, memories).sum() / len(sequences)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
