@@ -13,6 +13,7 @@ from compgen.trained.architectures import is_pretrained
 # Those trained from scratch: their architecture's tag and the shipped configuration.
 SCRATCH = {"seq2seq": ("recurrent", "seq2seq_small"), "transformer": ("transformer", "transformer_small")}
 PRETRAINED = "t5_small"  # the configuration of a pretrained one
+SMALL = 2000  # training examples: with fewer, the LSTM drops half of its embeddings and outputs
 _WARMUP = 400  # updates of a Transformer, or a fifth of all if they are few
 
 
@@ -61,8 +62,8 @@ class Recipe(NamedTuple):
 def recipe(name: str | None, dataset: Dataset) -> Recipe:
     """Return the predictor for some training data: by default a Transformer for inflected words, else an LSTM.
 
-    All examples are trained on. The LSTM copies where targets repeat tokens of their sources; the Transformer knows
-    tags of inflection from letters.
+    All examples are trained on. The LSTM copies where targets repeat tokens of their sources, and then learns to copy
+    words that it does not know; the Transformer knows tags of inflection from letters.
 
     Raises:
         UserError: there is no such predictor.
@@ -78,7 +79,9 @@ def recipe(name: str | None, dataset: Dataset) -> Recipe:
     if name == "transformer" and words:
         changes.append("network.invariant_tags=true")
     if name == "seq2seq" and shares_tokens(dataset):
-        changes.append("network.copying=true")
+        changes += ["network.copying=true", "network.token_dropout=0.02"]
+    if name == "seq2seq" and len(dataset) < SMALL:
+        changes += ["network.embedding_dropout=0.5", "network.output_dropout=0.5"]
     return Recipe(name, tuple(changes))
 
 

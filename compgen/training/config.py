@@ -29,11 +29,7 @@ class OptimisationConfig(BaseModel):
     tolerance: float = Field(0.0025, ge=0, description="plateau: what counts as improvement, in held-out score")
     decay: float = Field(0.5, gt=0, lt=1, description="plateau: factor of the rate")
     clip: float | None = Field(1.0, gt=0, description="largest gradient norm; inf for none")
-    keep: Literal["best", "last", "average"] = Field(
-        "best",
-        description="weights kept: best held-out score, the last, or the average over the last quarter of updates, "
-        "which depends less on what was seen last",
-    )
+    keep: Literal["best", "last"] = Field("best", description="weights kept: best held-out score, or the last")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description="of products: bfloat16 is faster where the processor has instructions for it, and less exact; "

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel
 
 from compgen.data.random import Stream
 from compgen.data.vocabulary import PAD_ID
@@ -34,7 +33,6 @@ from compgen.training.learning import AFTER, LEAST_UPDATES, trouble
 LOG_EVERY = 50  # updates
 SAVE_EVERY = 60.0  # seconds
 DATA = "data"  # in an identity
-AVERAGED = 0.25  # share of updates, the last ones, whose weights are averaged if asked
 FLOOR = 0.05  # share of the learning rate at which a linear schedule ends
 
 Rows = NDArray[np.int64]
@@ -185,7 +183,6 @@ class _Run:
         self.per_epoch = len(self.examples.plan(0))
         self.total = self.config.steps or self.config.epochs * self.per_epoch
         self.mark = self.saved = time.monotonic()  # of the last line of the log, and of the last save
-        self.average = AveragedModel(self.network) if self.config.keep == "average" else None
 
     # -- one update -----------------------------------------------------------------------------------------------
 
@@ -213,8 +210,6 @@ class _Run:
         self.optimiser.step()
         self.step += 1
         self.losses.append(loss.detach())
-        if self.average is not None and self.step > (1 - AVERAGED) * self.total:
-            self.average.update_parameters(self.network)
 
     def precision(self) -> torch.autocast:
         """The context that losses are computed in."""
@@ -250,8 +245,6 @@ class _Run:
         """Give the network the weights that are kept."""
         if self.config.keep == "best" and self.best_weights:
             self.network.load_state_dict(self.best_weights)
-        if self.average is not None:
-            self.network.load_state_dict(self.average.module.state_dict())
         self.network.eval()
 
     def batches(self) -> Iterator[Rows]:
@@ -299,7 +292,7 @@ class _Run:
 
     def end_epoch(self) -> None:
         """Score the weights on held-out data; adapt the plateau schedule and keep the best weights."""
-        if self.score is None or (self.config.keep != "best" and self.config.schedule != "plateau"):
+        if self.score is None or (self.config.keep == "last" and self.config.schedule != "plateau"):
             return
         # Scoring must not move the random numbers of training: a run that scores less often would differ.
         state = torch.random.get_rng_state()
@@ -329,7 +322,6 @@ class _Run:
         state = {name: getattr(self, name) for name in self.KEPT} | {
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
-            "average": None if self.average is None else self.average.state_dict(),
             "chosen": self.examples.chosen,
             "random": torch.random.get_rng_state(),
             "random_cuda": torch.cuda.get_rng_state() if self.device == "cuda" else None,
@@ -351,9 +343,7 @@ class _Run:
         """Go on from the saved state; raise CheckpointError if there is none, or one of another identity."""
         if not self.partial.exists():
             raise CheckpointError(f"{self.partial}: no such file: no training was interrupted; leave out --resume")
-        state = read_sealed(
-            self.partial, {*self.KEPT, "network", "optimiser", "average", "chosen", "random", "random_cuda"}
-        )
+        state = read_sealed(self.partial, {*self.KEPT, "network", "optimiser", "chosen", "random", "random_cuda"})
         if not isinstance(state["identity"], dict):
             raise CheckpointError(f"{self.partial}: saved by an earlier version: leave out --resume")
         if differing := _differing(state["identity"], self.identity):
@@ -366,8 +356,6 @@ class _Run:
         self.examples.chosen = state["chosen"]
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
-        if self.average is not None:
-            self.average.load_state_dict(state["average"])
         torch.random.set_rng_state(state["random"])
         if state["random_cuda"] is not None:
             torch.cuda.set_rng_state(state["random_cuda"])
