@@ -166,8 +166,12 @@ def test_a_range_of_addresses_can_be_split(generator):
 
 def test_chosen_samples_are_the_clearest_votes(generator):
     drawn = ("--draws", 5000, "--temperature", "1,0.3")
+
+    def told(line):  # the last digit of a probability depends on the batch, and threads take turns as they like
+        return {key: value for key, value in json.loads(line).items() if key in ("source", "target", "votes")}
+
     draws, ranked, best, clear, supported = (
-        [json.loads(line) for line in compgen("sample", generator, *drawn, *options).stdout.splitlines()]
+        [told(line) for line in compgen("sample", generator, *drawn, *options).stdout.splitlines()]
         for options in (
             (),
             ("--vote",),
