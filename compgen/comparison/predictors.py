@@ -13,7 +13,7 @@ from compgen.trained.architectures import is_pretrained
 # Those trained from scratch: their architecture's tag and the shipped configuration.
 SCRATCH = {"seq2seq": ("recurrent", "seq2seq_small"), "transformer": ("transformer", "transformer_small")}
 PRETRAINED = "t5_small"  # the configuration of a pretrained one
-SMALL = 2000  # training examples: with fewer, the LSTM drops half of its embeddings and outputs
+SMALL = 2000  # training examples: with fewer, an LSTM that copies drops half of its embeddings and outputs
 _WARMUP = 400  # updates of a Transformer, or a fifth of all if they are few
 
 
@@ -80,8 +80,8 @@ def recipe(name: str | None, dataset: Dataset) -> Recipe:
         changes.append("network.invariant_tags=true")
     if name == "seq2seq" and shares_tokens(dataset):
         changes += ["network.copying=true", "network.token_dropout=0.02"]
-    if name == "seq2seq" and len(dataset) < SMALL:
-        changes += ["network.embedding_dropout=0.5", "network.output_dropout=0.5"]
+        if len(dataset) < SMALL:
+            changes += ["network.embedding_dropout=0.5", "network.output_dropout=0.5"]
     return Recipe(name, tuple(changes))
 
 

@@ -127,7 +127,10 @@ def test_words_are_told_from_other_pairs():
     assert compgen.comparison.predictors.recipe(None, words()).name == "transformer"
     assert compgen.comparison.predictors.recipe(None, commands()).changes == ("held_out=0.0",)
     copied = Dataset.from_pairs([(["say", word], [word]) for word in ("a", "b")])
-    assert "network.copying=true" in compgen.comparison.predictors.recipe(None, copied).changes
+    changes = compgen.comparison.predictors.recipe(None, copied).changes
+    assert "network.copying=true" in changes and "network.output_dropout=0.5" in changes
+    many = Dataset.from_pairs([(["say", f"w{n}"], [f"w{n}"]) for n in range(compgen.comparison.predictors.SMALL)])
+    assert "network.output_dropout=0.5" not in compgen.comparison.predictors.recipe(None, many).changes
 
 
 def test_a_run_that_is_killed_ends_in_the_same_table(tmp_path):
