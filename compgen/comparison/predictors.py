@@ -62,8 +62,9 @@ class Recipe(NamedTuple):
 def recipe(name: str | None, dataset: Dataset) -> Recipe:
     """Return the predictor for some training data: by default a Transformer for inflected words, else an LSTM.
 
-    All examples are trained on. The LSTM copies where targets repeat tokens of their sources, and then learns to copy
-    words that it does not know; the Transformer knows tags of inflection from letters.
+    All examples are trained on. The LSTM copies where targets repeat tokens of their sources; then it learns to copy
+    words that it does not know, and drops half of embeddings and outputs if there are fewer than SMALL examples. The
+    Transformer knows tags of inflection from letters.
 
     Raises:
         UserError: there is no such predictor.

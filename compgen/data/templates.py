@@ -1,9 +1,9 @@
-"""Templates: what an example is but for its words. Selections and figures of diversity go by them."""
+"""Templates: what examples of one kind have in common. Selections and figures of diversity go by them."""
 
 import polars as pl
 
 from compgen.data.examples import SIDES, Dataset
-from compgen.data.unimorph import split_tags
+from compgen.data.unimorph import is_tag, split_tags
 from compgen.errors import DataError
 
 BLANK = "\x1f"  # what no token has: tokens are joined by it, and it alone stands for a copied one in a template
@@ -21,7 +21,7 @@ def tags(dataset: Dataset) -> pl.Series:
         if not named:
             raise DataError(
                 f"found the source {' '.join(letters)!r} without a tag, expected words of inflection; for other data "
-                "take templates of another kind (--template shape or length)"
+                "give --template shape, length or template (a column), or choose --by random, highloss or lowloss"
             )
         found.append(" ".join(named))
     return pl.Series("template", found, dtype=pl.String)
@@ -54,6 +54,9 @@ def shapes(dataset: Dataset) -> pl.Series:
 
 
 def usual(dataset: Dataset) -> pl.Series:
-    """Return tags where every source has some, else shapes."""
-    tagged = all(split_tags(source)[1] for source in dataset.frame["source"].to_list())
-    return tags(dataset) if tagged else shapes(dataset)
+    """Return tags if all sources are the letters of a lemma and tags, else shapes."""
+    for source in dataset.frame["source"].to_list():
+        lemma, named = split_tags(source)
+        if not (lemma and named) or any(len(letter) > 1 for letter in lemma) or not all(map(is_tag, named)):
+            return shapes(dataset)
+    return tags(dataset)

@@ -181,7 +181,7 @@ def quality(made: Dataset, training: Dataset, asked: int | None = None, derives:
     copies = ours.join(theirs, on=list(SIDES), how="semi").height
     known = ours.join(theirs, on="source", how="semi").height
     form = SIDES[paired]
-    patterns, old_patterns = (shapes(some).unique() for some in (made, training))
+    patterns, old_patterns = (shapes(some.unique()).unique() for some in (made, training))
     derivable, training_derivable = (_derivable(some, derives) if paired else None for some in (made, training))
     return Quality(
         asked=asked,

@@ -37,7 +37,10 @@ class TransformerNetwork(BaseModel):
         if self.size % self.heads or self.size % 2:
             raise ValueError(f"size must be even and a multiple of heads: found {self.size} and {self.heads} heads")
         if self.relative and self.invariant_tags:
-            raise ValueError("tags without a position have no distance to others: set relative or invariant_tags")
+            raise ValueError(
+                f"found relative {self.relative} and invariant_tags: tags without a position have no distance to "
+                "others; set relative to 0 or invariant_tags to false"
+            )
         return self
 
 

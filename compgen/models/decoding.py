@@ -12,7 +12,7 @@ from compgen.data.vocabulary import PAD_ID, SEP_ID
 from compgen.models.attention import MASKED
 from compgen.models.choosing import choose, forbidden_tokens
 from compgen.models.network import Network
-from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, linear
+from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, terms_of
 
 
 class DecodingStep(nn.Module):
@@ -38,7 +38,7 @@ class DecodingStep(nn.Module):
         with torch.no_grad():
             embedded = network.embedding(network.shown)  # (V, E)
             weights, biases, latent, state = network.by_operand()
-            token = linear(embedded, weights, biases)
+            token = terms_of(embedded, weights, biases)
             for name, terms in (("token", token), ("latent", latent), ("state", state)):
                 self.register_buffer(f"{name}_gates", terms.gates.detach(), persistent=False)
                 self.register_buffer(f"{name}_queries", terms.queries.detach(), persistent=False)

@@ -2,8 +2,8 @@
 
 A generator writes a whole example `source → target` while it attends to n prototypes; a predictor writes the target
 while it attends to one memory, the source. Both are this class with different configurations, so both train, decode
-and export by the same code. `advance` is one step of the decoder, in decoding (`compgen.models.decoding`) and, with
-input feeding, in training; without input feeding training runs the LSTM over all steps at once.
+and export by the same code. `advance` is one step of the decoder, in decoding (`compgen.models.decoding`) and, as the
+definition, with input feeding in training (`compgen.models.teacher_forcing`).
 
 Symbols: B batch, n memories, T memory tokens, L decoder steps, V vocabulary, H hidden, F size of the output u, S tokens
 written that a step may attend to, A attention size, D last encoder state, Z size of the latent vector.

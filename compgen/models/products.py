@@ -2,8 +2,8 @@
 
 PyTorch's own operations call MKL for float32, which on AMD's processors reaches half of what oneDNN does.
 PyTorch has oneDNN's product as well, as an operation for its compiler; that is what is called here. Both are float32,
-with rounding errors of the same size. PyTorch's own is left to small products, to float64, to GPUs, and to all that is
-not training: what a network draws or answers must not depend on how large a batch is.
+with rounding errors of the same size. PyTorch's own is left to small products, to float64, to GPUs, and to decoding and
+exports, which are compared with other runtimes.
 """
 
 # mypy: disable-error-code="attr-defined"
@@ -16,26 +16,38 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-LEAST = 1 << 20  # multiply-adds: for fewer, calling oneDNN takes longer than is gained
+LEAST = 1 << 21  # multiply-adds: for fewer, calling oneDNN takes longer than is gained
 _OPERATIONS: Any = torch.ops.mkldnn
-AVAILABLE = (
-    torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    and platform.machine() in ("x86_64", "AMD64")
-    and hasattr(_OPERATIONS, "_linear_pointwise")
-)
 
 
-def _fast(x: Tensor, rows: int, inner: int, columns: int) -> bool:
-    """Whether oneDNN multiplies x (rows, inner) by (inner, columns)."""
-    return AVAILABLE and x.dtype == torch.float32 and x.device.type == "cpu" and rows * inner * columns >= LEAST
+def _available() -> bool:
+    """Whether this PyTorch has the operation, with the arguments that are known here, and it multiplies."""
+    if platform.machine() not in ("x86_64", "AMD64") or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    x, weight, more = torch.ones(2, 3), torch.full((4, 3), 2.0), torch.ones(2, 4)
+    try:
+        found = _OPERATIONS._linear_pointwise(x, weight, None, "none", [], "")
+        added = _OPERATIONS._linear_pointwise.binary(x, more, weight, None, "add")
+    except (AttributeError, RuntimeError):
+        return False
+    return bool((found == 6).all() and (added == 7).all())
+
+
+AVAILABLE = _available()
+
+
+def _fast(x: Tensor, weights: Tensor, work: int) -> bool:
+    """Whether oneDNN multiplies x by weights, which takes so many multiply-adds."""
+    single = x.dtype == weights.dtype == torch.float32 and x.device.type == weights.device.type == "cpu"
+    return AVAILABLE and single and work >= LEAST
 
 
 def product(x: Tensor, weights: Tensor, plus: Tensor | None = None, out: Tensor | None = None) -> Tensor:
-    """x (M, K) times weights (K, N), plus (M, N), or (N) without oneDNN; written to `out` (M, N) if it is given.
+    """x (M, K) times weights (K, N), plus (M, N) or (N); written to `out` (M, N) if it is given.
 
     Either may be the transpose of what is in memory. Not recorded by autograd.
     """
-    if not _fast(x, len(x), *weights.shape):
+    if not _fast(x, weights, x.numel() * weights.shape[1]):
         return torch.mm(x, weights, out=out) if plus is None else torch.addmm(plus, x, weights, out=out)
     if plus is None:
         found: Tensor = _OPERATIONS._linear_pointwise(x, weights.t(), None, "none", [], "")
@@ -52,11 +64,7 @@ def exact(x: Tensor) -> Tensor:
 def linear(x: Tensor, weight: Tensor, bias: Tensor, training: bool) -> Tensor:
     """x (..., I) times weight (O, I) transposed, plus bias (O), as `torch.nn.functional.linear`."""
     if not torch.jit.is_scripting():  # noqa: SIM102 - TorchScript leaves out what depends on this alone
-        if (
-            training
-            and not torch.is_autocast_enabled("cpu")
-            and _fast(x, x.numel() // x.shape[-1], x.shape[-1], len(weight))
-        ):
+        if training and not torch.is_autocast_enabled("cpu") and _fast(x, weight, x.numel() * len(weight)):
             return _recorded(x, weight, bias)
     return functional.linear(x, weight, bias)
 

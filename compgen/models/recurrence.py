@@ -40,7 +40,7 @@ class Terms(NamedTuple):
     queries: Tensor  # (..., nA); empty without memories
 
 
-def linear(x: Tensor, weights: Terms, biases: Terms) -> Terms:
+def terms_of(x: Tensor, weights: Terms, biases: Terms) -> Terms:
     """What x (..., E) adds to gates and queries."""
     gates = F.linear(x, weights.gates, biases.gates)
     return Terms(gates, F.linear(x, weights.queries, biases.queries))

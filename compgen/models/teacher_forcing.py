@@ -1,8 +1,8 @@
 """The decoder over tokens that are known: all steps of a sequence at once, as far as they do not wait for one another.
 
 Without input feeding the LSTM runs over all steps, and attention after it. With it each step waits for the one before;
-then the loop is `compgen.models.fed_loop`'s one operation, or, on a GPU and with attention to what is written, one step
-of the network after the other, which is what the other ways are tested against.
+then the loop is `compgen.models.fed_loop`'s one operation; on a GPU, or with attention to what is written, it is one
+step of the network after the other, which the one operation is tested against.
 
 Symbols as in `compgen.models.network`.
 """
@@ -20,7 +20,7 @@ from compgen.models.encoder import Encoder
 from compgen.models.fed_loop import Attended, Dropped, Weights, by_distance, fed_loop
 from compgen.models.packed import encode_packed, pack
 from compgen.models.products import exact
-from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, linear
+from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, terms_of
 
 if TYPE_CHECKING:
     from compgen.models.network import Network
@@ -66,7 +66,7 @@ def step_by_step(
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
     """The recurrence with input feeding; what does not depend on the state is computed for all steps at once."""
     weights, biases, latent_weights, state_weights = network.by_operand()
-    given = linear(embedded, weights, biases)  # (B, L, 4H), (B, L, nA)
+    given = terms_of(embedded, weights, biases)  # (B, L, 4H), (B, L, nA)
     if latent is not None:
         given = Terms(*(term + (latent @ w).unsqueeze(1) for term, w in zip(given, latent_weights, strict=True)))
     steps = [Terms(*term) for term in zip(given.gates.unbind(1), given.queries.unbind(1), strict=True)]
@@ -108,7 +108,7 @@ def all_at_once(
         for terms, dim in zip(network.by_operand(), dims, strict=True)
     )
     by_word = _by_word(network, inputs)
-    given = linear(network.embedding.weight if by_word else embedded.transpose(0, 1), weights, biases)
+    given = terms_of(network.embedding.weight if by_word else embedded.transpose(0, 1), weights, biases)
     if by_word:
         given = Terms(*(F.embedding(network.shown[inputs.t()], each) for each in given))  # (L, B, 4H), (L, B, nA)
     if latent is not None:

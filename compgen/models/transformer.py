@@ -3,7 +3,8 @@
 Layers normalise their inputs, not their outputs as in the paper, so that training needs no long warm-up. Training and
 decoding are one computation: all tokens of a target at once with a mask, or one token at a time with the keys and
 values of those before it. Positions are sinusoids that are added to embeddings, or, with `relative`, distances that
-scores of attention within a side depend on (Shaw, Uszkoreit and Vaswani 2018, equation 4, without that for values):
+scores of attention within a side depend on (Shaw, Uszkoreit and Vaswani 2018, equation 4; but each head has a table
+R of its own, and values have none):
 
     score_tj = q_t . (k_j + R[clip(j - t, -K, K) + K]) / sqrt(d / h)
 

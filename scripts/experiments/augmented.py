@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from statistics import mean, stdev
 from threading import Lock
@@ -196,7 +197,8 @@ class Cell:
             words = kind.options.get(method, ())
             pairs = [(words[at].removeprefix("--"), words[at + 1]) for at in range(0, len(words), 2)]
             config = [word for name, value in pairs if name == "config" for word in ("--augment-config", value)]
-            sets = [word for name, value in pairs if name != "config" for word in ("--augment-set", f"{name}={value}")]
+            values = (value if name == "set" else f"{name}={value}" for name, value in pairs if name != "config")
+            sets = [word for value in values for word in ("--augment-set", value)]
             return ("--augment", method, *config, *sets, *HALF)
         if self.system == "bare":
             return ()
@@ -210,13 +212,14 @@ class Cell:
 
     def made(self, out: Path, kind: Kind, data: Path, method: str) -> Path:
         """The examples that a method makes."""
-        file = out / self.task / f"{method}-{self.seed}.tsv"
+        pool, options = kind.pools.get(method), kind.options.get(method, ())
+        how = sha256(repr((kind.count, pool, options)).encode()).hexdigest()[:8]  # so that no file of others is taken
+        file = out / self.task / f"{method}-{how}-{self.seed}.tsv"
         with MAKING:  # two cells may need the same
             if not file.exists():
-                pool = kind.pools.get(method)
                 made = file if pool is None else file.with_name(f"pool-{file.name}")
                 asked = ("-n", str(pool or kind.count), "--seed", str(self.seed), "-o", str(made))
-                call(out / self.task, "augment", method, str(data), *kind.options.get(method, ()), *asked)
+                call(out / self.task, "augment", method, str(data), *options, *asked)
                 if made != file:
                     chosen = ("-n", str(kind.count), "--by", "umt", "--template", "length", "-o", str(file))
                     call(out / self.task, "select", str(made), *chosen)

@@ -58,7 +58,12 @@ KINDS = {
     "cogs": Kind(
         ("--config", "csl_cogs"),
         ("--draws", "500000", "--temperature", "2", "--filter", "unique"),
-        _set(optimisation__steps=10000, network__copying="true", network__token_dropout=0.02),
+        _set(
+            optimisation__steps=10000,
+            network__copying="true",
+            network__token_dropout=0.02,
+            network__write_dropout=0.5,
+        ),
         "0.8",
     ),
 }

@@ -150,6 +150,16 @@ def test_predicted_commands_can_be_executed(tmp_path):
     assert table.stdout.splitlines()[1].split()[-1] == f"{figures['executes']:.4f}"
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("length", {2, 3}), ("shape", {"y0", "y1"})])
+def test_templates_may_be_lengths_or_shapes(tmp_path, kind, expected):
+    data = tmp_path / "d.tsv"
+    data.write_text("".join(f"{'w ' * (1 + i % 2)}n{i}\ty{int(i > 300)}\n" for i in range(600)))
+    asked = ("select", data, "-n", 40, "--by", "umt", "--template", kind, "--format", "jsonl", "-o", "-")
+    chosen = [json.loads(line) for line in compgen(*asked).stdout.splitlines()]
+    found = [len(one["source"]) if kind == "length" else one["target"][0] for one in chosen]
+    assert set(found) == expected and len(found) == 40
+
+
 def test_a_range_of_addresses_can_be_split(generator):
     whole = compgen("sample", generator, "--draws", 60, "--temperature", "1", "--workers", 2).stdout
     parts = [

@@ -28,6 +28,12 @@ def test_sentences_are_their_own_shape_and_an_empty_target_has_none():
     assert shapes(dataset(("a b", ""), ("a", "a"))).to_list() == ["", BLANK]
 
 
+def test_sentences_that_begin_with_a_capital_have_no_tags():
+    some = dataset(*[(f"The n{i} ran", f"ran ( n{i} )") for i in range(5)])
+    assert usual(some).n_unique() == shapes(some).n_unique() == 1
+    assert usual(dataset(("stop V ;", "x"))).to_list() == ["x"]
+
+
 def test_tags_where_all_sources_have_some():
     words, mixed = dataset(("w a l k V;PST", "w a l k e d")), dataset(("a V;PST", "b"), ("a", "b"))
     assert usual(words).to_list() == tags(words).to_list() == ["V;PST"]

@@ -5,8 +5,9 @@ import torch
 
 from compgen.models import products
 from compgen.models.products import Linear, linear, product
+from tests.models.test_network import batch, network
 
-pytestmark = pytest.mark.skipif(not products.AVAILABLE, reason="this PyTorch, or processor, has no oneDNN product")
+fast = pytest.mark.skipif(not products.AVAILABLE, reason="this PyTorch, or processor, has no oneDNN product")
 
 M, K, N = 64, 160, 256
 
@@ -14,16 +15,17 @@ M, K, N = 64, 160, 256
 @pytest.fixture
 def counted(monkeypatch):
     """How often oneDNN is called."""
-    calls, fast = [], products._fast
+    calls, real = [], products._fast
 
     def counting(*sizes):
-        calls.append(fast(*sizes))
+        calls.append(real(*sizes))
         return calls[-1]
 
     monkeypatch.setattr(products, "_fast", counting)
     return calls
 
 
+@fast
 @pytest.mark.parametrize("plus", [None, (M, N), (N,)])
 @pytest.mark.parametrize("into", [False, True])
 @pytest.mark.parametrize("strided", [False, True])
@@ -50,6 +52,7 @@ def test_small_products_and_float64_are_left_to_torch(counted):
     assert counted == [False, False]
 
 
+@fast
 @pytest.mark.parametrize("shape", [(M, K), (4, 16, K)])
 def test_a_linear_layer_and_its_gradients_are_those_of_torch(shape, counted):
     torch.manual_seed(0)
@@ -62,8 +65,10 @@ def test_a_linear_layer_and_its_gradients_are_those_of_torch(shape, counted):
     ]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
     assert all(counted) and len(counted) == 3  # forwards, and for x and the weight
+    torch.testing.assert_close(torch.autograd.grad(layer(x).sum(), [layer.bias])[0], torch.full((N,), float(M)))
+    counted.clear()
     layer.eval()(x)
-    assert len(counted) == 3  # not in training
+    assert not counted  # that is not training
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
@@ -72,3 +77,26 @@ def test_it_can_be_scripted():
     x = torch.randn(M, K)
     torch.testing.assert_close(torch.jit.script(layer)(x), layer.eval()(x))
     torch.testing.assert_close(torch.jit.script(linear)(x, layer.weight, layer.bias, True), layer(x))
+
+
+@fast
+@pytest.mark.parametrize("changes", [{}, {"memories": 3, "encoder_shared": False}, {"latent": 4}, {"own": 3}], ids=str)
+def test_networks_are_trained_as_by_torch(changes, monkeypatch, counted):
+    """Losses and gradients in float32, all products by oneDNN, are those in float64 but for rounding."""
+    monkeypatch.setattr(products, "LEAST", 0)
+    nothing = dict.fromkeys(("embedding_dropout", "output_dropout", "feed_dropout", "write_dropout"), 0.0)
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        net = network(**nothing | changes).to(dtype).train()
+        sequences, tokens = batch(memories=net.memories)
+        latent = torch.ones(len(sequences), 4, dtype=dtype) if "latent" in changes else None
+        loss = -net.log_likelihood(sequences, tokens, latent).sum()
+        weights = dict(net.named_parameters())
+        gradients = torch.autograd.grad(loss, list(weights.values()), allow_unused=True)
+        found.append({"loss": loss} | dict(zip(weights, gradients, strict=True)))
+    assert any(counted)
+    single, double = found
+    for name, expected in double.items():
+        if expected is not None:
+            scale = float(expected.detach().abs().max()) + 1e-6
+            torch.testing.assert_close(single[name].double(), expected, rtol=0, atol=2e-5 * scale, msg=name)

@@ -83,7 +83,7 @@ def test_scores_depend_on_distances_if_positions_are_relative():
             torch.testing.assert_close(found[0, :, t, j], expected)
 
 
-def test_relative_positions_know_order_and_nothing_else():
+def test_relative_positions_know_order_without_a_position_of_their_own():
     net = network(relative=4, layers=1)
     same, turned = losses(TorchTransformer(net), [([5, 6, 7], [8]), ([7, 6, 5], [8])])
     assert abs(same - turned) > 1e-6
@@ -125,7 +125,7 @@ def test_a_beam_finds_what_greedy_decoding_misses_or_the_same():
 
 
 def test_sizes_that_do_not_fit():
-    with pytest.raises(ValueError, match="set relative or invariant_tags"):
+    with pytest.raises(ValueError, match="found relative 4 and invariant_tags"):
         TransformerNetwork(relative=4, invariant_tags=True)
     with pytest.raises(ValueError, match="multiple of heads: found 10 and 4 heads"):
         TransformerNetwork(size=10, heads=4)
