@@ -56,8 +56,8 @@ class Options(BaseModel):
 def select(candidates: DataArgument, options: Options) -> None:
     """Select N of the synthetic examples in DATA, of any augmenter, to train on beside the original ones.
 
-    Uncertain and diverse examples teach more than random ones (Samir and Silfverberg 2023), where they are right. So do
-    long ones, as many as short ones, where tests are longer than training: --by umt --template length.
+    Uncertain and diverse examples teach more than random ones (Samir and Silfverberg 2023), where they are right. For
+    tests that are longer than training, --by umt --template length takes as many long ones as short ones.
 
     Example: cgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """

@@ -181,9 +181,9 @@ def transformer(data: DataArgument, options: TransformerOptions, columns: Column
     """Train a predictor of targets from sources: a Transformer, from scratch.
 
     Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2. Shipped
-    configurations: transformer_small (two cores), transformer_relative (the same, with relative positions: where tests
-    are longer or deeper than training) and transformer. In data of inflection, tags are told from letters by --set
-    network.invariant_tags=true: then they have no position in the source.
+    configurations: transformer_small (two cores), transformer_relative (the same, with relative positions, which may
+    help where tests are longer or deeper than training) and transformer. In data of inflection, tags are told from
+    letters by --set network.invariant_tags=true: then they have no position in the source.
 
     Example: cgen train transformer words.tsv --augmented more.tsv -o predictor.pt
     """
