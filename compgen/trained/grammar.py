@@ -97,9 +97,9 @@ class GrammarArchitecture(Architecture):
         assert bundle.pool is not None, "a generator has a pool"
         try:
             trained = TrainedGrammar.of(rules, targets, scores, bundle.manifest.sampling)
+            return GrammarGenerator(trained, Vocabulary(bundle.vocabulary), bundle.pool, bundle.identity)
         except DataError as error:
             raise BundleError(f"{bundle.path}: {error}") from error
-        return GrammarGenerator(trained, Vocabulary(bundle.vocabulary), bundle.pool, bundle.identity)
 
     def runners(self, bundle: Bundle, runtime: Runtime) -> tuple[Runners, list[str]]:
         del runtime  # numpy alone

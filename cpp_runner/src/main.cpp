@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "derivations.h"
 #include "errors.h"
 #include "filters.h"
 #include "output.h"
@@ -30,6 +31,7 @@ using Clock = std::chrono::steady_clock;
 // Rows decoded at a time: our step goes over a batch several times, so it should stay in the cache; a graph has more
 // to do between its products, which is cheaper for many rows.
 constexpr std::int64_t SLOTS_OF_OWN = 60, SLOTS_OF_GRAPH = 256;
+constexpr std::int64_t SLOTS_OF_GRAMMAR = 256;  // samples that a thread hands on together
 constexpr std::int64_t PATIENCE = 20'000;  // draws in a row without a sample before giving up
 
 volatile std::sig_atomic_t interrupted = 0;  // by which signal
@@ -180,17 +182,29 @@ std::unique_ptr<Backend<Real>> open(Options& options, const Bundle& bundle) {
   return own ? make_own_backend<Real>(bundle) : make_backend<Real>(bundle, true);
 }
 
-// Every draw as it was made.
 template <class Real>
+std::unique_ptr<Generator> open_network(Options& options, const Bundle& bundle) {
+  return make_generator<Real>(bundle, open<Real>(options, bundle));
+}
+
+std::unique_ptr<Generator> open_generator(Options& options, const Bundle& bundle) {
+  if (!bundle.is_grammar()) {
+    return bundle.dtype == "float64" ? open_network<double>(options, bundle) : open_network<float>(options, bundle);
+  }
+  if (options.sampling.slots == 0) options.sampling.slots = SLOTS_OF_GRAMMAR;
+  return make_grammar(bundle);
+}
+
+// Every draw as it was made.
 int run_raw(Options& options, const Bundle& bundle) {
   if (!options.draws || options.count || !options.filters.empty() || options.choice.made() || is_tsv(options.out)) {
     throw UserError("--raw writes the draws of --draws as .jsonl, without filters or choices");
   }
-  const auto backend = open<Real>(options, bundle);
+  const auto generator = open_generator(options, bundle);
   options.sampling.stop = options.sampling.start + *options.draws;
   const Claim claim(options.out);
   Output output(options.out);
-  sample<Real>(bundle, *backend, options.sampling, [&](Draw&& draw) {
+  generator->sample(options.sampling, [&](Draw&& draw) {
     output.line(as_json(draw));
     return !interrupted;
   });
@@ -247,7 +261,6 @@ int run_predictor(Options& options, const Bundle& bundle) {
   return 0;
 }
 
-template <class Real>
 int run(Options& options, const Bundle& bundle) {
   const auto began = Clock::now();
   const Training training(bundle.pool);
@@ -256,7 +269,7 @@ int run(Options& options, const Bundle& bundle) {
   options.sampling.unwanted = filter.unwanted();
   options.sampling.stop = options.draws ? options.sampling.start + *options.draws : std::int64_t{1} << 62;
   const bool tsv = is_tsv(options.out);
-  const auto backend = open<Real>(options, bundle);
+  const auto generator = open_generator(options, bundle);
   Claim claim(options.out);
   Output output(options.out);
   const auto write = [&](const Sample& one) {
@@ -267,7 +280,7 @@ int run(Options& options, const Bundle& bundle) {
   bool exhausted = false;
   {
     Progress progress(options.count.value_or(options.draws.value_or(0)));
-    sample<Real>(bundle, *backend, options.sampling, [&](Draw&& draw) {
+    generator->sample(options.sampling, [&](Draw&& draw) {
       exhausted = !options.draws && filter.counts.drawn - last >= PATIENCE;
       if (exhausted || interrupted) return false;
       auto pair = filter.keep(draw);
@@ -327,18 +340,33 @@ int run(Options& options, const Bundle& bundle) {
   return 0;
 }
 
-// The golden draws again, by our own step, if the bundle has its weights, and by the graph, or by the one asked for.
+// What golden draws are made by: our own step, if the bundle has its weights, and the graph, or the one asked for.
+std::vector<std::string> steps_of(const Options& options, const Bundle& bundle) {
+  if (std::count(options.given.begin(), options.given.end(), "--step") > 0) return {options.step};
+  if (bundle.is_grammar()) return {"rules"};
+  return bundle.has(STEP_WEIGHTS) ? std::vector<std::string>{"own", "graph"} : std::vector<std::string>{"graph"};
+}
+
 template <class Real>
+Verified verify_answers(const Golden& golden, Options& options, const Bundle& bundle) {
+  const auto backend = open<Real>(options, bundle);
+  return golden.verify<Real>(options.step, *backend, options.sampling.slots, options.sampling.workers);
+}
+
+// The golden draws, or answers, again.
 int run_verify(const Options& options, const Bundle& bundle) {
   const Golden golden(bundle);
   std::vector<Verified> rows;
-  const bool asked = std::count(options.given.begin(), options.given.end(), "--step") > 0;
-  for (const std::string step : {"own", "graph"}) {
-    if (asked ? step != options.step : step == "own" && !bundle.has(STEP_WEIGHTS)) continue;
+  for (const auto& step : steps_of(options, bundle)) {
     Options one = options;
     one.step = step;
-    const auto backend = open<Real>(one, bundle);
-    rows.push_back(golden.verify<Real>(step, *backend, one.sampling.slots, one.sampling.workers));
+    if (!bundle.predicts) {
+      const auto generator = open_generator(one, bundle);
+      rows.push_back(golden.verify(step, *generator, one.sampling.slots, one.sampling.workers));
+    } else {
+      rows.push_back(bundle.dtype == "float64" ? verify_answers<double>(golden, one, bundle)
+                                               : verify_answers<float>(golden, one, bundle));
+    }
   }
   std::cout << table(rows);
   for (const auto& row : rows) {
@@ -353,7 +381,11 @@ int run_verify(const Options& options, const Bundle& bundle) {
 }
 
 // What a predictor has no use for is an error, and so is a generator's --input.
-void check_options(const Options& options, bool predicts) {
+void check_options(const Options& options, const Bundle& bundle) {
+  const bool predicts = bundle.predicts;
+  if (bundle.is_grammar() && std::count(options.given.begin(), options.given.end(), "--step") > 0) {
+    throw UserError("a grammar has no use for --step");
+  }
   if (options.verify) {
     const std::set<std::string> of_verify = {"bundle", "--verify", "--batch", "--workers", "--step", "--trust-code"};
     for (const auto& name : options.given) {
@@ -373,12 +405,13 @@ void check_options(const Options& options, bool predicts) {
   }
 }
 
-template <class Real>
 int dispatch(Options& options, const Bundle& bundle) {
-  if (options.verify) return run_verify<Real>(options, bundle);
-  if (bundle.predicts) return run_predictor<Real>(options, bundle);  // has nothing to save, so a signal ends it
+  if (options.verify) return run_verify(options, bundle);
+  if (bundle.predicts) {  // has nothing to save, so a signal ends it
+    return bundle.dtype == "float64" ? run_predictor<double>(options, bundle) : run_predictor<float>(options, bundle);
+  }
   catch_signals();
-  return options.raw ? run_raw<Real>(options, bundle) : run<Real>(options, bundle);
+  return options.raw ? run_raw(options, bundle) : run(options, bundle);
 }
 
 int dispatch(Options& options) {
@@ -390,7 +423,7 @@ int dispatch(Options& options) {
 #endif
   options.filter = read_filters(options);
   const Bundle bundle(options.bundle);
-  check_options(options, bundle.predicts);
+  check_options(options, bundle);
   for (const auto& name : options.rare_tokens) {
     const auto found = std::find(bundle.vocabulary.begin() + SPECIALS, bundle.vocabulary.end(), name);  // no special symbol
     if (found == bundle.vocabulary.end()) throw UserError("--rare-token " + name + ": no token of the vocabulary");
@@ -398,7 +431,7 @@ int dispatch(Options& options) {
   }
   options.sampling.temperature = bundle.temperature;
   read_temperature(options.temperature, options.sampling.temperature);
-  return bundle.dtype == "float64" ? dispatch<double>(options, bundle) : dispatch<float>(options, bundle);
+  return dispatch(options, bundle);
 }
 
 }  // namespace
