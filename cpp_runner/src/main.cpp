@@ -252,10 +252,11 @@ int run_predictor(Options& options, const Bundle& bundle) {
   const auto found = answers<Real>(bundle, *backend, sources, options.sampling.slots, options.sampling.workers);
   catch_signals();  // until now a signal ends the work at once; what is written is written whole
   Output output(options.out);
+  const Spelling spelling(bundle.vocabulary);
   for (std::size_t k = 0; k < sources.size(); ++k) {
     output.line(options.raw ? as_json(found[k])
-                : tsv       ? as_tsv(sources[k], found[k].target, bundle.vocabulary)
-                    : as_json(sources[k], found[k].target, found[k].log_prob, bundle.vocabulary));
+                : tsv        ? spelling.as_tsv(sources[k], found[k].target)
+                             : spelling.as_json(sources[k], found[k].target, found[k].log_prob));
   }
   output.finish();
   return 0;
@@ -269,11 +270,12 @@ int run(Options& options, const Bundle& bundle) {
   options.sampling.unwanted = filter.unwanted();
   options.sampling.stop = options.draws ? options.sampling.start + *options.draws : std::int64_t{1} << 62;
   const bool tsv = is_tsv(options.out);
+  const Spelling spelling(bundle.vocabulary);
   const auto generator = open_generator(options, bundle);
   Claim claim(options.out);
   Output output(options.out);
   const auto write = [&](const Sample& one) {
-    output.line(tsv ? as_tsv(one.source, one.target, bundle.vocabulary) : as_json(one, bundle.vocabulary));
+    output.line(tsv ? spelling.as_tsv(one.source, one.target) : spelling.as_json(one));
   };
   std::vector<Sample> kept;
   std::int64_t last = 0;
