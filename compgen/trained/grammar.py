@@ -14,7 +14,7 @@ from compgen.runtime.manifest import RULES, SCORES, TARGET_RULES
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw
 from compgen.trained.architectures import GENERATOR, Architecture, Request, Runner, Runners, Runtime
-from compgen.trained.replay import drawn
+from compgen.trained.replay import drawn, native_runners
 
 if TYPE_CHECKING:  # polars alone takes a tenth of a second
     from compgen.csl.grammar_file import GrammarFile
@@ -103,7 +103,8 @@ class GrammarArchitecture(Architecture):
 
     def runners(self, bundle: Bundle, runtime: Runtime) -> tuple[Runners, list[str]]:
         del runtime  # numpy alone
-        return {"numpy": lambda: self._by_numpy(bundle)}, []
+        in_cpp, missing = native_runners(bundle, {"C++": {}})
+        return {"numpy": lambda: self._by_numpy(bundle)} | in_cpp, missing
 
     def _by_numpy(self, bundle: Bundle) -> Runner:
         model = self.open_bundle(bundle, Runtime())

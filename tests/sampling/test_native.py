@@ -29,14 +29,6 @@ def compgen(*words, **environment):
     )
 
 
-@pytest.fixture
-def built():
-    try:
-        return native.runner()
-    except UserError as error:
-        pytest.skip(str(error))
-
-
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     "words",
