@@ -28,6 +28,7 @@ const std::map<std::string, Layout> LAYOUTS = {
      {{"generator", "predictor"},
       {"vocabulary.json", "step.onnx", "sampler.onnx"},
       {"step.onnx", "sampler.onnx", "start.onnx", "encoder.onnx"}}},
+    {"transformer", {{"predictor"}, {"vocabulary.json", "step.onnx"}, {"step.onnx", "encoder.onnx"}}},
     {"grammar", {{"generator"}, {"vocabulary.json", RULES, TARGET_RULES, SCORES}, {}}},
 };
 
@@ -204,12 +205,9 @@ Json read_manifest(const std::filesystem::path& path) {
   if (manifest.value("version", Json()) != 1) throw UserError("bundle version is not 1, which this program reads");
   require_schema("manifest", manifest);
   const std::string architecture = architecture_of(manifest);
-  const auto layout = LAYOUTS.find(architecture);
-  if (layout == LAYOUTS.end()) {
-    throw UserError("a " + architecture + ", which this program does not run: compgen does");
-  }
-  require_consistent(manifest, architecture, layout->second);
-  require_whole(manifest, layout->second);
+  const Layout& layout = LAYOUTS.at(architecture);  // which the schema has checked
+  require_consistent(manifest, architecture, layout);
+  require_whole(manifest, layout);
   return manifest;
 }
 

@@ -42,9 +42,10 @@ struct Bundle {
   bool has(const std::string& name) const { return files.count(name) > 0; }
 
   bool is_grammar() const { return architecture == "grammar"; }
+  bool is_transformer() const { return architecture == "transformer"; }
 
   std::filesystem::path folder;
-  std::string architecture;  // recurrent or grammar
+  std::string architecture;  // recurrent, transformer or grammar
   std::map<std::string, std::string> files;  // content by name
   std::vector<std::string> vocabulary;
   Pool pool;

@@ -21,6 +21,7 @@
 #include "sampler.h"
 #include "selection.h"
 #include "step.h"
+#include "text.h"
 #include "verify.h"
 
 namespace {
@@ -32,6 +33,8 @@ using Clock = std::chrono::steady_clock;
 // to do between its products, which is cheaper for many rows.
 constexpr std::int64_t SLOTS_OF_OWN = 60, SLOTS_OF_GRAPH = 256;
 constexpr std::int64_t SLOTS_OF_GRAMMAR = 256;  // samples that a thread hands on together
+constexpr std::int64_t SLOTS_OF_BEAM = 32;      // sources, each with as many rows as the beam is wide
+constexpr std::int64_t WIDEST = 1024;         // hypotheses of a beam
 constexpr std::int64_t PATIENCE = 20'000;  // draws in a row without a sample before giving up
 
 volatile std::sig_atomic_t interrupted = 0;  // by which signal
@@ -52,7 +55,7 @@ struct Options {
   std::vector<std::string> given;  // names of options
   bool raw = false, verify = false, trust_code = false;
   std::vector<std::string> filters;
-  std::optional<std::int64_t> count, draws;
+  std::optional<std::int64_t> count, draws, beam;
   std::optional<std::string> novelty;
   std::optional<double> rarity;
   std::optional<std::size_t> ngram;
@@ -60,6 +63,7 @@ struct Options {
   FilterOptions filter;
   Choice choice;
   Sampling sampling;
+  Answering answering;
 };
 
 std::vector<std::string> split(const std::string& text, char by) {
@@ -174,10 +178,12 @@ bool is_tsv(const std::string& out) {
   return suffix == ".tsv";
 }
 
+bool has_own_step(const Bundle& bundle) { return bundle.architecture == "recurrent" && bundle.has(STEP_WEIGHTS); }
+
 // The library that runs the bundle, or our own step where it is asked for and can be had; sets the default batch.
 template <class Real>
 std::unique_ptr<Backend<Real>> open(Options& options, const Bundle& bundle) {
-  const bool own = options.step == "own" && bundle.has(STEP_WEIGHTS);
+  const bool own = options.step == "own" && has_own_step(bundle);
   if (options.sampling.slots == 0) options.sampling.slots = own ? SLOTS_OF_OWN : SLOTS_OF_GRAPH;
   return own ? make_own_backend<Real>(bundle) : make_backend<Real>(bundle, true);
 }
@@ -193,6 +199,20 @@ std::unique_ptr<Generator> open_generator(Options& options, const Bundle& bundle
   }
   if (options.sampling.slots == 0) options.sampling.slots = SLOTS_OF_GRAMMAR;
   return make_grammar(bundle);
+}
+
+template <class Real>
+std::unique_ptr<Predictor> open_recurrent(Options& options, const Bundle& bundle) {
+  return make_predictor<Real>(bundle, open<Real>(options, bundle));
+}
+
+std::unique_ptr<Predictor> open_predictor(Options& options, const Bundle& bundle) {
+  if (options.answering.beam > 1 && options.sampling.slots == 0) options.sampling.slots = SLOTS_OF_BEAM;
+  if (!bundle.is_transformer()) {
+    return bundle.dtype == "float64" ? open_recurrent<double>(options, bundle) : open_recurrent<float>(options, bundle);
+  }
+  if (options.sampling.slots == 0) options.sampling.slots = SLOTS_OF_GRAPH;
+  return make_transformer(bundle);
 }
 
 // Every draw as it was made.
@@ -241,22 +261,41 @@ std::vector<Tokens> read_sources(const std::string& input, const std::vector<std
   return sources;
 }
 
+// How wide a beam is, and how many answers are wanted of it.
+void read_answering(Options& options) {
+  auto& how = options.answering;
+  how.best = options.choice.best.value_or(1);
+  const std::int64_t asked = options.beam.value_or(1);
+  if (how.best > WIDEST) {
+    throw UserError("--best " + std::to_string(how.best) + ": expected a number from 1 to " + with_commas(WIDEST));
+  }
+  if (asked > 1 && asked < how.best) {
+    throw UserError("--best " + std::to_string(how.best) + " needs a beam as wide: leave out --beam " +
+                    std::to_string(asked));
+  }
+  how.beam = std::max(how.best, asked);
+}
+
 // A predictor's answers, in the order of the sources.
-template <class Real>
 int run_predictor(Options& options, const Bundle& bundle) {
   const bool tsv = is_tsv(options.out);
+  read_answering(options);
   const auto sources = read_sources(options.input, bundle.vocabulary);
   if (options.raw && tsv) throw UserError("--raw writes .jsonl");
   check_writable(options.out);
-  const auto backend = open<Real>(options, bundle);
-  const auto found = answers<Real>(bundle, *backend, sources, options.sampling.slots, options.sampling.workers);
+  const auto predictor = open_predictor(options, bundle);
+  options.answering.slots = options.sampling.slots, options.answering.workers = options.sampling.workers;
+  const auto found = answers(bundle, *predictor, sources, options.answering);
   catch_signals();  // until now a signal ends the work at once; what is written is written whole
   Output output(options.out);
   const Spelling spelling(bundle.vocabulary);
   for (std::size_t k = 0; k < sources.size(); ++k) {
-    output.line(options.raw ? as_json(found[k])
-                : tsv        ? spelling.as_tsv(sources[k], found[k].target)
-                             : spelling.as_json(sources[k], found[k].target, found[k].log_prob));
+    for (std::size_t rank = 1; rank <= found[k].size(); ++rank) {
+      const Answer& answer = found[k][rank - 1];
+      output.line(options.raw ? as_json(k, answer)
+                  : tsv       ? spelling.as_tsv(sources[k], answer.target)
+                              : spelling.as_json(sources[k], answer, rank));
+    }
   }
   output.finish();
   return 0;
@@ -346,13 +385,7 @@ int run(Options& options, const Bundle& bundle) {
 std::vector<std::string> steps_of(const Options& options, const Bundle& bundle) {
   if (std::count(options.given.begin(), options.given.end(), "--step") > 0) return {options.step};
   if (bundle.is_grammar()) return {"rules"};
-  return bundle.has(STEP_WEIGHTS) ? std::vector<std::string>{"own", "graph"} : std::vector<std::string>{"graph"};
-}
-
-template <class Real>
-Verified verify_answers(const Golden& golden, Options& options, const Bundle& bundle) {
-  const auto backend = open<Real>(options, bundle);
-  return golden.verify<Real>(options.step, *backend, options.sampling.slots, options.sampling.workers);
+  return has_own_step(bundle) ? std::vector<std::string>{"own", "graph"} : std::vector<std::string>{"graph"};
 }
 
 // The golden draws, or answers, again.
@@ -366,8 +399,8 @@ int run_verify(const Options& options, const Bundle& bundle) {
       const auto generator = open_generator(one, bundle);
       rows.push_back(golden.verify(step, *generator, one.sampling.slots, one.sampling.workers));
     } else {
-      rows.push_back(bundle.dtype == "float64" ? verify_answers<double>(golden, one, bundle)
-                                               : verify_answers<float>(golden, one, bundle));
+      const auto predictor = open_predictor(one, bundle);
+      rows.push_back(golden.verify(step, *predictor, one.sampling.slots, one.sampling.workers));
     }
   }
   std::cout << table(rows);
@@ -396,10 +429,10 @@ void check_options(const Options& options, const Bundle& bundle) {
     return;
   }
   const std::set<std::string> of_predictors = {"bundle", "--input", "--output", "--batch", "--workers",
-                                                 "--step", "--raw", "--trust-code"};
+                                                 "--step", "--raw", "--trust-code", "--beam", "--best"};
   for (const auto& name : options.given) {
     if (predicts && of_predictors.count(name) == 0) throw UserError("a predictor has no use for " + name);
-    if (!predicts && name == "--input") throw UserError("a generator has no use for --input");
+    if (!predicts && (name == "--input" || name == "--beam")) throw UserError("a generator has no use for " + name);
   }
   if (predicts && options.input.empty()) throw UserError("say what to predict from: --input FILE, or -");
   if (!predicts && !options.count && !options.draws) {
@@ -409,9 +442,7 @@ void check_options(const Options& options, const Bundle& bundle) {
 
 int dispatch(Options& options, const Bundle& bundle) {
   if (options.verify) return run_verify(options, bundle);
-  if (bundle.predicts) {  // has nothing to save, so a signal ends it
-    return bundle.dtype == "float64" ? run_predictor<double>(options, bundle) : run_predictor<float>(options, bundle);
-  }
+  if (bundle.predicts) return run_predictor(options, bundle);  // has nothing to save, so a signal ends it
   catch_signals();
   return options.raw ? run_raw(options, bundle) : run(options, bundle);
 }
@@ -456,7 +487,7 @@ int main(int argc, char** argv) {
   app.add_option("--ngram", options.ngram, "rare: length of n-grams.")->check(CLI::Range(1, 1000));
   app.add_option("--rare-token", options.rare_tokens, "rare: holds this token; may be repeated, for one of several.")
       ->allow_extra_args(false);
-  app.add_option("--best", options.choice.best, "Write the first so many only, most probable or by votes first.")
+  app.add_option("--best", options.choice.best, "Write the first so many only, most probable or by votes first; of a predictor, so many answers a source.")
       ->check(positive);
   app.add_flag("--vote", options.choice.vote, "One target for each source, the one drawn most often.");
   app.add_option("--margin", options.choice.margin, "With --vote: the least number of votes it must win by.")
@@ -471,6 +502,8 @@ int main(int argc, char** argv) {
                  "Rows decoded at a time by each worker; by default " + std::to_string(SLOTS_OF_OWN) +
                      " for our own step, " + std::to_string(SLOTS_OF_GRAPH) + " for a graph.")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
+  app.add_option("--beam", options.beam, "Predictors: hypotheses kept a source; 1 is greedy decoding.")
+      ->check(CLI::Range(std::int64_t{1}, WIDEST));
   app.add_option("--input", options.input, "Predictors: a file of sources, a line each, or -.");
   app.add_flag("--raw", options.raw, "Write every draw as it was made, as token ids, to compare runtimes.");
   app.add_flag("--verify", options.verify, "Make the bundle's golden draws, or answers, again, and compare.");

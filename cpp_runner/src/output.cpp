@@ -84,8 +84,8 @@ std::string as_json(const Draw& draw) {
          "," + written(draw.tokens, draw.finished, draw.log_prob);
 }
 
-std::string as_json(const Answer& answer) {
-  return "{" + written(answer.target, answer.finished, answer.log_prob);
+std::string as_json(std::size_t source, const Answer& answer) {
+  return R"({"index":)" + std::to_string(source) + "," + written(answer.target, answer.finished, answer.log_prob);
 }
 
 Spelling::Spelling(const std::vector<std::string>& vocabulary) : tokens_(vocabulary) {
@@ -111,9 +111,10 @@ std::string Spelling::as_json(const Sample& sample) const {
   return text += '}';
 }
 
-std::string Spelling::as_json(const Tokens& source, const Tokens& target, double log_prob) const {
-  std::string text = pair(source, target);
-  text += R"(,"log_prob":)", append_rounded(text, log_prob);
+std::string Spelling::as_json(const Tokens& source, const Answer& answer, std::size_t rank) const {
+  std::string text = pair(source, answer.target);
+  text += R"(,"rank":)", append(text, rank);
+  text += R"(,"log_prob":)", append_rounded(text, answer.log_prob);
   return text += '}';
 }
 

@@ -13,8 +13,8 @@ namespace compgen {
 
 // A draw as it was made, its tokens as ids.
 std::string as_json(const Draw& draw);
-// The same of an answer.
-std::string as_json(const Answer& answer);
+// The same of an answer to a source, given by its place.
+std::string as_json(std::size_t source, const Answer& answer);
 
 // Lines with the tokens of a vocabulary, which are spelled once and then copied.
 class Spelling {
@@ -22,8 +22,8 @@ class Spelling {
   explicit Spelling(const std::vector<std::string>& vocabulary);
 
   std::string as_json(const Sample& sample) const;
-  // An answer of a predictor.
-  std::string as_json(const Tokens& source, const Tokens& target, double log_prob) const;
+  // An answer of a predictor; the best has rank 1.
+  std::string as_json(const Tokens& source, const Answer& answer, std::size_t rank) const;
   // Throws UserError if a token holds a blank.
   std::string as_tsv(const Tokens& source, const Tokens& target) const;
 

@@ -116,14 +116,15 @@ Verified Golden::verify(const std::string& name, Generator& generator, std::int6
   });
 }
 
-template <class Real>
-Verified Golden::verify(const std::string& name, Backend<Real>& backend, std::int64_t slots, int workers) const {
+Verified Golden::verify(const std::string& name, Predictor& predictor, std::int64_t slots, int workers) const {
   return compare(name, [&] {
+    Answering how;
+    how.slots = slots, how.workers = workers;
     std::vector<Draw> found;
-    for (auto& answer : answers<Real>(bundle_, backend, sources_, slots, workers)) {
+    for (auto& best : answers(bundle_, predictor, sources_, how)) {
       Draw draw;
       draw.index = static_cast<std::int64_t>(found.size());
-      draw.tokens = std::move(answer.target), draw.finished = answer.finished, draw.log_prob = answer.log_prob;
+      draw.tokens = std::move(best[0].target), draw.finished = best[0].finished, draw.log_prob = best[0].log_prob;
       found.push_back(std::move(draw));
     }
     return found;
@@ -165,8 +166,5 @@ std::string table(const std::vector<Verified>& rows) {
   }
   return text.str();
 }
-
-template Verified Golden::verify(const std::string&, Backend<float>&, std::int64_t, int) const;
-template Verified Golden::verify(const std::string&, Backend<double>&, std::int64_t, int) const;
 
 }  // namespace compgen

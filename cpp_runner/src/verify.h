@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backend.h"
+#include "decoder.h"
 #include "sampler.h"
 
 namespace compgen {
@@ -28,9 +28,7 @@ class Golden {
   explicit Golden(const Bundle& bundle);
 
   Verified verify(const std::string& name, Generator& generator, std::int64_t slots, int workers) const;
-  // Of a predictor.
-  template <class Real>
-  Verified verify(const std::string& name, Backend<Real>& backend, std::int64_t slots, int workers) const;
+  Verified verify(const std::string& name, Predictor& predictor, std::int64_t slots, int workers) const;
 
  private:
   struct Stream {

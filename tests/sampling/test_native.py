@@ -158,14 +158,6 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path):
 
 
 @pytest.mark.usefixtures("built")
-def test_a_transformer_is_refused_by_its_name(tmp_path):
-    bundle = assemble.assemble(make(), tmp_path)
-    assemble.seal(tmp_path, bundle.manifest.model_copy(update={"architecture": "transformer"}))
-    with pytest.raises(UserError, match="a transformer, which this program does not run: compgen does"):
-        native.raw(bundle, 0, 0, 10, (1.0, 1.0), {})
-
-
-@pytest.mark.usefixtures("built")
 def test_a_signal_ends_a_predictor_that_waits_for_its_sources():
     command = [native.runner(), exported("predictor"), "--input", "-"]
     process = subprocess.Popen(
