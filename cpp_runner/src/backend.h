@@ -63,7 +63,9 @@ struct Batch {
   // Goes on with these rows, in this order; a row may be there more than once. All rows must be in use.
   void keep(const std::vector<std::int64_t>& kept) {
     const auto count = static_cast<std::size_t>(rows);
-    const auto gather = [&](auto&... arrays) { ((arrays = gathered(arrays.data(), arrays.size() / count, kept)), ...); };
+    const auto gather = [&](auto&... arrays) {
+      ((arrays = gathered(arrays.data(), arrays.size() / count, kept)), ...);
+    };
     gather(token, position, half, hidden, cell, fed, uniform, keys, values, memory_tokens);
     const auto resize = [&](auto&... arrays) { (arrays.resize(arrays.size() / count * kept.size()), ...); };
     resize(next_token, next_half, next_hidden, next_cell, next_fed, log_probs);

@@ -19,14 +19,11 @@ class Beam {
 
   // Adds a token to each live hypothesis, given log-probabilities (hypotheses, V); returns the parents of the new ones.
   std::vector<std::int64_t> extend(const double* log_probs, std::int64_t vocabulary, std::int64_t step) {
-    std::vector<double> total(live_.size() * static_cast<std::size_t>(vocabulary));
-    for (std::size_t place = 0; place < total.size(); ++place) {
-      const auto token = static_cast<std::int64_t>(place) % vocabulary;
-      total[place] = forbidden(token, step) ? NEVER : live_[place / static_cast<std::size_t>(vocabulary)].log_prob + log_probs[place];
-    }
+    const auto total = totals(log_probs, vocabulary, step);
     std::vector<Answer> next;
     std::vector<std::int64_t> parents;
-    const auto order = first(total, 2 * width_);  // each hypothesis ends in one way only, so as many as are wanted do not
+    // Each hypothesis ends in one way only, so of twice as many as are wanted enough do not.
+    const auto order = first(total, 2 * width_);
     for (std::size_t rank = 0; rank < order.size() && total[order[rank]] > NEVER; ++rank) {
       const auto parent = static_cast<std::int64_t>(order[rank]) / vocabulary;
       const auto token = static_cast<std::int64_t>(order[rank]) % vocabulary;
@@ -55,6 +52,18 @@ class Beam {
   }
 
  private:
+  // The log-probabilities (hypotheses, V) of the live ones with a token more.
+  std::vector<double> totals(const double* log_probs, std::int64_t vocabulary, std::int64_t step) const {
+    std::vector<double> total;
+    total.reserve(live_.size() * static_cast<std::size_t>(vocabulary));
+    for (const auto& one : live_) {
+      for (std::int64_t token = 0; token < vocabulary; ++token, ++log_probs) {
+        total.push_back(forbidden(token, step) ? NEVER : one.log_prob + *log_probs);
+      }
+    }
+    return total;
+  }
+
   // The places of the largest numbers, the largest first; of equal ones, the earlier.
   static std::vector<std::size_t> first(const std::vector<double>& numbers, std::size_t count) {
     std::vector<std::size_t> places(numbers.size());
@@ -69,9 +78,8 @@ class Beam {
   }
 
   void end(Answer&& one) {
-    const auto after = std::upper_bound(ended_.begin(), ended_.end(), one, [](const Answer& a, const Answer& b) {
-      return a.log_prob > b.log_prob;
-    });
+    const auto after = std::upper_bound(ended_.begin(), ended_.end(), one,
+                                        [](const Answer& a, const Answer& b) { return a.log_prob > b.log_prob; });
     ended_.insert(after, std::move(one));
     if (static_cast<std::int64_t>(ended_.size()) > best_) ended_.pop_back();
   }

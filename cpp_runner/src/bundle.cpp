@@ -187,7 +187,8 @@ void require_whole(const Json& manifest, const Layout& layout) {
   for (const auto& name : listed) {
     if (known.count(name) == 0 || !graphs.contains(name)) throw UserError("graphs and files disagree on " + name);
   }
-  if (!manifest.value("shape", Json()).is_null() && prototypes > 0 && (last_size(graphs, "keys") == 0 || last_size(graphs, "final") == 0)) {
+  const bool reads = prototypes > 0 && !manifest.value("shape", Json()).is_null();
+  if (reads && (last_size(graphs, "keys") == 0 || last_size(graphs, "final") == 0)) {
     throw UserError("graphs: encoder.onnx has no outputs keys and final of a fixed size");
   }
 }

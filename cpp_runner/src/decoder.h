@@ -9,19 +9,14 @@
 
 namespace compgen {
 
-// Whether a token may not be written at a position of an output (compgen/data/vocabulary.py).
-inline bool forbidden(std::int64_t token, std::int64_t position) {
-  return token == PAD || token == BOS || token == UNK || (position == 0 && (token == EOS || token == SEP));
-}
-
 // The state of rows that are being written, one thread's own.
 class Decoder {
  public:
   virtual ~Decoder() = default;
   // Begins with sources (B, T), each with its end symbol, padded.
   virtual void open(const std::vector<std::int64_t>& sources, std::int64_t rows, std::int64_t width) = 0;
-  // Takes a step: sets `token` to the most probable that is allowed, and `log_probs`. Throws UserError: a damaged network
-  // gives what is no token or no probability.
+  // Takes a step: sets `token` to the most probable that is allowed, and `log_probs`. Throws UserError: a damaged
+  // network gives what is no token or no probability.
   virtual void advance() = 0;
   // Goes on with these rows, in this order; a row may be there more than once.
   virtual void keep(const std::vector<std::int64_t>& rows) = 0;
@@ -41,8 +36,8 @@ class Predictor {
 template <class Real>
 std::unique_ptr<Predictor> make_predictor(const Bundle& bundle, std::unique_ptr<Backend<Real>> backend);
 
-// The predictor that a bundle's Transformer is; defined beside `make_backend`, by the library. Throws UserError if its graphs
-// cannot be run. The bundle must outlive it.
+// The predictor that a bundle's Transformer is; defined beside `make_backend`, by the library. Throws UserError if its
+// graphs cannot be run. The bundle must outlive it.
 std::unique_ptr<Predictor> make_transformer(const Bundle& bundle);
 
 }  // namespace compgen

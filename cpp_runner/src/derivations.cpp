@@ -162,7 +162,7 @@ class Derivation {
 
  private:
   struct Node {
-    std::int64_t slot, times;  // times: how often it stands in the target
+    std::int64_t slot, times;        // times: how often it stands in the target
     std::int32_t name, rule, first;  // first: of its children, who are neighbours
   };
 
@@ -246,8 +246,8 @@ class Derivation {
   const Ways& ways_;
   std::int64_t longest_;
   WayChoice::Cache cache_;
-  std::vector<Node> nodes_;          // level by level
-  std::vector<std::size_t> levels_;  // where each begins, and the last ends
+  std::vector<Node> nodes_;               // level by level
+  std::vector<std::size_t> levels_;       // where each begins, and the last ends
   std::int64_t source_ = 0, target_ = 0;  // tokens so far
 };
 
@@ -273,7 +273,8 @@ class GrammarGenerator final : public Generator {
 
   void draw(const Tables& tables, const Sampling& sampling, Exchange& exchange) const {
     Derivation derivation(tables);
-    for (auto range = exchange.take(sampling.slots); range.first < range.second; range = exchange.take(sampling.slots)) {
+    for (auto range = exchange.take(sampling.slots); range.first < range.second;
+         range = exchange.take(sampling.slots)) {
       std::vector<Draw> draws;
       draws.reserve(at(range.second - range.first));
       for (std::int64_t index = range.first; index < range.second && !exchange.cancelled(); ++index) {

@@ -33,8 +33,8 @@ using Clock = std::chrono::steady_clock;
 // to do between its products, which is cheaper for many rows.
 constexpr std::int64_t SLOTS_OF_OWN = 60, SLOTS_OF_GRAPH = 256;
 constexpr std::int64_t SLOTS_OF_GRAMMAR = 256;  // samples that a thread hands on together
-constexpr std::int64_t SLOTS_OF_BEAM = 32;      // sources, each with as many rows as the beam is wide
-constexpr std::int64_t WIDEST = 1024;         // hypotheses of a beam
+constexpr std::int64_t SLOTS_OF_BEAM = 32;       // sources, each with as many rows as the beam is wide
+constexpr std::int64_t WIDEST = 1024;  // hypotheses of a beam
 constexpr std::int64_t PATIENCE = 20'000;  // draws in a row without a sample before giving up
 
 volatile std::sig_atomic_t interrupted = 0;  // by which signal
@@ -429,7 +429,7 @@ void check_options(const Options& options, const Bundle& bundle) {
     return;
   }
   const std::set<std::string> of_predictors = {"bundle", "--input", "--output", "--batch", "--workers",
-                                                 "--step", "--raw", "--trust-code", "--beam", "--best"};
+                                               "--step", "--raw", "--trust-code", "--beam", "--best"};
   for (const auto& name : options.given) {
     if (predicts && of_predictors.count(name) == 0) throw UserError("a predictor has no use for " + name);
     if (!predicts && (name == "--input" || name == "--beam")) throw UserError("a generator has no use for " + name);
@@ -487,7 +487,8 @@ int main(int argc, char** argv) {
   app.add_option("--ngram", options.ngram, "rare: length of n-grams.")->check(CLI::Range(1, 1000));
   app.add_option("--rare-token", options.rare_tokens, "rare: holds this token; may be repeated, for one of several.")
       ->allow_extra_args(false);
-  app.add_option("--best", options.choice.best, "Write the first so many only, most probable or by votes first; of a predictor, so many answers a source.")
+  app.add_option("--best", options.choice.best,
+                 "Write the first so many only, most probable or by votes first; of a predictor, so many answers a source.")
       ->check(positive);
   app.add_flag("--vote", options.choice.vote, "One target for each source, the one drawn most often.");
   app.add_option("--margin", options.choice.margin, "With --vote: the least number of votes it must win by.")

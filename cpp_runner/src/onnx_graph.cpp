@@ -79,8 +79,8 @@ void Graph::run(const std::function<Ort::Value(const std::string&)>& feed, std::
   }
   for (const auto& output : outputs_) outputs.push_back(output.c_str());
   try {
-    session_.Run(Ort::RunOptions{nullptr}, names.data(), values.data(), values.size(), outputs.data(),
-                 results.data(), results.size());
+    session_.Run(Ort::RunOptions{nullptr}, names.data(), values.data(), values.size(), outputs.data(), results.data(),
+                 results.size());
   } catch (const Ort::Exception& error) {
     throw UserError(where_ + ": ONNX Runtime cannot run it: " + one_line(error.what()));
   }

@@ -1,5 +1,5 @@
-// A graph of a bundle in ONNX Runtime, which is opened at run time: the library in use is then whichever is installed, of
-// this API version or later. The environment variable COMPGEN_ONNXRUNTIME names it, if the system does not know it.
+// A graph of a bundle in ONNX Runtime, which is opened at run time: the library in use is then whichever is installed,
+// of this API version or later. The environment variable COMPGEN_ONNXRUNTIME names it, if the system does not know it.
 #pragma once
 
 #define ORT_API_MANUAL_INIT

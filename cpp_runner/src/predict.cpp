@@ -81,8 +81,9 @@ std::vector<std::vector<Answer>> answers(const Bundle& bundle, Predictor& predic
       for (std::size_t first; (first = next.fetch_add(each)) < order.size();) {
         const std::size_t last = std::min(first + each, order.size());
         const auto begin = order.begin();
-        decode(bundle, *decoder, sources, Indices(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last)),
-               how, found);
+        decode(bundle, *decoder, sources,
+               Indices(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last)), how,
+               found);
       }
     } catch (...) {
       const std::lock_guard lock(mutex);

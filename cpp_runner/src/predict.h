@@ -13,8 +13,8 @@ struct Answer {
   double log_prob = 0;    // with the end symbol
 };
 
-// How sources are answered: so many together in each thread, by beam search of a width, of which 1 is greedy decoding, with
-// so many answers each.
+// How sources are answered: so many together in each thread, by beam search of a width, of which 1 is greedy decoding,
+// with so many answers each.
 struct Answering {
   std::int64_t slots = 0, beam = 1, best = 1;
   int workers = 1;

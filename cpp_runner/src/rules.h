@@ -23,7 +23,7 @@ struct Grammar {
 
   std::vector<std::string> tokens;
   std::vector<Rule> rules;
-  std::int32_t most = 0;  // the largest arity
+  std::int32_t most = 0;   // the largest arity
   std::int64_t slots = 1;  // the root, and each nonterminal of each rule's source
 };
 

@@ -1,8 +1,8 @@
-// What draws samples. A draw is a function of (bundle, seed, address) alone, so the order of work is free: worker threads
-// share one counter of addresses, and results are put back in order.
+// What draws samples. A draw is a function of (bundle, seed, address) alone, so the order of work is free: worker
+// threads share one counter of addresses, and results are put back in order.
 //
-// Networks draw by continuous batching: rows that finish are refilled at once, so that every step works on a full batch;
-// see compgen/sampling/batching.py.
+// Networks draw by continuous batching: rows that finish are refilled at once, so that every step works on a full
+// batch; see compgen/sampling/batching.py.
 #pragma once
 
 #include <array>

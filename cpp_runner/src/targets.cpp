@@ -14,12 +14,12 @@ namespace {
 constexpr const char* NAME = "target grammar";
 constexpr const char* MARK = "##";  // prefix of names; by itself, any token that is in no rule
 constexpr const char* ARROW = "=>";
-constexpr std::size_t MOST = 99;     // nonterminals of a rule
-constexpr int UNITS = 2;             // unit rules on top of each other
-constexpr std::size_t MILE = 128;    // tokens; recursion must not go deeper by many times as much
-constexpr int DEEPEST = 10'000;      // calls within one another, which no stack is too small for
+constexpr std::size_t MOST = 99;   // nonterminals of a rule
+constexpr int UNITS = 2;           // unit rules on top of each other
+constexpr std::size_t MILE = 128;  // tokens; recursion must not go deeper by many times as much
+constexpr int DEEPEST = 10'000;    // calls within one another, which no stack is too small for
 constexpr std::int32_t UNKNOWN = std::numeric_limits<std::int32_t>::max();  // a token outside the grammar
-constexpr std::int32_t ANY = -1;     // a nonterminal, whichever
+constexpr std::int32_t ANY = -1;                                            // a nonterminal, whichever
 
 bool is_name(const std::string& symbol) { return symbol.compare(0, 2, MARK) == 0; }
 
@@ -210,7 +210,8 @@ class Spans {
   Spans(const Checker& checker, const Symbols& target) : checker_(checker), target_(target) {}
 
   const Names& whole() {
-    for (std::size_t length = MILE; length < target_.size(); length += MILE) {  // short parts first: no recursion is deep
+    // Short parts first: no recursion is deep.
+    for (std::size_t length = MILE; length < target_.size(); length += MILE) {
       for (std::size_t begin = 0; begin + length <= target_.size(); ++begin) cell(begin, begin + length);
     }
     return cell(0, target_.size());

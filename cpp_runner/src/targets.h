@@ -26,14 +26,14 @@ struct TargetRule {
 
 class TargetGrammar {
  public:
-  // Reads lines `LHS => token ##NAME token`. Throws UserError: a line is not a rule, a name has no rule or none that ends,
-  // unit rules form a circle, or ROOT has no rule.
+  // Reads lines `LHS => token ##NAME token`. Throws UserError: a line is not a rule, a name has no rule or none that
+  // ends, unit rules form a circle, or ROOT has no rule.
   explicit TargetGrammar(const std::string& text);
 
   const std::vector<TargetRule>& rules() const { return rules_; }
 
  private:
-  std::vector<TargetRule> rules_;     // distinct, in the order of their lines
+  std::vector<TargetRule> rules_;    // distinct, in the order of their lines
   std::vector<std::string> places_;  // of each, for messages
 };
 
@@ -54,9 +54,9 @@ class Checker {
   // One side of rules, as tokens around nonterminals.
   struct Pattern {
     Symbols head, tail;
-    std::vector<Symbols> separators;   // between each two neighbouring nonterminals
-    std::vector<std::size_t> after;  // at least so many tokens after each separator
-    std::size_t least = 0;             // the length of the shortest expansion
+    std::vector<Symbols> separators;  // between each two neighbouring nonterminals
+    std::vector<std::size_t> after;   // at least so many tokens after each separator
+    std::size_t least = 0;            // the length of the shortest expansion
   };
   // A pattern, and the rules that have it: their names, and the names of their nonterminals.
   struct Open {
@@ -67,12 +67,12 @@ class Checker {
   void enter(const TargetRule& rule, const std::map<std::string, std::int32_t>& numbers);
   static Pattern pattern_of(const Symbols& side);
 
-  std::vector<std::string> names_;                                // sorted
-  std::map<std::string, std::int32_t> number_;                   // of each name
-  std::vector<std::int32_t> others_;                             // tokens that are in no rule
-  std::map<Symbols, std::vector<std::int32_t>> closed_;          // names by sequences of tokens
-  std::map<std::int32_t, std::vector<std::int32_t>> units_;      // names by the name that a unit rule becomes
-  std::map<std::int32_t, std::map<Symbols, Open>> open_;         // by the first token; a nonterminal is -1
+  std::vector<std::string> names_;                           // sorted
+  std::map<std::string, std::int32_t> number_;               // of each name
+  std::vector<std::int32_t> others_;                         // tokens that are in no rule
+  std::map<Symbols, std::vector<std::int32_t>> closed_;      // names by sequences of tokens
+  std::map<std::int32_t, std::vector<std::int32_t>> units_;  // names by the name that a unit rule becomes
+  std::map<std::int32_t, std::map<Symbols, Open>> open_;     // by the first token; a nonterminal is -1
 };
 
 }  // namespace compgen

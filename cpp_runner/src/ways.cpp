@@ -65,7 +65,8 @@ Ways::Ways(const Grammar& grammar, const TargetGrammar* targets) : most(grammar.
   for (std::int32_t number = 0; number < static_cast<std::int32_t>(grammar.rules.size()); ++number) {
     const Rule& one = grammar.rules[at(number)];
     if (!checker) add(number, Signature(at(one.arity + 1), ROOT));
-    else for (auto& signature : checker->signatures(one.target)) add(number, std::move(signature));
+    else
+      for (auto& signature : checker->signatures(one.target)) add(number, std::move(signature));
   }
   known.erase(ROOT);
   std::map<std::string, std::int32_t> numbers = {{ROOT, 0}};
@@ -135,8 +136,9 @@ WayChoice::WayChoice(const Ways& ways, const Weights& weights, const std::functi
     const std::int64_t begin = ways.starts[at(name)], end = ways.starts[at(name + 1)];
     for (std::int64_t state = 0; begin < end && state < states; ++state) {
       const auto score = [&](std::int64_t way) {
-        return allowed(way) ? weights.rules[at(state * weights.count + ways.rule[at(way)])] + std::log(ways.share[at(way)])
-                            : NOTHING;
+        return allowed(way)
+                   ? weights.rules[at(state * weights.count + ways.rule[at(way)])] + std::log(ways.share[at(way)])
+                   : NOTHING;
       };
       double most = NOTHING, total = 0;
       for (std::int64_t way = begin; way < end; ++way) most = std::max(most, score(way));
@@ -160,7 +162,8 @@ WayChoice::Cache::Cache(std::int64_t states) : states_(states), size_(1) {
 const double* WayChoice::cumulative(std::int64_t slot, std::int64_t name, Cache& cache) const {
   const std::int64_t pair = slot * ways_.names() + name, states = cache.states_;
   // A product by the golden ratio spreads neighbours; the upper bits are the well mixed ones.
-  const std::uint64_t mixed = (static_cast<std::uint64_t>(pair) + reinterpret_cast<std::uintptr_t>(this)) * 0x9E3779B97F4A7C15U;
+  const std::uint64_t mixed =
+      (static_cast<std::uint64_t>(pair) + reinterpret_cast<std::uintptr_t>(this)) * 0x9E3779B97F4A7C15U;
   const auto entry = static_cast<std::int64_t>((mixed >> 32) & static_cast<std::uint64_t>(cache.size_ - 1));
   double* const found = &cache.cumulative_[at(entry * states)];
   if (cache.of_[at(entry)] == this && cache.pair_[at(entry)] == pair) return found;
@@ -170,7 +173,8 @@ const double* WayChoice::cumulative(std::int64_t slot, std::int64_t name, Cache&
   double most = NOTHING, total = 0;
   for (std::int64_t state = 0; state < states; ++state) most = std::max(most, some[state] + other[state]);
   const double zero = most > NOTHING ? most : 0;
-  for (std::int64_t state = 0; state < states; ++state) found[state] = total += std::exp(some[state] + other[state] - zero);
+  for (std::int64_t state = 0; state < states; ++state)
+    found[state] = total += std::exp(some[state] + other[state] - zero);
   return found;
 }
 
@@ -183,7 +187,8 @@ std::int64_t WayChoice::draw(std::int64_t slot, std::int64_t name, double first,
   for (std::int64_t k = 0; k < states; ++k) state += weight[k] <= first * total;
   const std::int64_t begin = ways_.starts[at(name)], count = ways_.starts[at(name + 1)] - begin;
   const auto edges = edges_.begin() + states * begin + state * count;
-  const auto place = std::upper_bound(edges, edges + count, static_cast<double>(name * states + state) + second) - edges;
+  const auto place =
+      std::upper_bound(edges, edges + count, static_cast<double>(name * states + state) + second) - edges;
   return begin + std::min<std::int64_t>(place, count - 1);
 }
 

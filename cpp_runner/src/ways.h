@@ -19,11 +19,11 @@ struct Ways {
   // Those that a target grammar allows; without one, there is one name and one way for a rule.
   Ways(const Grammar& grammar, const TargetGrammar* targets);
 
-  std::int32_t most = 0;              // the largest arity
-  std::vector<std::int32_t> rule;     // (ways)
-  std::vector<std::int32_t> below;    // (ways, most) the names of the nonterminals, and then -1
-  std::vector<double> share;          // (ways) 1 / the number of ways with the same rule and name
-  std::vector<std::int64_t> starts;   // (names + 1) where the ways of each name begin
+  std::int32_t most = 0;             // the largest arity
+  std::vector<std::int32_t> rule;    // (ways)
+  std::vector<std::int32_t> below;   // (ways, most) the names of the nonterminals, and then -1
+  std::vector<double> share;         // (ways) 1 / the number of ways with the same rule and name
+  std::vector<std::int64_t> starts;  // (names + 1) where the ways of each name begin
   std::int64_t names() const { return static_cast<std::int64_t>(starts.size()) - 1; }
 };
 
@@ -37,7 +37,7 @@ struct Weights {
   // The logarithm of the weight of a rule in its slot: log sum over s of exp(slots[slot, s] + rules[s, rule]).
   double of(std::int64_t slot, std::int64_t rule) const;
 
-  std::int64_t states, count;         // S; rules
+  std::int64_t states, count;  // S; rules
   std::vector<double> slots, rules;
 
  private:

@@ -24,9 +24,13 @@ pytestmark = pytest.mark.usefixtures("built")
 def transformers(tmp_path_factory):
     """Bundles of small random Transformers, by name."""
     folder = tmp_path_factory.mktemp("transformers")
-    shapes = {"plain": {}, "tags": {"invariant_tags": True}, "relative": {"relative": 2, "layers": 1}}
+    shapes = {  # some of whose answers end, and some do not
+        "plain": {"seed": 39, "spread": 1.0},
+        "tags": {"seed": 6, "invariant_tags": True},
+        "relative": {"seed": 22, "relative": 2, "layers": 1},
+    }
     for name, changes in shapes.items():
-        export_bundle(saved(folder / f"{name}.pt", 1.0, size=16, **changes), folder / name, batches={7: 20}, quiet=True)
+        export_bundle(saved(folder / f"{name}.pt", size=16, **changes), folder / name, batches={7: 20}, quiet=True)
     return folder
 
 
@@ -64,7 +68,7 @@ def test_greedy_answers_are_those_of_python(bundle, batch):
     assert [list(draw.tokens) for draw in found] == [target for target, _ in expected]
     assert [draw.log_prob for draw in found] == pytest.approx([score for _, score in expected], abs=1e-4)
     assert [draw.finished for draw in found] == [len(target) < loaded.max_length for target, _ in expected]
-    assert len({draw.tokens for draw in found}) > 5
+    assert len({draw.tokens for draw in found}) > 5 and {draw.finished for draw in found} == {False, True}
 
 
 @pytest.mark.parametrize(("best", "beam"), [(1, 2), (3, None), (4, 9), (2, 40)])
