@@ -28,7 +28,7 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"{count} skipped: {reason}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def built():
     """The C++ runner is there (`make cpp` builds it), or the test is skipped."""
     from compgen.errors import UserError

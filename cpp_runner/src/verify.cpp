@@ -69,7 +69,9 @@ Golden::Golden(const Bundle& bundle) : bundle_(bundle) {
     }
     for (const auto& stream : streams) {
       Stream read{stream.at("seed").get<std::uint64_t>(), stream.at("temperature").get<std::array<double, 2>>(), {}};
-      for (const double heat : read.temperature) bundle.is_grammar() ? heat : warm(heat);
+      for (const double heat : read.temperature) {
+        if (!bundle.is_grammar()) warm(heat);  // a grammar's may be any above 0
+      }
       for (const auto& sample : stream.at("samples")) {
         read.draws.push_back(draw_of(sample, bundle));
         const auto count = read.draws.size();
