@@ -280,7 +280,7 @@ class GrammarGenerator final : public Generator {
       for (std::int64_t index = range.first; index < range.second && !exchange.cancelled(); ++index) {
         Draw one;
         if (!derivation.draw(sampling.seed, index, one)) {
-          exchange.fail(index, std::make_exception_ptr(UserError(exhausted(index))));
+          exchange.fail(index, std::make_exception_ptr(ExhaustedError(exhausted(index))));
           break;
         }
         draws.push_back(std::move(one));
@@ -333,11 +333,11 @@ class GrammarGenerator final : public Generator {
     const auto count = static_cast<std::int64_t>(rules.size());
     const auto closed = std::count_if(rules.begin(), rules.end(), [](const Rule& rule) { return rule.arity == 0; });
     if (parts_.settings.least > 0 && closed == count) {
-      throw UserError("nothing to recombine: each of the " + std::to_string(count) +
+      throw ExhaustedError("nothing to recombine: each of the " + std::to_string(count) +
                       " rules of the grammar is a whole example: induction found no part that examples share; give "
                       "more examples, or seed rules (--seed-rules)");
     }
-    throw UserError("the grammar has no derivation with " + levels() + ": " + std::to_string(closed) + " of its " +
+    throw ExhaustedError("the grammar has no derivation with " + levels() + ": " + std::to_string(closed) + " of its " +
                     std::to_string(count) + " rules have no nonterminals, and can end a derivation; " +
                     (parts_.settings.least > 0 ? "lower drawing.depth.least, or " : "") +
                     "give more examples, or other seed rules and targets");

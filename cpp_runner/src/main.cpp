@@ -301,6 +301,35 @@ int run_predictor(Options& options, const Bundle& bundle) {
   return 0;
 }
 
+std::vector<std::string> filter_names(const Options& options) {
+  std::vector<std::string> names;
+  for (const auto& given : options.filters) {
+    for (const auto& name : split(given, ',')) names.push_back(name);
+  }
+  return names;
+}
+
+// Draws until enough is kept, or a signal comes, and hands on what is kept. Throws ExhaustedError: that cannot be had.
+void draw_kept(Generator& generator, const Options& options, Filter& filter, const std::function<void(Sample&&)>& keep) {
+  Progress progress(options.count.value_or(options.draws.value_or(0)));
+  std::int64_t last = 0;
+  generator.sample(options.sampling, [&](Draw&& draw) {
+    if (interrupted) return false;
+    if (!options.draws && filter.counts.drawn - last >= PATIENCE) {
+      std::string passes;
+      for (const auto& name : filter_names(options)) passes += (passes.empty() ? "" : ", ") + name;
+      throw ExhaustedError(with_commas(PATIENCE) + " draws in a row gave no sample that passes " +
+                           (passes.empty() ? "as well-formed" : passes) + ": " + filter.counts.text());
+    }
+    auto pair = filter.keep(draw);
+    progress.update(filter.counts, options.count.has_value());
+    if (!pair) return true;
+    last = filter.counts.drawn;
+    keep({draw.index, std::move(pair->first), std::move(pair->second), draw.log_prob, std::move(draw.prototypes), {}});
+    return !options.count || filter.counts.kept < *options.count;
+  });
+}
+
 int run(Options& options, const Bundle& bundle) {
   const auto began = Clock::now();
   const Training training(bundle.pool);
@@ -317,30 +346,16 @@ int run(Options& options, const Bundle& bundle) {
     output.line(tsv ? spelling.as_tsv(one.source, one.target) : spelling.as_json(one));
   };
   std::vector<Sample> kept;
-  std::int64_t last = 0;
-  bool exhausted = false;
-  {
-    Progress progress(options.count.value_or(options.draws.value_or(0)));
-    generator->sample(options.sampling, [&](Draw&& draw) {
-      exhausted = !options.draws && filter.counts.drawn - last >= PATIENCE;
-      if (exhausted || interrupted) return false;
-      auto pair = filter.keep(draw);
-      progress.update(filter.counts, options.count.has_value());
-      if (!pair) return true;
-      last = filter.counts.drawn;
-      Sample one{draw.index, std::move(pair->first), std::move(pair->second), draw.log_prob,
-                 std::move(draw.prototypes), std::nullopt};
-      if (options.choice.made()) {
-        kept.push_back(std::move(one));
-      } else {
-        write(one);
-      }
-      return !options.count || filter.counts.kept < *options.count;
-    });
-  }
   const Counts& counts = filter.counts;
-  if (exhausted && counts.kept == 0) {
-    throw UserError("20,000 draws in a row gave no sample that passes the filters: " + counts.text());
+  std::string stopped;  // what ended the run early, though there are samples
+  try {
+    draw_kept(*generator, options, filter, [&](Sample&& one) {
+      if (options.choice.made()) kept.push_back(std::move(one));
+      else write(one);
+    });
+  } catch (const ExhaustedError& error) {
+    if (counts.kept == 0) throw;
+    stopped = error.what();
   }
   if (interrupted && counts.kept == 0) {
     std::cerr << "interrupted before any sample was kept; nothing was written\n";
@@ -364,12 +379,9 @@ int run(Options& options, const Bundle& bundle) {
   std::cerr << " (" << static_cast<std::int64_t>(static_cast<double>(counts.drawn) / seconds) << " draws/s, "
             << options.sampling.workers << " threads, " << seconds << " s)\n";
   if (output.is_file()) {
-    std::vector<std::string> names;
-    for (const auto& given : options.filters) {
-      for (const auto& name : split(given, ',')) names.push_back(name);
-    }
     Output record(options.out + ".run.json");
-    record.line(record_of(options, names, counts, written, seconds).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    const auto content = record_of(options, filter_names(options), counts, written, seconds);
+    record.line(content.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
     record.finish();
   }
   if (interrupted) {
@@ -377,7 +389,7 @@ int run(Options& options, const Bundle& bundle) {
               << " goes on\n";
     return interrupted_code();
   }
-  if (exhausted) throw UserError("20,000 draws in a row gave no further sample: " + counts.text());
+  if (!stopped.empty()) throw ExhaustedError(stopped + "; " + with_commas(written) + " samples are in " + options.out);
   return 0;
 }
 

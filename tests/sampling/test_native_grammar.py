@@ -66,6 +66,13 @@ def test_a_sample_that_cannot_be_drawn_ends_the_stream_there(tmp_path):
     assert done.returncode == 2 and f"sample {count}: none of 1,000 attempts" in done.stderr and 0 < count < 100
     ours, theirs = both(bundle, count)
     assert [draw[:2] for draw in theirs] == [draw[:2] for draw in ours] and len(ours) == count
+    said = []
+    for out, more in (("ours.jsonl", ()), ("theirs.jsonl", ("--runtime", "native"))):
+        done = compgen("sample", tmp_path, "-n", 200, "-o", tmp_path / out, *more)
+        assert done.returncode == 2
+        said.append(done.stderr.splitlines()[-1].split(": ", 1)[1].replace(out, "OUT"))
+    assert said[0] == said[1] and f"; {count} samples are in" in said[0]
+    assert (tmp_path / "theirs.jsonl").read_text() == (tmp_path / "ours.jsonl").read_text()
 
 
 def test_weights_too_small_for_products_count(tmp_path):
