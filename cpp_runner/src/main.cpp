@@ -479,17 +479,16 @@ int dispatch(Options& options) {
   return dispatch(options, bundle);
 }
 
-}  // namespace
+const CLI::Range& positive() {
+  static const CLI::Range range(std::int64_t{1}, std::int64_t{1} << 61);
+  return range;
+}
 
-int main(int argc, char** argv) {
-  Options options;
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  options.sampling.workers = cores;
-  CLI::App app{"New examples from a generator's bundle, as `cgen sample` gives them; or a predictor's answers."};
-  const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 61);
+// What is kept and where it goes.
+void add_choosing_options(CLI::App& app, Options& options) {
   app.add_option("bundle", options.bundle, "A folder that `cgen export` wrote.")->required();
-  app.add_option("-n", options.count, "Stop when so many samples are kept.")->check(positive);
-  app.add_option("--draws", options.draws, "Make so many draws, however many are kept.")->check(positive);
+  app.add_option("-n", options.count, "Stop when so many samples are kept.")->check(positive());
+  app.add_option("--draws", options.draws, "Make so many draws, however many are kept.")->check(positive());
   app.add_option("-o,--output", options.out, "A .jsonl or .tsv file, or -.")->capture_default_str();
   app.add_option("--filter", options.filters, "Some of novel, unique, rare, with commas between them.");
   app.add_option("--novelty", options.novelty, "novel: both sides unseen, the source, or the pair.")
@@ -501,12 +500,16 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--best", options.choice.best,
                  "Write the first so many only, most probable or by votes first; of a predictor, so many answers a source.")
-      ->check(positive);
+      ->check(positive());
   app.add_flag("--vote", options.choice.vote, "One target for each source, the one drawn most often.");
   app.add_option("--margin", options.choice.margin, "With --vote: the least number of votes it must win by.")
-      ->check(positive);
+      ->check(positive());
   app.add_option("--support", options.choice.support, "The least share of samples with each new pair of neighbours.")
       ->check(CLI::Range(0.0, 1.0));
+}
+
+// How it is drawn or answered.
+void add_running_options(CLI::App& app, Options& options) {
   app.add_option("--temperature", options.temperature, "Of source and target halves, T or T,T; 0 is greedy.");
   app.add_option("--seed", options.sampling.seed, "Names a stream of samples.")->capture_default_str();
   app.add_option("--start", options.sampling.start, "The first address of the stream to draw.")
@@ -528,6 +531,16 @@ int main(int argc, char** argv) {
                "Run the code in the bundle, which can do whatever its author liked. All else in a bundle is data.");
 #endif
   app.add_option("--workers", options.sampling.workers, "Threads.")->check(CLI::Range(1, 1024))->capture_default_str();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.sampling.workers = cores;
+  CLI::App app{"New examples from a generator's bundle, as `cgen sample` gives them; or a predictor's answers."};
+  add_choosing_options(app, options), add_running_options(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
