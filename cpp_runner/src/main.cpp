@@ -310,7 +310,8 @@ std::vector<std::string> filter_names(const Options& options) {
 }
 
 // Draws until enough is kept, or a signal comes, and hands on what is kept. Throws ExhaustedError: that cannot be had.
-void draw_kept(Generator& generator, const Options& options, Filter& filter, const std::function<void(Sample&&)>& keep) {
+void draw_kept(Generator& generator, const Options& options, Filter& filter,
+               const std::function<void(Sample&&)>& keep) {
   Progress progress(options.count.value_or(options.draws.value_or(0)));
   std::int64_t last = 0;
   generator.sample(options.sampling, [&](Draw&& draw) {
@@ -499,7 +500,7 @@ void add_choosing_options(CLI::App& app, Options& options) {
   app.add_option("--rare-token", options.rare_tokens, "rare: holds this token; may be repeated, for one of several.")
       ->allow_extra_args(false);
   app.add_option("--best", options.choice.best,
-                 "Write the first so many only, most probable or by votes first; of a predictor, so many answers a source.")
+                 "Write the first so many only, most probable or by votes first; of predictors: answers a source.")
       ->check(positive());
   app.add_flag("--vote", options.choice.vote, "One target for each source, the one drawn most often.");
   app.add_option("--margin", options.choice.margin, "With --vote: the least number of votes it must win by.")

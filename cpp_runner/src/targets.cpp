@@ -17,7 +17,7 @@ constexpr const char* ARROW = "=>";
 constexpr std::size_t MOST = 99;   // nonterminals of a rule
 constexpr int UNITS = 2;           // unit rules on top of each other
 constexpr std::size_t MILE = 128;  // tokens; recursion must not go deeper by many times as much
-constexpr int DEEPEST = 10'000;    // calls within one another, which no stack is too small for
+constexpr int DEEPEST = 10'000;    // calls within one another; a stack of 8 MB has room for more
 constexpr std::int32_t UNKNOWN = std::numeric_limits<std::int32_t>::max();  // a token outside the grammar
 constexpr std::int32_t ANY = -1;                                            // a nonterminal, whichever
 
@@ -223,7 +223,9 @@ class Spans {
   // How deep calls are within one another.
   struct Deeper {
     explicit Deeper(int& depth) : depth_(depth) {
-      if (++depth_ > DEEPEST) throw UserError("a target whose derivations are too deep");
+      if (++depth_ <= DEEPEST) return;
+      throw UserError(std::string(NAME) +
+                      ": found a rule whose target has too many parts within one another, expected fewer");
     }
     ~Deeper() { --depth_; }
     int& depth_;
