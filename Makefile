@@ -62,7 +62,8 @@ cpp-sanitize: $(READY)
 	    cmake -S cpp_runner -B build/cpp-$$kind -DSANITIZE=$$kind -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON && \
 	    cmake --build build/cpp-$$kind -j 2 && \
 	    ctest --test-dir build/cpp-$$kind --output-on-failure && \
-	    $(BIN)/python scripts/mutate.py --runner build/cpp-$$kind/compgen-sample || exit 1; \
+	    $(BIN)/python scripts/mutate.py --runner build/cpp-$$kind/compgen-sample && \
+	    $(BIN)/python scripts/mutate.py --of others --runner build/cpp-$$kind/compgen-sample || exit 1; \
 	done
 
 clean:

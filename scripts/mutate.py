@@ -2,14 +2,16 @@
 
     python scripts/mutate.py --bundles 20000
     python scripts/mutate.py --bundles 5000 --runner build/cpp-address,undefined/compgen-sample
+    python scripts/mutate.py --of others
 
-Bundles of several small networks, made here, are damaged where it matters: fields of graphs (protocol buffers),
-values of JSON, headers and numbers of arrays, with all sizes and hashes mended, so that what lies behind the hashes is
-reached; and now and then plain bytes. A mutant fails this test if a program crashes, hangs, prints a traceback or a
-sanitizer's report, keeps a sample whose log-probability is no number, if one program takes what the other refuses, or
-if they give different samples. Such mutants are kept under --keep. Samples may differ for two reasons, which are
-counted, and which `cgen verify` finds: step.safetensors, which the C++ runner alone decodes with, has other numbers
-than step.onnx; or the graph was changed so that one row of a batch sees another, and samples depend on the batch.
+Bundles of several small networks, or of grammars and Transformers, made here, are damaged where it matters: fields of
+graphs (protocol buffers), values of JSON, headers and numbers of arrays, words of rules, with all sizes and hashes
+mended, so that what lies behind the hashes is reached; and now and then plain bytes. A mutant fails this test if a
+program crashes, hangs, prints a traceback or a sanitizer's report, keeps a sample whose log-probability is no number,
+if one program takes what the other refuses, or if they give different samples. Such mutants are kept under --keep.
+Samples may differ for two reasons, which are counted, and which `cgen verify` finds: step.safetensors, which the C++
+runner alone decodes with, has other numbers than step.onnx; or the graph was changed so that one row of a batch sees
+another, and samples depend on the batch.
 """
 
 import argparse
@@ -47,6 +49,8 @@ NETWORKS: list[tuple[str, dict[str, Any]]] = [
 ]
 ODD: list[Any] = [None, True, False, 0, 1, -1, 2, 255, 2**16, 2**31, 2**53 + 1, 2**63, 2**64, 2**70, 0.5, -0.0, 1e300]
 ODD += ["", "a", "B", "float16", "../x", "\x00", "é→", [], [1], [1.5, 0], {}, {"a": 1}, [[[[]]]]]
+WORDS = ["NT_1", "NT_2", "NT_100", "NT_x", "###", "##", "##A", "##ROOT", "ROOT", "=>", "#", "<unk>", "a", "A", "(", "é"]
+WORDS += ["", "\u2028", "\u00a0", "\x1f", "\x00", "a" * 300, "NT_3 " * 200, "##B " * 99]
 NUMBERS = [0, 1, 2, 3, 7, 127, 128, 2**15, 2**31 - 1, 2**31, 2**32 + 1, 2**62, 2**63, 2**64 - 1]
 
 
@@ -114,6 +118,8 @@ def damaged_floats(value: bytes, rng: random.Random) -> bytes:
 
 def damaged_bytes(value: bytes, rng: random.Random) -> bytes:
     """A few bytes changed, cut, or repeated."""
+    if not value:
+        return b"x"
     at = rng.randrange(len(value))
     way = rng.choice(("change", "change", "cut", "repeat", "empty"))
     if way == "cut":
@@ -159,6 +165,30 @@ def _damage_value(value: Any, rng: random.Random) -> None:
         value.append(value[key])
     else:
         value[key] = rng.choice(ODD)
+
+
+def damaged_text(data: bytes, rng: random.Random) -> bytes:
+    """A word of some line replaced, left out or put in; or a line left out, doubled or joined to another."""
+    lines = [line.split(" ") for line in data.decode("utf-8").split("\n")]
+    at = rng.randrange(len(lines))
+    line = lines[at]
+    place = rng.randrange(len(line))
+    way = rng.choice(("word", "word", "word", "put in", "drop", "swap", "no line", "double", "join"))
+    if way == "word":
+        line[place] = rng.choice(WORDS)
+    elif way == "put in":
+        line.insert(place, rng.choice(WORDS))
+    elif way == "drop":
+        del line[place]
+    elif way == "swap":
+        line[place] = rng.choice(rng.choice(lines))
+    elif way == "no line":
+        del lines[at]
+    elif way == "double":
+        lines.insert(rng.randrange(len(lines)), line)
+    else:
+        line += rng.choice(lines)
+    return "\n".join(map(" ".join, lines)).encode()
 
 
 def damaged_arrays(data: bytes, rng: random.Random) -> bytes:
@@ -250,6 +280,8 @@ def break_one(bundle: Path, rng: random.Random) -> str:
         broken = damaged_graph(data, rng)
     elif path.suffix == ".safetensors":
         broken = damaged_arrays(data, rng)
+    elif path.suffix in (".txt", ".cfg"):
+        broken = damaged_text(data, rng)
     else:
         broken = damaged_json(data, rng)
     path.write_bytes(broken)
@@ -276,6 +308,22 @@ def whole_bundles(folder: Path) -> list[Path]:
     return made
 
 
+def other_bundles(folder: Path) -> list[Path]:
+    """Exports of random grammars, most with target grammars, and of a small Transformer."""
+    from compgen.export.bundle_writer import export
+    from tests.export.test_transformer import saved
+    from tests.sampling.grammars import grammar_file
+
+    made = []
+    for number, named in ((0, False), (3, True), (13, True)):
+        made.append(folder / f"grammar-{number}")
+        grammar_file(number, named).save(folder / "model.grammar")
+        export(folder / "model.grammar", made[-1], batches={7: 20}, quiet=True)
+    made.append(folder / "transformer")
+    export(saved(folder / "model.pt", seed=39, spread=1.0, size=16), made[-1], batches={7: 20}, quiet=True)
+    return made
+
+
 # The two programs. A verdict is what was sampled, as one text, or that it was refused.
 
 
@@ -286,13 +334,16 @@ def python_loop(pipe: Connection) -> None:
 
     os.environ["OMP_NUM_THREADS"] = "1"
     while True:
-        folder, predicts, batch = pipe.recv()
+        folder, kind, batch = pipe.recv()
         try:
-            if predicts:
+            if kind == "predictor":
                 answers = Predictor.load(folder, provider="cpu").predict([["a", "b"], ["c"]], batch=batch)
                 pipe.send(("sampled", json.dumps(answers)))
                 continue
-            draws = list(Generator.load(folder, provider="cpu").draw(0, 0, DRAWS, workers=1, batch=batch))
+            if kind == "grammar":
+                draws = list(Generator.load(folder).draw(0, 0, DRAWS, batch=batch))
+            else:
+                draws = list(Generator.load(folder, provider="cpu").draw(0, 0, DRAWS, workers=1, batch=batch))
             if not all(math.isfinite(draw.log_prob) for draw in draws):
                 pipe.send(("a sample whose probability is no number", folder))
             pipe.send(("sampled", json.dumps([[draw.index, draw.finished, *draw.tokens] for draw in draws])))
@@ -314,9 +365,9 @@ class Python:
         self._process.start()
         other.close()
 
-    def __call__(self, bundle: Path, predicts: bool, batch: int = 256) -> tuple[str, str]:
+    def __call__(self, bundle: Path, kind: str, batch: int = 256) -> tuple[str, str]:
         """The verdict, and what was sampled or said."""
-        self._pipe.send((str(bundle), predicts, batch))
+        self._pipe.send((str(bundle), kind, batch))
         try:
             if self._pipe.poll(LIMIT):
                 verdict, said = self._pipe.recv()
@@ -330,12 +381,13 @@ class Python:
         return found
 
 
-def by_runner(runner: Path, bundle: Path, predicts: bool, step: str) -> tuple[str, str]:
+def by_runner(runner: Path, bundle: Path, kind: str, step: str) -> tuple[str, str]:
     """The C++ runner's verdict, and what was sampled or said."""
     from compgen.sampling import native
 
-    command = [str(runner), str(bundle), "--workers", "1", "--step", step]
-    command += ["--input", "-"] if predicts else ["--raw", "--draws", str(DRAWS)]
+    command = [str(runner), str(bundle), "--workers", "1"]
+    command += [] if kind == "grammar" else ["--step", step]
+    command += ["--input", "-"] if kind == "predictor" else ["--raw", "--draws", str(DRAWS)]
     try:
         done = subprocess.run(
             command, input=b"a b\nc\n", capture_output=True, timeout=LIMIT, check=False, env=native.environment()
@@ -351,7 +403,7 @@ def by_runner(runner: Path, bundle: Path, predicts: bool, step: str) -> tuple[st
         return "crash", f"exit code {done.returncode}\n{said}"
     try:
         lines = [json.loads(line, parse_constant=float) for line in done.stdout.decode("utf-8").splitlines()]
-        if predicts:
+        if kind == "predictor":
             return "sampled", json.dumps([line["target"] for line in lines])
         return "sampled", json.dumps([[line["index"], line["finished"], *line["tokens"]] for line in lines])
     except (ValueError, KeyError) as error:
@@ -363,6 +415,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runner", type=Path, help="the C++ runner; by default the one that `make cpp` built")
     parser.add_argument("--bundles", type=int, default=1000)
+    parser.add_argument(
+        "--of", choices=("networks", "others"), default="networks", help="others: grammars, Transformers"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant, to share the work")
     parser.add_argument("--keep", type=Path, help="where to keep mutants that fail; by default they are not kept")
@@ -374,18 +429,19 @@ def main() -> None:
     failures: list[str] = []
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
-        whole = whole_bundles(Path(name))
+        whole = whole_bundles(Path(name)) if options.of == "networks" else other_bundles(Path(name))
         for number in range(-len(whole), options.bundles):
             bundle = Path(name) / "bundle"
             rng = random.Random(f"{options.seed}-{options.first + number}")
             origin = whole[number] if number < 0 else rng.choice(whole)
             shutil.copytree(origin, bundle)
             file = break_one(bundle, rng) if number >= 0 else "nothing"
-            predicts = origin.name == "whole-4"
+            manifest = json.loads((origin / "manifest.json").read_text("utf-8"))
+            kind = "grammar" if manifest.get("architecture") == "grammar" else manifest["kind"]
             step = "graph" if file == "step.onnx" else "own"
-            ours, theirs = python(bundle, predicts), by_runner(runner, bundle, predicts, step)
+            ours, theirs = python(bundle, kind), by_runner(runner, bundle, kind, step)
             outcome = judged(ours, theirs, file, number < 0)
-            if outcome == "other samples" and python(bundle, predicts, 1)[1] != ours[1]:
+            if outcome == "other samples" and python(bundle, kind, 1)[1] != ours[1]:
                 outcome = ROWS_MIXED
             outcomes[outcome] += 1
             if outcome not in ("sampled", "refused", OTHER_WEIGHTS, ROWS_MIXED):

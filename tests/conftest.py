@@ -29,6 +29,18 @@ def pytest_terminal_summary(terminalreporter):
 
 
 @pytest.fixture(scope="session")
+def built():
+    """The C++ runner is there (`make cpp` builds it), or the test is skipped."""
+    from compgen.errors import UserError
+    from compgen.sampling import native
+
+    try:
+        return native.runner()
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
 def kenlm():
     """KenLM's programs are there (`make lm` builds them), or the test is skipped."""
     from compgen.errors import UserError

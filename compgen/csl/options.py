@@ -10,8 +10,8 @@ from compgen.augmenters.base import Options
 from compgen.csl.induction import Options as Induction
 from compgen.csl.sampling import Drawing
 from compgen.errors import ConfigError
+from compgen.runtime.manifest import MOST_UNITS
 
-MOST_UNITS = 10
 UNITS = 1  # unit rules on top of each other in parsing, where no training says how many
 
 

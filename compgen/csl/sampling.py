@@ -28,12 +28,12 @@ from compgen.data.examples import TOKENS, TRAIN, Dataset
 from compgen.data.ragged import Ints, lists, ranges
 from compgen.data.random import nodes
 from compgen.errors import ConfigError, DataError, ExhaustedError
+from compgen.runtime.manifest import DEEPEST
 
 LONGEST = 1000  # tokens on a side
 BLOCK = 4096  # samples that are drawn together
 _ATTEMPTS = 1000  # for one sample
 _PATIENCE = 20  # attempts after which all others of one sample are made at once, as they may all fail
-_DEEPEST = 1000  # the limit of `Depth.most`
 _BEYOND = 5  # levels below `Depth.most`, for derivations that cannot end there
 
 
@@ -53,9 +53,9 @@ class Depth:
     most: int = 5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.least <= self.most <= _DEEPEST:
+        if not 0 <= self.least <= self.most <= DEEPEST:
             raise ConfigError(
-                f"depth: found at least {self.least} and at most {self.most}, expected 0 <= least <= most <= {_DEEPEST}"
+                f"depth: found at least {self.least} and at most {self.most}, expected 0 <= least <= most <= {DEEPEST}"
             )
 
 

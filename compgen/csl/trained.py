@@ -2,38 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+import numpy as np
+from pydantic import ValidationError
 
-from compgen.csl.options import MOST_UNITS
 from compgen.csl.parsing import ViterbiParser
 from compgen.csl.rules import Grammar
 from compgen.csl.sampling import Depth, Drawing, Sampler
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.weights import Scores
 from compgen.errors import DataError, UserError
-
-
-class _Settings(BaseModel):
-    """What `TrainedGrammar.settings` says: it may come from a stranger."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-
-    temperature: list[float] = Field(min_length=2, max_length=2)
-    least: int
-    most: int
-    longest: int
-    bias: float
-    biased: int
-    unit_limit: int = Field(ge=0, le=MOST_UNITS)
-    copying: bool
-
-    @model_validator(mode="after")
-    def _one_temperature(self) -> Self:
-        if self.temperature[0] != self.temperature[1]:
-            raise ValueError("two temperatures, expected twice the same")
-        return self
+from compgen.runtime.manifest import GrammarSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +39,10 @@ class TrainedGrammar:
         """
         grammar = Grammar.parse(rules.splitlines())
         try:
-            found = _Settings.model_validate(settings)
+            found = GrammarSettings.model_validate(settings)
             tables = Scores(**scores)
+            if any(table.dtype != np.float64 or table.ndim != 2 for table in scores.values()):
+                raise ValueError("found tables of another type or rank, expected two of float64 and rank 2")
             tables.weights().check(grammar)
             drawing = Drawing(
                 Depth(found.least, found.most), found.longest, found.temperature[0], found.bias, found.biased

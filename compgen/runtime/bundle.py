@@ -65,7 +65,7 @@ class Bundle:
         pool = None
         if manifest.kind == "generator":
             pool = _pool(folder / POOL, files[POOL], manifest.prototypes, len(vocabulary))
-        if STEP_WEIGHTS in files:
+        if STEP_WEIGHTS in files and manifest.shape is not None:
             _check_step_weights(folder / STEP_WEIGHTS, files[STEP_WEIGHTS], manifest, len(vocabulary))
         return cls(folder, manifest, files, vocabulary, pool, hashlib.sha256(content).hexdigest())
 

@@ -130,6 +130,31 @@ class RecurrentConfig(BaseModel):
     positions: int = Field(ge=0, le=2**16)
 
 
+DEEPEST = 1000  # levels of a derivation
+MOST_UNITS = 10  # unit rules on top of each other
+
+
+class GrammarSettings(Strict):
+    """How pairs of a grammar are drawn and sources parsed: what `sampling` is for a grammar."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    temperature: list[Annotated[float, Field(gt=0)]] = Field(min_length=2, max_length=2)
+    least: int = Field(ge=0, le=DEEPEST)
+    most: int = Field(ge=0, le=DEEPEST)
+    longest: int = Field(ge=1, le=2**53)
+    bias: float
+    biased: int = Field(ge=-(2**53), le=2**53)
+    unit_limit: int = Field(ge=0, le=MOST_UNITS)
+    copying: bool
+
+    @model_validator(mode="after")
+    def _one_temperature(self) -> Self:
+        if self.temperature[0] != self.temperature[1]:
+            raise ValueError("two temperatures, expected twice the same")
+        return self
+
+
 class Manifest(Strict):
     """`manifest.json`."""
 
@@ -329,4 +354,5 @@ def schemas() -> dict[str, Any]:
     from compgen.runtime.golden import Golden
 
     models: dict[str, type[BaseModel]] = {"manifest": Manifest, "recurrent": RecurrentConfig, "golden": Golden}
+    models["grammar"] = GrammarSettings
     return {name: model.model_json_schema() for name, model in models.items()}

@@ -14,7 +14,7 @@ from compgen.runtime.manifest import RULES, SCORES, TARGET_RULES
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw
 from compgen.trained.architectures import GENERATOR, Architecture, Request, Runner, Runners, Runtime
-from compgen.trained.replay import drawn
+from compgen.trained.replay import drawn, native_runners
 
 if TYPE_CHECKING:  # polars alone takes a tenth of a second
     from compgen.csl.grammar_file import GrammarFile
@@ -97,13 +97,14 @@ class GrammarArchitecture(Architecture):
         assert bundle.pool is not None, "a generator has a pool"
         try:
             trained = TrainedGrammar.of(rules, targets, scores, bundle.manifest.sampling)
+            return GrammarGenerator(trained, Vocabulary(bundle.vocabulary), bundle.pool, bundle.identity)
         except DataError as error:
             raise BundleError(f"{bundle.path}: {error}") from error
-        return GrammarGenerator(trained, Vocabulary(bundle.vocabulary), bundle.pool, bundle.identity)
 
     def runners(self, bundle: Bundle, runtime: Runtime) -> tuple[Runners, list[str]]:
         del runtime  # numpy alone
-        return {"numpy": lambda: self._by_numpy(bundle)}, []
+        in_cpp, missing = native_runners(bundle, {"C++": {}})
+        return {"numpy": lambda: self._by_numpy(bundle)} | in_cpp, missing
 
     def _by_numpy(self, bundle: Bundle) -> Runner:
         model = self.open_bundle(bundle, Runtime())

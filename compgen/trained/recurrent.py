@@ -18,7 +18,6 @@ from compgen.runtime.golden import Golden, GoldenStream
 from compgen.runtime.manifest import STEP_WEIGHTS
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import Recurrent, as_sources
-from compgen.sampling import native
 from compgen.sampling.batching import Draw, draws
 from compgen.sampling.whole_loop import ROWS as ROWS_ON_GPU
 from compgen.sampling.whole_loop import loop_draws
@@ -34,7 +33,7 @@ from compgen.trained.architectures import (
     torch_device,
 )
 from compgen.trained.predictor import Predictor, StepwisePredictor
-from compgen.trained.replay import answered, drawn, providers
+from compgen.trained.replay import answered, drawn, native_runners, providers
 
 if TYPE_CHECKING:
     from compgen.models.config import NetworkConfig
@@ -139,12 +138,9 @@ class RecurrentArchitecture(Architecture):
         for name in where:
             runners[f"onnx step, {name}"] = partial(self._by_step, bundle, Runtime(provider=name))
             runners[f"onnx loop, {name}"] = partial(_by_loop, bundle, name)
-        try:
-            native.runner()
-            steps = ["own", "graph"] if STEP_WEIGHTS in bundle.files else ["graph"]
-            runners |= {f"C++ {step}": partial(_by_native, bundle, step) for step in steps}
-        except UserError:
-            notes.append("the C++ runner: there is none; `make cpp` builds it")
+        steps = ["own", "graph"] if STEP_WEIGHTS in bundle.files else ["graph"]
+        in_cpp, missing = native_runners(bundle, {f"C++ {step}": {"--step": step} for step in steps})
+        runners, notes = runners | in_cpp, notes + missing
         if runtime.trust_code:
             runners["torchscript"] = partial(self._by_step, bundle, Runtime("torchscript", trust_code=True))
         else:
@@ -220,10 +216,3 @@ def _loop_answers(loop: Loop, length: int, golden: Golden) -> list[Draw]:
         finished = EOS_ID in row
         found.append(Draw(number, tuple(row[: row.index(EOS_ID)] if finished else row), finished, score, ()))
     return found
-
-
-def _by_native(bundle: Bundle, step: str) -> Runner:
-    options: dict[str, object] = {"--step": step, "--workers": 1}
-    if bundle.pool is None:
-        return lambda golden: native.raw_answers(bundle, [answer.source for answer in golden.answers], options)
-    return drawn(lambda stream, start, stop, heat: native.raw(bundle, stream.seed, start, stop, heat, options))

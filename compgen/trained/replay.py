@@ -1,14 +1,17 @@
 """Golden draws made again: what the runners of the architectures share."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
+from compgen.errors import UserError
 from compgen.runtime import device
 from compgen.runtime.backend import Decoder
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import Golden, GoldenStream
 from compgen.runtime.predict import greedy
+from compgen.sampling import native
 from compgen.sampling.batching import Draw
-from compgen.trained.architectures import Runner
+from compgen.trained.architectures import Runner, Runners
 
 
 def drawn(run: Callable[[GoldenStream, int, int, tuple[float, float]], Iterable[Draw]]) -> Runner:
@@ -35,6 +38,22 @@ def answered(bundle: Bundle, decoder: Decoder) -> Runner:
         return [Draw(row, tuple(found), len(found) < limit, score, ()) for row, (found, score) in enumerate(answers)]
 
     return runner
+
+
+def native_runners(bundle: Bundle, options: Mapping[str, Mapping[str, object]]) -> tuple[Runners, list[str]]:
+    """Return the C++ runner by names, with options for each; and a line if there is no runner."""
+    try:
+        native.runner()
+    except UserError:
+        return {}, ["the C++ runner: there is none; `make cpp` builds it"]
+    return {name: partial(_by_native, bundle, given) for name, given in options.items()}, []
+
+
+def _by_native(bundle: Bundle, options: Mapping[str, object]) -> Runner:
+    single = {"--workers": 1} | dict(options)
+    if bundle.pool is None:
+        return lambda golden: native.raw_answers(bundle, [answer.source for answer in golden.answers], single)
+    return drawn(lambda stream, start, stop, heat: native.raw(bundle, stream.seed, start, stop, heat, single))
 
 
 def providers(bundle: Bundle, provider: str) -> tuple[list[str], list[str]]:

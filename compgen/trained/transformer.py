@@ -10,7 +10,7 @@ from compgen.errors import UserError
 from compgen.runtime.bundle import Bundle
 from compgen.trained.architectures import PREDICTOR, Architecture, Runner, Runners, Runtime, torch_device
 from compgen.trained.predictor import StepwisePredictor
-from compgen.trained.replay import answered, providers
+from compgen.trained.replay import answered, native_runners, providers
 
 if TYPE_CHECKING:
     from compgen.models.config import TransformerNetwork
@@ -42,7 +42,8 @@ class TransformerArchitecture(Architecture):
     def runners(self, bundle: Bundle, runtime: Runtime) -> tuple[Runners, list[str]]:
         where, notes = providers(bundle, runtime.provider)
         runners: Runners = {f"onnx, {name}": partial(_by_onnx, bundle, name) for name in where}
-        return runners, [*notes, "the C++ runner: it does not run a Transformer"]
+        in_cpp, missing = native_runners(bundle, {"C++": {}})
+        return runners | in_cpp, notes + missing
 
     def configuration(self, values: dict[str, Any]) -> "TransformerNetwork":
         from compgen.models.config import TransformerNetwork

@@ -11,6 +11,18 @@
 
 namespace compgen {
 
+// Rows of an array (B, ...) whose rows have so many numbers.
+template <class T>
+std::vector<T> gathered(const T* array, std::size_t each, const std::vector<std::int64_t>& rows) {
+  std::vector<T> found;
+  found.reserve(rows.size() * each);
+  for (const auto row : rows) {
+    const T* const from = array + static_cast<std::size_t>(row) * each;
+    found.insert(found.end(), from, from + each);
+  }
+  return found;
+}
+
 // The decoder's state for a batch: rows of the arrays, of which the first `rows` are in use. n memories of T tokens, the
 // prototypes or a predictor's source.
 template <class Real>
@@ -46,6 +58,18 @@ struct Batch {
     std::swap(hidden, next_hidden);
     std::swap(cell, next_cell);
     std::swap(fed, next_fed);
+  }
+
+  // Goes on with these rows, in this order; a row may be there more than once. All rows must be in use.
+  void keep(const std::vector<std::int64_t>& kept) {
+    const auto count = static_cast<std::size_t>(rows);
+    const auto gather = [&](auto&... arrays) {
+      ((arrays = gathered(arrays.data(), arrays.size() / count, kept)), ...);
+    };
+    gather(token, position, half, hidden, cell, fed, uniform, keys, values, memory_tokens);
+    const auto resize = [&](auto&... arrays) { (arrays.resize(arrays.size() / count * kept.size()), ...); };
+    resize(next_token, next_half, next_hidden, next_cell, next_fed, log_probs);
+    rows = static_cast<std::int64_t>(kept.size());
   }
 };
 

@@ -19,6 +19,19 @@ using Json = nlohmann::json;
 
 constexpr std::size_t LARGEST_MANIFEST = 1 << 24;  // bytes
 
+// What the bundle of an architecture holds; see LAYOUTS in compgen/runtime/manifest.py.
+struct Layout {
+  std::set<std::string> kinds, files, graphs;  // graphs: those that it may have
+};
+const std::map<std::string, Layout> LAYOUTS = {
+    {"recurrent",
+     {{"generator", "predictor"},
+      {"vocabulary.json", "step.onnx", "sampler.onnx"},
+      {"step.onnx", "sampler.onnx", "start.onnx", "encoder.onnx"}}},
+    {"transformer", {{"predictor"}, {"vocabulary.json", "step.onnx"}, {"step.onnx", "encoder.onnx"}}},
+    {"grammar", {{"generator"}, {"vocabulary.json", RULES, TARGET_RULES, SCORES}, {}}},
+};
+
 // The content of a plain file, no link, of which no more than `most` + 1 bytes are read; nothing if it is something else.
 std::optional<std::string> read_within(const std::filesystem::path& path, std::size_t most) {
   // Without O_NONBLOCK, opening a pipe would wait for its writer.
@@ -93,6 +106,27 @@ std::array<double, 2> temperature_of(const Json& sampling) {
   return {warm(found[0].get<double>()), warm(found[1].get<double>())};
 }
 
+// The rules of `GrammarSettings` that no schema can say are here.
+GrammarSettings grammar_of(const Json& sampling) {
+  try {
+    require_schema("grammar", sampling);
+  } catch (const UserError& error) {
+    throw UserError("settings of a grammar: " + std::string(error.what()));
+  }
+  GrammarSettings settings;
+  settings.least = sampling.at("least").get<std::int64_t>(), settings.most = sampling.at("most").get<std::int64_t>();
+  settings.longest = sampling.at("longest").get<std::int64_t>();
+  settings.bias = sampling.at("bias").get<double>(), settings.biased = sampling.at("biased").get<std::int64_t>();
+  if (sampling.at("temperature")[0] != sampling.at("temperature")[1]) {
+    throw UserError("settings of a grammar: two temperatures, expected twice the same");
+  }
+  if (settings.least > settings.most) {
+    throw UserError("settings of a grammar: depth: found at least " + std::to_string(settings.least) + " and at most " +
+                    std::to_string(settings.most) + ", expected 0 <= least <= most");
+  }
+  return settings;
+}
+
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -108,26 +142,38 @@ std::int64_t last_size(const Json& graphs, const std::string& output) {
   return 0;
 }
 
-// The rules of `Manifest.problem` and `graph_problem` in compgen/runtime/manifest.py, for recurrent networks.
-void require_whole(const Json& manifest) {
-  const bool predicts = manifest.at("kind") == "predictor";
+// The rules of `Manifest.problem` in compgen/runtime/manifest.py.
+void require_consistent(const Json& manifest, const std::string& architecture, const Layout& layout) {
+  const auto kind = manifest.at("kind").get<std::string>();
   const auto prototypes = manifest.at("prototypes").get<std::int64_t>();
-  if (predicts && prototypes != 1) {
-    throw UserError("a predictor of " + std::to_string(prototypes) + " memories, expected 1");
-  }
   const Json shape = manifest.value("shape", Json());
-  if (shape.is_null()) throw UserError("a recurrent without a shape");
+  if (shape.is_null() == (architecture == "recurrent")) {
+    throw UserError("a " + architecture + (shape.is_null() ? " without a" : " with a") + " shape");
+  }
+  if (layout.kinds.count(kind) == 0) throw UserError("a " + kind + " with a " + architecture);
+  const std::int64_t wanted = kind == "predictor" ? 1 : layout.graphs.count("encoder.onnx") ? prototypes : 0;
+  if (prototypes != wanted) {
+    throw UserError("a " + kind + " with a " + architecture + " of " + std::to_string(prototypes) +
+                    " memories, expected " + std::to_string(wanted));
+  }
+  if (shape.is_null()) return;
   const Json latent = shape.value("latent", Json());
   if (!latent.is_null() && latent.at("start").get<std::int64_t>() + latent.at("size").get<std::int64_t>() >
                                shape.at("output").get<std::int64_t>()) {
     throw UserError("a latent vector beyond the numbers of fed");
   }
+  require_schema("recurrent", manifest.at("config").value("network", Json()));
+}
+
+// Those of `Manifest.graph_problem`.
+void require_whole(const Json& manifest, const Layout& layout) {
+  const auto prototypes = manifest.at("prototypes").get<std::int64_t>();
   const Json& files = manifest.at("files");
   const Json& graphs = manifest.at("graphs");
-  std::set<std::string> required = {"vocabulary.json", "step.onnx", "sampler.onnx"}, listed, known = required;
-  known.erase("vocabulary.json"), known.insert("start.onnx");
-  if (prototypes > 0) required.insert("encoder.onnx"), known.insert("encoder.onnx");
-  if (!predicts) required.insert("pool.safetensors");
+  std::set<std::string> required = layout.files, known = layout.graphs, listed;
+  if (prototypes > 0 && known.count("encoder.onnx")) required.insert("encoder.onnx");
+  if (prototypes == 0) known.erase("encoder.onnx");
+  if (manifest.at("kind") == "generator") required.insert("pool.safetensors");
   for (const auto& name : required) {
     if (!files.contains(name)) throw UserError("lists no " + name);
   }
@@ -141,10 +187,13 @@ void require_whole(const Json& manifest) {
   for (const auto& name : listed) {
     if (known.count(name) == 0 || !graphs.contains(name)) throw UserError("graphs and files disagree on " + name);
   }
-  if (prototypes > 0 && (last_size(graphs, "keys") == 0 || last_size(graphs, "final") == 0)) {
+  const bool reads = prototypes > 0 && !manifest.value("shape", Json()).is_null();
+  if (reads && (last_size(graphs, "keys") == 0 || last_size(graphs, "final") == 0)) {
     throw UserError("graphs: encoder.onnx has no outputs keys and final of a fixed size");
   }
 }
+
+std::string architecture_of(const Json& manifest) { return manifest.value("architecture", "recurrent"); }
 
 Json read_manifest(const std::filesystem::path& path) {
   const auto content = read_within(path, LARGEST_MANIFEST);
@@ -156,12 +205,10 @@ Json read_manifest(const std::filesystem::path& path) {
   }
   if (manifest.value("version", Json()) != 1) throw UserError("bundle version is not 1, which this program reads");
   require_schema("manifest", manifest);
-  const Json architecture = manifest.value("architecture", Json("recurrent"));
-  if (architecture != "recurrent") {
-    throw UserError("a " + architecture.get<std::string>() + ", which this program does not run: compgen does");
-  }
-  require_schema("recurrent", manifest.at("config").value("network", Json()));
-  require_whole(manifest);
+  const std::string architecture = architecture_of(manifest);
+  const Layout& layout = LAYOUTS.at(architecture);  // which the schema has checked
+  require_consistent(manifest, architecture, layout);
+  require_whole(manifest, layout);
   return manifest;
 }
 
@@ -185,30 +232,19 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
     const Json manifest = read_manifest(manifest_path);
     predicts = manifest.at("kind") == "predictor";
     approximate = !manifest.value("approximation", Json()).is_null();
-    if (!predicts) temperature = temperature_of(manifest.at("sampling"));
+    architecture = architecture_of(manifest);
+    max_length = manifest.at("max_length").get<std::int64_t>();
+    prototypes = manifest.at("prototypes").get<std::int64_t>();
+    if (architecture == "recurrent" && !predicts) temperature = temperature_of(manifest.at("sampling"));
     place = folder.string();
     for (const auto& [name, entry] : manifest.at("files").items()) files[name] = checked(folder, name, entry);
     for (const auto& [name, graph] : manifest.at("graphs").items()) {
       place = (folder / name).string();
       require_sealed(file(name));
     }
-    const Json& shape = manifest.at("shape");
-    dtype = shape.at("dtype").get<std::string>();
-    prototypes = manifest.at("prototypes").get<std::int64_t>();
-    max_length = manifest.at("max_length").get<std::int64_t>();
-    hidden = shape.at("hidden").get<std::int64_t>();
-    output = shape.at("output").get<std::int64_t>();
-    if (const Json found = shape.value("latent", Json()); !found.is_null()) {
-      latent.start = found.at("start").get<std::int64_t>();
-      latent.size = found.at("size").get<std::int64_t>();
-      latent.norm = found.at("norm").get<double>();
-    }
-    network = network_of(manifest.at("config").at("network"));
-    if (prototypes > 0) {
-      attention = last_size(manifest.at("graphs"), "keys");
-      final_size = last_size(manifest.at("graphs"), "final");
-    }
     place = folder.string();
+    if (architecture == "recurrent") read_network(manifest);
+    if (architecture == "grammar") read_grammar(manifest);
     vocabulary = tokens_of(file("vocabulary.json"));
     if (predicts) return;
     place = (folder / "pool.safetensors").string();
@@ -218,6 +254,27 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
   } catch (const UserError& error) {
     throw UserError(place + ": " + error.what());
   }
+}
+
+void Bundle::read_network(const Json& manifest) {
+  const Json& shape = manifest.at("shape");
+  dtype = shape.at("dtype").get<std::string>();
+  hidden = shape.at("hidden").get<std::int64_t>();
+  output = shape.at("output").get<std::int64_t>();
+  if (const Json found = shape.value("latent", Json()); !found.is_null()) {
+    latent.start = found.at("start").get<std::int64_t>();
+    latent.size = found.at("size").get<std::int64_t>();
+    latent.norm = found.at("norm").get<double>();
+  }
+  network = network_of(manifest.at("config").at("network"));
+  if (prototypes == 0) return;
+  attention = last_size(manifest.at("graphs"), "keys");
+  final_size = last_size(manifest.at("graphs"), "final");
+}
+
+void Bundle::read_grammar(const Json& manifest) {
+  grammar = grammar_of(manifest.at("sampling"));
+  temperature = manifest.at("sampling").at("temperature").get<std::array<double, 2>>();
 }
 
 const std::string& Bundle::file(const std::string& name) const {

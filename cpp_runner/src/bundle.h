@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,18 @@ struct Network {
   std::int64_t positions = 0;                        // the clip of relative positions
 };
 
+// Files of a grammar's bundle.
+constexpr const char* RULES = "rules.txt";
+constexpr const char* TARGET_RULES = "targets.cfg";
+constexpr const char* SCORES = "scores.safetensors";
+
+// How derivations of a grammar are drawn (compgen/csl/sampling.py): their levels, the root's being 0; tokens on a side;
+// what is added to the scores of rules of `biased` nonterminals or more.
+struct GrammarSettings {
+  std::int64_t least = 0, most = 0, longest = 0, biased = 0;
+  double bias = 0;
+};
+
 struct Bundle {
   // Throws UserError: the folder is missing, no bundle, of another version, cut short or altered.
   explicit Bundle(const std::filesystem::path& folder);
@@ -28,7 +41,11 @@ struct Bundle {
   const std::string& file(const std::string& name) const;
   bool has(const std::string& name) const { return files.count(name) > 0; }
 
+  bool is_grammar() const { return architecture == "grammar"; }
+  bool is_transformer() const { return architecture == "transformer"; }
+
   std::filesystem::path folder;
+  std::string architecture;  // recurrent, transformer or grammar
   std::map<std::string, std::string> files;  // content by name
   std::vector<std::string> vocabulary;
   Pool pool;
@@ -43,7 +60,12 @@ struct Bundle {
   } latent;
   Network network;
   std::int64_t attention = 0, final_size = 0;  // of a prototype token's key; of an encoder's last state
+  GrammarSettings grammar;
   std::array<double, 2> temperature{};         // a generator's, of the source half and of the target half
+
+ private:
+  void read_network(const nlohmann::json& manifest);
+  void read_grammar(const nlohmann::json& manifest);
 };
 
 // Throws UserError unless it is 0 (greedy) or between 0.001 and 1000: a probability to the power 1/T must not leave

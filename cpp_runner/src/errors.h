@@ -10,6 +10,11 @@ struct UserError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The bundle and the options give no samples, or no more.
+struct ExhaustedError : UserError {
+  using UserError::UserError;
+};
+
 // What a library says, as part of one line of ours: no line ends or other control characters, and not all of it.
 inline std::string one_line(const std::string& text) {
   constexpr std::size_t MOST = 200;

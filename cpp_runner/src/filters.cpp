@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text.h"
+
 namespace compgen {
 namespace {
 
@@ -21,14 +23,6 @@ Keys ngrams(const Tokens& source, const Tokens& target, std::size_t n) {
   add_ngrams(source, n, keys);
   add_ngrams(target, n, keys);
   return keys;
-}
-
-std::string with_commas(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
-  }
-  return digits;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "derivations.h"
 #include "errors.h"
 #include "filters.h"
 #include "output.h"
@@ -20,6 +21,7 @@
 #include "sampler.h"
 #include "selection.h"
 #include "step.h"
+#include "text.h"
 #include "verify.h"
 
 namespace {
@@ -30,6 +32,9 @@ using Clock = std::chrono::steady_clock;
 // Rows decoded at a time: our step goes over a batch several times, so it should stay in the cache; a graph has more
 // to do between its products, which is cheaper for many rows.
 constexpr std::int64_t SLOTS_OF_OWN = 60, SLOTS_OF_GRAPH = 256;
+constexpr std::int64_t SLOTS_OF_GRAMMAR = 256;  // samples that a thread hands on together
+constexpr std::int64_t SLOTS_OF_BEAM = 32;       // sources, each with as many rows as the beam is wide
+constexpr std::int64_t WIDEST = 1024;  // hypotheses of a beam
 constexpr std::int64_t PATIENCE = 20'000;  // draws in a row without a sample before giving up
 
 volatile std::sig_atomic_t interrupted = 0;  // by which signal
@@ -50,7 +55,7 @@ struct Options {
   std::vector<std::string> given;  // names of options
   bool raw = false, verify = false, trust_code = false;
   std::vector<std::string> filters;
-  std::optional<std::int64_t> count, draws;
+  std::optional<std::int64_t> count, draws, beam;
   std::optional<std::string> novelty;
   std::optional<double> rarity;
   std::optional<std::size_t> ngram;
@@ -58,6 +63,7 @@ struct Options {
   FilterOptions filter;
   Choice choice;
   Sampling sampling;
+  Answering answering;
 };
 
 std::vector<std::string> split(const std::string& text, char by) {
@@ -172,25 +178,53 @@ bool is_tsv(const std::string& out) {
   return suffix == ".tsv";
 }
 
+bool has_own_step(const Bundle& bundle) { return bundle.architecture == "recurrent" && bundle.has(STEP_WEIGHTS); }
+
 // The library that runs the bundle, or our own step where it is asked for and can be had; sets the default batch.
 template <class Real>
 std::unique_ptr<Backend<Real>> open(Options& options, const Bundle& bundle) {
-  const bool own = options.step == "own" && bundle.has(STEP_WEIGHTS);
+  const bool own = options.step == "own" && has_own_step(bundle);
   if (options.sampling.slots == 0) options.sampling.slots = own ? SLOTS_OF_OWN : SLOTS_OF_GRAPH;
   return own ? make_own_backend<Real>(bundle) : make_backend<Real>(bundle, true);
 }
 
-// Every draw as it was made.
 template <class Real>
+std::unique_ptr<Generator> open_network(Options& options, const Bundle& bundle) {
+  return make_generator<Real>(bundle, open<Real>(options, bundle));
+}
+
+std::unique_ptr<Generator> open_generator(Options& options, const Bundle& bundle) {
+  if (!bundle.is_grammar()) {
+    return bundle.dtype == "float64" ? open_network<double>(options, bundle) : open_network<float>(options, bundle);
+  }
+  if (options.sampling.slots == 0) options.sampling.slots = SLOTS_OF_GRAMMAR;
+  return make_grammar(bundle);
+}
+
+template <class Real>
+std::unique_ptr<Predictor> open_recurrent(Options& options, const Bundle& bundle) {
+  return make_predictor<Real>(bundle, open<Real>(options, bundle));
+}
+
+std::unique_ptr<Predictor> open_predictor(Options& options, const Bundle& bundle) {
+  if (options.answering.beam > 1 && options.sampling.slots == 0) options.sampling.slots = SLOTS_OF_BEAM;
+  if (!bundle.is_transformer()) {
+    return bundle.dtype == "float64" ? open_recurrent<double>(options, bundle) : open_recurrent<float>(options, bundle);
+  }
+  if (options.sampling.slots == 0) options.sampling.slots = SLOTS_OF_GRAPH;
+  return make_transformer(bundle);
+}
+
+// Every draw as it was made.
 int run_raw(Options& options, const Bundle& bundle) {
   if (!options.draws || options.count || !options.filters.empty() || options.choice.made() || is_tsv(options.out)) {
     throw UserError("--raw writes the draws of --draws as .jsonl, without filters or choices");
   }
-  const auto backend = open<Real>(options, bundle);
+  const auto generator = open_generator(options, bundle);
   options.sampling.stop = options.sampling.start + *options.draws;
   const Claim claim(options.out);
   Output output(options.out);
-  sample<Real>(bundle, *backend, options.sampling, [&](Draw&& draw) {
+  generator->sample(options.sampling, [&](Draw&& draw) {
     output.line(as_json(draw));
     return !interrupted;
   });
@@ -227,27 +261,76 @@ std::vector<Tokens> read_sources(const std::string& input, const std::vector<std
   return sources;
 }
 
+// How wide a beam is, and how many answers are wanted of it.
+void read_answering(Options& options) {
+  auto& how = options.answering;
+  how.best = options.choice.best.value_or(1);
+  const std::int64_t asked = options.beam.value_or(1);
+  if (how.best > WIDEST) {
+    throw UserError("--best " + std::to_string(how.best) + ": expected a number from 1 to " + with_commas(WIDEST));
+  }
+  if (asked > 1 && asked < how.best) {
+    throw UserError("--best " + std::to_string(how.best) + " needs a beam as wide: leave out --beam " +
+                    std::to_string(asked));
+  }
+  how.beam = std::max(how.best, asked);
+}
+
 // A predictor's answers, in the order of the sources.
-template <class Real>
 int run_predictor(Options& options, const Bundle& bundle) {
   const bool tsv = is_tsv(options.out);
+  read_answering(options);
   const auto sources = read_sources(options.input, bundle.vocabulary);
   if (options.raw && tsv) throw UserError("--raw writes .jsonl");
   check_writable(options.out);
-  const auto backend = open<Real>(options, bundle);
-  const auto found = answers<Real>(bundle, *backend, sources, options.sampling.slots, options.sampling.workers);
+  const auto predictor = open_predictor(options, bundle);
+  options.answering.slots = options.sampling.slots, options.answering.workers = options.sampling.workers;
+  const auto found = answers(bundle, *predictor, sources, options.answering);
   catch_signals();  // until now a signal ends the work at once; what is written is written whole
   Output output(options.out);
+  const Spelling spelling(bundle.vocabulary);
   for (std::size_t k = 0; k < sources.size(); ++k) {
-    output.line(options.raw ? as_json(found[k])
-                : tsv       ? as_tsv(sources[k], found[k].target, bundle.vocabulary)
-                    : as_json(sources[k], found[k].target, found[k].log_prob, bundle.vocabulary));
+    for (std::size_t rank = 1; rank <= found[k].size(); ++rank) {
+      const Answer& answer = found[k][rank - 1];
+      output.line(options.raw ? as_json(k, answer)
+                  : tsv       ? spelling.as_tsv(sources[k], answer.target)
+                              : spelling.as_json(sources[k], answer, rank));
+    }
   }
   output.finish();
   return 0;
 }
 
-template <class Real>
+std::vector<std::string> filter_names(const Options& options) {
+  std::vector<std::string> names;
+  for (const auto& given : options.filters) {
+    for (const auto& name : split(given, ',')) names.push_back(name);
+  }
+  return names;
+}
+
+// Draws until enough is kept, or a signal comes, and hands on what is kept. Throws ExhaustedError: that cannot be had.
+void draw_kept(Generator& generator, const Options& options, Filter& filter,
+               const std::function<void(Sample&&)>& keep) {
+  Progress progress(options.count.value_or(options.draws.value_or(0)));
+  std::int64_t last = 0;
+  generator.sample(options.sampling, [&](Draw&& draw) {
+    if (interrupted) return false;
+    if (!options.draws && filter.counts.drawn - last >= PATIENCE) {
+      std::string passes;
+      for (const auto& name : filter_names(options)) passes += (passes.empty() ? "" : ", ") + name;
+      throw ExhaustedError(with_commas(PATIENCE) + " draws in a row gave no sample that passes " +
+                           (passes.empty() ? "as well-formed" : passes) + ": " + filter.counts.text());
+    }
+    auto pair = filter.keep(draw);
+    progress.update(filter.counts, options.count.has_value());
+    if (!pair) return true;
+    last = filter.counts.drawn;
+    keep({draw.index, std::move(pair->first), std::move(pair->second), draw.log_prob, std::move(draw.prototypes), {}});
+    return !options.count || filter.counts.kept < *options.count;
+  });
+}
+
 int run(Options& options, const Bundle& bundle) {
   const auto began = Clock::now();
   const Training training(bundle.pool);
@@ -256,37 +339,24 @@ int run(Options& options, const Bundle& bundle) {
   options.sampling.unwanted = filter.unwanted();
   options.sampling.stop = options.draws ? options.sampling.start + *options.draws : std::int64_t{1} << 62;
   const bool tsv = is_tsv(options.out);
-  const auto backend = open<Real>(options, bundle);
+  const Spelling spelling(bundle.vocabulary);
+  const auto generator = open_generator(options, bundle);
   Claim claim(options.out);
   Output output(options.out);
   const auto write = [&](const Sample& one) {
-    output.line(tsv ? as_tsv(one.source, one.target, bundle.vocabulary) : as_json(one, bundle.vocabulary));
+    output.line(tsv ? spelling.as_tsv(one.source, one.target) : spelling.as_json(one));
   };
   std::vector<Sample> kept;
-  std::int64_t last = 0;
-  bool exhausted = false;
-  {
-    Progress progress(options.count.value_or(options.draws.value_or(0)));
-    sample<Real>(bundle, *backend, options.sampling, [&](Draw&& draw) {
-      exhausted = !options.draws && filter.counts.drawn - last >= PATIENCE;
-      if (exhausted || interrupted) return false;
-      auto pair = filter.keep(draw);
-      progress.update(filter.counts, options.count.has_value());
-      if (!pair) return true;
-      last = filter.counts.drawn;
-      Sample one{draw.index, std::move(pair->first), std::move(pair->second), draw.log_prob,
-                 std::move(draw.prototypes), std::nullopt};
-      if (options.choice.made()) {
-        kept.push_back(std::move(one));
-      } else {
-        write(one);
-      }
-      return !options.count || filter.counts.kept < *options.count;
-    });
-  }
   const Counts& counts = filter.counts;
-  if (exhausted && counts.kept == 0) {
-    throw UserError("20,000 draws in a row gave no sample that passes the filters: " + counts.text());
+  std::string stopped;  // what ended the run early, though there are samples
+  try {
+    draw_kept(*generator, options, filter, [&](Sample&& one) {
+      if (options.choice.made()) kept.push_back(std::move(one));
+      else write(one);
+    });
+  } catch (const ExhaustedError& error) {
+    if (counts.kept == 0) throw;
+    stopped = error.what();
   }
   if (interrupted && counts.kept == 0) {
     std::cerr << "interrupted before any sample was kept; nothing was written\n";
@@ -310,12 +380,9 @@ int run(Options& options, const Bundle& bundle) {
   std::cerr << " (" << static_cast<std::int64_t>(static_cast<double>(counts.drawn) / seconds) << " draws/s, "
             << options.sampling.workers << " threads, " << seconds << " s)\n";
   if (output.is_file()) {
-    std::vector<std::string> names;
-    for (const auto& given : options.filters) {
-      for (const auto& name : split(given, ',')) names.push_back(name);
-    }
     Output record(options.out + ".run.json");
-    record.line(record_of(options, names, counts, written, seconds).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    const auto content = record_of(options, filter_names(options), counts, written, seconds);
+    record.line(content.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
     record.finish();
   }
   if (interrupted) {
@@ -323,22 +390,31 @@ int run(Options& options, const Bundle& bundle) {
               << " goes on\n";
     return interrupted_code();
   }
-  if (exhausted) throw UserError("20,000 draws in a row gave no further sample: " + counts.text());
+  if (!stopped.empty()) throw ExhaustedError(stopped + "; " + with_commas(written) + " samples are in " + options.out);
   return 0;
 }
 
-// The golden draws again, by our own step, if the bundle has its weights, and by the graph, or by the one asked for.
-template <class Real>
+// What golden draws are made by: our own step, if the bundle has its weights, and the graph, or the one asked for.
+std::vector<std::string> steps_of(const Options& options, const Bundle& bundle) {
+  if (std::count(options.given.begin(), options.given.end(), "--step") > 0) return {options.step};
+  if (bundle.is_grammar()) return {"rules"};
+  return has_own_step(bundle) ? std::vector<std::string>{"own", "graph"} : std::vector<std::string>{"graph"};
+}
+
+// The golden draws, or answers, again.
 int run_verify(const Options& options, const Bundle& bundle) {
   const Golden golden(bundle);
   std::vector<Verified> rows;
-  const bool asked = std::count(options.given.begin(), options.given.end(), "--step") > 0;
-  for (const std::string step : {"own", "graph"}) {
-    if (asked ? step != options.step : step == "own" && !bundle.has(STEP_WEIGHTS)) continue;
+  for (const auto& step : steps_of(options, bundle)) {
     Options one = options;
     one.step = step;
-    const auto backend = open<Real>(one, bundle);
-    rows.push_back(golden.verify<Real>(step, *backend, one.sampling.slots, one.sampling.workers));
+    if (!bundle.predicts) {
+      const auto generator = open_generator(one, bundle);
+      rows.push_back(golden.verify(step, *generator, one.sampling.slots, one.sampling.workers));
+    } else {
+      const auto predictor = open_predictor(one, bundle);
+      rows.push_back(golden.verify(step, *predictor, one.sampling.slots, one.sampling.workers));
+    }
   }
   std::cout << table(rows);
   for (const auto& row : rows) {
@@ -353,7 +429,11 @@ int run_verify(const Options& options, const Bundle& bundle) {
 }
 
 // What a predictor has no use for is an error, and so is a generator's --input.
-void check_options(const Options& options, bool predicts) {
+void check_options(const Options& options, const Bundle& bundle) {
+  const bool predicts = bundle.predicts;
+  if (bundle.is_grammar() && std::count(options.given.begin(), options.given.end(), "--step") > 0) {
+    throw UserError("a grammar has no use for --step");
+  }
   if (options.verify) {
     const std::set<std::string> of_verify = {"bundle", "--verify", "--batch", "--workers", "--step", "--trust-code"};
     for (const auto& name : options.given) {
@@ -362,10 +442,10 @@ void check_options(const Options& options, bool predicts) {
     return;
   }
   const std::set<std::string> of_predictors = {"bundle", "--input", "--output", "--batch", "--workers",
-                                                 "--step", "--raw", "--trust-code"};
+                                               "--step", "--raw", "--trust-code", "--beam", "--best"};
   for (const auto& name : options.given) {
     if (predicts && of_predictors.count(name) == 0) throw UserError("a predictor has no use for " + name);
-    if (!predicts && name == "--input") throw UserError("a generator has no use for --input");
+    if (!predicts && (name == "--input" || name == "--beam")) throw UserError("a generator has no use for " + name);
   }
   if (predicts && options.input.empty()) throw UserError("say what to predict from: --input FILE, or -");
   if (!predicts && !options.count && !options.draws) {
@@ -373,12 +453,11 @@ void check_options(const Options& options, bool predicts) {
   }
 }
 
-template <class Real>
 int dispatch(Options& options, const Bundle& bundle) {
-  if (options.verify) return run_verify<Real>(options, bundle);
-  if (bundle.predicts) return run_predictor<Real>(options, bundle);  // has nothing to save, so a signal ends it
+  if (options.verify) return run_verify(options, bundle);
+  if (bundle.predicts) return run_predictor(options, bundle);  // has nothing to save, so a signal ends it
   catch_signals();
-  return options.raw ? run_raw<Real>(options, bundle) : run<Real>(options, bundle);
+  return options.raw ? run_raw(options, bundle) : run(options, bundle);
 }
 
 int dispatch(Options& options) {
@@ -390,7 +469,7 @@ int dispatch(Options& options) {
 #endif
   options.filter = read_filters(options);
   const Bundle bundle(options.bundle);
-  check_options(options, bundle.predicts);
+  check_options(options, bundle);
   for (const auto& name : options.rare_tokens) {
     const auto found = std::find(bundle.vocabulary.begin() + SPECIALS, bundle.vocabulary.end(), name);  // no special symbol
     if (found == bundle.vocabulary.end()) throw UserError("--rare-token " + name + ": no token of the vocabulary");
@@ -398,20 +477,19 @@ int dispatch(Options& options) {
   }
   options.sampling.temperature = bundle.temperature;
   read_temperature(options.temperature, options.sampling.temperature);
-  return bundle.dtype == "float64" ? dispatch<double>(options, bundle) : dispatch<float>(options, bundle);
+  return dispatch(options, bundle);
 }
 
-}  // namespace
+const CLI::Range& positive() {
+  static const CLI::Range range(std::int64_t{1}, std::int64_t{1} << 61);
+  return range;
+}
 
-int main(int argc, char** argv) {
-  Options options;
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  options.sampling.workers = cores;
-  CLI::App app{"New examples from a generator's bundle, as `cgen sample` gives them; or a predictor's answers."};
-  const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 61);
+// What is kept and where it goes.
+void add_choosing_options(CLI::App& app, Options& options) {
   app.add_option("bundle", options.bundle, "A folder that `cgen export` wrote.")->required();
-  app.add_option("-n", options.count, "Stop when so many samples are kept.")->check(positive);
-  app.add_option("--draws", options.draws, "Make so many draws, however many are kept.")->check(positive);
+  app.add_option("-n", options.count, "Stop when so many samples are kept.")->check(positive());
+  app.add_option("--draws", options.draws, "Make so many draws, however many are kept.")->check(positive());
   app.add_option("-o,--output", options.out, "A .jsonl or .tsv file, or -.")->capture_default_str();
   app.add_option("--filter", options.filters, "Some of novel, unique, rare, with commas between them.");
   app.add_option("--novelty", options.novelty, "novel: both sides unseen, the source, or the pair.")
@@ -421,13 +499,18 @@ int main(int argc, char** argv) {
   app.add_option("--ngram", options.ngram, "rare: length of n-grams.")->check(CLI::Range(1, 1000));
   app.add_option("--rare-token", options.rare_tokens, "rare: holds this token; may be repeated, for one of several.")
       ->allow_extra_args(false);
-  app.add_option("--best", options.choice.best, "Write the first so many only, most probable or by votes first.")
-      ->check(positive);
+  app.add_option("--best", options.choice.best,
+                 "Write the first so many only, most probable or by votes first; of predictors: answers a source.")
+      ->check(positive());
   app.add_flag("--vote", options.choice.vote, "One target for each source, the one drawn most often.");
   app.add_option("--margin", options.choice.margin, "With --vote: the least number of votes it must win by.")
-      ->check(positive);
+      ->check(positive());
   app.add_option("--support", options.choice.support, "The least share of samples with each new pair of neighbours.")
       ->check(CLI::Range(0.0, 1.0));
+}
+
+// How it is drawn or answered.
+void add_running_options(CLI::App& app, Options& options) {
   app.add_option("--temperature", options.temperature, "Of source and target halves, T or T,T; 0 is greedy.");
   app.add_option("--seed", options.sampling.seed, "Names a stream of samples.")->capture_default_str();
   app.add_option("--start", options.sampling.start, "The first address of the stream to draw.")
@@ -436,6 +519,8 @@ int main(int argc, char** argv) {
                  "Rows decoded at a time by each worker; by default " + std::to_string(SLOTS_OF_OWN) +
                      " for our own step, " + std::to_string(SLOTS_OF_GRAPH) + " for a graph.")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
+  app.add_option("--beam", options.beam, "Predictors: hypotheses kept a source; 1 is greedy decoding.")
+      ->check(CLI::Range(std::int64_t{1}, WIDEST));
   app.add_option("--input", options.input, "Predictors: a file of sources, a line each, or -.");
   app.add_flag("--raw", options.raw, "Write every draw as it was made, as token ids, to compare runtimes.");
   app.add_flag("--verify", options.verify, "Make the bundle's golden draws, or answers, again, and compare.");
@@ -447,6 +532,16 @@ int main(int argc, char** argv) {
                "Run the code in the bundle, which can do whatever its author liked. All else in a bundle is data.");
 #endif
   app.add_option("--workers", options.sampling.workers, "Threads.")->check(CLI::Range(1, 1024))->capture_default_str();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.sampling.workers = cores;
+  CLI::App app{"New examples from a generator's bundle, as `cgen sample` gives them; or a predictor's answers."};
+  add_choosing_options(app, options), add_running_options(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

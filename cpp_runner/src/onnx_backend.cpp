@@ -1,97 +1,9 @@
-// ONNX Runtime, opened at run time: the library in use is then whichever is installed, of this API version or later. The
-// environment variable COMPGEN_ONNXRUNTIME names it, if the system does not know it.
-#define ORT_API_MANUAL_INIT
-#include <dlfcn.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <onnxruntime/onnxruntime_cxx_api.h>
-
+// Recurrent networks in ONNX Runtime.
 #include "backend.h"
-#include "errors.h"
+#include "onnx_graph.h"
 
 namespace compgen {
 namespace {
-
-void open_library() {
-  const char* named = std::getenv("COMPGEN_ONNXRUNTIME");
-  const std::string library = named && *named ? named : "libonnxruntime.so.1";
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    throw UserError(std::string("ONNX Runtime cannot be opened: ") + dlerror() +
-                    "; set COMPGEN_ONNXRUNTIME to the path of its shared library");
-  }
-  using GetBase = const OrtApiBase* (*)();
-  const auto base = reinterpret_cast<GetBase>(dlsym(handle, "OrtGetApiBase"));
-  if (!base) throw UserError(library + ": not ONNX Runtime");
-  const OrtApi* api = base()->GetApi(ORT_API_VERSION);
-  if (!api) {
-    throw UserError(library + ": ONNX Runtime " + base()->GetVersionString() + " is too old, expected 1." +
-                    std::to_string(ORT_API_VERSION) + " or later");
-  }
-  Ort::InitApi(api);
-}
-
-class Graph {
- public:
-  // A graph that asks for no other inputs than `known`, and gives the outputs.
-  Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name, const std::vector<std::string>& known,
-        std::vector<std::string> outputs)
-      : outputs_(std::move(outputs)) {
-    Ort::SessionOptions options;
-    options.AddConfigEntry("session.load_model_format", "ONNX");
-    options.SetIntraOpNumThreads(1);  // workers run side by side instead
-    options.SetInterOpNumThreads(1);
-    const std::string& model = bundle.file(name);
-    try {
-      session_ = Ort::Session(env, model.data(), model.size(), options);
-    } catch (const Ort::Exception& error) {
-      throw UserError((bundle.folder / name).string() + ": ONNX Runtime cannot run it: " + one_line(error.what()));
-    }
-    Ort::AllocatorWithDefaultOptions allocator;
-    for (std::size_t k = 0; k < session_.GetInputCount(); ++k) {
-      inputs_.emplace_back(session_.GetInputNameAllocated(k, allocator).get());
-      if (std::find(known.begin(), known.end(), inputs_.back()) == known.end()) {
-        throw UserError((bundle.folder / name).string() + ": asks for " + inputs_.back());
-      }
-    }
-    std::vector<std::string> given;
-    for (std::size_t k = 0; k < session_.GetOutputCount(); ++k) {
-      given.emplace_back(session_.GetOutputNameAllocated(k, allocator).get());
-    }
-    for (const auto& output : outputs_) {
-      if (std::find(given.begin(), given.end(), output) == given.end()) {
-        throw UserError((bundle.folder / name).string() + ": gives no " + output);
-      }
-    }
-    where_ = (bundle.folder / name).string();
-  }
-
-  // Runs the graph on the named inputs that it asks for. `results` are its outputs; those that are empty it makes.
-  template <class Feed>
-  void run(Feed&& feed, std::vector<Ort::Value>& results) {
-    std::vector<Ort::Value> values;
-    std::vector<const char*> names, outputs;
-    for (const auto& input : inputs_) {
-      values.push_back(feed(input));
-      names.push_back(input.c_str());
-    }
-    for (const auto& output : outputs_) outputs.push_back(output.c_str());
-    try {
-      session_.Run(Ort::RunOptions{nullptr}, names.data(), values.data(), values.size(), outputs.data(),
-                   results.data(), results.size());
-    } catch (const Ort::Exception& error) {
-      throw UserError(where_ + ": ONNX Runtime cannot run it: " + one_line(error.what()));
-    }
-  }
-
-  std::size_t outputs() const { return outputs_.size(); }
-
- private:
-  Ort::Session session_{nullptr};
-  std::vector<std::string> inputs_, outputs_;
-  std::string where_;
-};
 
 template <class Real>
 class OnnxBackend final : public Backend<Real> {

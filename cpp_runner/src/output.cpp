@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <iomanip>
 #include <nlohmann/json.hpp>
@@ -13,39 +14,23 @@
 #include <sstream>
 
 #include "errors.h"
+#include "text.h"
 
 namespace compgen {
 namespace {
 
-std::string list(const Tokens& tokens, const std::vector<std::string>& vocabulary) {
-  std::string text = "[";
-  for (const auto token : tokens) {
-    if (text.size() > 1) text += ',';
-    text += nlohmann::json(vocabulary[static_cast<std::size_t>(token)]).dump();
-  }
-  return text + "]";
-}
-
-std::string words(const Tokens& tokens, const std::vector<std::string>& vocabulary) {
-  std::string text;
-  for (const auto id : tokens) {
-    const std::string& token = vocabulary[static_cast<std::size_t>(id)];
-    if (token.empty() || token.find_first_of(" \t\n\v\f\r") != std::string::npos) {
-      throw UserError("tsv cannot hold the token '" + token + "', which has blanks or nothing in it: write .jsonl");
-    }
-    if (!text.empty()) text += ' ';
-    text += token;
-  }
-  return text;
+template <class Number>
+void append(std::string& text, Number number) {
+  char digits[32];
+  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
 // Rounded to four decimals, without zeros at the end but the first.
-std::string rounded(double number) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.4f", number);
-  std::string digits = text;
-  while (digits.back() == '0' && digits[digits.size() - 2] != '.') digits.pop_back();
-  return digits;
+void append_rounded(std::string& text, double number) {
+  char digits[512];  // the largest has 309 before the point
+  auto* end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::fixed, 4).ptr;
+  while (end[-1] == '0' && end[-2] != '.') --end;
+  text.append(digits, end);
 }
 
 namespace fs = std::filesystem;
@@ -99,29 +84,69 @@ std::string as_json(const Draw& draw) {
          "," + written(draw.tokens, draw.finished, draw.log_prob);
 }
 
-std::string as_json(const Answer& answer) {
-  return "{" + written(answer.target, answer.finished, answer.log_prob);
+std::string as_json(std::size_t source, const Answer& answer) {
+  return R"({"index":)" + std::to_string(source) + "," + written(answer.target, answer.finished, answer.log_prob);
 }
 
-std::string as_json(const Tokens& source, const Tokens& target, double log_prob,
-                    const std::vector<std::string>& vocabulary) {
-  return R"({"source":)" + list(source, vocabulary) + R"(,"target":)" + list(target, vocabulary) + R"(,"log_prob":)" +
-         rounded(log_prob) + "}";
-}
-
-std::string as_json(const Sample& sample, const std::vector<std::string>& vocabulary) {
-  std::string text = R"({"source":)" + list(sample.source, vocabulary) + R"(,"target":)" +
-                     list(sample.target, vocabulary) + R"(,"index":)" + std::to_string(sample.index) +
-                     R"(,"log_prob":)" + rounded(sample.log_prob) + R"(,"prototypes":)" +
-                     nlohmann::json(sample.prototypes).dump();
-  if (sample.votes) {
-    text += R"(,"votes":[)" + std::to_string(sample.votes->first) + "," + std::to_string(sample.votes->second) + "]";
+Spelling::Spelling(const std::vector<std::string>& vocabulary) : tokens_(vocabulary) {
+  for (const auto& token : vocabulary) {
+    quoted_.push_back(nlohmann::json(token).dump());
+    const auto parts = split(token);
+    fits_tsv_.push_back(parts.size() == 1 && parts[0] == token);
   }
-  return text + "}";
 }
 
-std::string as_tsv(const Tokens& source, const Tokens& target, const std::vector<std::string>& vocabulary) {
-  return words(source, vocabulary) + "\t" + words(target, vocabulary);
+std::string Spelling::as_json(const Sample& sample) const {
+  std::string text = pair(sample.source, sample.target);
+  text += R"(,"index":)", append(text, sample.index);
+  text += R"(,"log_prob":)", append_rounded(text, sample.log_prob);
+  text += R"(,"prototypes":[)";
+  for (const auto row : sample.prototypes) append(text, row), text += ',';
+  if (!sample.prototypes.empty()) text.pop_back();
+  text += ']';
+  if (sample.votes) {
+    text += R"(,"votes":[)", append(text, sample.votes->first);
+    text += ',', append(text, sample.votes->second), text += ']';
+  }
+  return text += '}';
+}
+
+std::string Spelling::as_json(const Tokens& source, const Answer& answer, std::size_t rank) const {
+  std::string text = pair(source, answer.target);
+  text += R"(,"rank":)", append(text, rank);
+  text += R"(,"log_prob":)", append_rounded(text, answer.log_prob);
+  return text += '}';
+}
+
+std::string Spelling::as_tsv(const Tokens& source, const Tokens& target) const {
+  std::string text;
+  for (const auto* side : {&source, &target}) {
+    if (side == &target) text += '\t';
+    for (auto token = side->begin(); token != side->end(); ++token) {
+      const auto id = static_cast<std::size_t>(*token);
+      if (!fits_tsv_[id]) {
+        throw UserError("tsv cannot hold the token '" + tokens_[id] +
+                        "', which has blanks or nothing in it: write .jsonl");
+      }
+      if (token != side->begin()) text += ' ';
+      text += tokens_[id];
+    }
+  }
+  return text;
+}
+
+std::string Spelling::pair(const Tokens& source, const Tokens& target) const {
+  std::string text;
+  text.reserve(16 * (8 + source.size() + target.size()));
+  const auto list = [&](const Tokens& tokens) {
+    text += '[';
+    for (const auto token : tokens) text += quoted_[static_cast<std::size_t>(token)], text += ',';
+    if (tokens.empty()) text += ']';
+    else text.back() = ']';
+  };
+  text += R"({"source":)", list(source);
+  text += R"(,"target":)", list(target);
+  return text;
 }
 
 Output::Output(const std::string& out) {

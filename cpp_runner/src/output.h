@@ -11,16 +11,29 @@
 
 namespace compgen {
 
-std::string as_json(const Sample& sample, const std::vector<std::string>& vocabulary);
 // A draw as it was made, its tokens as ids.
 std::string as_json(const Draw& draw);
-// The same of an answer.
-std::string as_json(const Answer& answer);
-// An answer of a predictor.
-std::string as_json(const Tokens& source, const Tokens& target, double log_prob,
-                    const std::vector<std::string>& vocabulary);
-// Throws UserError if a token holds a blank.
-std::string as_tsv(const Tokens& source, const Tokens& target, const std::vector<std::string>& vocabulary);
+// The same of an answer to a source, given by its place.
+std::string as_json(std::size_t source, const Answer& answer);
+
+// Lines with the tokens of a vocabulary, which are spelled once and then copied.
+class Spelling {
+ public:
+  explicit Spelling(const std::vector<std::string>& vocabulary);
+
+  std::string as_json(const Sample& sample) const;
+  // An answer of a predictor; the best has rank 1.
+  std::string as_json(const Tokens& source, const Answer& answer, std::size_t rank) const;
+  // Throws UserError if a token holds a blank.
+  std::string as_tsv(const Tokens& source, const Tokens& target) const;
+
+ private:
+  std::string pair(const Tokens& source, const Tokens& target) const;
+
+  const std::vector<std::string>& tokens_;
+  std::vector<std::string> quoted_;  // as JSON
+  std::vector<bool> fits_tsv_;
+};
 
 // A file that is written under a temporary name beside its goal, which nobody can guess, brought to disk, and moved there
 // by `finish`, with the permissions of what it takes the place of. What a link names is written, not the link. `-` is

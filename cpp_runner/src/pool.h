@@ -12,6 +12,11 @@ enum : std::int32_t { PAD = 0, BOS = 1, EOS = 2, SEP = 3, UNK = 4, SPECIALS = 5 
 
 using Tokens = std::vector<std::int32_t>;
 
+// Whether a token may not be written at a position of an output (compgen/data/vocabulary.py).
+inline bool forbidden(std::int64_t token, std::int64_t position) {
+  return token == PAD || token == BOS || token == UNK || (position == 0 && (token == EOS || token == SEP));
+}
+
 class Pool {
  public:
   Pool() = default;

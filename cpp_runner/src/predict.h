@@ -1,9 +1,9 @@
-// What a predictor answers: the most probable token at each step; see compgen/runtime/predict.py.
+// What a predictor answers; see compgen/runtime/predict.py.
 #pragma once
 
 #include <vector>
 
-#include "backend.h"
+#include "decoder.h"
 
 namespace compgen {
 
@@ -13,9 +13,16 @@ struct Answer {
   double log_prob = 0;    // with the end symbol
 };
 
-// The answers to sources of token ids, without start or end symbols; sources of like length share a batch of `slots`.
-template <class Real>
-std::vector<Answer> answers(const Bundle& bundle, Backend<Real>& backend, const std::vector<Tokens>& sources,
-                            std::int64_t slots, int workers);
+// How sources are answered: so many together in each thread, by beam search of a width, of which 1 is greedy decoding,
+// with so many answers each.
+struct Answering {
+  std::int64_t slots = 0, beam = 1, best = 1;
+  int workers = 1;
+};
+
+// The answers to each of the sources of token ids, without start or end symbols, the best first. Sources of like length
+// share a batch.
+std::vector<std::vector<Answer>> answers(const Bundle& bundle, Predictor& predictor, const std::vector<Tokens>& sources,
+                                         const Answering& how);
 
 }  // namespace compgen

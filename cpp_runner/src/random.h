@@ -1,6 +1,7 @@
 // Addressed random numbers: Philox 4x32-10 (Salmon et al. 2011), as compgen/runtime/random.py has them.
 //
 // Key = the seed's low and high 32 bits. Counter = (sample low, sample high, step / 4, purpose); the word is step % 4.
+// Of a derivation's nodes the third number is the node's place, counted level by level.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 
 namespace compgen {
 
-enum class Purpose : std::uint32_t { tokens = 0, prototypes = 1, latents = 2 };
+enum class Purpose : std::uint32_t { tokens = 0, prototypes = 1, latents = 2, nodes = 3 };
 
 inline std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::array<std::uint32_t, 4> c) {
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
@@ -25,11 +26,19 @@ inline std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::array<std::u
   return c;
 }
 
+// Attempts at a sample are told apart beside the purpose.
 inline std::array<std::uint32_t, 4> words(std::uint64_t seed, std::int64_t sample, Purpose purpose,
-                                          std::uint32_t block) {
+                                          std::uint32_t block, std::uint32_t attempt = 0) {
   const auto address = static_cast<std::uint64_t>(sample);
   return philox(seed, {static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32), block,
-                       static_cast<std::uint32_t>(purpose)});
+                       static_cast<std::uint32_t>(purpose) + 256 * attempt});
+}
+
+// Two numbers in [0, 1) for a node of a derivation, 32 bits each, so exact when a whole number below 2^20 is added.
+inline std::array<double, 2> node_uniforms(std::uint64_t seed, std::int64_t sample, std::uint32_t place,
+                                           std::uint32_t attempt) {
+  const auto two = words(seed, sample, Purpose::nodes, place, attempt);
+  return {static_cast<double>(two[0]) * 0x1p-32, static_cast<double>(two[1]) * 0x1p-32};
 }
 
 // Numbers in [0, 1) that choose tokens: 24 bits each, so exact in float32 and in float64.

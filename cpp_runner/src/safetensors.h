@@ -22,6 +22,8 @@ class Safetensors {
   explicit Safetensors(const std::string& file);
 
   bool has(const std::string& name) const { return entries_.count(name) > 0; }
+  // Throws UserError if there is no such array.
+  const std::vector<std::int64_t>& shape(const std::string& name) const { return entry(name).shape; }
   // Throws UserError if there are arrays of other names.
   void require_only(const std::set<std::string>& names) const;
   // Integers of one of the types U8, U16, I32 and I64. Throws UserError: there is no such array of this rank.

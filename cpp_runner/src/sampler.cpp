@@ -2,79 +2,14 @@
 
 #include <cmath>
 #include <deque>
-#include <exception>
-#include <map>
-#include <thread>
 
 #include "errors.h"
+#include "exchange.h"
 #include "memories.h"
 #include "random.h"
 
 namespace compgen {
 namespace {
-
-// The addresses still to be drawn, and the draws made, on their way to the one who asked for them.
-class Exchange {
- public:
-  Exchange(std::int64_t start, std::int64_t stop, int workers) : next_(start), stop_(stop), running_(workers) {}
-
-  // Up to `count` further addresses, as [first, last); none when all are taken or work was cancelled.
-  std::pair<std::int64_t, std::int64_t> take(std::int64_t count) {
-    const std::lock_guard lock(mutex_);
-    const std::int64_t first = next_;
-    next_ = std::max(first, stop_ - first < count ? stop_ : first + count);
-    return {first, next_};
-  }
-
-  // Waits for room, so that workers do not run ahead of a slow writer.
-  void give(std::vector<Draw>&& draws) {
-    std::unique_lock lock(mutex_);
-    room_.wait(lock, [this] { return done_.size() < WAITING || cancelled_; });
-    done_.push_back(std::move(draws));
-    arrived_.notify_one();
-  }
-
-  void leave(std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    --running_;
-    if (error && !error_) error_ = error;
-    arrived_.notify_one();
-  }
-
-  // The next draws made, in any order; false when all workers have left. Throws what a worker threw.
-  bool receive(std::vector<Draw>& draws) {
-    std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [this] { return !done_.empty() || running_ == 0 || error_; });
-    if (error_) std::rethrow_exception(error_);
-    if (done_.empty()) return false;
-    draws = std::move(done_.front());
-    done_.pop_front();
-    room_.notify_one();
-    return true;
-  }
-
-  void cancel() {
-    const std::lock_guard lock(mutex_);
-    stop_ = std::min(stop_, next_);
-    cancelled_ = true;
-    room_.notify_all();
-  }
-
-  bool cancelled() {
-    const std::lock_guard lock(mutex_);
-    return cancelled_;
-  }
-
- private:
-  static constexpr std::size_t WAITING = 64;
-  std::mutex mutex_;
-  std::condition_variable arrived_, room_;
-  std::deque<std::vector<Draw>> done_;
-  std::int64_t next_, stop_;
-  int running_;
-  bool cancelled_ = false;
-  std::exception_ptr error_;
-};
 
 // One thread's batch.
 template <class Real>
@@ -243,6 +178,25 @@ class Slots {
   std::deque<std::int64_t> ready_;  // an address, its n prototypes, and so on
 };
 
+// A network that draws, one token of all its rows at a time.
+template <class Real>
+class NetworkGenerator final : public Generator {
+ public:
+  NetworkGenerator(const Bundle& bundle, std::unique_ptr<Backend<Real>> backend)
+      : bundle_(bundle), backend_(std::move(backend)) {}
+
+  void sample(const Sampling& sampling, const Take& take) override {
+    Memories<Real> memories(bundle_, *backend_);
+    in_order(
+        sampling, [&](Exchange& exchange) { Slots<Real>(bundle_, *backend_, memories, sampling, exchange).run(); },
+        take);
+  }
+
+ private:
+  const Bundle& bundle_;
+  std::unique_ptr<Backend<Real>> backend_;
+};
+
 }  // namespace
 
 std::string key_of(const std::int32_t* tokens, std::size_t count) {
@@ -250,46 +204,11 @@ std::string key_of(const std::int32_t* tokens, std::size_t count) {
 }
 
 template <class Real>
-void sample(const Bundle& bundle, Backend<Real>& backend, const Sampling& sampling,
-            const std::function<bool(Draw&&)>& take) {
-  Memories<Real> memories(bundle, backend);
-  Exchange exchange(sampling.start, sampling.stop, sampling.workers);
-  std::vector<std::thread> threads;
-  struct Join {
-    Exchange& exchange;
-    std::vector<std::thread>& threads;
-    ~Join() {
-      exchange.cancel();
-      for (auto& thread : threads) thread.join();
-    }
-  } join{exchange, threads};
-  for (int k = 0; k < sampling.workers; ++k) {
-    threads.emplace_back([&] {
-      std::exception_ptr error;
-      try {
-        Slots<Real>(bundle, backend, memories, sampling, exchange).run();
-      } catch (...) {
-        error = std::current_exception();
-      }
-      exchange.leave(error);
-    });
-  }
-  std::map<std::int64_t, Draw> waiting;
-  std::int64_t following = sampling.start;
-  std::vector<Draw> draws;
-  while (exchange.receive(draws)) {
-    for (auto& draw : draws) {
-      const std::int64_t index = draw.index;
-      waiting.emplace(index, std::move(draw));
-    }
-    for (auto it = waiting.begin(); it != waiting.end() && it->first == following; ++following) {
-      if (!take(std::move(it->second))) return;
-      it = waiting.erase(it);
-    }
-  }
+std::unique_ptr<Generator> make_generator(const Bundle& bundle, std::unique_ptr<Backend<Real>> backend) {
+  return std::make_unique<NetworkGenerator<Real>>(bundle, std::move(backend));
 }
 
-template void sample<float>(const Bundle&, Backend<float>&, const Sampling&, const std::function<bool(Draw&&)>&);
-template void sample<double>(const Bundle&, Backend<double>&, const Sampling&, const std::function<bool(Draw&&)>&);
+template std::unique_ptr<Generator> make_generator<float>(const Bundle&, std::unique_ptr<Backend<float>>);
+template std::unique_ptr<Generator> make_generator<double>(const Bundle&, std::unique_ptr<Backend<double>>);
 
 }  // namespace compgen

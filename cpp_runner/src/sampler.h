@@ -1,7 +1,8 @@
-// Continuous batching: rows that finish are refilled at once, so that every step works on a full batch.
+// What draws samples. A draw is a function of (bundle, seed, address) alone, so the order of work is free: worker
+// threads share one counter of addresses, and results are put back in order.
 //
-// A draw is a function of (bundle, seed, address) alone, so the order of work is free: worker threads share one counter
-// of addresses, each keeps its own batch full, and results are put back in order; see compgen/runtime/sampler.py.
+// Networks draw by continuous batching: rows that finish are refilled at once, so that every step works on a full
+// batch; see compgen/sampling/batching.py.
 #pragma once
 
 #include <array>
@@ -35,15 +36,25 @@ struct Sampling {
   std::uint64_t seed = 0;
   std::int64_t start = 0, stop = 0;  // addresses start .. stop - 1
   std::array<double, 2> temperature{};
-  std::int64_t slots = 0;  // rows of a batch
+  std::int64_t slots = 0;  // rows of a batch; samples of a grammar that a thread draws before it hands them on
   int workers = 1;
   // A draw whose source is one of these is given up there, and has no target.
   const std::unordered_set<std::string>* unwanted = nullptr;
 };
 
-// Draws in order of address, each handed to `take`, which returns false to stop. An error of a worker is thrown here.
+// Takes a draw; false to stop.
+using Take = std::function<bool(Draw&&)>;
+
+// What draws the samples of a bundle: a network or a grammar.
+class Generator {
+ public:
+  virtual ~Generator() = default;
+  // Draws in order of address, each handed to `take`. An error of a worker is thrown here.
+  virtual void sample(const Sampling& sampling, const Take& take) = 0;
+};
+
+// The generator whose network a backend runs. The bundle must outlive it.
 template <class Real>
-void sample(const Bundle& bundle, Backend<Real>& backend, const Sampling& sampling,
-            const std::function<bool(Draw&&)>& take);
+std::unique_ptr<Generator> make_generator(const Bundle& bundle, std::unique_ptr<Backend<Real>> backend);
 
 }  // namespace compgen

@@ -251,10 +251,8 @@ struct Step<Real>::Weights {
   // `weights` (V) is room for the distribution that is drawn from.
   void draw(Batch<Real>& batch, std::int64_t row, const Real* log_probs, Real* weights) const {
     const auto at = static_cast<std::size_t>(row);
-    const bool begins = batch.position[at] == 0;
-    const auto banned = [begins](std::int64_t k) {
-      return k == PAD || k == BOS || k == UNK || (begins && (k == EOS || k == SEP));
-    };
+    const std::int64_t position = batch.position[at];
+    const auto banned = [position](std::int64_t k) { return forbidden(k, position); };
     const Real warmth = batch.temperature[batch.half[at] > 0 ? 1 : 0];
     std::int64_t best = 0;
     Real highest = -std::numeric_limits<Real>::max();

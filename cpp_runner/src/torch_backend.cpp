@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "backend.h"
+#include "decoder.h"
 #include "errors.h"
 
 namespace compgen {
@@ -103,5 +103,9 @@ std::unique_ptr<Backend<Real>> make_backend(const Bundle& bundle, bool) {
 
 template std::unique_ptr<Backend<float>> make_backend<float>(const Bundle&, bool);
 template std::unique_ptr<Backend<double>> make_backend<double>(const Bundle&, bool);
+
+std::unique_ptr<Predictor> make_transformer(const Bundle& bundle) {
+  throw UserError(bundle.folder.string() + ": a Transformer's bundle runs in ONNX Runtime alone: use compgen-sample");
+}
 
 }  // namespace compgen

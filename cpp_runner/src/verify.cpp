@@ -35,7 +35,7 @@ Tokens tokens_of(const Json& ids, const Bundle& bundle, bool limited) {
 Draw draw_of(const Json& sample, const Bundle& bundle) {
   Draw draw;
   draw.index = sample.at("index").get<std::int64_t>();
-  draw.tokens = tokens_of(sample.at("tokens"), bundle, true);
+  draw.tokens = tokens_of(sample.at("tokens"), bundle, !bundle.is_grammar());  // whose sides are limited, not the whole
   draw.finished = sample.at("finished").get<bool>();
   draw.log_prob = sample.at("log_prob").get<double>();
   draw.prototypes = sample.at("prototypes").get<std::vector<std::int64_t>>();
@@ -69,7 +69,9 @@ Golden::Golden(const Bundle& bundle) : bundle_(bundle) {
     }
     for (const auto& stream : streams) {
       Stream read{stream.at("seed").get<std::uint64_t>(), stream.at("temperature").get<std::array<double, 2>>(), {}};
-      for (const double heat : read.temperature) warm(heat);
+      for (const double heat : read.temperature) {
+        if (!bundle.is_grammar()) warm(heat);  // a grammar's may be any above 0
+      }
       for (const auto& sample : stream.at("samples")) {
         read.draws.push_back(draw_of(sample, bundle));
         const auto count = read.draws.size();
@@ -97,37 +99,43 @@ Golden::Golden(const Bundle& bundle) : bundle_(bundle) {
   }
 }
 
-template <class Real>
-std::vector<Draw> Golden::again(Backend<Real>& backend, std::int64_t slots, int workers) const {
-  std::vector<Draw> found;
-  if (bundle_.predicts) {
-    for (auto& answer : answers<Real>(bundle_, backend, sources_, slots, workers)) {
+Verified Golden::verify(const std::string& name, Generator& generator, std::int64_t slots, int workers) const {
+  return compare(name, [&] {
+    std::vector<Draw> found;
+    for (const auto& stream : streams_) {
+      Sampling sampling;
+      sampling.seed = stream.seed, sampling.temperature = stream.temperature;
+      sampling.start = stream.draws.front().index, sampling.stop = stream.draws.back().index + 1;
+      sampling.slots = slots, sampling.workers = workers;
+      auto next = stream.draws.begin();
+      generator.sample(sampling, [&](Draw&& draw) {
+        if (draw.index != next->index) return true;
+        found.push_back(std::move(draw));
+        return ++next != stream.draws.end();
+      });
+    }
+    return found;
+  });
+}
+
+Verified Golden::verify(const std::string& name, Predictor& predictor, std::int64_t slots, int workers) const {
+  return compare(name, [&] {
+    Answering how;
+    how.slots = slots, how.workers = workers;
+    std::vector<Draw> found;
+    for (auto& best : answers(bundle_, predictor, sources_, how)) {
       Draw draw;
       draw.index = static_cast<std::int64_t>(found.size());
-      draw.tokens = std::move(answer.target), draw.finished = answer.finished, draw.log_prob = answer.log_prob;
+      draw.tokens = std::move(best[0].target), draw.finished = best[0].finished, draw.log_prob = best[0].log_prob;
       found.push_back(std::move(draw));
     }
     return found;
-  }
-  for (const auto& stream : streams_) {
-    Sampling sampling;
-    sampling.seed = stream.seed, sampling.temperature = stream.temperature;
-    sampling.start = stream.draws.front().index, sampling.stop = stream.draws.back().index + 1;
-    sampling.slots = slots, sampling.workers = workers;
-    auto next = stream.draws.begin();
-    sample<Real>(bundle_, backend, sampling, [&](Draw&& draw) {
-      if (draw.index != next->index) return true;
-      found.push_back(std::move(draw));
-      return ++next != stream.draws.end();
-    });
-  }
-  return found;
+  });
 }
 
-template <class Real>
-Verified Golden::verify(const std::string& name, Backend<Real>& backend, std::int64_t slots, int workers) const {
+Verified Golden::compare(const std::string& name, const std::function<std::vector<Draw>()>& again) const {
   const auto began = std::chrono::steady_clock::now();
-  const auto found = again<Real>(backend, slots, workers);
+  const auto found = again();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   Verified verified;
   verified.runtime = name, verified.samples = expected_.size();
@@ -160,8 +168,5 @@ std::string table(const std::vector<Verified>& rows) {
   }
   return text.str();
 }
-
-template Verified Golden::verify(const std::string&, Backend<float>&, std::int64_t, int) const;
-template Verified Golden::verify(const std::string&, Backend<double>&, std::int64_t, int) const;
 
 }  // namespace compgen

@@ -2,10 +2,11 @@
 // compgen/verification.py, which does the same with more runtimes.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "backend.h"
+#include "decoder.h"
 #include "sampler.h"
 
 namespace compgen {
@@ -26,8 +27,8 @@ class Golden {
   // Throws UserError: the bundle has none, or they are not of this bundle.
   explicit Golden(const Bundle& bundle);
 
-  template <class Real>
-  Verified verify(const std::string& name, Backend<Real>& backend, std::int64_t slots, int workers) const;
+  Verified verify(const std::string& name, Generator& generator, std::int64_t slots, int workers) const;
+  Verified verify(const std::string& name, Predictor& predictor, std::int64_t slots, int workers) const;
 
  private:
   struct Stream {
@@ -35,8 +36,7 @@ class Golden {
     std::array<double, 2> temperature{};
     std::vector<Draw> draws;  // in ascending order of address
   };
-  template <class Real>
-  std::vector<Draw> again(Backend<Real>& backend, std::int64_t slots, int workers) const;
+  Verified compare(const std::string& name, const std::function<std::vector<Draw>()>& again) const;
 
   const Bundle& bundle_;
   std::vector<Stream> streams_;  // of a generator

@@ -79,13 +79,13 @@ TEST_CASE("samples as lines") {
   const std::vector<std::string> vocabulary = {"<pad>", "<s>", "</s>", "→", "<unk>", "a\"b", "c d", "é"};
   Sample sample = one(12, {5, 7}, {6}, -0.50004);
   sample.prototypes = {3, 4};
-  CHECK(as_json(sample, vocabulary) ==
+  CHECK(Spelling(vocabulary).as_json(sample) ==
         R"({"source":["a\"b","é"],"target":["c d"],"index":12,"log_prob":-0.5,"prototypes":[3,4]})");
-  CHECK_THROWS_AS(as_tsv(sample.source, sample.target, vocabulary), UserError);
+  CHECK_THROWS_AS(Spelling(vocabulary).as_tsv(sample.source, sample.target), UserError);
   sample.target = {7};
   sample.votes = {2, 3};
   sample.log_prob = -3;
-  CHECK(as_tsv(sample.source, sample.target, vocabulary) == "a\"b é\té");
-  CHECK(as_json(sample, vocabulary) ==
+  CHECK(Spelling(vocabulary).as_tsv(sample.source, sample.target) == "a\"b é\té");
+  CHECK(Spelling(vocabulary).as_json(sample) ==
         R"({"source":["a\"b","é"],"target":["é"],"index":12,"log_prob":-3.0,"prototypes":[3,4],"votes":[2,3]})");
 }

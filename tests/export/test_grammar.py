@@ -218,4 +218,7 @@ def test_commands(tmp_path):
     scores = run("evaluate", str(model), str(data), "--direct", "--json")
     assert json.loads(scores.stdout)["exact_match"] == 1
     verified = run("verify", str(tmp_path / "csl"), "--json")
-    assert json.loads(verified.stdout)["passed"], verified.stderr
+    rows = [
+        json.loads(line) for line in verified.stdout.splitlines()
+    ]  # numpy's, and the C++ runner's where it is built
+    assert rows and all(row["passed"] for row in rows), verified.stderr

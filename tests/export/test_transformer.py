@@ -21,14 +21,14 @@ BATCHES = {1: 5, 7: 40}
 WORDS = [(["a", "b", "c", "V", "PST"], ["a", "b", "c", "d"]), (["b", "V"], ["b"])]
 
 
-def saved(path, **changes):
-    """A checkpoint of random weights."""
-    torch.manual_seed(0)
+def saved(path, seed=0, spread=0.3, **changes):
+    """A checkpoint of random weights, which some seeds make more lively than others."""
+    torch.manual_seed(seed)
     vocabulary = Vocabulary.of([["a", "b", "c", "d", "V", "PST"]])
     shape = {"layers": 2, "heads": 2, "size": 8, "inner": 12} | changes
     net = Transformer(TransformerNetwork(**shape), len(vocabulary))
     for parameter in net.parameters():
-        parameter.data += 0.3 * torch.randn_like(parameter)
+        parameter.data += spread * torch.randn_like(parameter)
     net.treat_as_tags([vocabulary.encode([tag])[0] for tag in ("V", "PST")])
     config = TransformerConfig(network=shape).model_dump(mode="json")
     Checkpoint("predictor", net.eval(), vocabulary, config, 12).save(path)

@@ -14,28 +14,15 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from compgen.api import Generator, Predictor
-from compgen.errors import BundleError, UserError
+from compgen.errors import BundleError
 from compgen.runtime.manifest import schemas, strict_json
 from compgen.sampling import native
 from tests.export.tiny import exported
+from tests.runtime.altered import edit, sign
 from tests.runtime.attacks import SECRET, attacked
 
 SCHEMA = Path(__file__).parents[2] / "compgen" / "runtime" / "manifest.schema.json"
 OLDEST = Path(__file__).parents[2] / "build" / "oldest"  # where `make oldest` puts the oldest ONNX Runtime allowed
-
-
-def sign(folder, name, data=None):
-    """Write a file, and make the manifest agree with it, as a stranger would who means harm."""
-    if data is not None:
-        (folder / name).write_bytes(data)
-    data = (folder / name).read_bytes()
-    edit(folder, lambda c: c["files"].update({name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}}))
-
-
-def edit(folder, change):
-    content = json.loads((folder / "manifest.json").read_text("utf-8"))
-    change(content)
-    (folder / "manifest.json").write_text(json.dumps(content), "utf-8")
 
 
 def put(*keys, value):
@@ -296,14 +283,6 @@ ACCEPTED = {
     "temperature of whole numbers": put("sampling", "temperature", value=[1, 0]),
     "largest length": put("max_length", value=2**16),
 }
-
-
-@pytest.fixture
-def built():
-    try:
-        return native.runner()
-    except UserError as error:
-        pytest.skip(str(error))
 
 
 def by_python(folder, kind):

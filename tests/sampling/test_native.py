@@ -29,14 +29,6 @@ def compgen(*words, **environment):
     )
 
 
-@pytest.fixture
-def built():
-    try:
-        return native.runner()
-    except UserError as error:
-        pytest.skip(str(error))
-
-
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     "words",
@@ -162,14 +154,6 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path):
     save_file(weights, tmp_path / "step.safetensors")
     assemble.seal(tmp_path, bundle.manifest)
     with pytest.raises(UserError, match="combine_bias has numbers that are not finite"):
-        native.raw(bundle, 0, 0, 10, (1.0, 1.0), {})
-
-
-@pytest.mark.usefixtures("built")
-def test_a_transformer_is_refused_by_its_name(tmp_path):
-    bundle = assemble.assemble(make(), tmp_path)
-    assemble.seal(tmp_path, bundle.manifest.model_copy(update={"architecture": "transformer"}))
-    with pytest.raises(UserError, match="a transformer, which this program does not run: compgen does"):
         native.raw(bundle, 0, 0, 10, (1.0, 1.0), {})
 
 

@@ -1,0 +1,43 @@
+// What writes targets of sources, whatever its network is; see `Decoder` in compgen/runtime/backend.py.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend.h"
+
+namespace compgen {
+
+// The state of rows that are being written, one thread's own.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Begins with sources (B, T), each with its end symbol, padded.
+  virtual void open(const std::vector<std::int64_t>& sources, std::int64_t rows, std::int64_t width) = 0;
+  // Takes a step: sets `token` to the most probable that is allowed, and `log_probs`. Throws UserError: a damaged
+  // network gives what is no token or no probability.
+  virtual void advance() = 0;
+  // Goes on with these rows, in this order; a row may be there more than once.
+  virtual void keep(const std::vector<std::int64_t>& rows) = 0;
+
+  std::vector<std::int64_t> token;  // (B) the last written; another may be put there before the next step
+  std::vector<double> log_probs;    // (B, V) before any token is forbidden
+};
+
+// A predictor. Threads may each have a decoder of it.
+class Predictor {
+ public:
+  virtual ~Predictor() = default;
+  virtual std::unique_ptr<Decoder> decoder() = 0;
+};
+
+// The predictor whose recurrent network a backend runs. The bundle must outlive it.
+template <class Real>
+std::unique_ptr<Predictor> make_predictor(const Bundle& bundle, std::unique_ptr<Backend<Real>> backend);
+
+// The predictor that a bundle's Transformer is; defined beside `make_backend`, by the library. Throws UserError if its
+// graphs cannot be run. The bundle must outlive it.
+std::unique_ptr<Predictor> make_transformer(const Bundle& bundle);
+
+}  // namespace compgen

@@ -1,0 +1,91 @@
+#include "onnx_graph.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "errors.h"
+
+namespace compgen {
+
+void open_library() {
+  const char* named = std::getenv("COMPGEN_ONNXRUNTIME");
+  const std::string library = named && *named ? named : "libonnxruntime.so.1";
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    throw UserError(std::string("ONNX Runtime cannot be opened: ") + dlerror() +
+                    "; set COMPGEN_ONNXRUNTIME to the path of its shared library");
+  }
+  using GetBase = const OrtApiBase* (*)();
+  const auto base = reinterpret_cast<GetBase>(dlsym(handle, "OrtGetApiBase"));
+  if (!base) throw UserError(library + ": not ONNX Runtime");
+  const OrtApi* api = base()->GetApi(ORT_API_VERSION);
+  if (!api) {
+    throw UserError(library + ": ONNX Runtime " + base()->GetVersionString() + " is too old, expected 1." +
+                    std::to_string(ORT_API_VERSION) + " or later");
+  }
+  Ort::InitApi(api);
+}
+
+Graph::Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name, const std::vector<std::string>& known,
+             std::vector<std::string> outputs)
+    : outputs_(std::move(outputs)) {
+  Ort::SessionOptions options;
+  options.AddConfigEntry("session.load_model_format", "ONNX");
+  options.SetIntraOpNumThreads(1);  // workers run side by side instead
+  options.SetInterOpNumThreads(1);
+  const std::string& model = bundle.file(name);
+  try {
+    session_ = Ort::Session(env, model.data(), model.size(), options);
+  } catch (const Ort::Exception& error) {
+    throw UserError((bundle.folder / name).string() + ": ONNX Runtime cannot run it: " + one_line(error.what()));
+  }
+  Ort::AllocatorWithDefaultOptions allocator;
+  for (std::size_t k = 0; k < session_.GetInputCount(); ++k) {
+    inputs_.emplace_back(session_.GetInputNameAllocated(k, allocator).get());
+    if (std::find(known.begin(), known.end(), inputs_.back()) == known.end()) {
+      throw UserError((bundle.folder / name).string() + ": asks for " + inputs_.back());
+    }
+  }
+  std::vector<std::string> given;
+  for (std::size_t k = 0; k < session_.GetOutputCount(); ++k) {
+    given.emplace_back(session_.GetOutputNameAllocated(k, allocator).get());
+  }
+  for (const auto& output : outputs_) {
+    if (std::find(given.begin(), given.end(), output) == given.end()) {
+      throw UserError((bundle.folder / name).string() + ": gives no " + output);
+    }
+  }
+  where_ = (bundle.folder / name).string();
+}
+
+ONNXTensorElementDataType Graph::type_of(const std::string& output) const {
+  Ort::AllocatorWithDefaultOptions allocator;
+  for (std::size_t k = 0; k < session_.GetOutputCount(); ++k) {
+    if (session_.GetOutputNameAllocated(k, allocator).get() != output) continue;
+    const auto type = session_.GetOutputTypeInfo(k);
+    if (type.GetONNXType() == ONNX_TYPE_TENSOR) return type.GetTensorTypeAndShapeInfo().GetElementType();
+  }
+  return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+}
+
+void Graph::run(const std::function<Ort::Value(const std::string&)>& feed, std::vector<Ort::Value>& results) {
+  std::vector<Ort::Value> values;
+  std::vector<const char*> names, outputs;
+  for (const auto& input : inputs_) {
+    values.push_back(feed(input));
+    names.push_back(input.c_str());
+  }
+  for (const auto& output : outputs_) outputs.push_back(output.c_str());
+  try {
+    session_.Run(Ort::RunOptions{nullptr}, names.data(), values.data(), values.size(), outputs.data(), results.data(),
+                 results.size());
+  } catch (const Ort::Exception& error) {
+    throw UserError(where_ + ": ONNX Runtime cannot run it: " + one_line(error.what()));
+  }
+}
+
+void Graph::damaged(const std::string& what) const { throw UserError(where_ + ": the network gives " + what); }
+
+}  // namespace compgen

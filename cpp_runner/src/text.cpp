@@ -1,0 +1,100 @@
+#include "text.h"
+
+#include <algorithm>
+
+#include "errors.h"
+
+namespace compgen {
+namespace {
+
+// A character: its code point, and how many bytes it has; none if it is no UTF-8.
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 0;
+};
+
+Character character(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t place) { return static_cast<unsigned char>(text[place]); };
+  const unsigned char first = byte(at);
+  if (first < 0x80) return {first, 1};
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || at + bytes > text.size()) return {};
+  auto code = static_cast<char32_t>(first & (0x7f >> bytes));
+  for (std::size_t k = 1; k < bytes; ++k) {
+    if ((byte(at + k) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(at + k) & 0x3f);
+  }
+  const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  return overlong || surrogate || code > 0x10ffff ? Character{} : Character{code, bytes};
+}
+
+bool ends_line(char32_t code) {
+  return (code >= 0x0a && code <= 0x0d) || (code >= 0x1c && code <= 0x1e) || code == 0x85 || code == 0x2028 ||
+         code == 0x2029;
+}
+
+bool is_blank(char32_t code) {
+  return ends_line(code) || code == 0x09 || code == 0x1f || code == 0x20 || code == 0xa0 || code == 0x1680 ||
+         (code >= 0x2000 && code <= 0x200a) || code == 0x202f || code == 0x205f || code == 0x3000;
+}
+
+// What stands between the characters that are ends; with `empty`, also where there is nothing between two of them.
+template <class Ends>
+std::vector<std::string_view> parts(std::string_view text, Ends ends, bool empty) {
+  std::vector<std::string_view> found;
+  std::size_t begin = 0;
+  const auto add = [&](std::size_t end) {
+    if (empty || end > begin) found.push_back(text.substr(begin, end - begin));
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const Character here = character(text, at);
+    const std::size_t next = at + std::max<std::size_t>(here.bytes, 1);
+    if (ends(here.code)) {
+      add(at);
+      const bool pair = empty && here.code == '\r' && next < text.size() && text[next] == '\n';
+      begin = pair ? next + 1 : next;
+    }
+    at = std::max(next, begin);
+  }
+  if (begin < text.size()) add(text.size());
+  return found;
+}
+
+}  // namespace
+
+void require_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = character(text, at).bytes;
+    if (bytes == 0) throw UserError("not UTF-8: byte " + std::to_string(at));
+    at += bytes;
+  }
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) { return parts(text, ends_line, true); }
+
+std::vector<std::string_view> split(std::string_view line) { return parts(line, is_blank, false); }
+
+std::string joined(const std::vector<std::string_view>& tokens) {
+  std::string text;
+  for (const auto token : tokens) text.append(text.empty() ? "" : " ").append(token);
+  return text;
+}
+
+std::string quoted(std::string_view text, std::size_t most) {
+  std::string found = "'" + joined(split(text)) + "'";
+  if (found.size() <= most) return found;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(found[end]) & 0xc0) == 0x80) --end;  // not within a character
+  return found.substr(0, end);
+}
+
+std::string with_commas(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), ",");
+  }
+  return digits;
+}
+
+}  // namespace compgen

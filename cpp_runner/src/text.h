@@ -1,0 +1,28 @@
+// Text as compgen's Python reads it: lines and tokens end where Unicode has a line end or a blank (`str.splitlines` and
+// `str.split`), not in ASCII alone.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace compgen {
+
+// Throws UserError unless the text is UTF-8.
+void require_utf8(std::string_view text);
+
+// The lines of a text in UTF-8, without their ends; views of it.
+std::vector<std::string_view> lines_of(std::string_view text);
+
+// What stands between the blanks of a line in UTF-8; views of it.
+std::vector<std::string_view> split(std::string_view line);
+
+std::string joined(const std::vector<std::string_view>& tokens);
+
+// A text in quotes for a message, on one line, cut to at most so many bytes.
+std::string quoted(std::string_view text, std::size_t most);
+
+// A number for a message, with commas between its thousands.
+std::string with_commas(std::int64_t number);
+
+}  // namespace compgen

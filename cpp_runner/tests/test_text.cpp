@@ -1,0 +1,35 @@
+#include <doctest/doctest.h>
+
+#include "errors.h"
+#include "text.h"
+
+using namespace compgen;
+
+TEST_CASE("lines end where Unicode has line ends, and a last one need not") {
+  using Lines = std::vector<std::string_view>;
+  CHECK(lines_of("").empty());
+  CHECK(lines_of("a\n\nb\r\nc\rd") == Lines{"a", "", "b", "c", "d"});
+  CHECK(lines_of("a\n") == Lines{"a"});
+  CHECK(lines_of("a\u2028b\u0085c\x1d\u2029") == Lines{"a", "b", "c", ""});
+}
+
+TEST_CASE("tokens stand between blanks of any kind") {
+  using Words = std::vector<std::string_view>;
+  CHECK(split(" a\tb\u3000\u00a0dé\u2009").size() == 3);
+  CHECK(split("a\u200bb") == Words{"a\u200bb"});  // a space of no width is none
+  CHECK(split(" \x1f ").empty());
+}
+
+TEST_CASE("what is no UTF-8 is refused") {
+  for (const char* text : {"", "a", "é", "→", "𝄞", "\xf4\x8f\xbf\xbf"}) CHECK_NOTHROW(require_utf8(text));
+  for (const char* text : {"\x80", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80",
+                           "\xff", "a\xe2\x86"}) {
+    CHECK_THROWS_AS(require_utf8(text), UserError);
+  }
+}
+
+TEST_CASE("texts in messages are short and on one line") {
+  CHECK(quoted("a\n b", 80) == "'a b'");
+  CHECK(quoted("ééé", 4) == "'é");
+  CHECK(with_commas(1'234'567) == "1,234,567");
+}

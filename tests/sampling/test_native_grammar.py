@@ -1,0 +1,249 @@
+"""The C++ runner draws from grammars what Python draws, and refuses what Python refuses."""
+
+import json
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from compgen.csl.grammar_file import GrammarFile
+from compgen.csl.trained import TrainedGrammar
+from compgen.errors import BundleError, ExhaustedError, UserError
+from compgen.export.bundle_writer import export
+from compgen.export.grammar import assemble
+from compgen.runtime.bundle import Bundle
+from compgen.sampling import native
+from compgen.trained.architectures import Request, Runtime
+from compgen.trained.grammar import ARCHITECTURE
+from tests.runtime.altered import edit, sign
+from tests.sampling.grammars import DATA, grammar_file
+from tests.sampling.test_native import compgen
+
+pytestmark = pytest.mark.usefixtures("built")
+
+
+def both(bundle, count, start=0, seed=0, heat=1.0, **options):
+    """The draws of Python and of the runner; what they say instead where no derivation ends."""
+    try:
+        request = Request(seed, start, start + count, (heat, heat), batch=7)
+        ours = [
+            (draw.index, draw.tokens, draw.log_prob)
+            for draw in ARCHITECTURE.open_bundle(bundle, Runtime()).draws(request)
+        ]
+    except ExhaustedError as error:
+        with pytest.raises(UserError, match=re.escape(f"the C++ runner failed: error: {error}") + "$"):
+            native.raw(bundle, seed, start, start + count, (heat, heat), options)
+        return None, None
+    found = native.raw(bundle, seed, start, start + count, (heat, heat), options)
+    return ours, [(draw.index, draw.tokens, draw.log_prob) for draw in found]
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("number", range(25))
+def test_samples_are_those_of_python(tmp_path, number, named):
+    bundle = assemble(grammar_file(number, named), tmp_path)
+    for heat, start in ((1.0, 0), (0.3, 2**40 + number), (50.0, 2**33 - 5)):
+        ours, theirs = both(bundle, 60, start, number * 2**55, heat, **{"--batch": 9, "--workers": 3})
+        if ours is None:
+            continue
+        assert [draw[:2] for draw in theirs] == [draw[:2] for draw in ours]
+        assert [draw[2] for draw in theirs] == pytest.approx([draw[2] for draw in ours], rel=1e-12, abs=1e-12)
+
+
+def test_a_sample_that_cannot_be_drawn_ends_the_stream_there(tmp_path):
+    """Of one sample in four all attempts fail; those before the first such sample come, whatever the threads."""
+    scores = {"slots": np.zeros((2, 1)), "rules": np.log([[699.0, 1.0]])}
+    settings = {"temperature": [1.0, 1.0], "least": 0, "most": 1, "longest": 1, "bias": 0.0, "biased": 1}
+    text = "NT_1 b ### NT_1 B\na ### A"  # in the order in which rules are sorted
+    trained = TrainedGrammar.of(text, "", scores, settings | {"unit_limit": 1, "copying": False})
+    bundle = assemble(GrammarFile.of(trained, DATA, {}), tmp_path)
+    assert both(bundle, 200) == (None, None)  # the same message, of the same sample
+    words = [native.runner(), tmp_path, "--raw", "--draws", "200", "--workers", "3", "--batch", "2"]
+    done = subprocess.run(words, capture_output=True, text=True, env=native.environment(), check=False)
+    count = len(done.stdout.splitlines())
+    assert done.returncode == 2 and f"sample {count}: none of 1,000 attempts" in done.stderr and 0 < count < 100
+    ours, theirs = both(bundle, count)
+    assert [draw[:2] for draw in theirs] == [draw[:2] for draw in ours] and len(ours) == count
+    said = []
+    for out, more in (("ours.jsonl", ()), ("theirs.jsonl", ("--runtime", "native"))):
+        done = compgen("sample", tmp_path, "-n", 200, "-o", tmp_path / out, *more)
+        assert done.returncode == 2
+        said.append(done.stderr.splitlines()[-1].split(": ", 1)[1].replace(out, "OUT"))
+    assert said[0] == said[1] and f"; {count} samples are in" in said[0]
+    assert (tmp_path / "theirs.jsonl").read_text() == (tmp_path / "ours.jsonl").read_text()
+
+
+def test_weights_too_small_for_products_count(tmp_path):
+    """At a low temperature most rules weigh less than a float can say, and the depth may leave no others."""
+    saved = grammar_file(5, least=2, most=2, temperature=[0.001, 0.001])
+    ours, theirs = both(assemble(saved, tmp_path), 50, 0, 1, 0.001)
+    assert [draw[:2] for draw in theirs] == [draw[:2] for draw in ours]
+    assert [draw[2] for draw in theirs] == pytest.approx([draw[2] for draw in ours], rel=1e-12)
+    assert min(draw[2] for draw in ours) < -800
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("grammar")
+    grammar_file(13, True).save(folder / "model.grammar")
+    export(folder / "model.grammar", folder / "bundle", batches={7: 20}, quiet=True)
+    return folder / "bundle"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--draws", 500),
+        ("-n", 20, "--filter", "novel,unique", "--novelty", "source", "--start", 2**40, "--temperature", "0.7"),
+        ("--draws", 900, "--filter", "novel", "--vote", "--margin", 1, "--best", 9, "--batch", 7),
+    ],
+)
+def test_files_are_those_of_python(tmp_path, exported, words):
+    for runtime in ("python", "native"):
+        more = ("--runtime", "native") if runtime == "native" else ()
+        done = compgen("sample", exported, "-o", tmp_path / f"{runtime}.jsonl", *words, *more)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "native.jsonl").read_text() == (tmp_path / "python.jsonl").read_text() != ""
+    ours, theirs = (json.loads((tmp_path / f"{name}.jsonl.run.json").read_text()) for name in ("native", "python"))
+    for differing in ("seconds", "compgen", "model", "identity", "quality"):
+        ours.pop(differing, None), theirs.pop(differing)
+    assert ours == theirs
+
+
+def test_golden_draws_are_made_again(exported):
+    done = compgen("verify", exported, "--json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["runtime"], row["passed"]) for row in rows] == [("numpy", True), ("C++", True)]
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--temperature", "1,0.5"), "a grammar has one temperature, found 1 and 0.5"),
+        (("--temperature", "0"), "a grammar draws at a temperature above 0, found 0"),
+        (("--step", "graph"), "a grammar has no use for --step"),
+        (("--input", "-"), "a generator has no use for --input"),
+    ],
+)
+def test_what_a_grammar_has_not(exported, words, message):
+    command = [native.runner(), exported, "--draws", "3", *words]
+    done = subprocess.run(command, capture_output=True, text=True, env=native.environment(), check=False)
+    assert done.returncode == 2 and done.stderr == f"error: {message}\n"
+
+
+def scores(change):
+    def apply(folder):
+        tables = load_file(folder / "scores.safetensors")
+        change(tables)
+        save_file(tables, folder / "scores.safetensors")
+        sign(folder, "scores.safetensors")
+
+    return apply
+
+
+def sampling(**changes):
+    return lambda folder: edit(folder, lambda content: content["sampling"].update(changes))
+
+
+def text(name, content):
+    return lambda folder: sign(folder, name, content)
+
+
+REFUSED = {
+    "no rules": text("rules.txt", b"\n \n"),
+    "other rules": text("rules.txt", b"a ### A\n"),
+    "no separator": text("rules.txt", b"a ### A\nb B\n"),
+    "an empty side": text("rules.txt", b"a ###\n"),
+    "another nonterminal": text("rules.txt", b"NT_1 ### NT_2\n"),
+    "a nonterminal twice": text("rules.txt", b"NT_1 NT_1 ### NT_1\n"),
+    "the nonterminal 100": text("rules.txt", b"NT_100 ### a\n"),
+    "rules that are no UTF-8": text("rules.txt", b"a ### \xff\n"),
+    "rules with half a surrogate pair": text("rules.txt", b"a ### \xed\xa0\x80\n"),
+    "targets that are no UTF-8": text("targets.cfg", b"ROOT => \xc0\x80\n"),
+    "targets without ROOT": text("targets.cfg", b"A => a\n"),
+    "targets without an arrow": text("targets.cfg", b"ROOT -> a\n"),
+    "targets without a rule": text("targets.cfg", b"ROOT => ##A\n"),
+    "targets without end": text("targets.cfg", b"ROOT => a ##ROOT\n"),
+    "targets in a circle": text("targets.cfg", b"ROOT => ##A\nA => ##B\nB => ##A\nB => b\n"),
+    "any among others": text("targets.cfg", b"ROOT => a ##\n"),
+    "a hundred nonterminals": text("targets.cfg", b"ROOT => a\nROOT => " + b"##ROOT " * 100),
+    "no table of slots": scores(lambda tables: tables.pop("slots")),
+    "a table more": scores(lambda tables: tables.update(more=tables["slots"])),
+    "tables of other sizes": scores(lambda tables: tables.update(rules=tables["rules"][:, 1:].copy())),
+    "tables in float32": scores(lambda tables: tables.update(slots=tables["slots"].astype(np.float32))),
+    "tables without states": scores(
+        lambda tables: tables.update(slots=tables["slots"][:, :0].copy(), rules=tables["rules"][:0].copy())
+    ),
+    "tables of rank 1": scores(lambda tables: tables.update(slots=tables["slots"].ravel())),
+    "scores that are no numbers": scores(lambda tables: tables["slots"].fill(np.nan)),
+    "infinite scores": scores(lambda tables: tables["rules"].fill(np.inf)),
+    "no tables": text("scores.safetensors", b"\0" * 40),
+    "an unknown token": lambda folder: sign(
+        folder,
+        "vocabulary.json",
+        json.dumps(["<pad>", "<s>", "</s>", "\u2192", "<unk>", *"abcABCDEFGHIJKLM("]).encode(),
+    ),
+    "two temperatures": sampling(temperature=[1.0, 2.0]),
+    "temperature 0": sampling(temperature=[0.0, 0.0]),
+    "a depth of -1": sampling(least=-1),
+    "least above most": sampling(least=9, most=8),
+    "a depth beyond all": sampling(most=1001),
+    "no length": sampling(longest=0),
+    "a length beyond all": sampling(longest=2**60),
+    "a length as text": sampling(longest="9"),
+    "a bias as text": sampling(bias="9"),
+    "too many units": sampling(unit_limit=11),
+    "copying as a number": sampling(copying=1),
+    "a setting more": sampling(surprise=1),
+    "memories": lambda folder: edit(folder, lambda content: content.update(prototypes=2)),
+    "a predictor": lambda folder: edit(folder, lambda content: content.update(kind="predictor")),
+    "a shape": lambda folder: edit(
+        folder, lambda content: content.update(shape={"hidden": 1, "output": 1, "dtype": "float32"})
+    ),
+    "a graph": lambda folder: sign(folder, "step.onnx", b""),
+    "no rules at all": lambda folder: edit(folder, lambda content: content["files"].pop("rules.txt")),
+}
+ACCEPTED = {
+    "as it is": lambda _: None,
+    "whole numbers": sampling(temperature=[1, 1], bias=0),
+    "no targets": text("targets.cfg", b""),
+    "weights of a step": text("step.safetensors", b""),
+    "ends of lines beyond ASCII": lambda folder: sign(
+        folder,
+        "rules.txt",
+        (folder / "rules.txt").read_text("utf-8").replace("\n", "\u2028").replace(" ### ", "\u3000###\u00a0").encode(),
+    ),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, exported):
+    for file in exported.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def drawn(folder):
+    bundle = Bundle.load(folder)
+    return [draw.tokens for draw in ARCHITECTURE.open_bundle(bundle, Runtime()).draws(Request(0, 0, 20))]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_refused_by_both(folder, name):
+    REFUSED[name](folder)
+    with pytest.raises(BundleError) as said:
+        drawn(folder)
+    assert str(folder) in str(said.value)
+    words = [native.runner(), folder, "--draws", "20"]
+    done = subprocess.run(words, capture_output=True, text=True, env=native.environment(), check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and str(folder) in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_is_accepted_is_accepted_by_both(folder, name):
+    ACCEPTED[name](folder)
+    found = native.raw(Bundle.load(folder), 0, 0, 20, (1.0, 1.0), {})
+    assert [draw.tokens for draw in found] == drawn(folder)
