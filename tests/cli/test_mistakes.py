@@ -215,7 +215,7 @@ MISTAKES = [
     ("explain geca again.jsonl", "again.jsonl: made by resample: call `cgen explain resample`"),
     ("explain attention p.pt", "only a generator with prototypes looks at anything"),
     ("explain attention recomb2", "recomb2: no such file, expected a generator's checkpoint (.pt)"),
-    ("select pairs.tsv -n 3 --by umt --template tags -o x.tsv", "take templates of another kind (--template shape"),
+    ("select pairs.tsv -n 3 --by umt --template tags -o x.tsv", "give --template shape, length or template (a column)"),
     ("data stems pairs.tsv", "expected the letters of a lemma and tags"),
     ("data unmask pairs.tsv --masked pairs.tsv -o x.tsv", "pairs.tsv: found no column 'names', expected what `cgen"),
     ("data split lemma pairs.tsv -o x.tsv", "found the source 'walk', expected lemma and tags"),
