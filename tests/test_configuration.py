@@ -6,7 +6,7 @@ from compgen.configuration import load_config, shipped
 from compgen.csl.options import CslOptions
 from compgen.errors import ConfigError
 from compgen.recombine.config import RecombineConfig
-from compgen.substitution.augmenter import SubstituteOptions
+from compgen.substitution.options import SubstituteOptions
 from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig
 from tests.training.tiny import generator_config
 
