@@ -38,8 +38,8 @@ class TransformerNetwork(BaseModel):
             raise ValueError(f"size must be even and a multiple of heads: found {self.size} and {self.heads} heads")
         if self.relative and self.invariant_tags:
             raise ValueError(
-                f"relative = 0 or invariant_tags = false (relative is {self.relative}): tags without a position have no "
-                "distance to other tokens"
+                f"relative = 0 or invariant_tags = false (relative is {self.relative}): tags without a position have "
+                "no distance to other tokens"
             )
         return self
 
