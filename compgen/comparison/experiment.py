@@ -11,17 +11,13 @@ All that is decided is a function of results that are in the folder, or is writt
 that was killed decides the same again, and goes on with the step that it was in.
 """
 
-import json
 import math
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from compgen.comparison.engine import Workers
 from compgen.comparison.parts import carve, carvings
 from compgen.comparison.plan import (
     ENOUGH,
@@ -38,94 +34,33 @@ from compgen.comparison.plan import (
 )
 from compgen.comparison.predictors import Recipe
 from compgen.comparison.result import CONTROL
-from compgen.comparison.steps import FULL, VALIDATION, Step, read_result, result_of
+from compgen.comparison.running import Running, accuracies, share_right
+from compgen.comparison.steps import FULL, Step, read_result
 from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import write_dataset
-from compgen.files import atomic_path
 
-Say = Callable[[str], None]
-ELAPSED = "elapsed"  # the file that holds the seconds so far
 _TICK = 0.1  # seconds: what training is measured in
 
 
-@dataclass
-class Experiment:
-    """A comparison in a folder: what it is given, and what is known of it so far.
+@dataclass(kw_only=True)
+class Experiment(Running):
+    """A comparison in a folder, with `data/train`, `data/test` and the carvings: what it is given, and what is known.
 
     Attributes:
-        folder: with `data/train`, `data/test` and the carvings.
         methods: the augmenters to try, without the control.
         recipe: the predictor.
-        seconds: allowed.
         seeds: of the predictors that are tested.
         options: further options of methods, by name.
     """
 
-    folder: Path
     methods: tuple[str, ...]
     recipe: Recipe
-    seconds: float
     seeds: int
     options: dict[str, dict[str, Any]]
-    workers: Workers
-    say: Say
-    clock: Callable[[], float] = time.monotonic
     sizes: dict[str, int] = field(default_factory=dict)  # training examples by carving
-    began: float | None = None  # by the clock, as if never interrupted
 
     # -- steps ----------------------------------------------------------------------------------------------------
-
-    def run(self, steps: Sequence[Step], then: Callable[[Step], Sequence[Step]] = lambda _: ()) -> None:
-        """Run those steps that are not done; and `then` those that follow from one that is."""
-        left = {step.name: step for step in steps if not self.done(step)}
-
-        def finished(step: Step) -> Sequence[Step]:
-            self.tell(step)
-            return then(step)
-
-        self.workers.run(list(left.values()), finished)
-
-    def train(self, makes: Sequence[Step], trials: Callable[[], Sequence[Step]]) -> None:
-        """Run steps that make examples, and all trials as soon as what is made allows; `trials` says which are."""
-        begun = set[str]()
-
-        def allowed(_: Step | None = None) -> list[Step]:
-            found = [step for step in trials() if step.name not in begun and not self.done(step)]
-            begun.update(step.name for step in found)
-            return found
-
-        self.run([*makes, *allowed()], allowed)  # what takes longest begins first
-
-    def done(self, step: Step) -> bool:
-        """Whether the result of a step is there."""
-        return result_of(self.folder, step.name).exists()
-
-    def tell(self, step: Step) -> None:
-        """Say what a step has found, and how much time is left; note the time."""
-        found, elapsed = read_result(self.folder, step.name), self.elapsed()
-        with atomic_path(self.folder / ELAPSED) as temporary:
-            temporary.write_text(f"{elapsed:.1f}\n", encoding="utf-8")
-        left = max(0.0, self.seconds - elapsed) / 60
-        self.say(f"{step.name}: {_in_words(found)}; {found['seconds']:.0f} s ({left:.0f} minutes left)")
-
-    def elapsed(self) -> float:
-        """The seconds that the comparison has taken, those before interruptions included."""
-        if self.began is None:
-            path = self.folder / ELAPSED
-            before = float(path.read_text(encoding="utf-8")) if path.exists() else 0.0
-            self.began = self.clock() - before
-        return self.clock() - self.began
-
-    def decided(self, name: str, decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What was decided, and written down, or is decided now."""
-        path = self.folder / f"{name}.json"
-        if not path.exists():
-            found = decide()
-            with atomic_path(path) as temporary:
-                temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
-        decided: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return decided
 
     def augment(self, method: str, carving: int | str, count: int) -> Step:
         """The step in which a method makes examples."""
@@ -186,7 +121,7 @@ class Experiment:
             if not self.done(step):
                 return points, [step], ""
             found = read_result(self.folder, step.name)
-            point = {"updates": updates, "accuracy": accuracies([found]), "learned": _share(found["learned"])}
+            point = {"updates": updates, "accuracy": accuracies([found]), "learned": share_right(found["learned"])}
             points.append(point | {"per_update": max(found["trained"], _TICK) / updates})
             last, methods = points[-1], len(self.methods)
             learned = last["learned"] >= ENOUGH
@@ -410,30 +345,11 @@ class Experiment:
         return Step(f"test-{system.slug}-{seed}", "test", given)
 
 
-def accuracies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """The share of right answers on each validation part, over all results."""
-    parts = [name for name in VALIDATION if any(name in found["right"] for found in results)]
-    return {name: _share("".join(found["right"].get(name, "") for found in results)) for name in parts}
-
-
 def _variance(results: Sequence[dict[str, Any]]) -> float:
     """The variance of the mean of accuracies on the validation parts, with a right and a wrong answer added to each."""
     texts = ["".join(found["right"].get(name, "") for found in results) for name in accuracies(results)]
     shares = [((text.count("1") + 1) / (len(text) + 2), len(text) + 2) for text in texts]
     return sum(share * (1 - share) / count for share, count in shares) / len(texts) ** 2
-
-
-def _share(right: str) -> float:
-    return right.count("1") / max(1, len(right))
-
-
-def _in_words(found: dict[str, Any]) -> str:
-    """The result of a step, for people."""
-    if "right" in found:
-        return ", ".join(f"{name} {share:.1%}" for name, share in accuracies([found]).items())
-    if "made" in found:
-        return f"{found['made']:,} examples" + (f" ({found['why']})" if found["why"] else "")
-    return "trained" if "answers" not in found else "answered"
 
 
 def _enough(points: Sequence[dict[str, Any]], most: int) -> str:

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from compgen.comparison import answer
-from compgen.comparison.experiment import ELAPSED, Experiment, accuracies
+from compgen.comparison.experiment import Experiment
 from compgen.comparison.parts import Divided, carvings
 from compgen.comparison.plan import ENOUGH
 from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
+from compgen.comparison.running import ELAPSED, accuracies
 from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_result
 from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.checks import findings, rows_of

@@ -67,14 +67,14 @@ def compare(
     minutes = FOR_AUGMENTING * options.minutes * jobs / (2 * (1 + carvings(divided.train)))
     with workers(folder, options.engine, jobs) as pool:
         experiment = Experiment(
-            folder,
-            methods,
-            predictor,
-            60 * options.minutes,
-            options.seeds,
-            {"recombine": {"minutes": max(LEAST_MINUTES, round(minutes, 2)), "draws_each": DRAWS_EACH}},
-            pool,
-            say,
+            folder=folder,
+            methods=methods,
+            recipe=predictor,
+            seconds=60 * options.minutes,
+            seeds=options.seeds,
+            options={"recombine": {"minutes": max(LEAST_MINUTES, round(minutes, 2)), "draws_each": DRAWS_EACH}},
+            workers=pool,
+            say=say,
         )
         write_dataset(divided.test, folder / "data" / "test.parquet")
         experiment.begin(divided.train)

@@ -76,7 +76,15 @@ def experiment(folder: Path, workers: MadeUp, seconds: float = 10_000) -> Experi
     (folder / "data").mkdir(parents=True, exist_ok=True)
     write_dataset(Dataset(data().frame.head(30).with_columns(split=pl.lit("test"))), folder / "data" / "test.parquet")
     found = Experiment(
-        folder, METHODS, Recipe("seq2seq", ()), seconds, 3, {}, workers, lambda _: None, lambda: workers.time
+        folder=folder,
+        methods=METHODS,
+        recipe=Recipe("seq2seq", ()),
+        seconds=seconds,
+        seeds=3,
+        options={},
+        workers=workers,
+        say=lambda _: None,
+        clock=lambda: workers.time,
     )
     found.begin(data())
     return found

@@ -1,0 +1,107 @@
+"""Runs the steps of a comparison in its folder, each once, and keeps the time and what was decided."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compgen.comparison.engine import Workers
+from compgen.comparison.steps import VALIDATION, Step, read_result, result_of
+from compgen.files import atomic_path
+
+Say = Callable[[str], None]
+ELAPSED = "elapsed"  # the file that holds the seconds so far
+
+
+@dataclass(kw_only=True)
+class Running:
+    """A run of steps, which may be killed and gone on with.
+
+    Attributes:
+        folder: where results are.
+        seconds: allowed.
+        workers: what steps run in.
+        say: is told what each step has found.
+        clock: in seconds.
+        began: by the clock, as if never interrupted; None until it is asked for.
+    """
+
+    folder: Path
+    seconds: float
+    workers: Workers
+    say: Say
+    clock: Callable[[], float] = time.monotonic
+    began: float | None = None
+
+    def run(self, steps: Sequence[Step], then: Callable[[Step], Sequence[Step]] = lambda _: ()) -> None:
+        """Run those steps that are not done; and `then` those that follow from one that is."""
+        left = {step.name: step for step in steps if not self.done(step)}
+
+        def finished(step: Step) -> Sequence[Step]:
+            self.tell(step)
+            return then(step)
+
+        self.workers.run(list(left.values()), finished)
+
+    def train(self, makes: Sequence[Step], trials: Callable[[], Sequence[Step]]) -> None:
+        """Run steps that make examples, and all trials as soon as what is made allows; `trials` says which are."""
+        begun = set[str]()
+
+        def allowed(_: Step | None = None) -> list[Step]:
+            found = [step for step in trials() if step.name not in begun and not self.done(step)]
+            begun.update(step.name for step in found)
+            return found
+
+        self.run([*makes, *allowed()], allowed)  # what takes longest begins first
+
+    def done(self, step: Step) -> bool:
+        """Whether the result of a step is there."""
+        return result_of(self.folder, step.name).exists()
+
+    def tell(self, step: Step) -> None:
+        """Say what a step has found, and how much time is left; note the time."""
+        found, elapsed = read_result(self.folder, step.name), self.elapsed()
+        with atomic_path(self.folder / ELAPSED) as temporary:
+            temporary.write_text(f"{elapsed:.1f}\n", encoding="utf-8")
+        left = max(0.0, self.seconds - elapsed) / 60
+        self.say(f"{step.name}: {_in_words(found)}; {found['seconds']:.0f} s ({left:.0f} minutes left)")
+
+    def elapsed(self) -> float:
+        """The seconds that the comparison has taken, those before interruptions included."""
+        if self.began is None:
+            path = self.folder / ELAPSED
+            before = float(path.read_text(encoding="utf-8")) if path.exists() else 0.0
+            self.began = self.clock() - before
+        return self.clock() - self.began
+
+    def decided(self, name: str, decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What was decided, and written down, or is decided now."""
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            found = decide()
+            with atomic_path(path) as temporary:
+                temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        decided: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return decided
+
+
+def accuracies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """The share of right answers on each validation part, over all results."""
+    parts = [name for name in VALIDATION if any(name in found["right"] for found in results)]
+    return {name: share_right("".join(found["right"].get(name, "") for found in results)) for name in parts}
+
+
+def share_right(right: str) -> float:
+    """The share of 1 in a string of 0 and 1."""
+    return right.count("1") / max(1, len(right))
+
+
+def _in_words(found: dict[str, Any]) -> str:
+    """The result of a step, for people."""
+    if "right" in found:
+        return ", ".join(f"{name} {share:.1%}" for name, share in accuracies([found]).items())
+    if "made" in found:
+        return f"{found['made']:,} examples" + (f" ({found['why']})" if found["why"] else "")
+    return "trained" if "answers" not in found else "answered"
