@@ -79,6 +79,9 @@ class LastTokenNetwork(Trainable):
         scores = self.scores(sequences, memory_tokens)
         return torch.nn.functional.cross_entropy(scores.transpose(1, 2), sequences[:, 1:], reduction="none")
 
+    def predicts(self, sequences, memory_tokens):
+        return (self.scores(sequences, memory_tokens).argmax(dim=2) == sequences[:, 1:]).all(dim=1)
+
 
 class Steps:
     """`LastTokenNetwork` as a `Decoder`."""
