@@ -1,7 +1,7 @@
 """R&R's learned augmenter: `fit` trains a recombination network, `sample` draws from it and keeps what is new."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,7 +17,10 @@ from compgen.recombine.config import RecombineConfig
 from compgen.sampling.resampling import Counts
 
 if TYPE_CHECKING:
+    from compgen.sampling.resampling import Kept
     from compgen.trained.generator import Generator
+
+VOTES, LEAST_VOTES, MOST_DRAWS = 100, 4, 500_000  # draws for each sample that is asked for, where they vote; of all
 
 
 class RecombineOptions(Options, RecombineConfig):
@@ -45,8 +48,13 @@ class RecombineOptions(Options, RecombineConfig):
     draws_each: int | None = Field(
         None,
         ge=1,
-        description="Make at most so many draws for each sample asked for, and be content with what is kept.",
+        description="Make at most so many draws for each sample asked for, and be content with what is kept. With "
+        f"--vote so many are made, by default {VOTES}, or {MOST_DRAWS:,} in all.",
         json_schema_extra={"metavar": "D"},
+    )
+    vote: bool = Field(
+        False,
+        description="Draw each source many times, and keep the target that most of its draws have; clear ones first.",
     )
     resume: bool = Field(
         False,
@@ -121,26 +129,52 @@ class Recombine(Augmenter[RecombineOptions]):
         """`count` samples that pass the filters, in order of address."""
         if self.generator is None or count is None:
             raise UserError("recombine: there is no end of samples: say how many")
-        names, ngram, self._counts = self.options.filters, self.options.ngram, Counts()
-        most = None if self.options.draws_each is None else self.options.draws_each * count
+        self._counts = Counts()
         try:
             kept = [
                 (one.source, one.target, one.index, one.log_prob, list(one.prototypes))
-                for one in self.generator.stream(
-                    count,
-                    seed=seed,
-                    draws=most,
-                    filters=names,
-                    ngram=ngram,
-                    counts=self._counts,
-                    watch=lambda counts: watch("sample", counts.kept / count, ""),
-                )
+                for one in map(self.generator.sample_of, self._kept(self.generator, count, seed, watch))
             ]
         except ExhaustedError as error:
             if self.checkpoint is not None:
                 raise ExhaustedError(f"{error}; the generator is {self.checkpoint}, for other filters") from error
             raise
         return pl.DataFrame(kept, schema={"source": TOKENS, "target": TOKENS, **self.columns}, orient="row")
+
+    def _kept(self, generator: "Generator", count: int, seed: int, watch: Watch) -> Iterable["Kept"]:
+        """The draws that are kept: the first ones that pass the filters, or by --vote those of clear decisions."""
+        options = self.options
+        if options.vote:
+            return self._elected(generator, count, seed, watch)
+        return generator.kept(
+            count,
+            seed=seed,
+            draws=None if options.draws_each is None else options.draws_each * count,
+            filters=options.filters,
+            ngram=options.ngram,
+            counts=self._counts,
+            watch=lambda counts: watch("sample", counts.kept / count, ""),
+        )
+
+    def _elected(self, generator: "Generator", count: int, seed: int, watch: Watch) -> list["Kept"]:
+        """The winners of votes; what is filtered is said in `Choice.drawing`."""
+        from compgen.sampling.choice import Choice
+        from compgen.sampling.resampling import FilterConfig
+
+        names = tuple(name for name in self.options.filters if name != "unique")  # winners are
+        config, choice = FilterConfig(names, ngram=self.options.ngram), Choice(vote=True, best=count)
+        first = choice.drawing(config)
+        draws = count * (self.options.draws_each or max(LEAST_VOTES, min(VOTES, MOST_DRAWS // max(count, 1))))
+        drawn = generator.kept(
+            seed=seed,
+            draws=draws,
+            filters=first.names,
+            novelty=first.novelty,
+            ngram=first.ngram,
+            counts=self._counts,
+            watch=lambda counts: watch("sample", counts.drawn / draws, ""),
+        )
+        return [one for one, _ in choice.of(drawn, config, generator.training)]
 
     def facts(self) -> dict[str, Any]:
         """Where the generator is, and the settings that were found from the data."""

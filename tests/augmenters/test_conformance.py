@@ -61,6 +61,7 @@ CASES = {
     "geca": ("geca", {}),
     "geca, all of few": ("geca", {"mode": "reference", "window": 1}),
     "recombine": ("recombine", TINY),
+    "recombine, voted": ("recombine", TINY | {"vote": True, "draws_each": 20}),
     "csl": ("csl", {"induction": SCAN, "training": {"states": 2, "steps": 20}}),
     "csl, uniform": ("csl", {"induction": SCAN, "uniform": True}),
     "substitute": ("substitute", {"induction": SCAN}),

@@ -1,0 +1,33 @@
+"""The augmenter: samples as they come, or by vote."""
+
+from collections import Counter
+
+import pytest
+
+from compgen.augmenters.registry import make
+from compgen.data.examples import Dataset
+from tests.augmenters.test_conformance import TINY
+
+PAIRS = [([verb, way], [way.upper(), verb.upper()]) for verb in ("walk", "run", "look") for way in ("left", "right")]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return make("recombine", **TINY | {"filters": ("novel", "unique")}, vote=True, draws_each=40).fit(Dataset.from_pairs(PAIRS))
+
+
+def test_a_vote_keeps_each_source_once_with_the_target_that_most_of_its_draws_have(fitted):
+    voted = fitted.sample(10, seed=4).pairs()
+    drawn = Counter(
+        (tuple(one.source), tuple(one.target)) for one in fitted.generator.stream(seed=4, draws=400)
+    )  # the same draws, not chosen among
+    known = {tuple(source) for source, _ in PAIRS}
+    assert 0 < len(voted) == len({tuple(source) for source, _ in voted}) <= 10
+    for source, target in voted:
+        of_source = {ended: count for (begun, ended), count in drawn.items() if begun == tuple(source)}
+        assert of_source[tuple(target)] == max(of_source.values()) and tuple(source) not in known
+
+
+def test_a_vote_makes_as_many_draws_as_it_is_told(fitted):
+    fitted.sample(3, seed=1)
+    assert fitted._counts.drawn == 120
