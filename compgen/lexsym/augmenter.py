@@ -10,7 +10,7 @@ in the target stays as it is.
 """
 
 from bisect import bisect
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from itertools import count as count_from
@@ -23,6 +23,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from compgen.augmenters.base import HOST, Augmenter, Options, Shown
+from compgen.augmenters.drawing import BLOCK, MANY, Novelty
 from compgen.csl.seeds import exact_matches
 from compgen.data.examples import TOKENS, Dataset
 from compgen.data.ragged import lists_of
@@ -36,9 +37,6 @@ from compgen.progress import Watch
 Side = tuple[str, ...]
 Change = tuple[tuple[str, str], ...]  # words and their images
 SIDES = {"source": TOKENS, "target": TOKENS}
-BLOCK = 4096  # samples drawn at once
-PATIENCE, SELDOM = 10, 0.001  # stop if in so many blocks fewer than this share of the samples are new
-MANY = 1_000_000  # changes of all examples; if there are more, they are drawn
 
 
 class _Host(NamedTuple):
@@ -140,7 +138,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         """The first `count` new, distinct examples of draws 0, 1, ...; if few changes are possible, of all of them."""
         total = sum(map(self._ways, self._hosts))
         made: dict[Side, tuple[Side, int, str]] = {}
-        news = deque[int](maxlen=PATIENCE)
+        novelty = Novelty()
         for block in [self._every(seed)] if total <= MANY else self._draws(seed):
             before = len(made)
             for host, change, pick in block:
@@ -150,8 +148,7 @@ class Lexsym(Augmenter[LexsymOptions]):
                 source = _put(host.source, moved)
                 if moved and source not in self._known and source not in made:
                     made[source] = _put(host.target, self._meaning(moved, pick)), host.row, _named(moved)
-            news.append(len(made) - before)
-            if len(made) == count or (len(news) == PATIENCE and sum(news) < SELDOM * PATIENCE * BLOCK):
+            if novelty.exhausted(len(made) - before) or len(made) == count:
                 break
             watch("exchange", len(made) / (count or 1), "")
         if not made and count != 0:

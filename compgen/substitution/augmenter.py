@@ -12,7 +12,7 @@ depends on the seed and its number alone.
 """
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import count as count_from
@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 
 from compgen.augmenters.base import HOST, Augmenter, Shown
+from compgen.augmenters.drawing import BLOCK, MANY, Novelty
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
 from compgen.csl.derivations import sides
@@ -42,11 +43,8 @@ from compgen.substitution.options import SubstituteOptions
 from compgen.substitution.pieces import Classes, Classifier, Table
 from compgen.substitution.trees import CLOSED, Trees, lowest
 
-BLOCK = 4096  # samples drawn at once
-PATIENCE, SELDOM = 10, 0.001  # stop if in so many blocks fewer than this share of the samples are new
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate")
 TRIED, FOLDS, TRIALS = 600, 4, 3000  # examples, parts of them, and samples, to find out which classes are best
-MANY = 1_000_000  # exchanges of one piece; if there are more, they are drawn
 BLOCKS = 10  # blocks of samples on which agreement is counted
 COMPANIONS = "grammar_scan_companions"
 Pair = tuple[tuple[str, ...], tuple[str, ...]]
@@ -240,7 +238,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         """New examples by their source, in letters."""
         found: dict[str, Found] = {}
         self._left_out.clear()
-        news = deque[int](maxlen=PATIENCE)
+        novelty = Novelty()
         for rows, trees, pieces in self._exchanges(seed):
             before = len(found)
             for place, (source, target) in enumerate(zip(*map(_text, trees.write(*self._sides)), strict=True)):
@@ -252,10 +250,7 @@ class Substitute(Augmenter[SubstituteOptions]):
                     found[source] = target, int(rows[place]), pieces[place].tolist()
                 elif found[source][0] != target:
                     self._left_out["the source was made with another target before"] += 1
-            news.append(len(found) - before)
-            if len(found) == count or (
-                not self._few and len(news) == PATIENCE and sum(news) < SELDOM * PATIENCE * BLOCK
-            ):
+            if len(found) == count or (not self._few and novelty.exhausted(len(found) - before)):
                 break
             watch("exchange", len(found) / (count or self.table.total), "")
         return found

@@ -81,7 +81,7 @@ def main() -> None:
 def row(name: str, found: dict[str, Any]) -> str:
     """The row of a comparison."""
     by_role = {one["role"]: one for one in found["tested"] if one["role"] != "other"}
-    chosen, control = by_role.get("chosen", by_role["bare"]), by_role.get("control")
+    chosen, control = by_role.get("chosen") or by_role["bare"], by_role.get("control")
     best = max(found["tested"], key=lambda one: one["accuracy"] if one["role"] != "control" else -1)
     cells = [
         name,
@@ -92,8 +92,8 @@ def row(name: str, found: dict[str, Any]) -> str:
         f"{chosen['system']}: {_accuracy(chosen)}",
         f"{best['system']}: {_accuracy(best)}",
         f"{100 * (best['accuracy'] - chosen['accuracy']):.1f}",
-        *(_gain(chosen[over]) for over in ("over_bare", "over_control")),
-        _chance(chosen["over_control"]),
+        *(_gain(chosen.get(over)) for over in ("over_bare", "over_control")),
+        _chance(chosen.get("over_control")),
     ]
     return f"| {' | '.join(cells)} |"
 
