@@ -1,5 +1,6 @@
 """The C++ runner gives what Python gives, and refuses what Python refuses."""
 
+import gzip
 import json
 import os
 import signal
@@ -66,13 +67,7 @@ def test_samples_and_records_are_those_of_python(tmp_path, words):
     assert [sample.pop("log_prob") for sample in ours] == pytest.approx(probabilities, abs=2e-4)  # of 4 digits
     assert ours == theirs
     ours, theirs = (json.loads((tmp_path / f"{name}.jsonl.run.json").read_text()) for name in ("native", "onnx"))
-    for differing in (
-        "seconds",
-        "compgen",
-        "model",
-        "identity",
-        "quality",
-    ):  # the runner has neither identity nor quality
+    for differing in ("seconds", "model", "quality"):  # the runner measures no quality
         ours.pop(differing, None), theirs.pop(differing)
     assert ours == theirs
 
@@ -199,6 +194,29 @@ def test_a_predictor_answers_lines(tmp_path):
 
 
 @pytest.mark.usefixtures("built")
+def test_sources_may_be_packed_and_come_from_standard_input(tmp_path):
+    lines = b"a b c\nb\n" * 3000
+    packed = gzip.compress(lines[:12_000]) + gzip.compress(lines[12_000:])  # as `cat a.gz b.gz` gives
+
+    def answers(content, name="-"):
+        (tmp_path / "in.gz").write_bytes(content)
+        command = [native.runner(), exported("predictor"), "--input", name, "-o", tmp_path / "out.tsv"]
+        done = subprocess.run(command, input=content, capture_output=True, env=native.environment())
+        return done.returncode, done.stderr.decode(), done.returncode == 0 and (tmp_path / "out.tsv").read_text()
+
+    plain = answers(lines)
+    assert plain[0] == 0 and len(plain[2].splitlines()) == 6000
+    assert answers(packed) == plain == answers(packed, tmp_path / "in.gz")
+    for content, message in (
+        (packed[:-9], "the compressed file is cut short: found no end of its gzip data"),
+        (packed[:40] + b"\xff" * 40 + packed[80:], "found damaged data, expected a gzip file"),
+        (packed + b"more", "found damaged data, expected a gzip file"),
+    ):
+        code, said, _ = answers(content, tmp_path / "in.gz")
+        assert code == 2 and f"{tmp_path}/in.gz: {message}" in said and said.count("\n") == 1
+
+
+@pytest.mark.usefixtures("built")
 def test_links_and_pipes_are_written_through(tmp_path):
     command = [native.runner(), exported("generator"), "--draws", "50", "-o"]
 
@@ -255,6 +273,7 @@ def test_options_that_do_not_fit_the_bundle_are_errors(tmp_path, kind, words, me
     [
         (("recomb2", "-n", 5, "--beam", 2), "--beam"),
         (("recomb2", "-n", 5, "--provider", "cuda"), "--provider"),
+        (("recomb2", "-n", 5, "--engine", "ray"), "--engine"),
         (("recomb2", "-n", 5, "-o", "out.csv"), ".jsonl"),
         (("recomb2", "-n", 5, "--temperature", "1e-9"), "temperature"),
         (("recomb2", "-n", 5, "--temperature", "1e12"), "temperature"),
