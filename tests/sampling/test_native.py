@@ -303,6 +303,23 @@ def test_a_full_disk_is_told():
     assert done.returncode == 2 and "standard output: cannot be written" in done.stderr
 
 
+def test_a_runner_is_found_where_it_was_built_or_else_installed(tmp_path, monkeypatch):
+    monkeypatch.delenv("COMPGEN_RUNNER", raising=False)
+    places = [tmp_path / name / native.PROGRAM for name in ("built", "scripts", "path")]
+    monkeypatch.setattr(native, "BUILT", places[0])
+    monkeypatch.setattr(native.sysconfig, "get_path", lambda _: str(places[1].parent))
+    monkeypatch.setenv("PATH", str(places[2].parent))
+    with pytest.raises(UserError, match=r"built/compgen-sample, \S+/scripts/compgen-sample or on PATH: build it with"):
+        native.runner()
+    for place in reversed(places):
+        place.parent.mkdir()
+        place.touch()
+        if place != places[2]:
+            assert native.runner() == places[places.index(place) + 1]  # what cannot be run is none
+        place.chmod(0o755)
+        assert native.runner() == place
+
+
 def test_a_missing_runner_is_told():
     done = compgen("sample", "recomb2", "-n", 1, "--runtime", "native", COMPGEN_RUNNER="/nowhere/runner")
     assert done.returncode == 2 and "make cpp" in done.stderr
