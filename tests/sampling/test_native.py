@@ -92,6 +92,34 @@ def test_an_int8_bundle_gives_what_it_gives_in_python(tmp_path):
 
 
 @pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("int8", [False, True])
+def test_every_instruction_set_gives_the_same_samples(tmp_path, int8):
+    bundle = EXPORTED / "recomb2"
+    if int8:
+        make(hidden=64).save(tmp_path / "model.pt")
+        bundle = tmp_path / "bundle"
+        export(tmp_path / "model.pt", bundle, batches={7: 20}, int8=True, quiet=True)
+
+    def drawn(name):
+        environment = native.environment() | {"COMPGEN_INSTRUCTIONS": name}
+        command = [native.runner(), bundle, "--raw", "--step", "own", "--draws", "800"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        return done.returncode, done.stderr, lines, [line.pop("log_prob") for line in lines]
+
+    code, said, *_ = drawn("abacus")
+    assert code == 2 and said.startswith("error: COMPGEN_INSTRUCTIONS=abacus: expected one of ")
+    names = said.split("one of ")[1].partition(", which")[0].split(", ")
+    assert names[-1] == "portable"
+    _, _, lines, scores = drawn("")  # the best
+    assert len(lines) == 800
+    for name in names:
+        code, said, found, differing = drawn(name)
+        assert (code, said, found) == (0, "", lines)
+        assert differing == (scores if name == names[0] else pytest.approx(scores, abs=1e-3))
+
+
+@pytest.mark.usefixtures("built")
 def test_lines_for_tsv_and_for_standard_output(tmp_path):
     compgen("sample", "recomb2", "-n", 20, "-o", tmp_path / "native.tsv", "--runtime", "native")
     compgen("sample", "recomb2", "-n", 20, "-o", tmp_path / "onnx.tsv")
