@@ -7,7 +7,6 @@ namespace compgen {
 namespace {
 
 constexpr std::int64_t SLOTS_OF_GRAMMAR = 256;  // samples that a thread hands on together
-constexpr std::int64_t SLOTS_OF_BEAM = 32;      // sources, each with as many rows as the beam is wide
 
 // The library that runs the bundle, or our own step where it is asked for and can be had.
 template <class Real>

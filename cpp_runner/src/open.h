@@ -24,5 +24,6 @@ std::unique_ptr<Predictor> open_predictor(const Bundle& bundle, const std::strin
 // Rows decoded at a time: our step goes over a batch several times, so it should stay in the cache; a graph has more to
 // do between its products, which is cheaper for many rows.
 constexpr std::int64_t SLOTS_OF_OWN = 60, SLOTS_OF_GRAPH = 256;
+constexpr std::int64_t SLOTS_OF_BEAM = 32;  // sources, each with as many rows as the beam is wide
 
 }  // namespace compgen
