@@ -19,7 +19,7 @@ BUILT = Path(__file__).parents[2] / "build" / "cpp" / PROGRAM  # where `make cpp
 
 
 def runner() -> Path:
-    """The runner that COMPGEN_RUNNER names, `make cpp` built, pip put beside this Python, or PATH has; else UserError."""
+    """The runner that COMPGEN_RUNNER names, `make cpp` built, pip put beside Python, or PATH has; else UserError."""
     named = os.environ.get("COMPGEN_RUNNER")
     installed = Path(sysconfig.get_path("scripts")) / PROGRAM
     places = [Path(named)] if named else [BUILT, installed, Path(shutil.which(PROGRAM) or "")]
