@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
 
-.PHONY: demo test check docs bench lm runner oldest cpp cpp-sanitize clean
+.PHONY: demo test check docs bench lm runner runner-wheel oldest cpp cpp-sanitize clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py --out runs/demo
@@ -19,6 +19,10 @@ lm: $(READY)
 # The C++ runner and its unit tests, where a compiler is; else this says in a line what is missing.
 runner: $(READY)
 	cpp_runner/build.sh build/cpp $(BIN)/python
+
+# The runner as a wheel in build/wheel, tried in an environment that has nothing else.
+runner-wheel: $(READY)
+	cpp_runner/wheel.sh build/wheel $(BIN)/python
 
 # The oldest ONNX Runtime that is allowed, beside the environment's, for the tests of what bundles must not reach.
 oldest: $(READY)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NATIVE = [  # fields of Options that the C++ runner takes too, by the names of the options
     *("count", "draws", "out", "filters", "novelty", "rarity", "ngram", "rare_tokens", "best", "vote", "margin"),
-    *("support", "temperature", "seed", "start", "batch", "workers"),
+    *("support", "temperature", "seed", "start", "batch", "workers", "resume"),
 ]
 
 
@@ -108,8 +108,7 @@ class Options(BaseModel):
             "--engine ray draws on CPUs: leave out --provider cuda": (self.engine, self.provider) == ("ray", "cuda"),
             "--trust-code is for --runtime torchscript: leave it out": native and self.trust_code,
             "the native runtime draws on the CPU: leave out --beam and --provider": native and not_on_cpu,
-            "the native runtime has neither --resume nor --engine: leave out --runtime native": native
-            and (self.resume or self.engine != "threads"),
+            "the native runtime has no --engine: leave out --runtime native": native and self.engine != "threads",
             "the native runtime writes .jsonl and .tsv: give such a file by -o": native and self.out.endswith(PARQUET),
             "the native runtime measures no quality: leave out --strict": native and self.strict,
             "--strict is for samples in a file: give one by -o": self.strict and self.out == "-",

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,12 +19,15 @@ BUILT = Path(__file__).parents[2] / "build" / "cpp" / PROGRAM  # where `make cpp
 
 
 def runner() -> Path:
-    """The runner that the environment variable COMPGEN_RUNNER names, `make cpp` built, or PATH has; else UserError."""
+    """The runner that COMPGEN_RUNNER names, `make cpp` built, pip put beside Python, or PATH has; else UserError."""
     named = os.environ.get("COMPGEN_RUNNER")
-    found = Path(named) if named else BUILT if BUILT.is_file() else Path(shutil.which(PROGRAM) or "")
-    if not (found.is_file() and os.access(found, os.X_OK)):
-        where = f"COMPGEN_RUNNER={named}" if named else f"{BUILT} or {PROGRAM} on PATH"
-        raise UserError(f"no C++ runner at {where}: build it with `make cpp`, or leave out --runtime native")
+    installed = Path(sysconfig.get_path("scripts")) / PROGRAM
+    places = [Path(named)] if named else [BUILT, installed, Path(shutil.which(PROGRAM) or "")]
+    found = next((place for place in places if place.is_file() and os.access(place, os.X_OK)), None)
+    if found is None:
+        where = f"COMPGEN_RUNNER={named}" if named else f"{BUILT}, {installed} or on PATH"
+        ways = "build it with `make cpp` or `pip install ./cpp_runner`"
+        raise UserError(f"no C++ runner at {where}: {ways}, or leave out --runtime native")
     return found
 
 

@@ -2,6 +2,7 @@
 // compgen/runtime/sampler.py.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -49,6 +50,30 @@ struct Batch {
     make(next_token, 1), make(next_half, 1), make(log_probs, static_cast<std::int64_t>(bundle.vocabulary.size()));
     make(next_hidden, bundle.hidden), make(next_cell, bundle.hidden), make(next_fed, bundle.output);
     temperature.assign(2, Real{0});
+  }
+
+  // The first row, twice.
+  Batch twice() const {
+    Batch two;
+    two.rows = 2, two.width = width, two.temperature = temperature;
+    const auto gather = [size = token.size()](const auto& from, auto& to) {
+      to = gathered(from.data(), from.size() / size, {0, 0});
+    };
+    gather(token, two.token), gather(position, two.position), gather(half, two.half), gather(uniform, two.uniform);
+    gather(hidden, two.hidden), gather(cell, two.cell), gather(fed, two.fed);
+    gather(keys, two.keys), gather(values, two.values), gather(memory_tokens, two.memory_tokens);
+    gather(next_token, two.next_token), gather(next_half, two.next_half), gather(log_probs, two.log_probs);
+    gather(next_hidden, two.next_hidden), gather(next_cell, two.next_cell), gather(next_fed, two.next_fed);
+    return two;
+  }
+
+  // What the step gave to the first row of another batch becomes that of ours.
+  void take_first(const Batch& other) {
+    const auto copy = [size = other.token.size()](const auto& from, auto& to) {
+      std::copy_n(from.begin(), from.size() / size, to.begin());
+    };
+    copy(other.next_token, next_token), copy(other.next_half, next_half), copy(other.log_probs, log_probs);
+    copy(other.next_hidden, next_hidden), copy(other.next_cell, next_cell), copy(other.next_fed, next_fed);
   }
 
   // What the step gave is the state of the next.

@@ -195,11 +195,15 @@ void require_whole(const Json& manifest, const Layout& layout) {
 
 std::string architecture_of(const Json& manifest) { return manifest.value("architecture", "recurrent"); }
 
-Json read_manifest(const std::filesystem::path& path) {
-  const auto content = read_within(path, LARGEST_MANIFEST);
+std::string manifest_content(const std::filesystem::path& path) {
+  auto content = read_within(path, LARGEST_MANIFEST);
   if (!content) throw UserError("cannot be read: expected a plain file, no link");
   if (content->size() > LARGEST_MANIFEST) throw UserError("more than " + std::to_string(LARGEST_MANIFEST) + " bytes");
-  Json manifest = strict_json(*content);
+  return std::move(*content);
+}
+
+Json manifest_of(const std::string& content) {
+  Json manifest = strict_json(content);
   if (!manifest.is_object() || manifest.value("format", Json()) != "compgen-bundle") {
     throw UserError("format is not compgen-bundle");
   }
@@ -229,7 +233,9 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
   }
   std::string place = manifest_path.string();  // what a problem is about
   try {
-    const Json manifest = read_manifest(manifest_path);
+    const std::string content = manifest_content(manifest_path);
+    const Json manifest = manifest_of(content);
+    identity = sha256(content);
     predicts = manifest.at("kind") == "predictor";
     approximate = !manifest.value("approximation", Json()).is_null();
     architecture = architecture_of(manifest);

@@ -45,6 +45,7 @@ struct Bundle {
   bool is_transformer() const { return architecture == "transformer"; }
 
   std::filesystem::path folder;
+  std::string identity;      // the manifest's SHA-256; the manifest holds those of all other files
   std::string architecture;  // recurrent, transformer or grammar
   std::map<std::string, std::string> files;  // content by name
   std::vector<std::string> vocabulary;

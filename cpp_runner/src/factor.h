@@ -5,7 +5,9 @@
 #include "integers.h"
 #include "safetensors.h"
 
-namespace compgen {
+#include "begin_instructions.h"
+
+namespace compgen::INSTRUCTIONS {
 
 // What a weight matrix multiplies.
 template <class Real>
@@ -53,4 +55,6 @@ class Factor {
   std::vector<Real> levels_;  // (K), where the matrix is in integers
 };
 
-}  // namespace compgen
+}  // namespace compgen::INSTRUCTIONS
+
+#include "end_instructions.h"

@@ -98,7 +98,12 @@ std::optional<std::pair<Tokens, Tokens>> Filter::keep(const Draw& draw) {
     return std::nullopt;
   }
   ++counts.kept;
+  counts.last = counts.drawn;
   return pair;
+}
+
+bool Filter::remember(const Tokens& source, const Tokens& target) {
+  return seen_.insert(key_of_pair(source, target)).second;
 }
 
 std::string Filter::reason(const Tokens& source, const Tokens& target) {
@@ -112,7 +117,7 @@ std::string Filter::reason(const Tokens& source, const Tokens& target) {
     const auto is_common = [this](const std::string& ngram) { return common_.count(ngram) > 0; };
     if (std::all_of(held.begin(), held.end(), is_common)) return "not rare";
   }
-  if (options_.unique && !seen_.insert(key_of_pair(source, target)).second) return "not unique";
+  if (options_.unique && !remember(source, target)) return "not unique";
   return "";
 }
 

@@ -25,7 +25,7 @@ struct FilterOptions {
 };
 
 struct Counts {
-  std::int64_t drawn = 0, kept = 0;
+  std::int64_t drawn = 0, kept = 0, last = 0;  // last: `drawn` at the last one kept
   std::vector<std::pair<std::string, std::int64_t>> rejected;  // by reason, in order of first appearance
 
   void reject(const std::string& reason);
@@ -56,6 +56,8 @@ class Filter {
   const Keys* unwanted() const { return options_.novel && options_.novelty != "pair" ? &training_.sources : nullptr; }
   // Source and target of a draw that passes; others are counted by reason.
   std::optional<std::pair<Tokens, Tokens>> keep(const Draw& draw);
+  // Takes note of an example for `unique`; whether it is new.
+  bool remember(const Tokens& source, const Tokens& target);
 
   Counts counts;
 

@@ -14,11 +14,13 @@
 
 #include "product.h"
 
-#if defined(__AVX512VNNI__)
+#if defined(HAS_VNNI)
 #include <immintrin.h>
 #endif
 
-namespace compgen {
+#include "begin_instructions.h"
+
+namespace compgen::INSTRUCTIONS {
 
 constexpr std::int64_t FOUR = 4;               // numbers of the inner dimension that lie together
 constexpr std::int64_t BYTE_COLUMNS = 32;      // columns of a tile
@@ -105,7 +107,7 @@ class RightBytes {
   }
 
  private:
-#if defined(__AVX512VNNI__)
+#if defined(HAS_VNNI)
   static void tile(std::int64_t depth, const std::uint8_t* a, const std::int8_t* b,
                    std::int32_t (&out)[ROWS][BYTE_COLUMNS]) {
     __m512i sums[ROWS][2];
@@ -143,4 +145,6 @@ class RightBytes {
   std::vector<float> scales_;          // (N)
 };
 
-}  // namespace compgen
+}  // namespace compgen::INSTRUCTIONS
+
+#include "end_instructions.h"

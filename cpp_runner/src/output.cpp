@@ -35,21 +35,9 @@ void append_rounded(std::string& text, double number) {
 
 namespace fs = std::filesystem;
 
-// What a path names, through links, which need not be there yet; its folder is made.
-fs::path resolved(const std::string& out) {
-  std::error_code ignored;
-  fs::path goal = out;
-  for (int links = 0; links < 40 && fs::is_symlink(goal, ignored); ++links) {
-    goal = goal.parent_path() / fs::read_symlink(goal, ignored);
-  }
-  if (goal.has_parent_path()) fs::create_directories(goal.parent_path(), ignored);
-  return goal;
-}
-
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-// Whether what is written goes through a path and takes the place of nothing: a device or a pipe.
-bool streams(const fs::path& path) {
+bool is_stream(const fs::path& path) {
   std::error_code ignored;
   const auto found = fs::status(path, ignored);
   return fs::exists(found) && !fs::is_regular_file(found) && !fs::is_directory(found);
@@ -78,6 +66,46 @@ std::string written(const Tokens& tokens, bool finished, double log_prob) {
 }
 
 }  // namespace
+
+bool is_packed(const std::string& out) { return fs::path(out).extension() == ".gz"; }
+
+bool writes_tsv(const std::string& out) {
+  if (out == "-") return false;
+  const fs::path path = is_packed(out) ? fs::path(out).stem() : fs::path(out);
+  const auto suffix = path.extension();
+  if (suffix != ".tsv" && suffix != ".jsonl") {
+    throw UserError(out + ": samples are written as .jsonl or .tsv (perhaps .gz), found suffix '" +
+                    fs::path(out).extension().string() + "'");
+  }
+  return suffix == ".tsv";
+}
+
+fs::path resolved(const std::string& out) {
+  std::error_code ignored;
+  fs::path goal = out;
+  for (int links = 0; links < 40 && fs::is_symlink(goal, ignored); ++links) {
+    goal = goal.parent_path() / fs::read_symlink(goal, ignored);
+  }
+  if (goal.has_parent_path()) fs::create_directories(goal.parent_path(), ignored);
+  return goal;
+}
+
+fs::path partial_path(const fs::path& resolved) { return fs::path(resolved).concat(".partial"); }
+
+bool is_stream(const std::string& out) { return out == "-" || is_stream(resolved(out)); }
+
+void take_place(const fs::path& made, const fs::path& place) {
+  std::error_code error;
+  const auto found = fs::status(place, error);
+  if (fs::is_regular_file(found)) fs::permissions(made, found.permissions(), error);
+  else error.clear();  // there is nothing yet
+  if (!error) fs::rename(made, place, error);
+  if (error) throw UserError(place.string() + ": cannot be written: " + error.message());
+  const int folder = open(folder_of(place).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  fsync(folder);  // so that the new name is on disk, too, where the file system can do that
+  close(folder);
+}
 
 std::string as_json(const Draw& draw) {
   return R"({"index":)" + std::to_string(draw.index) + R"(,"prototypes":)" + nlohmann::json(draw.prototypes).dump() +
@@ -149,10 +177,26 @@ std::string Spelling::pair(const Tokens& source, const Tokens& target) const {
   return text;
 }
 
-Output::Output(const std::string& out) {
+std::pair<std::vector<std::string>, std::vector<std::string>> words_of(std::string_view line, bool tsv) {
+  using Words = std::vector<std::string>;
+  if (!tsv) {
+    const auto fields = nlohmann::json::parse(line);
+    return {fields.at("source").get<Words>(), fields.at("target").get<Words>()};
+  }
+  const auto words = [](std::string_view side) {
+    Words found;
+    for (const auto word : split(side)) found.emplace_back(word);
+    return found;
+  };
+  const auto tab = line.find('\t');
+  if (tab == std::string_view::npos || line.find('\t', tab + 1) != std::string_view::npos) throw UserError("no sample");
+  return {words(line.substr(0, tab)), words(line.substr(tab + 1))};
+}
+
+Output::Output(const std::string& out) : gzip_(is_packed(out) ? std::make_unique<Gzip>(out) : nullptr) {
   if (out == "-") return;
   goal_ = resolved(out);
-  if (streams(goal_)) {
+  if (is_stream(goal_)) {
     stream_ = std::fopen(goal_.c_str(), "wb");
   } else {
     temporary_ = beside(goal_);
@@ -167,28 +211,25 @@ Output::~Output() {
   if (is_file()) std::filesystem::remove(temporary_, ignored);
 }
 
-void Output::line(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stream_) != text.size() || std::fputc('\n', stream_) == EOF) fail();
+void Output::write(const std::string& bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stream_) != bytes.size()) fail();
 }
 
-void Output::finish(const fs::path& place) {
+void Output::line(const std::string& text) {
+  if (gzip_) return write(gzip_->packed(text + '\n'));
+  write(text);
+  if (std::fputc('\n', stream_) == EOF) fail();
+}
+
+void Output::finish() {
+  if (gzip_) write(gzip_->end());
   if (std::fflush(stream_) != 0) fail();
   if (stream_ == stdout) return;
   const bool on_disk = !is_file() || fsync(fileno(stream_)) == 0;
   const bool closed = std::fclose(stream_) == 0;
   stream_ = nullptr;
   if (!on_disk || !closed) fail();
-  if (!is_file()) return;
-  std::error_code error;
-  const auto found = fs::status(place, error);
-  if (fs::is_regular_file(found)) fs::permissions(temporary_, found.permissions(), error);
-  else error.clear();  // there is nothing yet
-  if (!error) fs::rename(temporary_, place, error);
-  if (error) throw UserError(place.string() + ": cannot be written: " + error.message());
-  const int folder = open(folder_of(place).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  fsync(folder);  // so that the new name is on disk, too, where the file system can do that
-  close(folder);
+  if (is_file()) take_place(temporary_, goal_);
 }
 
 void Output::fail() const {
@@ -197,8 +238,8 @@ void Output::fail() const {
 }
 
 Claim::Claim(const std::string& out) {
-  if (out == "-" || streams(resolved(out))) return;
-  const fs::path path = resolved(out).concat(".partial");
+  if (is_stream(out)) return;
+  const fs::path path = partial_path(resolved(out));
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw UserError(out + ": cannot be written: " + std::strerror(errno));
   const bool locked = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
@@ -223,15 +264,8 @@ Claim::~Claim() {
   close(descriptor_);
 }
 
-const fs::path& Claim::keep() {
-  std::error_code ignored;
-  fs::remove(fs::path(path_).concat(".json"), ignored);  // it speaks of what is there now
-  stays_ = true;
-  return path_;
-}
-
 void check_writable(const std::string& out) {
-  if (out == "-" || streams(resolved(out))) return;
+  if (is_stream(out)) return;
   const fs::path tried = beside(resolved(out));
   std::FILE* const stream = create(tried);
   if (!stream) throw UserError(out + ": cannot be written: " + std::strerror(errno));

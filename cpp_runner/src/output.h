@@ -1,11 +1,14 @@
-// Writing samples as they come: JSON lines or tab-separated, to a file that appears whole, or to standard output.
+// Writing samples as they come: JSON lines or tab-separated, packed if the name ends in .gz, to a file that appears whole,
+// or to standard output.
 #pragma once
 
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "gzip.h"
 #include "predict.h"
 #include "selection.h"
 
@@ -35,9 +38,26 @@ class Spelling {
   std::vector<bool> fits_tsv_;
 };
 
+// Whether a file of samples is tab-separated and not JSON lines. Throws UserError: its name says neither.
+bool writes_tsv(const std::string& out);
+// Whether its name asks for gzip.
+bool is_packed(const std::string& out);
+
+// What a path names, through links, which need not be there yet; its folder is made.
+std::filesystem::path resolved(const std::string& out);
+// OUT.partial, beside what OUT names.
+std::filesystem::path partial_path(const std::filesystem::path& resolved);
+// Moves a finished file to its place, with the permissions of what it takes the place of. Throws UserError.
+void take_place(const std::filesystem::path& made, const std::filesystem::path& place);
+// Whether what is written goes through a path and takes the place of nothing: standard output, a device or a pipe.
+bool is_stream(const std::string& out);
+
+// Source and target of a line that `Spelling` wrote. Throws an exception for another.
+std::pair<std::vector<std::string>, std::vector<std::string>> words_of(std::string_view line, bool tsv);
+
 // A file that is written under a temporary name beside its goal, which nobody can guess, brought to disk, and moved there
 // by `finish`, with the permissions of what it takes the place of. What a link names is written, not the link. `-` is
-// standard output; that, a device and a pipe are written through.
+// standard output; that, a device and a pipe are written through. What a name ending in .gz has is packed.
 class Output {
  public:
   explicit Output(const std::string& out);
@@ -47,16 +67,16 @@ class Output {
 
   // Throws UserError when nothing more can be written, on a full disk for instance.
   void line(const std::string& text);
-  void finish() { finish(goal_); }
-  // Moves the file to another place than its goal, which stays as it is.
-  void finish(const std::filesystem::path& place);
+  void finish();
 
   // Whether a file of this name takes the place of what is there: not so of standard output, a device or a pipe.
   bool is_file() const { return !temporary_.empty(); }
 
  private:
+  void write(const std::string& bytes);
   [[noreturn]] void fail() const;
 
+  std::unique_ptr<Gzip> gzip_;  // null: written as it is
   std::filesystem::path goal_, temporary_;  // empty: standard output has no goal, and a stream is written as it is
   std::FILE* stream_ = stdout;
 };
@@ -70,11 +90,14 @@ class Claim {
   Claim& operator=(const Claim&) = delete;
   ~Claim();
 
-  // OUT.partial, where samples are kept of a run that did not come to its end; what is put there stays.
-  const std::filesystem::path& keep();
+  // OUT.partial, open; empty and -1 where nothing is claimed.
+  const std::filesystem::path& path() const { return path_; }
+  int descriptor() const { return descriptor_; }
+  // Whether it stays when the claim ends. By default it does if it held something when it was claimed.
+  void keep(bool stays) { stays_ = stays; }
 
  private:
-  std::filesystem::path path_;  // empty: nothing is claimed
+  std::filesystem::path path_;
   int descriptor_ = -1;
   bool stays_ = true;
 };

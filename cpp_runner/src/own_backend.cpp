@@ -1,5 +1,6 @@
 #include "backend.h"
 #include "errors.h"
+#include "instructions.h"
 #include "step.h"
 
 namespace compgen {
@@ -17,19 +18,20 @@ class OwnBackend final : public Backend<Real> {
              std::vector<Real>& cell) override {
     library_->start(final, rows, hidden, cell);
   }
-  void step(Batch<Real>& batch) override { step_(batch); }
+  void step(Batch<Real>& batch) override { (*step_)(batch); }
 
  private:
-  static Step<Real> step_of(const Bundle& bundle) {
+  static std::unique_ptr<const Step<Real>> step_of(const Bundle& bundle) {
+    const std::string instructions = chosen_instructions();
     try {
-      return Step<Real>(bundle);
+      return make_step<Real>(bundle, instructions);
     } catch (const UserError& error) {
       throw UserError((bundle.folder / STEP_WEIGHTS).string() + ": " + error.what());
     }
   }
 
   std::unique_ptr<Backend<Real>> library_;
-  Step<Real> step_;
+  std::unique_ptr<const Step<Real>> step_;
 };
 
 }  // namespace

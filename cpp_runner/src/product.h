@@ -11,14 +11,17 @@
 #include <cstring>
 #include <vector>
 
-namespace compgen {
+#include "begin_instructions.h"
 
-#if defined(__AVX512F__)
-constexpr std::int64_t REGISTER = 64, ROWS = 12;  // bytes of a vector register; 24 of 32 registers are sums
-#elif defined(__AVX2__)
-constexpr std::int64_t REGISTER = 32, ROWS = 6;  // 12 of 16 registers are sums
+namespace compgen::INSTRUCTIONS {
+
+constexpr std::int64_t REGISTER = VECTOR_BYTES;
+#if VECTOR_BYTES == 64 || defined(__aarch64__)
+constexpr std::int64_t ROWS = 12;  // 24 of 32 registers are sums
+#elif VECTOR_BYTES == 32
+constexpr std::int64_t ROWS = 6;  // 12 of 16 registers are sums
 #else
-constexpr std::int64_t REGISTER = 16, ROWS = 4;
+constexpr std::int64_t ROWS = 4;
 #endif
 constexpr std::int64_t DEPTH = 512;
 
@@ -140,4 +143,6 @@ class Right {
   std::vector<Real> data_;
 };
 
-}  // namespace compgen
+}  // namespace compgen::INSTRUCTIONS
+
+#include "end_instructions.h"

@@ -7,7 +7,9 @@
 #include "errors.h"
 #include "factor.h"
 
-namespace compgen {
+#include "begin_instructions.h"
+
+namespace compgen::INSTRUCTIONS {
 namespace {
 
 constexpr double BANNED = -1e9;  // the logit of a token that may not come
@@ -33,12 +35,10 @@ T* room(std::vector<T>& array, std::int64_t size) {
   return array.data();
 }
 
-}  // namespace
-
 // Symbols as in compgen/models: H hidden, F output fed back (S, its part of the state: F or 0), n memories, A attention,
 // K position clip, V vocabulary, T tokens of a memory with its padding.
 template <class Real>
-struct Step<Real>::Weights {
+struct OwnStep final : Step<Real> {
   std::int64_t h, f, s, n, a, clip, v;
   bool tanh, copying;
   std::vector<Real> token_gates, token_queries;  // (V, 4H), (V, nA)
@@ -48,7 +48,7 @@ struct Step<Real>::Weights {
   Factor<Real> combine, project;                 // (H + nA, F), (F, V)
   std::vector<Real> combine_bias, project_bias;  // (F), (V)
 
-  explicit Weights(const Bundle& bundle)
+  explicit OwnStep(const Bundle& bundle)
       : h(bundle.hidden),
         f(bundle.output),
         s(bundle.network.feed ? f : 0),
@@ -78,7 +78,8 @@ struct Step<Real>::Weights {
     }
   }
 
-  void run(Batch<Real>& batch, Scratch<Real>& scratch) const {
+  void operator()(Batch<Real>& batch) const override {
+    thread_local Scratch<Real> scratch;
     const std::int64_t rows = batch.rows;
     for (std::int64_t row = 0; row < rows; ++row) {
       const auto token = batch.token[static_cast<std::size_t>(row)];
@@ -266,7 +267,8 @@ struct Step<Real>::Weights {
       for (std::int64_t k = 0; k < v; ++k) weights[k] = std::exp((weights[k] - highest) / warmth);
       for (std::int64_t k = 0; k < v; ++k) weights[k] = sum += weights[k];
       const Real edge = batch.uniform[at] * sum;
-      chosen = std::count_if(weights, weights + v, [edge](Real edge_of) { return edge_of <= edge; });
+      chosen = 0;
+      for (std::int64_t k = 0; k < v; ++k) chosen += weights[k] <= edge;
       chosen = std::min(chosen, v - 1);
     }
     batch.next_token[at] = chosen;
@@ -276,19 +278,16 @@ struct Step<Real>::Weights {
   static constexpr std::int64_t CHUNK = 64;  // attention weights at a time
 };
 
-template <class Real>
-Step<Real>::Step(const Bundle& bundle) : weights_(std::make_unique<const Weights>(bundle)) {}
+}  // namespace
 
 template <class Real>
-Step<Real>::~Step() = default;
-
-template <class Real>
-void Step<Real>::operator()(Batch<Real>& batch) const {
-  thread_local Scratch<Real> scratch;
-  weights_->run(batch, scratch);
+std::unique_ptr<const Step<Real>> make(const Bundle& bundle) {
+  return std::make_unique<OwnStep<Real>>(bundle);
 }
 
-template class Step<float>;
-template class Step<double>;
+template std::unique_ptr<const Step<float>> make<float>(const Bundle&);
+template std::unique_ptr<const Step<double>> make<double>(const Bundle&);
 
-}  // namespace compgen
+}  // namespace compgen::INSTRUCTIONS
+
+#include "end_instructions.h"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "backend.h"
 
@@ -13,16 +14,14 @@ constexpr const char* STEP_WEIGHTS = "step.safetensors";
 template <class Real>
 class Step {
  public:
-  // Throws UserError: the bundle has no weights for it, or not those of its sizes.
-  explicit Step(const Bundle& bundle);
-  ~Step();
-
+  virtual ~Step() = default;
   // As Backend::step. Threads may call it at the same time.
-  void operator()(Batch<Real>& batch) const;
-
- private:
-  struct Weights;
-  std::unique_ptr<const Weights> weights_;
+  virtual void operator()(Batch<Real>& batch) const = 0;
 };
+
+// The step of a bundle in an instruction set that this processor has. Throws UserError: the bundle has no weights for it,
+// or not those of its sizes.
+template <class Real>
+std::unique_ptr<const Step<Real>> make_step(const Bundle& bundle, const std::string& instructions);
 
 }  // namespace compgen

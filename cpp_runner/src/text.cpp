@@ -89,6 +89,12 @@ std::string quoted(std::string_view text, std::size_t most) {
   return found.substr(0, end);
 }
 
+std::string beginning(std::string_view text, std::size_t characters) {
+  std::size_t end = 0;
+  for (; characters > 0 && end < text.size(); --characters) end += std::max<std::size_t>(character(text, end).bytes, 1);
+  return std::string(text.substr(0, end));
+}
+
 std::string with_commas(std::int64_t number) {
   std::string digits = std::to_string(number);
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {

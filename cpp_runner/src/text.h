@@ -22,6 +22,9 @@ std::string joined(const std::vector<std::string_view>& tokens);
 // A text in quotes for a message, on one line, cut to at most so many bytes.
 std::string quoted(std::string_view text, std::size_t most);
 
+// The first characters of a text in UTF-8.
+std::string beginning(std::string_view text, std::size_t characters);
+
 // A number for a message, with commas between its thousands.
 std::string with_commas(std::int64_t number);
 

@@ -2,11 +2,17 @@
 
 #include <random>
 
+#include "instructions.h"
 #include "integers.h"
 #include "product.h"
 
-using namespace compgen;
+#define COMPGEN_TEXT_OF(name) #name
+#define COMPGEN_TEXT(name) COMPGEN_TEXT_OF(name)
 
+#include "begin_instructions.h"
+
+// This file is compiled for each instruction set, as the products are.
+namespace compgen::INSTRUCTIONS {
 namespace {
 
 // The product of whole numbers, for which any order of adding is exact.
@@ -42,20 +48,7 @@ void check(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
   CHECK(out == expected);  // also between the rows, where nothing may be written
 }
 
-}  // namespace
-
-TEST_CASE("products are right for every size that does not fit the tiles") {
-  for (const std::int64_t rows : {1, 5, 12, 13, 30}) {
-    for (const std::int64_t depth : {1, 7, 512, 513, 1100}) {
-      for (const std::int64_t columns : {1, 16, 31, 32, 65}) {
-        check<float>(rows, depth, columns);
-        check<double>(rows, depth, columns);
-      }
-    }
-  }
-}
-
-TEST_CASE("products in integers round to levels, and add exactly") {
+void check_integers() {
   for (const std::int64_t rows : {1, 12, 14}) {
     for (const std::int64_t depth : {1, 4, 31, 300}) {
       for (const std::int64_t columns : {1, 32, 45}) {
@@ -90,3 +83,30 @@ TEST_CASE("products in integers round to levels, and add exactly") {
     }
   }
 }
+
+}  // namespace
+}  // namespace compgen::INSTRUCTIONS
+
+#include "end_instructions.h"
+
+namespace compgen::INSTRUCTIONS {
+
+TEST_CASE("products are right for every size that does not fit the tiles") {
+  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+  if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
+  for (const std::int64_t rows : {1, 5, 12, 13, 30}) {
+    for (const std::int64_t depth : {1, 7, 512, 513, 1100}) {
+      for (const std::int64_t columns : {1, 16, 31, 32, 65}) {
+        check<float>(rows, depth, columns);
+        check<double>(rows, depth, columns);
+      }
+    }
+  }
+}
+
+TEST_CASE("products in integers round to levels, and add exactly") {
+  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+  if (has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) check_integers();
+}
+
+}  // namespace compgen::INSTRUCTIONS

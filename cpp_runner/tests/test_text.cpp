@@ -33,3 +33,10 @@ TEST_CASE("texts in messages are short and on one line") {
   CHECK(quoted("ééé", 4) == "'é");
   CHECK(with_commas(1'234'567) == "1,234,567");
 }
+
+TEST_CASE("the beginning of a text is whole characters") {
+  CHECK(beginning("a\u00e9\u4e2db", 3) == "a\u00e9\u4e2d");
+  CHECK(beginning("a\u00e9", 9) == "a\u00e9");
+  CHECK(beginning("", 2).empty());
+  CHECK(beginning("\xff\xffx", 2) == "\xff\xff");  // what is no UTF-8 counts by the byte
+}

@@ -163,7 +163,7 @@ def test_a_link_that_is_sampled_to_stays_one(tmp_path):
         ("-o", "s.jsonl", "--vote"),
         ("-o", "s.jsonl", "--best", "3"),
         ("-o", "s.jsonl", "--support", "0.1"),
-        ("-o", "s.jsonl", "--runtime", "native"),
+        ("-o", "s.jsonl.gz", "--runtime", "native"),
     ],
 )
 def test_what_resume_cannot_do_is_told(words, tmp_path):

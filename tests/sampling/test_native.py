@@ -1,5 +1,6 @@
 """The C++ runner gives what Python gives, and refuses what Python refuses."""
 
+import gzip
 import json
 import os
 import signal
@@ -66,13 +67,7 @@ def test_samples_and_records_are_those_of_python(tmp_path, words):
     assert [sample.pop("log_prob") for sample in ours] == pytest.approx(probabilities, abs=2e-4)  # of 4 digits
     assert ours == theirs
     ours, theirs = (json.loads((tmp_path / f"{name}.jsonl.run.json").read_text()) for name in ("native", "onnx"))
-    for differing in (
-        "seconds",
-        "compgen",
-        "model",
-        "identity",
-        "quality",
-    ):  # the runner has neither identity nor quality
+    for differing in ("seconds", "model", "quality"):  # the runner measures no quality
         ours.pop(differing, None), theirs.pop(differing)
     assert ours == theirs
 
@@ -94,6 +89,34 @@ def test_an_int8_bundle_gives_what_it_gives_in_python(tmp_path):
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.pop("log_prob") == pytest.approx(theirs.pop("log_prob"), abs=2e-4)
     assert found == expected and found
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("int8", [False, True])
+def test_every_instruction_set_gives_the_same_samples(tmp_path, int8):
+    bundle = EXPORTED / "recomb2"
+    if int8:
+        make(hidden=64).save(tmp_path / "model.pt")
+        bundle = tmp_path / "bundle"
+        export(tmp_path / "model.pt", bundle, batches={7: 20}, int8=True, quiet=True)
+
+    def drawn(name):
+        environment = native.environment() | {"COMPGEN_INSTRUCTIONS": name}
+        command = [native.runner(), bundle, "--raw", "--step", "own", "--draws", "800"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        return done.returncode, done.stderr, lines, [line.pop("log_prob") for line in lines]
+
+    code, said, *_ = drawn("abacus")
+    assert code == 2 and said.startswith("error: COMPGEN_INSTRUCTIONS=abacus: expected one of ")
+    names = said.split("one of ")[1].partition(", which")[0].split(", ")
+    assert names[-1] == "portable"
+    _, _, lines, scores = drawn("")  # the best
+    assert len(lines) == 800
+    for name in names:
+        code, said, found, differing = drawn(name)
+        assert (code, said, found) == (0, "", lines)
+        assert differing == (scores if name == names[0] else pytest.approx(scores, abs=1e-3))
 
 
 @pytest.mark.usefixtures("built")
@@ -199,6 +222,29 @@ def test_a_predictor_answers_lines(tmp_path):
 
 
 @pytest.mark.usefixtures("built")
+def test_sources_may_be_packed_and_come_from_standard_input(tmp_path):
+    lines = b"a b c\nb\n" * 3000
+    packed = gzip.compress(lines[:12_000]) + gzip.compress(lines[12_000:])  # as `cat a.gz b.gz` gives
+
+    def answers(content, name="-"):
+        (tmp_path / "in.gz").write_bytes(content)
+        command = [native.runner(), exported("predictor"), "--input", name, "-o", tmp_path / "out.tsv"]
+        done = subprocess.run(command, input=content, capture_output=True, env=native.environment())
+        return done.returncode, done.stderr.decode(), done.returncode == 0 and (tmp_path / "out.tsv").read_text()
+
+    plain = answers(lines)
+    assert plain[0] == 0 and len(plain[2].splitlines()) == 6000
+    assert answers(packed) == plain == answers(packed, tmp_path / "in.gz")
+    for content, message in (
+        (packed[:-9], "the compressed file is cut short: found no end of its gzip data"),
+        (packed[:40] + b"\xff" * 40 + packed[80:], "found damaged data, expected a gzip file"),
+        (packed + b"more", "found damaged data, expected a gzip file"),
+    ):
+        code, said, _ = answers(content, tmp_path / "in.gz")
+        assert code == 2 and f"{tmp_path}/in.gz: {message}" in said and said.count("\n") == 1
+
+
+@pytest.mark.usefixtures("built")
 def test_links_and_pipes_are_written_through(tmp_path):
     command = [native.runner(), exported("generator"), "--draws", "50", "-o"]
 
@@ -255,6 +301,7 @@ def test_options_that_do_not_fit_the_bundle_are_errors(tmp_path, kind, words, me
     [
         (("recomb2", "-n", 5, "--beam", 2), "--beam"),
         (("recomb2", "-n", 5, "--provider", "cuda"), "--provider"),
+        (("recomb2", "-n", 5, "--engine", "ray"), "--engine"),
         (("recomb2", "-n", 5, "-o", "out.csv"), ".jsonl"),
         (("recomb2", "-n", 5, "--temperature", "1e-9"), "temperature"),
         (("recomb2", "-n", 5, "--temperature", "1e12"), "temperature"),
@@ -282,6 +329,23 @@ def test_a_full_disk_is_told():
         words = [sys.executable, "-m", "compgen", "sample", "recomb2", "-n", "2000", "--runtime", "native"]
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
     assert done.returncode == 2 and "standard output: cannot be written" in done.stderr
+
+
+def test_a_runner_is_found_where_it_was_built_or_else_installed(tmp_path, monkeypatch):
+    monkeypatch.delenv("COMPGEN_RUNNER", raising=False)
+    places = [tmp_path / name / native.PROGRAM for name in ("built", "scripts", "path")]
+    monkeypatch.setattr(native, "BUILT", places[0])
+    monkeypatch.setattr(native.sysconfig, "get_path", lambda _: str(places[1].parent))
+    monkeypatch.setenv("PATH", str(places[2].parent))
+    with pytest.raises(UserError, match=r"built/compgen-sample, \S+/scripts/compgen-sample or on PATH: build it with"):
+        native.runner()
+    for place in reversed(places):
+        place.parent.mkdir()
+        place.touch()
+        if place != places[2]:
+            assert native.runner() == places[places.index(place) + 1]  # what cannot be run is none
+        place.chmod(0o755)
+        assert native.runner() == place
 
 
 def test_a_missing_runner_is_told():

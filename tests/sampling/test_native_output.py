@@ -1,5 +1,6 @@
 """The C++ runner's files appear whole, are written by one run at a time, and what it does not finish harms nothing."""
 
+import gzip
 import json
 import os
 import signal
@@ -29,11 +30,12 @@ def start(runner, out, *words, **options):
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, **options)
 
 
-def wait_for_temporary(folder, process):
-    """Until samples are on disk, in a hidden file beside OUT."""
+def wait_for_samples(folder, process):
+    """Until samples are on disk: in OUT.partial, or where no run goes on from them in a hidden file beside OUT."""
     for _ in range(500):
-        if any(path.name.startswith(".") and path.stat().st_size > 10_000 for path in folder.iterdir()):
-            return
+        for path in folder.iterdir():
+            if (path.name.startswith(".") or path.suffix == ".partial") and path.stat().st_size > 10_000:
+                return
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.02)
     raise AssertionError("nothing was written in 10 seconds")
@@ -49,23 +51,59 @@ def test_an_interrupted_run_leaves_the_file_alone(tmp_path, runner, number, code
     out = tmp_path / "out.jsonl"
     out.write_text("as it was\n")
     process = start(runner, out, preexec_fn=foreground)
-    wait_for_temporary(tmp_path, process)
+    wait_for_samples(tmp_path, process)
     process.send_signal(number)
     said = process.communicate(timeout=30)[1]
     assert process.returncode == code, said
     assert out.read_text() == "as it was\n"
-    assert {path.name for path in tmp_path.iterdir()} == {"out.jsonl", "out.jsonl.partial"}
+    assert {path.name for path in tmp_path.iterdir()} == {"out.jsonl", "out.jsonl.partial", "out.jsonl.partial.json"}
     samples = [json.loads(line) for line in (tmp_path / "out.jsonl.partial").read_text().splitlines()]
+    journal = json.loads((tmp_path / "out.jsonl.partial.json").read_text())
+    assert journal["bytes"] == (tmp_path / "out.jsonl.partial").stat().st_size
+    assert f"interrupted; {len(samples):,} samples are in {out}.partial, --resume goes on" in said
+    assert len(samples) > 10 and samples[-1]["index"] < journal["next"]
+
+
+@pytest.mark.parametrize(("name", "words"), [("out.jsonl.gz", ()), ("out.jsonl", ("--vote",))])
+def test_what_has_no_place_to_go_on_from_is_written_when_interrupted(tmp_path, runner, name, words):
+    out = tmp_path / name
+    process = start(runner, out, *words, preexec_fn=foreground)
+    if words:
+        time.sleep(2)  # what is chosen among is in memory
+    else:
+        wait_for_samples(tmp_path, process)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=30)[1]
+    assert process.returncode == 143, said
+    assert {path.name for path in tmp_path.iterdir()} == {name, f"{name}.run.json"}
+    content = gzip.decompress(out.read_bytes()) if name.endswith(".gz") else out.read_bytes()
+    samples = [json.loads(line) for line in content.splitlines()]
     goes_on = int(said.split("--start ")[1].split()[0])
-    assert f"{len(samples)} samples are in {out}.partial" in said
-    assert len(samples) > 10 and samples[-1]["index"] < goes_on
+    assert f"interrupted; {len(samples):,} samples written, --start {goes_on} goes on" in said
+    assert len(samples) > 10 and max(sample["index"] for sample in samples) < goes_on
+
+
+def test_a_packed_file_is_that_of_python(tmp_path, runner):
+    """Without a name and a time inside; how well it is packed is the library's."""
+    made = {}
+    for name in ("a.jsonl.gz", "b.tsv.gz", "b.tsv", "c.tsv.gz"):
+        command = [runner, exported(), "--draws", "3000", "-o", tmp_path / name]
+        assert subprocess.run(command, env=native.environment()).returncode == 0
+        made[name] = (tmp_path / name).read_bytes()
+    out = tmp_path / "python.tsv.gz"
+    python = [sys.executable, "-m", "compgen", "sample", exported(), "--draws", "3000", "-o", out]
+    assert subprocess.run(python).returncode == 0
+    theirs = out.read_bytes()
+    assert made["b.tsv.gz"] == made["c.tsv.gz"] and made["b.tsv.gz"][:10] == theirs[:10]
+    assert gzip.decompress(made["b.tsv.gz"]) == gzip.decompress(theirs) == made["b.tsv"]
+    assert len(gzip.decompress(made["a.jsonl.gz"]).splitlines()) == len(made["b.tsv"].splitlines())
 
 
 def test_a_killed_run_leaves_the_file_alone_and_claims_nothing(tmp_path, runner):
     out = tmp_path / "out.jsonl"
     out.write_text("as it was\n")
     process = start(runner, out)
-    wait_for_temporary(tmp_path, process)
+    wait_for_samples(tmp_path, process)
     process.kill()
     process.communicate()
     assert out.read_text() == "as it was\n"
@@ -81,7 +119,7 @@ def test_a_second_run_to_the_same_file_is_refused(tmp_path, runner):
     link.symlink_to(out)
     process = start(runner, out)
     try:
-        wait_for_temporary(out.parent, process)
+        wait_for_samples(out.parent, process)
         second = [runner, exported(), "--draws", "20", "-o", link]
         python = [sys.executable, "-m", "compgen", "sample", exported(), "--draws", "20", "-o", link]
         for command in (second, python):
@@ -141,10 +179,10 @@ def test_names_on_the_way_are_never_the_same(tmp_path, runner):
     for number in range(2):
         folder = tmp_path / str(number)
         folder.mkdir()
-        process = start(runner, folder / "out.jsonl")
-        wait_for_temporary(folder, process)
+        process = start(runner, folder / "out.jsonl.gz")
+        wait_for_samples(folder, process)
         (name,) = [path.name for path in folder.iterdir() if path.name.startswith(".")]
-        assert str(process.pid) not in name and name.endswith(".out.jsonl") and len(name) == 1 + 32 + 10
+        assert str(process.pid) not in name and name.endswith(".out.jsonl.gz") and len(name) == 1 + 32 + 13
         names.add(name)
         process.kill()
         process.communicate()
@@ -158,11 +196,15 @@ def test_a_run_that_is_done_leaves_the_file_and_its_record_alone_behind(tmp_path
     assert {path.name for path in out.parent.iterdir()} == {"out.tsv", "out.tsv.run.json"}
 
 
-def test_what_an_earlier_run_has_left_stays(tmp_path, runner):
-    (tmp_path / "out.jsonl.partial").write_text("of another run\n")
-    done = subprocess.run([runner, exported(), "--draws", "50", "-o", tmp_path / "out.jsonl"], env=native.environment())
-    assert done.returncode == 0
-    assert (tmp_path / "out.jsonl.partial").read_text() == "of another run\n"
+@pytest.mark.parametrize("words", [(), ("--vote",)])
+def test_a_run_that_begins_forgets_the_one_before_if_it_writes_there(tmp_path, runner, words):
+    left = {"out.jsonl.partial": "of another run\n", "out.jsonl.partial.json": "{}"}
+    for name, text in left.items():
+        (tmp_path / name).write_text(text)
+    command = [runner, exported(), "--draws", "50", *words, "-o", tmp_path / "out.jsonl"]
+    assert subprocess.run(command, env=native.environment()).returncode == 0
+    found = {path.name: path.read_text() for path in tmp_path.iterdir() if "partial" in path.name}
+    assert found == (left if words else {})
 
 
 @pytest.mark.parametrize("kind", ["generator", "predictor"])

@@ -1,0 +1,160 @@
+// No exception leaves these functions: each becomes a code and a message.
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "compgen.h"
+#include "errors.h"
+#include "filters.h"
+#include "open.h"
+#include "output.h"
+#include "predict.h"
+#include "sources.h"
+
+using namespace compgen;
+
+struct compgen_model {
+  explicit compgen_model(const char* folder) : bundle(folder), spelling(bundle.vocabulary) {
+    if (bundle.predicts) predictor = open_predictor(bundle, "own", 1, slots);
+    else generator = open_generator(bundle, "own", slots);
+  }
+
+  Bundle bundle;
+  Spelling spelling;
+  std::int64_t slots = 0;  // the usual number of rows
+  std::unique_ptr<Generator> generator;
+  std::unique_ptr<Predictor> predictor;
+};
+
+namespace {
+
+constexpr std::int64_t MOST_ROWS = std::int64_t{1} << 16, MOST_ADDRESSES = std::int64_t{1} << 61;
+constexpr int MOST_WORKERS = 1024;
+
+// As much of a text as there is room for, whole characters of UTF-8 alone.
+void tell(const compgen_message* message, const char* text) noexcept {
+  if (!message || !message->text || message->size == 0) return;
+  std::size_t length = std::min(std::strlen(text), message->size - 1);
+  if (text[length] != 0) {
+    while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) --length;
+  }
+  std::memcpy(message->text, text, length);
+  message->text[length] = 0;
+}
+
+template <class Work>
+int guarded(const compgen_message* message, Work work) noexcept {
+  tell(message, "");
+  try {
+    work();
+    return COMPGEN_OK;
+  } catch (const UserError& error) {
+    tell(message, error.what());
+    return COMPGEN_ERROR;
+  } catch (const std::bad_alloc&) {
+    tell(message, "not enough memory; try a smaller batch or fewer workers");
+    return COMPGEN_NO_MEMORY;
+  } catch (const std::length_error&) {  // sizes beyond any memory
+    tell(message, "not enough memory; try a smaller batch or fewer workers");
+    return COMPGEN_NO_MEMORY;
+  } catch (const std::exception& error) {
+    tell(message, error.what());
+    return COMPGEN_FAILED;
+  } catch (...) {
+    tell(message, "an error without a message");
+    return COMPGEN_FAILED;
+  }
+}
+
+std::int64_t within(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value >= least && value <= most) return value;
+  throw UserError(std::string(name) + " " + std::to_string(value) + ": expected a number from " + std::to_string(least) +
+                  " to " + std::to_string(most));
+}
+
+int threads(int workers) {
+  if (workers == 0) return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return static_cast<int>(within("workers", workers, 1, MOST_WORKERS));
+}
+
+std::int64_t rows(std::int64_t batch, std::int64_t usual) {
+  return batch == 0 ? usual : within("batch", batch, 1, MOST_ROWS);
+}
+
+template <class Pointer>
+void require(const char* name, Pointer pointer) {
+  if (!pointer) throw UserError(std::string(name) + " is NULL");
+}
+
+void draw(compgen_model& model, const compgen_draws& draws, compgen_take take, void* data) {
+  if (!model.generator) throw UserError(model.bundle.folder.string() + ": a predictor, expected a generator");
+  Sampling sampling;
+  sampling.seed = draws.seed;
+  sampling.start = within("start", draws.start, 0, MOST_ADDRESSES);
+  sampling.stop = sampling.start + within("count", draws.count, 0, MOST_ADDRESSES);
+  sampling.temperature = model.bundle.temperature;
+  if (draws.temperature) sampling.temperature = {warm(draws.temperature[0]), warm(draws.temperature[1])};
+  sampling.slots = rows(draws.batch, model.slots);
+  sampling.workers = threads(draws.workers);
+  model.generator->sample(sampling, [&](Draw&& one) {
+    auto pair = one.finished ? halves(one.tokens) : std::nullopt;
+    if (!pair) return true;
+    const std::string line = model.spelling.as_json(
+        Sample{one.index, std::move(pair->first), std::move(pair->second), one.log_prob, std::move(one.prototypes), {}});
+    return take(data, line.data(), line.size()) == 0;
+  });
+}
+
+void predict(compgen_model& model, const compgen_questions& questions, compgen_take take, void* data) {
+  if (!model.predictor) throw UserError(model.bundle.folder.string() + ": a generator, expected a predictor");
+  require("sources", questions.sources);
+  const auto sources = parse_sources(questions.sources, "sources", model.bundle.vocabulary);
+  Answering how = answering(questions.best == 0 ? 1 : questions.best, questions.beam == 0 ? 1 : questions.beam);
+  how.slots = rows(questions.batch, how.beam > 1 ? SLOTS_OF_BEAM : model.slots);
+  how.workers = threads(questions.workers);
+  const auto found = answers(model.bundle, *model.predictor, sources, how);
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    for (std::size_t rank = 1; rank <= found[k].size(); ++rank) {
+      const std::string line = model.spelling.as_json(sources[k], found[k][rank - 1], rank);
+      if (take(data, line.data(), line.size()) != 0) return;
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int compgen_open(const char* folder, compgen_model** model, const compgen_message* message) {
+  if (model) *model = nullptr;
+  return guarded(message, [&] {
+    require("folder", folder), require("model", model);
+    *model = new compgen_model(folder);
+  });
+}
+
+int compgen_draw(compgen_model* model, const compgen_draws* draws, compgen_take take, void* data,
+                 const compgen_message* message) {
+  return guarded(message, [&] {
+    require("model", model), require("draws", draws), require("take", take);
+    draw(*model, *draws, take, data);
+  });
+}
+
+int compgen_predict(compgen_model* model, const compgen_questions* questions, compgen_take take, void* data,
+                    const compgen_message* message) {
+  return guarded(message, [&] {
+    require("model", model), require("questions", questions), require("take", take);
+    predict(*model, *questions, take, data);
+  });
+}
+
+void compgen_close(compgen_model* model) { delete model; }
+
+}

@@ -1,0 +1,31 @@
+// Packing by zlib, where the program was built with it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace compgen {
+
+// Packs text as compgen's Python does: at level 6, with neither a name nor a time inside, so that the same text gives the
+// same file.
+class Gzip {
+ public:
+  // `where` is what is written. Throws UserError: this program was built without zlib.
+  explicit Gzip(const std::string& where);
+  ~Gzip();
+
+  // What can be written after some more text; it may be nothing yet.
+  std::string packed(const std::string& text);
+  // What is left.
+  std::string end();
+
+ private:
+  struct Stream;
+  std::unique_ptr<Stream> stream_;
+};
+
+// The content of `where`, unpacked if it begins as gzip does. Throws UserError: it is cut short or damaged, or this
+// program was built without zlib.
+std::string unpacked(std::string content, const std::string& where);
+
+}  // namespace compgen

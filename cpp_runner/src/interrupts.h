@@ -1,0 +1,15 @@
+// Ctrl-C and SIGTERM are handled between two draws, so that what was drawn can be saved.
+#pragma once
+
+namespace compgen {
+
+// From now on a first signal asks the work to stop, and a second one ends the program.
+void catch_signals();
+
+// Whether a signal has come.
+bool interrupted();
+
+// As shells count: 130 for Ctrl-C, 143 for SIGTERM.
+int interrupted_code();
+
+}  // namespace compgen

@@ -1,0 +1,48 @@
+#include "open.h"
+
+#include "derivations.h"
+#include "step.h"
+
+namespace compgen {
+namespace {
+
+constexpr std::int64_t SLOTS_OF_GRAMMAR = 256;  // samples that a thread hands on together
+
+// The library that runs the bundle, or our own step where it is asked for and can be had.
+template <class Real>
+std::unique_ptr<Backend<Real>> open(const Bundle& bundle, const std::string& step, std::int64_t& slots) {
+  const bool own = step_of(bundle, step) == "own";
+  if (slots == 0) slots = own ? SLOTS_OF_OWN : SLOTS_OF_GRAPH;
+  return own ? make_own_backend<Real>(bundle) : make_backend<Real>(bundle, true);
+}
+
+}  // namespace
+
+bool has_own_step(const Bundle& bundle) { return bundle.architecture == "recurrent" && bundle.has(STEP_WEIGHTS); }
+
+std::string step_of(const Bundle& bundle, const std::string& step) {
+  if (bundle.is_grammar()) return "";
+  return step == "own" && has_own_step(bundle) ? "own" : "graph";
+}
+
+std::unique_ptr<Generator> open_generator(const Bundle& bundle, const std::string& step, std::int64_t& slots) {
+  if (bundle.is_grammar()) {
+    if (slots == 0) slots = SLOTS_OF_GRAMMAR;
+    return make_grammar(bundle);
+  }
+  if (bundle.dtype == "float64") return make_generator<double>(bundle, open<double>(bundle, step, slots));
+  return make_generator<float>(bundle, open<float>(bundle, step, slots));
+}
+
+std::unique_ptr<Predictor> open_predictor(const Bundle& bundle, const std::string& step, std::int64_t beam,
+                                          std::int64_t& slots) {
+  if (beam > 1 && slots == 0) slots = SLOTS_OF_BEAM;
+  if (bundle.is_transformer()) {
+    if (slots == 0) slots = SLOTS_OF_GRAPH;
+    return make_transformer(bundle);
+  }
+  if (bundle.dtype == "float64") return make_predictor<double>(bundle, open<double>(bundle, step, slots));
+  return make_predictor<float>(bundle, open<float>(bundle, step, slots));
+}
+
+}  // namespace compgen

@@ -1,0 +1,29 @@
+// What draws or answers, opened from a bundle.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "decoder.h"
+#include "sampler.h"
+
+namespace compgen {
+
+// Whether the bundle has weights for our own step.
+bool has_own_step(const Bundle& bundle);
+
+// The step that decodes where `step` ("own" or "graph") is asked for; empty of a grammar.
+std::string step_of(const Bundle& bundle, const std::string& step);
+
+// Both set `slots` to the usual number of rows if it is 0. The bundle must outlive what is opened. They throw UserError.
+std::unique_ptr<Generator> open_generator(const Bundle& bundle, const std::string& step, std::int64_t& slots);
+std::unique_ptr<Predictor> open_predictor(const Bundle& bundle, const std::string& step, std::int64_t beam,
+                                          std::int64_t& slots);
+
+// Rows decoded at a time: our step goes over a batch several times, so it should stay in the cache; a graph has more to
+// do between its products, which is cheaper for many rows.
+constexpr std::int64_t SLOTS_OF_OWN = 60, SLOTS_OF_GRAPH = 256;
+constexpr std::int64_t SLOTS_OF_BEAM = 32;  // sources, each with as many rows as the beam is wide
+
+}  // namespace compgen

@@ -1,0 +1,32 @@
+// What is asked for on the command line.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "selection.h"
+
+namespace compgen {
+
+struct Options {
+  std::string bundle, input, out = "-", temperature, step;
+  std::vector<std::string> given;  // names of options
+  bool raw = false, verify = false, trust_code = false, resume = false;
+  std::vector<std::string> filters;
+  std::optional<std::int64_t> count, draws, beam;
+  std::optional<std::string> novelty;
+  std::optional<double> rarity;
+  std::optional<std::size_t> ngram;
+  std::vector<std::string> rare_tokens;
+  FilterOptions filter;
+  std::vector<std::string> filter_names;  // of `filters`, one by one
+  Choice choice;
+  Sampling sampling;
+
+  bool gives(const std::string& name) const { return std::count(given.begin(), given.end(), name) > 0; }
+};
+
+}  // namespace compgen

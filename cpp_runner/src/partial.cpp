@@ -1,0 +1,191 @@
+#include "partial.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "errors.h"
+#include "text.h"
+
+namespace compgen {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto SAVE_EVERY = std::chrono::seconds(2);
+constexpr std::size_t LARGEST_PART = 40;  // characters of an option in a message
+
+fs::path journal_of(const fs::path& partial) { return fs::path(partial).concat(".json"); }
+
+// A value as Python writes it, cut to so many characters as the message has.
+std::string shown(const Json& value) {
+  std::string text = value.is_null()      ? "None"
+                     : value.is_boolean() ? (value.get<bool>() ? "True" : "False")
+                     : value.is_string()  ? "'" + value.get<std::string>() + "'"
+                                          : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (value.is_array()) {
+    text = "[";
+    for (const auto& part : value) text += (text.size() > 1 ? ", " : "") + shown(part);
+    text += "]";
+  }
+  return beginning(text, LARGEST_PART);
+}
+
+// What a journal says, if it is one of sampling.
+struct State {
+  Json options;
+  std::int64_t bytes = 0;
+  Counts counts;
+  double seconds = 0;
+};
+
+std::int64_t whole(const Json& number) {
+  if (!number.is_number_integer() || number.get<std::int64_t>() < 0) throw UserError("no count");
+  return number.get<std::int64_t>();
+}
+
+State read(const fs::path& journal) {
+  std::ifstream file(journal, std::ios::binary);
+  try {
+    const Json state = Json::parse(file);
+    State found{state.at("options"), whole(state.at("bytes")), {}, state.at("seconds").get<double>()};
+    const Json& counts = state.at("counts");
+    found.counts.drawn = whole(counts.at("drawn")), found.counts.kept = whole(counts.at("kept"));
+    found.counts.last = whole(counts.at("last"));
+    for (const auto& [reason, count] : counts.at("rejected").items()) {
+      found.counts.rejected.emplace_back(reason, whole(count));
+    }
+    if (!found.options.is_object() || counts.size() != 4) throw UserError("other fields");
+    return found;
+  } catch (const std::exception&) {  // of JSON or ours: whatever is wrong, there is one thing to do
+    throw UserError(journal.string() + ": not a journal of sampling: leave out --resume to start anew");
+  }
+}
+
+}  // namespace
+
+PartialFile::PartialFile(const std::string& out, Json options, std::string step, bool resume)
+    : goal_(resolved(out)),
+      options_(std::move(options)),
+      step_(std::move(step)),
+      resumes_(resume && fs::exists(partial_path(goal_))),
+      claim_(out),
+      journal_(journal_of(claim_.path())) {
+  stream_ = fdopen(dup(claim_.descriptor()), "wb");
+  if (!stream_) fail();
+  resumes_ = resumes_ && fs::exists(journal_);
+  claim_.keep(resumes_);
+  try {
+    resumes_ ? restore() : begin();
+  } catch (...) {
+    std::fclose(stream_);
+    throw;
+  }
+}
+
+PartialFile::~PartialFile() {
+  if (stream_) std::fclose(stream_);
+}
+
+void PartialFile::begin() {
+  fs::remove(journal_);  // first: it must never describe another run's bytes
+  cut(0);
+}
+
+void PartialFile::restore() {
+  State state = read(journal_);
+  std::string differing;
+  for (const auto& [name, asked] : options_.items()) {
+    const Json found = state.options.value(name, Json());
+    if (found == asked) continue;
+    differing += (differing.empty() ? "" : "; ") + name + " was " + shown(found) + ", is " + shown(asked);
+  }
+  if (!differing.empty()) {
+    throw UserError(journal_.string() + ": the interrupted run had other options: " + differing +
+                    "; give the same, or leave out --resume to start anew");
+  }
+  const auto found = static_cast<std::int64_t>(fs::file_size(path()));
+  if (found < state.bytes) {
+    throw UserError(path().string() + ": " + with_commas(found) + " bytes, expected " + with_commas(state.bytes) +
+                    " or more: cut short or altered");
+  }
+  cut(state.bytes);
+  counts = std::move(state.counts);
+  began_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(state.seconds));
+}
+
+void PartialFile::cut(std::int64_t size) {
+  const int file = claim_.descriptor();
+  if (ftruncate(file, size) != 0 || lseek(file, size, SEEK_SET) != size) fail();
+  bytes_ = size;
+}
+
+void PartialFile::line(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stream_) != text.size() || std::fputc('\n', stream_) == EOF) fail();
+  bytes_ += static_cast<std::int64_t>(text.size()) + 1;
+}
+
+void PartialFile::save() {
+  if (std::fflush(stream_) != 0 || fsync(fileno(stream_)) != 0) fail();  // a crash must not lose bytes that count
+  Json state = {{"options", options_},
+                {"next", options_.at("start").get<std::int64_t>() + counts.drawn},
+                {"bytes", bytes_},
+                {"counts", {{"drawn", counts.drawn}, {"kept", counts.kept}, {"rejected", Json::object()}}},
+                {"seconds", std::round(seconds() * 100) / 100}};
+  for (const auto& [reason, count] : counts.rejected) state["counts"]["rejected"][reason] = count;
+  state["counts"]["last"] = counts.last;
+  if (!step_.empty()) state["step"] = step_;  // which Python does not ask for
+  Output journal(journal_.string());
+  journal.line(state.dump(1, ' ', true));
+  journal.finish();
+  claim_.keep(true);
+  saved_ = Clock::now();
+}
+
+void PartialFile::save_now_and_then() {
+  if (Clock::now() - saved_ >= SAVE_EVERY) save();
+}
+
+void PartialFile::each_line(const std::function<void(std::string_view, std::int64_t)>& take) const {
+  std::ifstream file(path(), std::ios::binary);
+  std::int64_t number = 0;
+  for (std::string line; std::getline(file, line);) take(line, ++number);
+  if (file.bad()) throw UserError(path().string() + ": cannot be read to its end");
+}
+
+void PartialFile::finish() {
+  save();
+  const bool closed = std::fclose(stream_) == 0;
+  stream_ = nullptr;
+  if (!closed) fail();
+  take_place(path(), goal_);  // while the lock is held: no other run may resume from it
+  claim_.keep(true);          // what has this name from now on is another run's
+  fs::remove(journal_);
+}
+
+void PartialFile::forget() {
+  claim_.keep(false);
+  fs::remove(journal_);
+}
+
+double PartialFile::seconds() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
+
+void PartialFile::fail() const {
+  throw UserError(goal_.string() + ": cannot be written: " + std::strerror(errno));
+}
+
+std::optional<std::string> step_of_interrupted(const std::string& out) {
+  const fs::path partial = partial_path(resolved(out));
+  if (!fs::exists(partial) || !fs::exists(journal_of(partial))) return std::nullopt;
+  std::ifstream file(journal_of(partial), std::ios::binary);
+  const Json state = Json::parse(file, nullptr, false);
+  const bool own = state.is_object() && state.value("step", Json()) == "own";
+  return own ? "own" : "graph";
+}
+
+}  // namespace compgen

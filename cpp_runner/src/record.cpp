@@ -1,0 +1,89 @@
+#include "record.h"
+
+#include <cmath>
+#include <fstream>
+
+#include "errors.h"
+#include "output.h"
+
+namespace compgen {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+template <class Value>
+Json given(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+
+// The options that decide which samples are drawn, besides the filters.
+Json drawn_of(const Options& options) {
+  return {{"draws", given(options.draws)},
+          {"rare_tokens", options.rare_tokens},
+          {"beam", Json()},
+          {"seed", options.sampling.seed},
+          {"start", options.sampling.start},
+          {"rarity", options.filter.rarity},
+          {"ngram", options.filter.ngram},
+          {"temperature", options.sampling.temperature}};
+}
+
+std::string record_path(const std::string& out) { return out + ".run.json"; }
+
+}  // namespace
+
+Json asked_of(const Options& options, const Bundle& bundle) {
+  Json asked = {{"compgen", COMPGEN_VERSION},
+                {"identity", bundle.identity},
+                {"asked", given(options.count)},
+                {"filters", options.filter_names},
+                {"novelty", options.filter.novelty}};
+  asked.update(drawn_of(options));
+  asked["vote"] = options.choice.vote;
+  asked["margin"] = given(options.choice.margin);
+  asked["support"] = given(options.choice.support);
+  asked["best"] = given(options.choice.best);
+  return asked;
+}
+
+Json resumable_of(const Options& options, const Bundle& bundle) {
+  Json found = {{"compgen", COMPGEN_VERSION}, {"model", bundle.identity}, {"-n", given(options.count)}};
+  found.update(drawn_of(options));
+  found["filters"] = options.filter_names;
+  found["novelty"] = options.filter.novelty;
+  return found;
+}
+
+bool is_finished(const std::string& out, const Json& asked) {
+  const std::string record = record_path(out);
+  if (!fs::exists(out) || !fs::exists(record) || fs::exists(partial_path(resolved(out)))) return false;
+  std::ifstream file(record, std::ios::binary);
+  const Json found = Json::parse(file, nullptr, false);
+  if (!found.is_object()) {
+    throw UserError(record + ": not a record of sampling: leave out --resume to make " + out + " anew");
+  }
+  std::string differing;
+  for (const auto& [name, value] : asked.items()) {
+    if (found.value(name, Json()) != value) differing += (differing.empty() ? "" : ", ") + name;
+  }
+  if (differing.empty()) return true;
+  throw UserError(out + ": it is there with another " + differing + ": leave out --resume to make it anew");
+}
+
+void write_record(const Options& options, const Json& asked, const Counts& counts, std::int64_t written,
+                  double seconds) {
+  Json rejected = Json::object();
+  for (const auto& [reason, count] : counts.rejected) rejected[reason] = count;
+  Json content = {{"compgen", COMPGEN_VERSION}, {"model", options.bundle}};
+  content.update(asked);
+  content["written"] = written;
+  content["counts"] = {{"drawn", counts.drawn}, {"kept", counts.kept}, {"rejected", rejected}};
+  content["next"] = options.sampling.start + counts.drawn;
+  content["seconds"] = std::round(seconds * 100) / 100;
+  Output record(record_path(options.out));
+  record.line(content.dump(1, ' ', true, Json::error_handler_t::replace));
+  record.finish();
+}
+
+}  // namespace compgen

@@ -1,0 +1,27 @@
+// What is said of a run beside its samples: the record of a finished one (compgen/cli/sample.py), and what an
+// interrupted one must be asked for again (compgen/trained/run.py). Names and order are Python's.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bundle.h"
+#include "filters.h"
+#include "options.h"
+
+namespace compgen {
+
+// All options that decide what is written.
+nlohmann::ordered_json asked_of(const Options& options, const Bundle& bundle);
+
+// Those on which samples depend that are written as they are drawn.
+nlohmann::ordered_json resumable_of(const Options& options, const Bundle& bundle);
+
+// Whether OUT is there with its record, and nothing of it in OUT.partial. Throws UserError: the record is none, or has
+// other options.
+bool is_finished(const std::string& out, const nlohmann::ordered_json& asked);
+
+void write_record(const Options& options, const nlohmann::ordered_json& asked, const Counts& counts,
+                  std::int64_t written, double seconds);
+
+}  // namespace compgen

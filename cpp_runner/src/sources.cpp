@@ -1,0 +1,68 @@
+#include "sources.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <unordered_map>
+
+#include "errors.h"
+#include "gzip.h"
+#include "text.h"
+
+namespace compgen {
+
+std::string read_all(const std::string& input) {
+  std::ifstream file;
+  std::error_code none;
+  if (input != "-") file.open(input, std::ios::binary);
+  if (!file || std::filesystem::is_directory(input, none)) throw UserError(input + ": cannot be read");
+  std::istream& stream = input == "-" ? std::cin : file;
+  std::ostringstream content;
+  if (stream.peek() != EOF) content << stream.rdbuf();
+  if (stream.bad() || content.bad()) throw UserError(input + ": cannot be read to its end");
+  return unpacked(content.str(), input);
+}
+
+std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,
+                                  const std::vector<std::string>& vocabulary) {
+  try {
+    require_utf8(text);
+  } catch (const UserError& error) {
+    throw UserError(name + ": " + error.what());
+  }
+  std::unordered_map<std::string, std::int32_t> ids;
+  for (std::size_t id = SPECIALS; id < vocabulary.size(); ++id) ids[vocabulary[id]] = static_cast<std::int32_t>(id);
+  std::istringstream stream(text);
+  std::vector<Tokens> sources;
+  for (std::string line; std::getline(stream, line);) {
+    const auto where = [&] { return name + ", line " + std::to_string(sources.size() + 1) + ": "; };
+    std::istringstream words(line.substr(0, line.find('\t')));
+    Tokens source;
+    for (std::string word; words >> word;) {
+      const auto found = ids.find(word);
+      if (found == ids.end()) throw UserError(where() + "token '" + word + "' is not in the vocabulary");
+      source.push_back(found->second);
+    }
+    if (source.empty()) throw UserError(where() + "no tokens");
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
+Answering answering(std::int64_t best, std::int64_t beam) {
+  for (const auto& [name, value] : {std::pair("--best", best), std::pair("--beam", beam)}) {
+    if (value >= 1 && value <= WIDEST) continue;
+    throw UserError(std::string(name) + " " + std::to_string(value) + ": expected a number from 1 to " +
+                    with_commas(WIDEST));
+  }
+  if (beam > 1 && beam < best) {
+    throw UserError("--best " + std::to_string(best) + " needs a beam as wide: leave out --beam " + std::to_string(beam));
+  }
+  Answering how;
+  how.best = best, how.beam = std::max(best, beam);
+  return how;
+}
+
+}  // namespace compgen
