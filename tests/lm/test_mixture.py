@@ -103,22 +103,6 @@ def test_a_saved_mixture_is_opened_from_anywhere(models, asked, tmp_path, monkey
         assert all(model.exists() for model in Mixture.open(path).models)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "not a mixture"),
-        ("{}", "not a mixture"),
-        ('{"format": "other"}', "found the format 'other'"),
-        ('{"format": "compgen mixture of n-gram models 1", "models": ["a"], "weights": [[0.5]]}', "do not sum to one"),
-        ('{"format": "compgen mixture of n-gram models 1", "models": ["a"], "weights": [[0.5, 0.5]]}', "for 1 models"),
-    ],
-)
-def test_broken_mixtures_are_refused(content, message, tmp_path):
-    (tmp_path / "mix.json").write_text(content)
-    with pytest.raises(UserError, match=message):
-        Mixture.open(tmp_path / "mix.json")
-
-
 def test_mixed_vocabularies_are_refused(models, tmp_path):
     check_vocabularies(models)
     text = write_sentences([["the", "zebra", "ran"]], tmp_path / "x.txt")
