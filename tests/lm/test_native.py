@@ -297,14 +297,19 @@ def test_what_cannot_be_has_one_message(words, message, arpa, tmp_path, monkeypa
         (["perplexity", "m.arpa", "--order", "2"], "--order: no such option"),
         (["perplexity", "m.arpa", "--tokens", "t.parquet"], "--tokens t.parquet: expected a file of TSV"),
         (["perplexity", "m.arpa", "--sentences", "s.tsv.gz"], "--sentences s.tsv.gz: expected a file of TSV"),
-        (["perplexity", "net.pt"], "net.pt: no n-gram model, and this program scores by no others: use `cgen lm`"),
-        (["perplexity", "."], ".: no n-gram model"),
+        (["perplexity", "net.pt"], "net.pt: a checkpoint, which needs torch: `cgen export` makes a bundle of it"),
+        (
+            ["perplexity", "."],
+            ".: a recurrent model, which compgen-score runs: `make cpp` builds it; set COMPGEN_SCORER",
+        ),
     ],
 )
 def test_options_that_are_none(words, message, arpa, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.arpa").write_bytes(arpa.read_bytes())
     (tmp_path / "net.pt").write_bytes(b"PK")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("COMPGEN_SCORER", raising=False)
     done = run(*words, stdin=b"the cat\n")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.decode().startswith(f"error: {message}") and done.stderr.count(b"\n") == 1

@@ -8,6 +8,7 @@
 #include "errors.h"
 #include "lm/enumerate_vocab.hh"
 #include "lm/model.hh"
+#include "recurrent.h"
 
 namespace compgen {
 namespace {
@@ -112,19 +113,17 @@ std::unique_ptr<Model> open(const std::string& path, lm::EnumerateVocab* words) 
 
 }  // namespace
 
-Models open_models(const std::vector<std::string>& paths) {
+Models open_models(const std::vector<std::string>& paths, std::size_t threads) {
   for (const std::string& path : paths) {
     std::error_code none;
-    const bool folder = std::filesystem::is_directory(path, none);
-    if (folder || (std::filesystem::exists(path, none) && std::filesystem::path(path).extension() == ".pt")) {
-      throw UserError(path + ": no n-gram model, and this program scores by no others: use `cgen lm`, which does");
-    }
-    if (!std::filesystem::is_regular_file(path, none)) {
+    if (!is_recurrent(path) && !std::filesystem::is_regular_file(path, none)) {
       throw UserError(path + ": no such file, expected a model of KenLM");
     }
   }
   Models models;
-  for (const std::string& path : paths) models.push_back(open(path, nullptr));
+  for (const std::string& path : paths) {
+    models.push_back(is_recurrent(path) ? open_recurrent(path, threads) : open(path, nullptr));
+  }
   return models;
 }
 

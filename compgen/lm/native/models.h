@@ -1,4 +1,4 @@
-// Models that score sentences: KenLM's, of any of its kinds.
+// Models that score sentences: KenLM's, of any of its kinds, and recurrent ones.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,11 @@ class Model {
 
 using Models = std::vector<std::unique_ptr<Model>>;
 
-// Throws UserError: there is no such file, or KenLM cannot read it.
-Models open_models(const std::vector<std::string>& paths);
+// Opens models; `threads` are those of a recurrent one, which has its own. Throws UserError: there is no such file, or it
+// cannot be read.
+Models open_models(const std::vector<std::string>& paths, std::size_t threads);
 
-// Writes the words of a model, a line each, to standard output. Throws UserError as `open_models`.
+// Writes the words of a model of KenLM, a line each, to standard output. Throws UserError as `open_models`.
 void list_words(const std::string& path);
 
 }  // namespace compgen

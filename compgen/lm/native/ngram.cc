@@ -37,7 +37,8 @@ compgen-ngram rescore MODEL [TEXT]         for each line its log_prob (nats), to
 compgen-ngram scores [MODEL...] <TEXT      each token's scores by each model, as arrays; for compgen's Python
 compgen-ngram words MODEL                  the words that a model of KenLM knows
 
-MODEL is a model of KenLM or a mixture that `cgen lm interpolate` wrote. TEXT has a sentence a line, plain or compressed
+MODEL is a model of KenLM, a mixture that `cgen lm interpolate` wrote, or a bundle of a recurrent language model, which
+compgen-score runs (named by COMPGEN_SCORER, beside this program or on PATH; `make cpp` builds it). TEXT has a sentence a line, plain or compressed
 by gzip; without it, or as -, it is standard input.
 
   --threads N      threads that score; by default one per core
@@ -99,7 +100,7 @@ void put(const std::string& text) {
 }
 
 void scores(const Options& options) {
-  const auto models = compgen::open_models(options.words);
+  const auto models = compgen::open_models(options.words, options.threads);
   const compgen::Scoring scoring{models, nullptr, options.blank, options.threads};
   compgen::score("-", scoring, [](Block&) {}, [](Block& block) {
     const auto& lengths = block.sentences.lengths;
@@ -113,7 +114,7 @@ void scores(const Options& options) {
 void rescore(const Options& options) {
   if (options.words.empty() || options.words.size() > 2) throw UserError("rescore: expected MODEL and perhaps TEXT");
   const auto mixture = compgen::open_mixture(options.words[0]);
-  const auto models = compgen::open_models(mixture.models);
+  const auto models = compgen::open_models(mixture.models, options.threads);
   const compgen::Scoring scoring{models, &mixture, true, options.threads};
   compgen::score(
       options.words.size() > 1 ? options.words[1] : "-", scoring,
@@ -223,7 +224,7 @@ void perplexity(const Options& options) {
     throw UserError("--sentences and --tokens would both be " + options.tokens + ": give two names");
   }
   check_out(options.sentences, "--sentences", options), check_out(options.tokens, "--tokens", options);
-  const auto models = compgen::open_models(mixture.models);
+  const auto models = compgen::open_models(mixture.models, options.threads);
   std::vector<Row> rows{{"text", "sentences", "tokens", "unknown", "perplexity", "without unknown"}};
   for (const std::string& text : texts) {
     const auto found = measure(text, {models, &mixture, false, options.threads}, options);
