@@ -43,8 +43,8 @@ ValidationOption = Annotated[
 def install(folder: Path | None = option(None, "Where to put the programs; by default beside this Python.")) -> None:
     """Build KenLM's programs from its source package: lmplz, build_binary, query, and compgen-ngram, which scores.
 
-    Needs a C++ compiler, make, CMake and Boost; where apt-get is available, Boost need not be installed. KenLM's
-    archive is checked by its SHA-256. Programs that exist are kept while their sources are the same.
+    Needs a C++ compiler, make, CMake and Boost; where apt-get is available, Boost need not be installed. What is
+    downloaded is checked by its SHA-256. Programs that exist are kept while their sources are the same.
 
     Example: cgen lm install
     """

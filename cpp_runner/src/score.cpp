@@ -1,8 +1,8 @@
 // compgen-score BUNDLE [--threads N]: what a recurrent language model gives the tokens of sentences. It is for
 // `compgen-ngram`, whose mixtures may have such models; compgen/lm/neural.py is the same in Python.
 //
-// A byte on standard output says that the bundle is open. Then there is an answer to each request, in the machine's byte
-// order:
+// A byte on standard output says that the bundle is open. Then there is an answer to each request, in the machine's
+// byte order:
 //
 //   request: uint32 sentences, uint32 bytes; so many bytes, a line for each sentence with blanks between its words
 //   answer: for each token, the end of a sentence being one, float32 log10 of its probability; then for each uint8,
@@ -11,8 +11,8 @@
 // The end of standard input is its end. What a user can mend is one message and exit code 2.
 
 #include <algorithm>
+#include <CLI/CLI.hpp>
 #include <atomic>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <exception>
@@ -20,7 +20,6 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -114,7 +113,9 @@ class Scorer {
     const std::size_t count = std::min(BATCH, order_.size() - first), longest = length(order_[first + count - 1]);
     // ONNX Runtime adds up the products of a single row in another order than those of many.
     const auto rows = static_cast<std::int64_t>(std::max<std::size_t>(count, 2));
-    const auto row_of = [&](std::int64_t row) { return order_[first + std::min(static_cast<std::size_t>(row), count - 1)]; };
+    const auto row_of = [&](std::int64_t row) {
+      return order_[first + std::min(static_cast<std::size_t>(row), count - 1)];
+    };
     Batch<Real> state(bundle_, rows, 0);
     state.rows = rows;
     std::fill(state.token.begin(), state.token.end(), BOS);
@@ -126,11 +127,12 @@ class Scorer {
         const std::size_t sentence = row_of(row), tokens = length(sentence);
         const std::int64_t written = step < tokens ? tokens_[starts_[sentence] + step] : std::int64_t{EOS};
         state.next_token[static_cast<std::size_t>(row)] = written;
-        if (static_cast<std::size_t>(row) >= count || step > tokens) continue;
+        const auto place = static_cast<std::size_t>(row);
+        if (place >= count || step > tokens) continue;
         const double log10 = probability(state, row, written) / LN10;
-        if (step + 1 == tokens) end[static_cast<std::size_t>(row)] = log10;
+        if (step + 1 == tokens) end[place] = log10;
         else if (step < tokens) answer.log10[starts_[sentence] + step] = static_cast<float>(log10);
-        else answer.log10[starts_[sentence] + tokens - 1] = static_cast<float>(end[static_cast<std::size_t>(row)] + log10);
+        else answer.log10[starts_[sentence] + tokens - 1] = static_cast<float>(end[place] + log10);
       }
       state.advance();
     }
@@ -139,7 +141,9 @@ class Scorer {
   double probability(const Batch<Real>& state, std::int64_t row, std::int64_t token) const {
     const auto words = static_cast<std::int64_t>(bundle_.vocabulary.size());
     const double found = static_cast<double>(state.log_probs[static_cast<std::size_t>(row * words + token)]);
-    if (!std::isfinite(found)) throw UserError(bundle_.folder.string() + ": the network gives a probability that is no number");
+    if (!std::isfinite(found)) {
+      throw UserError(bundle_.folder.string() + ": the network gives a probability that is no number");
+    }
     return found;
   }
 
@@ -173,28 +177,23 @@ void serve(const Bundle& bundle, std::size_t threads) {
   }
 }
 
-std::size_t read_threads(const std::string& text) {
-  std::size_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > 1024) {
-    throw UserError("--threads " + text + ": expected a number from 1 to 1024");
-  }
-  return count;
-}
-
 }  // namespace
 
-int main(int count, char** arguments) {
+int main(int argc, char** argv) {
+  std::string folder;
+  std::size_t threads = 1;
+  CLI::App app{"What a recurrent language model gives the tokens of sentences, for compgen-ngram."};
+  app.add_option("bundle", folder, "A folder that `cgen export` wrote.")->required();
+  app.add_option("--threads", threads, "Threads.")->check(CLI::Range(1, 1024));
   try {
-    if (count != 2 && !(count == 4 && std::string(arguments[2]) == "--threads")) {
-      throw UserError("expected: compgen-score BUNDLE [--threads N]");
-    }
-    const std::size_t threads = count == 4 ? read_threads(arguments[3]) : 1;
-    const Bundle bundle(arguments[1]);
+    app.parse(argc, argv);
+    const Bundle bundle(folder);
     require_language_model(bundle);
     if (bundle.dtype == "float64") serve<double>(bundle, threads);
     else serve<float>(bundle, threads);
     return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << "\n";
   }

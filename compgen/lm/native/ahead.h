@@ -56,10 +56,10 @@ class Ahead<lm::ngram::ProbingModel> {
         longest_(model.*member(SearchOf()).*member(LongestOf())),
         begin_(model.GetVocabulary().BeginSentence()) {}
 
-  // GCC takes a function that only asks for memory for one without effect, and leaves its calls out unless it is inline.
+  // GCC takes a function that only asks for memory for one without effect, and leaves out calls that are not inline.
   __attribute__((always_inline)) void fetch(const std::uint32_t* id, std::size_t before) const {
     std::uint64_t hash = *id;
-    const std::size_t words = std::min(before + 1, middle_.size() + 1);  // of the history, the sentence's begin included
+    const std::size_t words = std::min(before + 1, middle_.size() + 1);  // of the history, with the sentence's begin
     for (std::size_t n = 1; n <= words; ++n) {
       hash = lm::ngram::detail::CombineWordHash(hash, n <= before ? id[-static_cast<std::ptrdiff_t>(n)] : begin_);
       if (n <= middle_.size()) __builtin_prefetch(middle_[n - 1].Ideal(hash));

@@ -57,13 +57,16 @@ class Typed final : public Model {
     auto word = sentences.words.begin();
     auto id = ids.begin();
     for (const std::uint32_t length : sentences.lengths) {
-      for (std::uint32_t i = 1; i < length; ++i, ++word) *id++ = vocabulary.Index(StringPiece(word->data(), word->size()));
+      for (std::uint32_t i = 1; i < length; ++i, ++word) {
+        *id++ = vocabulary.Index(StringPiece(word->data(), word->size()));
+      }
       *id++ = vocabulary.EndSentence();
     }
   }
 
   // Asks for what the token at a place will need, and goes to the next.
-  __attribute__((always_inline)) void fetch(const Sentences& sentences, const std::vector<std::uint32_t>& ids, Place& place) const {
+  __attribute__((always_inline)) void fetch(const Sentences& sentences, const std::vector<std::uint32_t>& ids,
+                                            Place& place) const {
     if (place.at == ids.size()) return;
     ahead_.fetch(&ids[place.at++], place.before++);
     if (place.before == sentences.lengths[place.sentence]) ++place.sentence, place.before = 0;

@@ -27,8 +27,8 @@ class Model {
 
 using Models = std::vector<std::unique_ptr<Model>>;
 
-// Opens models; `threads` are those of a recurrent one, which has its own. Throws UserError: there is no such file, or it
-// cannot be read.
+// Opens models; `threads` are those of a recurrent one, which has its own. Throws UserError: there is no such file, or
+// it cannot be read.
 Models open_models(const std::vector<std::string>& paths, std::size_t threads);
 
 // Writes the words of a model of KenLM, a line each, to standard output. Throws UserError as `open_models`.

@@ -32,14 +32,15 @@ namespace fs = std::filesystem;
 using compgen::Block;
 using compgen::UserError;
 
-constexpr const char* HELP = R"(compgen-ngram perplexity MODEL [TEXT...]   the perplexity of each text, with and without unknown words
+constexpr const char* HELP = R"(
+compgen-ngram perplexity MODEL [TEXT...]   each text's perplexity, with and without unknown words
 compgen-ngram rescore MODEL [TEXT]         for each line its log_prob (nats), tokens and unknown tokens; blank lines too
 compgen-ngram scores [MODEL...] <TEXT      each token's scores by each model, as arrays; for compgen's Python
 compgen-ngram words MODEL                  the words that a model of KenLM knows
 
 MODEL is a model of KenLM, a mixture that `cgen lm interpolate` wrote, or a bundle of a recurrent language model, which
-compgen-score runs (named by COMPGEN_SCORER, beside this program or on PATH; `make cpp` builds it). TEXT has a sentence a line, plain or compressed
-by gzip; without it, or as -, it is standard input.
+compgen-score runs (named by COMPGEN_SCORER, beside this program or on PATH; `make cpp` builds it). TEXT has a sentence
+a line, plain or compressed by gzip; without it, or as -, it is standard input.
 
   --threads N      threads that score; by default one per core
   --json           perplexity: print JSON, a line for each text
@@ -249,7 +250,7 @@ void dispatch(const Options& options) {
 int main(int count, char** arguments) {
   try {
     if (count > 1 && (std::string(arguments[1]) == "--help" || std::string(arguments[1]) == "-h")) {
-      put(std::string(HELP));
+      put(std::string(HELP + 1));
     } else {
       dispatch(read_options(count, arguments));
     }

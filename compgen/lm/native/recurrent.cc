@@ -25,7 +25,8 @@ std::string program(const std::string& model) {
   std::error_code none;
   if (const char* named = std::getenv(NAMED)) return named;
   const char* folders = std::getenv("PATH");
-  std::stringstream places(fs::read_symlink("/proc/self/exe", none).parent_path().string() + ":" + (folders ? folders : ""));
+  const std::string ours = fs::read_symlink("/proc/self/exe", none).parent_path().string();
+  std::stringstream places(ours + ":" + (folders ? folders : ""));
   for (std::string folder; std::getline(places, folder, ':');) {
     const fs::path found = fs::path(folder) / PROGRAM;
     if (fs::is_regular_file(found, none) && access(found.c_str(), X_OK) == 0) return found.string();
@@ -108,7 +109,9 @@ class Recurrent final : public Model {
   [[noreturn]] void fail() const {
     std::string said;
     char part[512];
-    for (ssize_t count; (count = read(errors_, part, sizeof part)) > 0;) said.append(part, static_cast<std::size_t>(count));
+    for (ssize_t count; (count = read(errors_, part, sizeof part)) > 0;) {
+      said.append(part, static_cast<std::size_t>(count));
+    }
     if (said.compare(0, 7, "error: ") == 0) said.erase(0, 7);
     said = said.substr(0, said.find('\n'));
     throw UserError(said.empty() ? path_ + ": " + PROGRAM + " ended without an answer" : said);

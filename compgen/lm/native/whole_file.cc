@@ -58,7 +58,9 @@ void WholeFile::fail() const {
   std::string why = std::strerror(errno);
   std::error_code none;
   for (fs::path folder = path_.parent_path(); !folder.empty() && folder != "/"; folder = folder.parent_path()) {
-    if (fs::exists(folder, none) && !fs::is_directory(folder, none)) why = folder.string() + " is a file, expected a folder";
+    if (fs::exists(folder, none) && !fs::is_directory(folder, none)) {
+      why = folder.string() + " is a file, expected a folder";
+    }
   }
   throw UserError(path_.string() + ": cannot be written: " + why);
 }
