@@ -43,8 +43,8 @@ ValidationOption = Annotated[
 def install(folder: Path | None = option(None, "Where to put the programs; by default beside this Python.")) -> None:
     """Build KenLM's programs from its source package: lmplz, build_binary, query, and compgen-ngram, which scores.
 
-    Needs a C++ compiler, make, CMake and Boost; where apt-get is available, Boost need not be installed. KenLM's
-    archive is checked by its SHA-256. Programs that exist are kept while their sources are the same.
+    Needs a C++ compiler, make, CMake and Boost; where apt-get is available, Boost need not be installed. What is
+    downloaded is checked by its SHA-256. Programs that exist are kept while their sources are the same.
 
     Example: cgen lm install
     """
@@ -106,7 +106,7 @@ def perplexity(
     model: Annotated[Path, argument("MODEL", "A model of KenLM, a mixture (.json), or a recurrent one (.pt).")],
     texts: TextArgument,
     sentences: Path | None = option(None, "Each sentence's tokens and loss, as TSV.", metavar="OUT"),
-    tokens: Path | None = option(None, "Each token's score, as Parquet.", metavar="OUT"),
+    tokens: Path | None = option(None, "Each token's score, as Parquet, or TSV if OUT ends in .tsv.", metavar="OUT"),
     threads: ThreadsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -134,6 +134,31 @@ def perplexity(
         cells.append([text, *counts, f"{found.including:.4f}", f"{found.excluding:.4f}"])
     if not as_json:
         show(table(("text", "sentences", "tokens", "unknown", "perplexity", "without unknown"), cells))
+
+
+@app.command()
+@with_options
+def rescore(
+    model: Annotated[Path, argument("MODEL", "A model of KenLM, a mixture (.json), or a recurrent one (.pt).")],
+    text: Annotated[Path, argument("TEXT", "Hypotheses, one a line; also with .gz; - is standard input.")],
+    threads: ThreadsOption = None,
+) -> None:
+    """Print a line for each line of TEXT: its log probability (natural), tokens, and tokens that MODEL does not know.
+
+    The end of a sentence is a token, and a blank line has no other. Columns are parted by TABs, so `paste` puts them
+    beside the hypotheses, which may be of any number of sources.
+
+    Examples:
+
+        cgen lm rescore mix.json hypotheses.txt
+
+        cut -f 2 answers.tsv | cgen lm rescore mix.json - | paste answers.tsv -
+    """
+    from compgen.lm.measuring import rescore as scored
+    from compgen.lm.mixture import Mixture
+
+    for line in scored(Mixture.open(model), text, threads or os.cpu_count() or 1):
+        print(f"{line.log_prob:.6f}\t{line.tokens}\t{line.unknown}")
 
 
 @app.command()

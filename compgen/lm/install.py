@@ -1,7 +1,7 @@
 """KenLM's programs: finding and building them.
 
 `lmplz` estimates, `build_binary` makes a model quick to open, and our `compgen-ngram` scores text with KenLM's library.
-No package contains them built; KenLM's source package has all that is needed.
+No package contains them built; KenLM's source package has all that is needed but a reader of JSON, nlohmann's headers.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
@@ -23,6 +24,8 @@ from compgen.files import atomic_path, check_writable, sha256
 
 KENLM = "0.3.0"
 SHA256 = "c4628bb9fb63c8a6f9240035b8b037385cfc404cb72e933cf48878291edac1e8"  # of its source archive, kenlm-0.3.0.tar.gz
+JSON = "3.12.0"
+JSON_SHA256 = "5f6132720fb25d0d70bf0742f8397b49a540dcc193e7312a914f6aa49f054810"  # of nlohmann_json's wheel
 OURS = "compgen-ngram"
 PROGRAMS = ("lmplz", "build_binary", "query", OURS)
 STAMP = f"{OURS}.sources"  # beside the programs: the SHA-256 of what they were built from
@@ -65,9 +68,9 @@ def _up_to_date(folder: Path) -> bool:
 
 @cache
 def _digest() -> str:
-    """Return the SHA-256 of the SHA-256s of all sources: KenLM's archive and our files."""
-    ours = (sha256(_native() / name) for name in ("CMakeLists.txt", "ngram.cc"))
-    return hashlib.sha256("\n".join([SHA256, *ours]).encode()).hexdigest()
+    """Return the SHA-256 of the SHA-256s of all sources: what others publish, and our files."""
+    ours = (sha256(path) for path in sorted(_native().iterdir()) if path.is_file())
+    return hashlib.sha256("\n".join([SHA256, JSON_SHA256, *ours]).encode()).hexdigest()
 
 
 def _native() -> Path:
@@ -98,7 +101,7 @@ def install(folder: Path, watch: Callable[[str], None] = lambda _: None) -> None
         watch(f"KenLM {KENLM}'s source package")
         sources = _sources(work)
         configure = ["cmake", "-S", str(_native()), "-B", "build"]
-        configure += [f"-DKENLM={sources}", "-DCMAKE_BUILD_TYPE=Release"]
+        configure += [f"-DKENLM={sources}", f"-DJSON={_json(work)}", "-DCMAKE_BUILD_TYPE=Release"]
         if not _has_boost(work, configure):
             watch("Boost, from the system's packages")
             configure.append(f"-DBOOST_ROOT={_boost(work / 'boost')}")
@@ -114,23 +117,40 @@ def install(folder: Path, watch: Callable[[str], None] = lambda _: None) -> None
 
 
 def _sources(work: Path) -> Path:
-    """Unpack KenLM's sources; return their folder. pip checks the SHA-256 before it runs any of the archive's code."""
-    (work / "kenlm.txt").write_text(f"kenlm=={KENLM} --hash=sha256:{SHA256}\n", encoding="utf-8")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--no-binary", "kenlm"]
-    pip += ["--require-hashes", "-r", "kenlm.txt"]
+    """Unpack KenLM's sources; return their folder."""
+    source = ("kenlm", KENLM, SHA256, "--no-binary", "kenlm")
     try:  # with the packages that are installed, or else in an environment that pip makes
-        _run([*pip, "--no-build-isolation"], work)
-    except UserError as error:
-        if "DO NOT MATCH THE HASHES" in str(error):
-            raise UserError(
-                f"kenlm {KENLM}: the source archive that pip found has another SHA-256 than {SHA256}: "
-                "nothing was built; see which package index or cache pip takes it from"
-            ) from None
-        _run(pip, work)
+        _download(work, *source, "--no-build-isolation")
+    except UserError:
+        _download(work, *source)
     safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # since 3.11.4
     with tarfile.open(next(work.glob("kenlm-*.tar.gz"))) as archive:
         archive.extractall(work, **safely)
     return next(path for path in work.glob("kenlm-*") if path.is_dir())
+
+
+def _json(work: Path) -> Path:
+    """Unpack nlohmann's headers; return the folder that they are included from."""
+    _download(work, "nlohmann-json", JSON, JSON_SHA256, "--only-binary", "nlohmann-json")
+    with zipfile.ZipFile(next(work.glob("nlohmann_json-*.whl"))) as archive:
+        archive.extractall(work / "json")
+    return work / "json" / "nlohmann_json" / "include"
+
+
+def _download(work: Path, package: str, version: str, digest: str, *options: str) -> None:
+    """Download an archive with pip, which checks its SHA-256 before it runs any of its code."""
+    wanted = work / f"{package}.txt"
+    wanted.write_text(f"{package}=={version} --hash=sha256:{digest}\n", encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--require-hashes"]
+    try:
+        _run([*pip, "-r", wanted.name, *options], work)
+    except UserError as error:
+        if "DO NOT MATCH THE HASHES" not in str(error):
+            raise
+        raise UserError(
+            f"{package} {version}: the archive that pip found has another SHA-256 than {digest}: "
+            "nothing was built; see which package index or cache pip takes it from"
+        ) from None
 
 
 def _has_boost(work: Path, configure: list[str]) -> bool:

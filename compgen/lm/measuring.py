@@ -1,8 +1,13 @@
-"""Perplexity of a text of any length, a block at a time, and the scores of its sentences and tokens as files."""
+"""Perplexity of a text of any length, a block at a time; the scores of its sentences and tokens; hypotheses rescored.
+
+`compgen-ngram perplexity` and `compgen-ngram rescore` do the same without Python, and write the same digits.
+"""
 
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -24,8 +29,8 @@ def measure(
         threads: the number of threads that score.
         sentences: a file for the `tokens` (its end included), `unknown` and `loss` (nats) of each sentence, as TSV,
             compressed if it ends in .gz.
-        tokens: a file, in Parquet, for each token's `sentence` and `position` from 0, `log10` of its probability,
-            `matched` and `known` of the first model (see `Scores`).
+        tokens: a file, in Parquet or, by its suffix, .tsv (perhaps .gz), for each token's `sentence` and `position`
+            from 0, `log10` of its probability, `matched` and `known` of the first model (see `Scores`).
 
     Raises:
         DataError: the text is bad or empty.
@@ -37,21 +42,68 @@ def measure(
         if sentences is not None:
             rows = stack.enter_context(open_text(stack.enter_context(atomic_path(sentences))))
             rows.write("tokens\tunknown\tloss\n")
-        parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="compgen-lm-"))) if tokens else None
-        for number, block in enumerate(score(mixture.models, text, threads)):
+        keep = stack.enter_context(_kept(tokens)) if tokens is not None else None
+        for block in score(mixture.models, text, threads):
             probabilities = mixture.probabilities(block)
-            if parts is not None:
-                with writing(parts):
-                    _tokens(block, probabilities, result.sentences).write_ipc(parts / f"{number:09}.arrow")
+            if keep is not None:
+                keep(_tokens(block, probabilities, result.sentences))
             result.add(block, probabilities)
             if rows is not None:
-                rows.write(_sentences(block, result.losses[-1]))
+                columns = zip(block.lengths.tolist(), _unknown(block), result.losses[-1].tolist(), strict=True)
+                rows.writelines(f"{length}\t{count}\t{loss:.6f}\n" for length, count, loss in columns)
         if not result.sentences:
             raise DataError(f"{text}: found no sentence to measure")
-        if parts is not None and tokens is not None:
-            with atomic_path(tokens) as path:
-                pl.scan_ipc(sorted(parts.glob("*.arrow"))).sink_parquet(path)
     return result
+
+
+class Rescored(NamedTuple):
+    """What a hypothesis is worth.
+
+    Attributes:
+        log_prob: ln p of its tokens, the end of the sentence included.
+        tokens, unknown: how many, and how many of them are out of vocabulary.
+    """
+
+    log_prob: float
+    tokens: int
+    unknown: int
+
+
+def rescore(mixture: Mixture, text: str | Path, threads: int = 1) -> Iterator[Rescored]:
+    """Score each line of a text for a mixture, blank ones too: lists of n best hypotheses, for instance.
+
+    Raises:
+        DataError: the text is bad.
+        UserError: a model cannot be read.
+    """
+    for block in score(mixture.models, text, threads, blank=True):
+        log_probs = np.add.reduceat(np.log(mixture.probabilities(block)), block.starts)
+        yield from map(Rescored._make, zip(log_probs.tolist(), block.lengths.tolist(), _unknown(block), strict=True))
+
+
+@contextmanager
+def _kept(tokens: Path) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """Yield a function that adds tokens to a file, which appears whole: text by its suffix, or else Parquet."""
+    if tokens.suffix == ".tsv" or tokens.name.endswith(".tsv.gz"):
+        with atomic_path(tokens) as path, open_text(path) as rows:
+            rows.write("sentence\tposition\tlog10\tmatched\tknown\n")
+
+            def write(frame: pl.DataFrame) -> None:
+                rows.write(frame.write_csv(include_header=False, separator="\t", float_precision=6))
+
+            yield write
+        return
+    with tempfile.TemporaryDirectory(prefix="compgen-lm-") as folder:
+        parts: list[Path] = []
+
+        def keep(frame: pl.DataFrame) -> None:
+            parts.append(Path(folder) / f"{len(parts):09}.arrow")
+            with writing(parts[-1]):
+                frame.cast({"log10": pl.Float32}).write_ipc(parts[-1])
+
+        yield keep
+        with atomic_path(tokens) as path:
+            pl.scan_ipc(parts).sink_parquet(path)
 
 
 def _tokens(block: Scores, probabilities: Floats, first: int) -> pl.DataFrame:
@@ -61,14 +113,14 @@ def _tokens(block: Scores, probabilities: Floats, first: int) -> pl.DataFrame:
         {
             "sentence": first + np.repeat(np.arange(len(lengths)), lengths),
             "position": position.astype(np.uint32),
-            "log10": np.log10(probabilities).astype(np.float32),
+            "log10": np.log10(probabilities),
             "matched": block.matched[0],
             "known": block.known[0],
         }
     )
 
 
-def _sentences(block: Scores, losses: Floats) -> str:
-    unknown = np.add.reduceat((block.matched[0] == 0).astype(np.int64), block.starts)
-    columns = zip(block.lengths.tolist(), unknown.tolist(), losses.tolist(), strict=True)
-    return "".join(f"{length}\t{count}\t{loss:.6f}\n" for length, count, loss in columns)
+def _unknown(block: Scores) -> list[int]:
+    """Return how many tokens of each sentence are out of vocabulary."""
+    counts: list[int] = np.add.reduceat((block.matched[0] == 0).astype(np.int64), block.starts).tolist()
+    return counts

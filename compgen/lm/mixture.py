@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, linked
 from compgen.lm.estimation import MAX_ORDER
 from compgen.lm.scoring import Scores, is_neural, words_of
+from compgen.runtime.manifest import strict_json
 
 Floats = NDArray[np.float64]
 FORMAT = "compgen mixture of n-gram models 1"
@@ -55,19 +56,9 @@ class Mixture:
             raise UserError(f"{path}: no such file, expected a language model or a mixture")
         if path.is_dir() or not _begins_json(path):
             return cls((path,), np.ones((1, 1)))
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if content["format"] != FORMAT:
-                raise UserError(f"{path}: found the format {content['format']!r}, expected {FORMAT!r}")
-            weights = np.array(content["weights"], dtype=np.float64)
-            models = tuple(linked(path).parent / str(name) for name in content["models"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path}: not a mixture: {error}") from error
-        if weights.ndim != 2 or weights.shape[1] != len(models) or len(weights) not in (1, MAX_ORDER):
-            raise UserError(f"{path}: found weights of the shape {weights.shape} for {len(models)} models")
-        if not (np.isfinite(weights).all() and (weights >= 0).all() and np.allclose(weights.sum(axis=1), 1)):
-            raise UserError(f"{path}: found weights that do not sum to one")
-        return cls(models, weights)
+        content = _object(path)
+        models = _models(content.get("models"), linked(path).parent, path)
+        return cls(models, _weights(content.get("weights"), len(models), path))
 
     def save(self, path: Path) -> None:
         """Write what `open` reads. The models stay where they are; their paths are relative to `path`."""
@@ -88,6 +79,42 @@ class Mixture:
 def _begins_json(path: Path) -> bool:
     with path.open("rb") as stream:
         return stream.read(1) == b"{"
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """Return the object that a file of FORMAT has; compgen-ngram reads it by the same rules, with the same messages."""
+    try:
+        content: dict[str, Any] = strict_json(path.read_bytes())
+    except ValueError as error:
+        message = f"{path}: not a mixture: cut short, or not JSON in UTF-8 with finite numbers"
+        raise UserError(message) from error
+    found = content.get("format")
+    if found != FORMAT:
+        shown = json.dumps(found, separators=(",", ":"), sort_keys=True)[:60]
+        raise UserError(f'{path}: found the format {shown}, expected "{FORMAT}"')
+    return content
+
+
+def _models(names: object, folder: Path, path: Path) -> tuple[Path, ...]:
+    good = isinstance(names, list) and names and all(isinstance(name, str) and "\0" not in name for name in names)
+    if not good:
+        raise UserError(f"{path}: models: expected a list of names of files")
+    return tuple(folder / name for name in cast(list[str], names))
+
+
+def _weights(rows: object, models: int, path: Path) -> Floats:
+    good = isinstance(rows, list) and len(rows) in (1, MAX_ORDER) and all(_is_row(row, models) for row in rows)
+    if not good:
+        expected = f"1 row or {MAX_ORDER}, each of {models} numbers, one for each model"
+        raise UserError(f"{path}: weights: expected {expected}")
+    weights = np.array(rows, dtype=np.float64)
+    if not ((weights >= 0).all() and np.allclose(weights.sum(axis=1), 1)):
+        raise UserError(f"{path}: weights: expected numbers from 0 on that sum to one in each row")
+    return weights
+
+
+def _is_row(row: object, models: int) -> bool:
+    return isinstance(row, list) and len(row) == models and all(type(number) in (int, float) for number in row)
 
 
 def tuned(models: Sequence[Path], scores: Scores, by_history: bool = False) -> Mixture:
@@ -195,9 +222,10 @@ class Perplexity:
         return math.exp((self.loss - self.loss_unknown) / max(1, self.tokens - self.unknown))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures by name."""
+        """Return the figures by name: perplexities to 12 digits, as those behind them depend on the order of a sum."""
         counts = {"sentences": self.sentences, "tokens": self.tokens, "unknown": self.unknown}
-        return counts | {"perplexity": self.including, "perplexity_without_unknown": self.excluding}
+        figures = {"perplexity": self.including, "perplexity_without_unknown": self.excluding}
+        return counts | {name: float(f"{figure:.12g}") for name, figure in figures.items()}
 
 
 def perplexity(mixture: Mixture, scores: Scores) -> Perplexity:

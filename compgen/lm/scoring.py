@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from compgen.data.formats import SENTENCE_TOKEN
 from compgen.errors import DataError, UserError
-from compgen.lm.install import plain, program
+from compgen.lm.install import program
 from compgen.lm.neural import NeuralModel
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -69,22 +69,21 @@ def _concatenated(parts: Sequence[Scores], axis: int) -> list[NDArray[Any]]:
     return [np.concatenate([getattr(part, name) for part in parts], axis=axis) for name in names]
 
 
-def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterator[Scores]:
+def score(models: Sequence[Path], text: str | Path, threads: int = 1, *, blank: bool = False) -> Iterator[Scores]:
     """Score a text, a sentence a line and words as `split_words` finds them, a block of lines at a time.
-
-    Blank lines are no sentences.
 
     Args:
         models: KenLM's binary or ARPA files, or recurrent models (see `NeuralModel`); none to check the text only.
         text: a file, plain or compressed by gzip, or `-` for standard input.
         threads: the number of threads that score.
+        blank: whether a blank line is a sentence without words; else it is none.
 
     Raises:
         DataError: the text is missing, or has bytes that are not UTF-8, a control character or a special symbol.
         UserError: a model cannot be read, or the program that scores is not installed.
     """
     neural = {place: NeuralModel(model, threads) for place, model in enumerate(models) if is_neural(model)}
-    blocks = _scored([model for model in models if not is_neural(model)], text, threads)
+    blocks = _scored([model for model in models if not is_neural(model)], text, threads, blank)
     if not neural:
         yield from blocks
         return
@@ -92,7 +91,7 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1) -> Iterato
         raise UserError("a recurrent model reads the text once more: give it as a file")
     with opened(text) as (stream, _):
         lines = io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", newline="\n")
-        sentences = filter(None, map(split_words, lines))
+        sentences = (words for words in map(split_words, lines) if words or blank)
         for block in blocks:
             yield _with_neural(block, neural, list(islice(sentences, len(block.lengths))))
 
@@ -109,9 +108,10 @@ def _with_neural(block: Scores, neural: dict[int, NeuralModel], sentences: list[
     return Scores(block.lengths, log10, matched, known)
 
 
-def _scored(models: Sequence[Path], text: str | Path, threads: int) -> Iterator[Scores]:
+def _scored(models: Sequence[Path], text: str | Path, threads: int, blank: bool) -> Iterator[Scores]:
     """Score a text by KenLM's models, in the program compgen-ngram."""
-    command = [str(program("compgen-ngram")), "--threads", str(threads), *map(str, models)]
+    options = ["--threads", str(threads), *(["--blank"] if blank else [])]
+    command = [str(program("compgen-ngram")), "scores", *options, "--", *map(str, models)]
     for model in models:
         if not model.is_file():
             raise UserError(f"{model}: no such file, expected a model of KenLM")
@@ -119,11 +119,16 @@ def _scored(models: Sequence[Path], text: str | Path, threads: int) -> Iterator[
         assert process.stdout is not None and process.stderr is not None
         while block := _block(process.stdout, len(models)):
             yield block
-        message = plain(process.stderr.read().decode(errors="replace").strip())
-    if process.returncode and message.startswith("line "):
-        raise DataError(f"{text}, {message}; expected sentences of plain words")
+        message = _message(process.stderr.read())
+    if process.returncode and message.startswith("-, line "):  # its standard input is the text
+        raise DataError(f"{text}{message.removeprefix('-')}")
     if process.returncode:
         raise UserError(message or f"compgen-ngram ended with code {process.returncode}")
+
+
+def _message(written: bytes) -> str:
+    """Return what compgen-ngram says in an error."""
+    return written.decode(errors="replace").strip().removeprefix("error: ")
 
 
 @contextmanager
@@ -164,9 +169,9 @@ def words_of(model: Path) -> set[str]:
     """Return the words that a model knows, without its special symbols; raises UserError as `score`."""
     if is_neural(model):
         return NeuralModel(model).words()
-    done = subprocess.run([program("compgen-ngram"), "--words", model], capture_output=True, check=False)
+    done = subprocess.run([program("compgen-ngram"), "words", "--", model], capture_output=True, check=False)
     if done.returncode:
-        raise UserError(plain(done.stderr.decode(errors="replace").strip()))
+        raise UserError(_message(done.stderr))
     return set(done.stdout.decode().split("\n")) - {"", "<s>", "</s>", "<unk>"}
 
 
@@ -199,7 +204,7 @@ def opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise DataError(f"{text}: {error.strerror}: expected a file of sentences") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{text}: cut short or broken: {error}") from error
+        raise DataError(f"{text}: cut short or broken: expected a whole file of gzip") from error
 
 
 def _feed(stream: IO[bytes], sink: IO[bytes], errors: list[Exception]) -> None:

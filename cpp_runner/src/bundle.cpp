@@ -8,6 +8,7 @@
 #include <set>
 
 #include "errors.h"
+#include "schema.h"
 #include "sealed.h"
 #include "sha256.h"
 #include "strict_json.h"

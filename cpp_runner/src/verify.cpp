@@ -8,6 +8,7 @@
 
 #include "errors.h"
 #include "predict.h"
+#include "schema.h"
 #include "strict_json.h"
 
 namespace compgen {

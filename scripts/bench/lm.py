@@ -3,13 +3,13 @@
     python scripts/bench/lm.py [MODEL TEXT]
 
 Without arguments a text of a million tokens is drawn from a Zipf distribution, and a 5-gram model estimated from it.
-Medians of --repeats runs that take turns; a token's end of sentence is a token. `query -v summary` only adds up;
-`compgen-ngram` writes each token's score; `score` reads them as arrays in Python; `kenlm` is the loop over the Python
-binding, where it is installed.
+Medians of --repeats runs that take turns; the end of a sentence is a token. `query -v summary` and `compgen-ngram` are
+whole programs, loading and all; `score` reads arrays in Python; `kenlm` is the loop over the Python binding, if it is
+installed. Further tables have the text scored by four models, alone and mixed; three of them are estimated from the
+text and a part of it once more.
 """
 
 import argparse
-import os
 import subprocess
 import tempfile
 import time
@@ -25,20 +25,28 @@ from compgen.lm.measuring import measure
 from compgen.lm.mixture import Mixture
 from compgen.lm.scoring import score
 
+OURS = (program("compgen-ngram"), "perplexity")
+
 
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, nargs="?")
     parser.add_argument("text", type=Path, nargs="?")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         model, text = options.model, options.text
         if model is None or text is None:
             model, text = made(Path(name))
         tokens = sum(int(block.lengths.sum()) for block in score([], text))
-        table(runs(model, text), tokens, options.repeats)
+        table(measured(runs(model, text), options.repeats), tokens, "of query's")
+        mixture = mixed(model, text, Path(name))
+        for threads in (1, 2):
+            seconds = measured(mixing(mixture, text, threads), options.repeats)
+            alone = [each for name, each in seconds.items() if name.startswith("alone")]
+            added = {f"the four added, {threads} threads": [sum(turn) for turn in zip(*alone, strict=True)]}
+            table(added | seconds, tokens, "of the four's")
 
 
 def made(folder: Path) -> tuple[Path, Path]:
@@ -67,12 +75,12 @@ def runs(model: Path, text: Path) -> dict[str, Callable[[], None]]:
     mixture = Mixture.open(model)
     found: dict[str, Callable[[], None]] = {
         "query -v summary": lambda: run(program("query"), "-v", "summary", model),
-        "compgen-ngram": lambda: run(program("compgen-ngram"), model),
-        "score, 1 thread": lambda: scored(1),
-        "perplexity, 1 thread": lambda: void(measure(mixture, text, 1)),
+        "compgen-ngram perplexity, 1 thread": lambda: run(*OURS, model, "--threads", 1),
+        "compgen-ngram perplexity, 2 threads": lambda: run(*OURS, model, "--threads", 2),
+        "score in Python, 1 thread": lambda: scored(1),
+        "perplexity in Python, 1 thread": lambda: void(measure(mixture, text, 1)),
+        "perplexity in Python, 2 threads": lambda: void(measure(mixture, text, 2)),
     }
-    for threads in range(2, (os.cpu_count() or 1) + 1):
-        found[f"perplexity, {threads} threads"] = lambda threads=threads: void(measure(mixture, text, threads))  # type: ignore[misc]
     try:
         import kenlm
     except ModuleNotFoundError:
@@ -86,25 +94,56 @@ def runs(model: Path, text: Path) -> dict[str, Callable[[], None]]:
     return found | {"kenlm in Python": loop}
 
 
+def mixed(model: Path, text: Path, folder: Path) -> Path:
+    """A mixture of the model and three more."""
+    models, lines = [model], text.read_text().splitlines(keepends=True)
+    for part in range(3):
+        more = folder / f"more-{part}.txt"
+        more.write_text("".join([*lines, *lines[part::3]]))
+        models.append(folder / f"more-{part}.bin")
+        estimate([more], models[-1], Estimation(fallback=True))
+    Mixture(tuple(models), np.full((9, 4), 0.25)).save(folder / "mix.json")
+    return folder / "mix.json"
+
+
+def mixing(mixture: Path, text: Path, threads: int) -> dict[str, Callable[[], None]]:
+    """The mixture, and each of its models alone."""
+
+    def run(model: Path) -> None:
+        command = [*OURS, model, text, "--threads", threads]
+        subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
+
+    found: dict[str, Callable[[], None]] = {f"mixed, {threads} threads": lambda: run(mixture)}
+    for number, model in enumerate(Mixture.open(mixture).models):
+        found[f"alone, model {number}"] = lambda model=model: run(model)  # type: ignore[misc]
+    return found
+
+
 def void(_: object) -> None:
     """A result that is not wanted."""
 
 
-def table(found: dict[str, Callable[[], None]], tokens: int, repeats: int) -> None:
-    """Run in turns; print seconds, tokens a second and the ratio to the first."""
+def measured(found: dict[str, Callable[[], None]], repeats: int) -> dict[str, list[float]]:
+    """The seconds of runs that take turns."""
     seconds: dict[str, list[float]] = {name: [] for name in found}
     for _ in range(repeats):
         for name, run in found.items():
             began = time.perf_counter()
             run()
             seconds[name].append(time.perf_counter() - began)
+    return seconds
+
+
+def table(seconds: dict[str, list[float]], tokens: int, ratio: str) -> None:
+    """Print seconds, tokens a second and the ratio to the first."""
     first = median(next(iter(seconds.values())))
-    print(f"| {tokens:,} tokens | s (least to most) | million tokens/s | of query's |")
+    print(f"| {tokens:,} tokens | s (least to most) | million tokens/s | {ratio} |")
     print("|---|---|---|---|")
     for name, each in seconds.items():
         middle = median(each)
         rate, spread = tokens / middle / 1e6, f"{middle:.2f} ({min(each):.2f}-{max(each):.2f})"
         print(f"| {name} | {spread} | {rate:.1f} | {first / middle:.2f} |")
+    print()
 
 
 if __name__ == "__main__":

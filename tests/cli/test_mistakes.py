@@ -245,6 +245,7 @@ MISTAKES = [
     ("lm train sentences.txt -o x.bin --order 1", "Invalid value for '--order'"),
     ("lm train sentences.txt -o x.bin --prune a", "--prune a: expected counts between commas, for instance 0,0,1"),
     ("lm perplexity gone.bin sentences.txt", "gone.bin: no such file, expected a language model or a mixture"),
+    ("lm rescore gone.bin sentences.txt", "gone.bin: no such file, expected a language model or a mixture"),
     ("lm interpolate a.bin --validation sentences.txt -o x.json", "interpolation takes two models or more"),
     ("lm augment many.txt --validation many.txt --test many.txt -o x --seeds 1,1", "expected different numbers"),
 ]  # fmt: skip
@@ -264,7 +265,9 @@ def test_a_mistake_is_told_and_changes_nothing(workplace, monkeypatch, line, say
     assert contents(workplace) == before
 
 
-@pytest.mark.parametrize("line", ["train sentences.txt -o x.bin", "perplexity sentences.txt sentences.txt"])
+@pytest.mark.parametrize(
+    "line", ["train sentences.txt -o x.bin", "perplexity sentences.txt sentences.txt", "rescore sentences.txt -"]
+)
 def test_commands_without_the_programs_of_kenlm_say_how_to_get_them(workplace, monkeypatch, line):
     monkeypatch.chdir(workplace)
     monkeypatch.setenv("PATH", "")

@@ -1,6 +1,7 @@
 import io
 import shutil
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -52,12 +53,18 @@ def archive(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("archive")
 def test_an_archive_with_another_hash_is_neither_run_nor_built(monkeypatch, tmp_path):
     monkeypatch.setattr("shutil.which", lambda name, **_: f"/usr/bin/{name}")
-    with pytest.raises(
-        UserError, match=r"^kenlm 0\.3\.0: the source archive .* has another SHA-256 than c4628bb9"
-    ) as error:
+    with pytest.raises(UserError, match=r"^kenlm 0\.3\.0: the archive .* has another SHA-256 than c4628bb9") as error:
         install(tmp_path / "programs")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "ran").exists() and not list((tmp_path / "programs").iterdir())
+
+
+def test_headers_with_another_hash_are_not_unpacked(archive, tmp_path):
+    with zipfile.ZipFile(archive.parent / "nlohmann_json-3.12.0-py3-none-any.whl", "w") as packed:
+        packed.writestr("nlohmann_json-3.12.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: nlohmann-json\n")
+    with pytest.raises(UserError, match=r"^nlohmann-json 3\.12\.0: the archive .* has another SHA-256 than 5f613272"):
+        compgen.lm.install._json(tmp_path)
+    assert not (tmp_path / "json").exists()
 
 
 def test_an_archive_with_the_hash_is_unpacked(archive, monkeypatch, tmp_path):

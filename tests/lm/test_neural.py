@@ -1,3 +1,6 @@
+import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +10,12 @@ import compgen
 from compgen.data.examples import Dataset
 from compgen.errors import UserError
 from compgen.lm.estimation import write_sentences
+from compgen.lm.install import program
+from compgen.lm.measuring import measure, rescore
 from compgen.lm.mixture import Mixture, check_vocabularies, perplexity, tuned
 from compgen.lm.neural import NeuralModel
 from compgen.lm.scoring import score_all, words_of
+from compgen.sampling import native
 from tests.lm.conftest import LINES
 
 torch = pytest.importorskip("torch", reason="training needs torch, the extra [train]")
@@ -23,6 +29,22 @@ def recurrent(tmp_path_factory):
     data = Dataset.from_pairs((line.split(), []) for line in LINES if line)
     compgen.train_generator(data, "rnnlm_small", out, TINY, quiet=True)
     return out
+
+
+@pytest.fixture(scope="module")
+def bundle(recurrent, tmp_path_factory):
+    out = tmp_path_factory.mktemp("exported") / "bundle"
+    compgen.export_bundle(recurrent, out, batches={8: 20}, quiet=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def scorer():
+    """The environment in which compgen-ngram finds what runs recurrent models, or the test is skipped."""
+    program = native.BUILT.with_name("compgen-score")
+    if not program.is_file():
+        pytest.skip(f"no C++ runner at {program}: build it with `make cpp`")
+    return native.environment() | {"COMPGEN_SCORER": str(program)}
 
 
 def test_it_is_trained_on_each_sentence_as_often_as_the_text_has_it(tmp_path):
@@ -80,11 +102,68 @@ def test_it_mixes_with_n_gram_models(recurrent, arpa, tmp_path):
     assert score_all([recurrent], asked).lengths.tolist() == [4, 4]
 
 
-def test_a_bundle_says_what_its_checkpoint_says(recurrent, tmp_path):
-    compgen.export_bundle(recurrent, tmp_path / "bundle", batches={8: 20}, quiet=True)
+def test_a_bundle_says_what_its_checkpoint_says(recurrent, bundle):
     sentences = [["the", "cat", "ran"], ["a", "zebra"]]
-    bundle, checkpoint = (NeuralModel(path).score(sentences)[0] for path in (tmp_path / "bundle", recurrent))
-    assert bundle == pytest.approx(checkpoint, abs=1e-4)
+    exported, checkpoint = (NeuralModel(path).score(sentences)[0] for path in (bundle, recurrent))
+    assert exported == pytest.approx(checkpoint, abs=1e-4)
+
+
+def ngram(environment, *words):
+    command = [str(program("compgen-ngram")), *map(str, words)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("places", [(0, 1), (1, 0), (1,), (0, 1, 1, 0)])
+@pytest.mark.parametrize("classes", [1, 9])
+def test_mixtures_have_the_same_digits_without_python(places, classes, bundle, arpa, scorer, tmp_path):
+    weights = np.random.default_rng(len(places)).dirichlet(np.ones(len(places)), classes)
+    mixture = Mixture(tuple((arpa, bundle)[place] for place in places), weights)
+    mixture.save(tmp_path / "mix.json")
+    lines = [
+        *LINES,
+        "the zebra sat",
+        "",
+        " \t",
+        "→ the <x>",
+        *(" ".join(LINES[k % 5].split()[: k % 7]) for k in range(300)),
+    ]
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(lines), encoding="utf-8")
+    expected = measure(mixture, text, tokens=tmp_path / "python.tsv")
+    words = ["perplexity", tmp_path / "mix.json", text, "--tokens", tmp_path / "native.tsv", "--json"]
+    for threads in (1, 3):
+        done = ngram(scorer, *words, "--threads", threads)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["perplexity"] == pytest.approx(expected.including, rel=1e-9)
+        assert found["perplexity_without_unknown"] == pytest.approx(expected.excluding, rel=1e-9)
+        assert (tmp_path / "native.tsv").read_text() == (tmp_path / "python.tsv").read_text()
+    rows = [f"{row.log_prob:.6f}\t{row.tokens}\t{row.unknown}" for row in rescore(mixture, text)]
+    assert ngram(scorer, "rescore", tmp_path / "mix.json", text).stdout.splitlines() == rows
+    (tmp_path / "one.txt").write_text("the cat\n")
+    one = ngram(scorer, "perplexity", tmp_path / "mix.json", tmp_path / "one.txt", "--json")
+    assert json.loads(one.stdout)["perplexity"] == pytest.approx(
+        measure(mixture, tmp_path / "one.txt").including, rel=1e-9
+    )
+
+
+def test_what_is_no_language_model_is_refused_without_python(bundle, scorer, tmp_path):
+    text = write_sentences([["the", "cat"]], tmp_path / "text.txt")
+    pairs = Dataset.from_pairs([(["a"], ["A"]), (["b"], ["B"])])
+    compgen.train_generator(pairs, "rnnlm_small", tmp_path / "p.pt", TINY, quiet=True)
+    compgen.export_bundle(tmp_path / "p.pt", tmp_path / "pairs", batches={8: 20}, quiet=True)
+    shutil.copytree(bundle, tmp_path / "cut")
+    (tmp_path / "cut" / "vocabulary.json").write_text("[]")
+    (tmp_path / "pairs").rename(tmp_path / "paarungen-für-später")
+    for model in (tmp_path / "paarungen-für-später", Path(__file__).parents[2] / "exported" / "recomb2"):
+        with pytest.raises(UserError) as error:
+            NeuralModel(model)
+        done = ngram(scorer, "perplexity", model, text)
+        assert (done.returncode, done.stderr) == (2, f"error: {error.value}\n")
+    done = ngram(scorer, "perplexity", tmp_path / "cut", text)
+    assert done.returncode == 2 and "vocabulary.json" in done.stderr and done.stderr.endswith("cut short or altered\n")
+    done = ngram(scorer | {"COMPGEN_SCORER": "/gone"}, "perplexity", bundle, text)
+    assert (done.returncode, done.stderr) == (2, "error: /gone: cannot be run\n")
 
 
 def test_words_end_where_the_program_ends_them(recurrent, arpa, tmp_path):

@@ -1,287 +1,263 @@
-// compgen-ngram [--threads N] [--words] [MODEL...] <TEXT
+// compgen-ngram: texts scored by KenLM's models and mixtures of them, without Python. `--help` says how it is called.
 //
-// Scores a text, a sentence a line, by any number of KenLM's models at once. For each block of lines it writes, in the
-// machine's byte order, what numpy can take as it is:
+// `scores` is for compgen's Python. For each block of lines it writes, in the machine's byte order, what numpy can take
+// as it is:
 //
 //   uint32 sentences, uint32 tokens (those of the text and one end for each sentence)
 //   uint32 tokens of each sentence
 //   for each model: float32 log10 probability of each token; uint8 length of the n-gram that it was found with, 0 for a
 //   word that is not in the vocabulary; uint8 words of history that the model knew before it
 //
-// Without models it only checks the text. With --words it reads no text, and writes the words of the models, one a line.
-// Bad text and bad models are one message and exit code 2.
+// Without models it only checks the text. What a user can mend is one message and exit code 2.
 
 #include <algorithm>
-#include <cstdint>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <memory>
-#include <stdexcept>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "lm/enumerate_vocab.hh"
-#include "lm/model.hh"
+#include "errors.h"
+#include "measuring.h"
+#include "whole_file.h"
 
 namespace {
 
-constexpr std::size_t CHUNK = 1 << 20;  // bytes of text that a thread takes at a time
+namespace fs = std::filesystem;
+using compgen::Block;
+using compgen::UserError;
 
-namespace ngram = lm::ngram;
+constexpr const char* HELP = R"(
+compgen-ngram perplexity MODEL [TEXT...]   each text's perplexity, with and without unknown words
+compgen-ngram rescore MODEL [TEXT]         for each line its log_prob (nats), tokens and unknown tokens; blank lines too
+compgen-ngram scores [MODEL...] <TEXT      each token's scores by each model, as arrays; for compgen's Python
+compgen-ngram words MODEL                  the words that a model of KenLM knows
 
-struct TextError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+MODEL is a model of KenLM, a mixture that `cgen lm interpolate` wrote, or a bundle of a recurrent language model, which
+compgen-score runs (named by COMPGEN_SCORER, beside this program or on PATH; `make cpp` builds it). TEXT has a sentence
+a line, plain or compressed by gzip; without it, or as -, it is standard input.
+
+  --threads N      threads that score; by default one per core
+  --json           perplexity: print JSON, a line for each text
+  --sentences OUT  perplexity: write each sentence's tokens, unknown tokens and loss (nats), as TSV
+  --tokens OUT     perplexity: write each token's score, as TSV
+  --blank          scores: a blank line is a sentence without words
+)";
+
+struct Options {
+  std::string command;
+  std::vector<std::string> words;  // what is no option
+  std::size_t threads = std::max(1U, std::thread::hardware_concurrency());
+  bool json = false, blank = false;
+  std::string sentences, tokens;  // names of files, or empty
 };
 
-struct Scores {
-  std::vector<float> log10;
-  std::vector<std::uint8_t> matched, known;
-};
-
-// A model of any of KenLM's kinds; one virtual call a sentence.
-class Scorer {
- public:
-  virtual ~Scorer() = default;
-  virtual void score(const std::vector<StringPiece>& words, Scores& scores) const = 0;
-};
-
-template <class Model>
-class Typed : public Scorer {
- public:
-  Typed(const char* path, const ngram::Config& config) : model_(path, config) {}
-
-  void score(const std::vector<StringPiece>& words, Scores& scores) const override {
-    const std::size_t first = scores.log10.size(), size = first + words.size() + 1;
-    scores.log10.resize(size);
-    scores.matched.resize(size);
-    scores.known.resize(size);
-    const auto& vocabulary = model_.GetVocabulary();
-    typename Model::State states[2] = {model_.BeginSentenceState(), {}};
-    for (std::size_t i = 0; i <= words.size(); ++i) {
-      const lm::WordIndex word = i < words.size() ? vocabulary.Index(words[i]) : vocabulary.EndSentence();
-      const auto& state = states[i % 2];
-      const lm::FullScoreReturn found = model_.FullScore(state, word, states[(i + 1) % 2]);
-      scores.log10[first + i] = found.prob;
-      scores.matched[first + i] = word == vocabulary.NotFound() ? 0 : found.ngram_length;
-      scores.known[first + i] = state.length;
-    }
+std::size_t read_threads(const std::string& text) {
+  std::size_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > 1024) {
+    throw UserError("--threads " + text + ": expected a number from 1 to 1024");
   }
-
- private:
-  Model model_;
-};
-
-using Scorers = std::vector<std::unique_ptr<Scorer>>;
-
-struct Block {
-  std::vector<std::uint32_t> lengths;
-  std::vector<Scores> models;
-  std::exception_ptr error;
-};
-
-// Bytes of the character of UTF-8 that begins here, 0 if none does.
-std::size_t character(const unsigned char* at, const unsigned char* end) {
-  if (*at < 0x80) return 1;
-  std::size_t length = *at >= 0xF0 ? 4 : *at >= 0xE0 ? 3 : 2;
-  if (*at < 0xC2 || *at > 0xF4 || static_cast<std::size_t>(end - at) < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((at[i] & 0xC0) != 0x80) return 0;
-  if ((*at == 0xE0 && at[1] < 0xA0) || (*at == 0xED && at[1] > 0x9F)) return 0;
-  if ((*at == 0xF0 && at[1] < 0x90) || (*at == 0xF4 && at[1] > 0x8F)) return 0;
-  return length;
+  return count;
 }
 
-// What separates words: KenLM's blanks, and no other white space of Unicode. lmplz takes NUL for a blank too, and query
-// vertical tab and form feed; these are refused below, as all other control characters are.
-bool blank(char character) { return character == ' ' || character == '\t' || character == '\r'; }
-
-std::string at_line(std::uint64_t line, const std::string& what) { return "line " + std::to_string(line) + ": " + what; }
-
-// The end of the word that begins at `at`; `line` is for messages.
-const char* word_end(const char* at, const char* end, std::uint64_t line) {
-  const char* begin = at;
-  while (at < end) {
-    const auto* byte = reinterpret_cast<const unsigned char*>(at);
-    if (*byte > 0x20 && *byte < 0x7F) {
-      ++at;
-      continue;
-    }
-    if (blank(*at)) break;
-    if (*byte < 0x20 || *byte == 0x7F) {
-      char code[8];
-      std::snprintf(code, sizeof code, "0x%02X", *byte);
-      throw TextError(at_line(line, "found the control character " + std::string(code)));
-    }
-    const std::size_t length = character(byte, reinterpret_cast<const unsigned char*>(end));
-    if (!length) throw TextError(at_line(line, "found bytes that are not UTF-8"));
-    at += length;
+Options read_options(int count, char** arguments) {
+  Options options;
+  const std::vector<std::string> given(arguments + 1, arguments + count);
+  bool only_words = false;  // after --
+  for (auto at = given.begin(); at != given.end(); ++at) {
+    const bool word = only_words || at->compare(0, 1, "-") != 0 || *at == "-";
+    const auto value = [&] {
+      if (at + 1 == given.end()) throw UserError(*at + ": expected a value behind it");
+      return *++at;
+    };
+    if (word && options.command.empty()) options.command = *at;
+    else if (word) options.words.push_back(compgen::tidy(*at));
+    else if (*at == "--") only_words = true;
+    else if (*at == "--threads") options.threads = read_threads(value());
+    else if (*at == "--json") options.json = true;
+    else if (*at == "--blank") options.blank = true;
+    else if (*at == "--sentences") options.sentences = compgen::tidy(value());
+    else if (*at == "--tokens") options.tokens = compgen::tidy(value());
+    else throw UserError(*at + ": no such option; `compgen-ngram --help` lists them");
   }
-  if (*begin == '<') {
-    for (const char* special : {"<s>", "</s>", "<unk>"})
-      if (StringPiece(begin, at - begin) == StringPiece(special))
-        throw TextError(at_line(line, "found " + std::string(special) + ", which has a meaning of its own in a model"));
-  }
-  return at;
+  return options;
 }
 
-void score_line(const char* at, const char* end, std::uint64_t line, const Scorers& models, Block& block,
-                std::vector<StringPiece>& words) {
-  words.clear();
-  while (true) {
-    while (at < end && blank(*at)) ++at;
-    if (at == end) break;
-    const char* stop = word_end(at, end, line);
-    words.emplace_back(at, stop - at);
-    at = stop;
-  }
-  if (words.empty()) return;  // a blank line is no sentence
-  block.lengths.push_back(static_cast<std::uint32_t>(words.size() + 1));
-  for (std::size_t m = 0; m < models.size(); ++m) models[m]->score(words, block.models[m]);
-}
-
-void score(const std::string& text, std::uint64_t line, const Scorers& models, Block& block) {
-  try {
-    block.lengths.clear();
-    block.models.resize(models.size());
-    for (Scores& scores : block.models) {
-      scores.log10.clear();
-      scores.matched.clear();
-      scores.known.clear();
-    }
-    std::vector<StringPiece> words;
-    const char *at = text.data(), *end = at + text.size();
-    if (line == 1 && text.compare(0, 3, "\xEF\xBB\xBF") == 0) at += 3;  // a byte order mark
-    while (at < end) {
-      const char* stop = static_cast<const char*>(std::memchr(at, '\n', end - at));
-      if (!stop) stop = end;
-      score_line(at, stop, line++, models, block, words);
-      at = stop + 1;
-    }
-  } catch (...) {
-    block.error = std::current_exception();
-  }
-}
-
-// About CHUNK bytes that end where a line does.
-bool read_chunk(std::string& rest, std::string& chunk) {
-  chunk = rest;
-  rest.clear();
-  std::size_t searched = 0;
-  while (true) {
-    const std::size_t had = chunk.size();
-    chunk.resize(had + CHUNK);
-    chunk.resize(had + std::fread(&chunk[had], 1, CHUNK, stdin));
-    if (chunk.size() == had) return had > 0;  // the end of the text
-    const std::size_t last = chunk.rfind('\n');
-    if (last != std::string::npos && last >= searched) {
-      rest.assign(chunk, last + 1, std::string::npos);
-      chunk.resize(last + 1);
-      return true;
-    }
-    searched = chunk.size();
-  }
-}
+[[noreturn]] void unwritten() { throw UserError("standard output: cannot be written"); }
 
 template <class T>
 void put(const std::vector<T>& values) {
-  if (std::fwrite(values.data(), sizeof(T), values.size(), stdout) != values.size())
-    throw std::runtime_error("the scores cannot be written");
+  if (std::fwrite(values.data(), sizeof(T), values.size(), stdout) != values.size()) unwritten();
 }
 
-void write(const Block& block) {
-  if (block.error) std::rethrow_exception(block.error);
-  std::uint32_t tokens = 0;
-  for (std::uint32_t length : block.lengths) tokens += length;
-  put(std::vector<std::uint32_t>{static_cast<std::uint32_t>(block.lengths.size()), tokens});
-  put(block.lengths);
-  for (const Scores& scores : block.models) {
-    put(scores.log10);
-    put(scores.matched);
-    put(scores.known);
+void put(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) unwritten();
+}
+
+void scores(const Options& options) {
+  const auto models = compgen::open_models(options.words, options.threads);
+  const compgen::Scoring scoring{models, nullptr, options.blank, options.threads};
+  compgen::score("-", scoring, [](Block&) {}, [](Block& block) {
+    const auto& lengths = block.sentences.lengths;
+    put(std::vector<std::uint32_t>{static_cast<std::uint32_t>(lengths.size()),
+                                   static_cast<std::uint32_t>(block.sentences.tokens())});
+    put(lengths);
+    for (const auto& each : block.models) put(each.log10), put(each.matched), put(each.known);
+  });
+}
+
+void rescore(const Options& options) {
+  if (options.words.empty() || options.words.size() > 2) throw UserError("rescore: expected MODEL and perhaps TEXT");
+  const auto mixture = compgen::open_mixture(options.words[0]);
+  const auto models = compgen::open_models(mixture.models, options.threads);
+  const compgen::Scoring scoring{models, &mixture, true, options.threads};
+  compgen::score(
+      options.words.size() > 1 ? options.words[1] : "-", scoring,
+      [](Block& block) { block.rows = compgen::sentence_rows(block, true); }, [](Block& block) { put(block.rows); });
+}
+
+compgen::Perplexity measure(const std::string& text, const compgen::Scoring& scoring, const Options& options) {
+  std::unique_ptr<compgen::WholeFile> sentences, tokens;
+  if (!options.sentences.empty()) {
+    sentences = std::make_unique<compgen::WholeFile>(options.sentences);
+    sentences->write("tokens\tunknown\tloss\n");
+  }
+  if (!options.tokens.empty()) {
+    tokens = std::make_unique<compgen::WholeFile>(options.tokens);
+    tokens->write("sentence\tposition\tlog10\tmatched\tknown\n");
+  }
+  compgen::Perplexity found;
+  const auto finish = [&](Block& block) {
+    if (sentences) block.rows = compgen::sentence_rows(block, false);
+  };
+  compgen::score(text, scoring, finish, [&](Block& block) {
+    if (tokens) tokens->write(compgen::token_rows(block, found.sentences));
+    if (sentences) sentences->write(block.rows);
+    found.add(block);
+  });
+  if (!found.sentences) throw UserError(text + ": found no sentence to measure");
+  if (sentences) sentences->finish();
+  if (tokens) tokens->finish();
+  return found;
+}
+
+// A number to 12 digits, as in Python's JSON: those behind them depend on the order of a sum.
+std::string figure(double number) {
+  if (!std::isfinite(number)) return "Infinity";
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.12g", number);
+  return nlohmann::json(std::strtod(digits, nullptr)).dump();
+}
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::string as_json(const std::string& model, const std::string& text, const compgen::Perplexity& found) {
+  return R"({"model": )" + quoted(model) + R"(, "text": )" + quoted(text) + R"(, "sentences": )" +
+         std::to_string(found.sentences) + R"(, "tokens": )" + std::to_string(found.tokens) + R"(, "unknown": )" +
+         std::to_string(found.unknown) + R"(, "perplexity": )" + figure(found.including()) +
+         R"(, "perplexity_without_unknown": )" + figure(found.excluding()) + "}\n";
+}
+
+using Row = std::vector<std::string>;
+
+std::string with_commas(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
+  return digits;
+}
+
+std::string four_decimals(double number) {
+  char digits[400];
+  std::snprintf(digits, sizeof digits, "%.4f", number);
+  return digits;
+}
+
+// The characters of a text in UTF-8, which a terminal shows in as many places.
+std::size_t width(const std::string& text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+void show(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows[0].size());
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(widths[i] - width(row[i]) + 2, ' ');
+    put(line.substr(0, line.size() - 2) + "\n");
   }
 }
 
-void score_all(const Scorers& models, std::size_t threads) {
-  std::string rest;
-  std::vector<std::string> chunks(threads);  // these and the blocks keep their memory from one round to the next
-  std::vector<Block> blocks(threads);
-  std::uint64_t line = 1;
-  for (bool more = true; more;) {
-    std::size_t filled = 0;
-    while (filled < threads && (more = read_chunk(rest, chunks[filled]))) ++filled;
-    std::vector<std::thread> workers;
-    for (std::size_t i = 0; i < filled; ++i) {
-      const std::uint64_t first = line;
-      line += std::count(chunks[i].begin(), chunks[i].end(), '\n');
-      if (threads == 1) {
-        score(chunks[i], first, models, blocks[i]);
-      } else {
-        workers.emplace_back(score, std::cref(chunks[i]), first, std::cref(models), std::ref(blocks[i]));
-      }
+// Refuses a file to be written that is read, too, or of a kind that this program does not write.
+void check_out(const std::string& out, const std::string& option, const Options& options) {
+  if (out.empty()) return;
+  std::error_code none;
+  for (const std::string& word : options.words) {
+    if (fs::is_regular_file(out, none) && fs::equivalent(out, word, none)) {
+      throw UserError(out + ": it is read, too: choose another name for what is written");
     }
-    for (std::thread& worker : workers) worker.join();
-    for (std::size_t i = 0; i < filled; ++i) write(blocks[i]);
+  }
+  for (const char* suffix : {".gz", ".parquet"}) {
+    if (fs::path(out).extension() == suffix) {
+      throw UserError(option + " " + out + ": expected a file of TSV; `cgen lm perplexity` writes " + suffix);
+    }
   }
 }
 
-class Words : public lm::EnumerateVocab {
- public:
-  void Add(lm::WordIndex, const StringPiece& word) override {
-    std::fwrite(word.data(), 1, word.size(), stdout);
-    std::fputc('\n', stdout);
+void perplexity(const Options& options) {
+  if (options.words.empty()) throw UserError("perplexity: expected MODEL and perhaps texts");
+  const std::string& model = options.words[0];
+  const auto mixture = compgen::open_mixture(model);
+  std::vector<std::string> texts(options.words.begin() + 1, options.words.end());
+  if (texts.empty()) texts.push_back("-");
+  if (texts.size() > 1 && !(options.sentences + options.tokens).empty()) {
+    throw UserError("--sentences and --tokens are for one text");
   }
-};
+  if (!options.sentences.empty() && options.sentences == options.tokens) {
+    throw UserError("--sentences and --tokens would both be " + options.tokens + ": give two names");
+  }
+  check_out(options.sentences, "--sentences", options), check_out(options.tokens, "--tokens", options);
+  const auto models = compgen::open_models(mixture.models, options.threads);
+  std::vector<Row> rows{{"text", "sentences", "tokens", "unknown", "perplexity", "without unknown"}};
+  for (const std::string& text : texts) {
+    const auto found = measure(text, {models, &mixture, false, options.threads}, options);
+    if (options.json) put(as_json(model, text, found));
+    rows.push_back({text, with_commas(found.sentences), with_commas(found.tokens), with_commas(found.unknown),
+                    four_decimals(found.including()), four_decimals(found.excluding())});
+  }
+  if (!options.json) show(rows);
+}
 
-std::unique_ptr<Scorer> load(const char* path, lm::EnumerateVocab* words) {
-  ngram::Config config;
-  config.show_progress = false;
-  config.messages = nullptr;
-  config.enumerate_vocab = words;
-  try {
-    ngram::ModelType type = ngram::PROBING;  // of text, the ARPA format, too
-    ngram::RecognizeBinary(path, type);
-    switch (type) {
-      case ngram::PROBING: return std::make_unique<Typed<ngram::ProbingModel>>(path, config);
-      case ngram::REST_PROBING: return std::make_unique<Typed<ngram::RestProbingModel>>(path, config);
-      case ngram::TRIE: return std::make_unique<Typed<ngram::TrieModel>>(path, config);
-      case ngram::QUANT_TRIE: return std::make_unique<Typed<ngram::QuantTrieModel>>(path, config);
-      case ngram::ARRAY_TRIE: return std::make_unique<Typed<ngram::ArrayTrieModel>>(path, config);
-      case ngram::QUANT_ARRAY_TRIE: return std::make_unique<Typed<ngram::QuantArrayTrieModel>>(path, config);
-    }
-    throw std::runtime_error("of a kind that is not known here");
-  } catch (const std::exception& error) {
-    throw std::runtime_error(std::string(path) + ": not a model that KenLM can read: " + error.what());
-  }
+void dispatch(const Options& options) {
+  if (options.command == "perplexity") return perplexity(options);
+  if (options.command == "rescore") return rescore(options);
+  if (options.command == "scores") return scores(options);
+  if (options.command == "words" && options.words.size() == 1) return compgen::list_words(options.words[0]);
+  throw UserError((options.command.empty() ? "no command" : options.command) +
+                  ": expected perplexity, rescore, scores or words, as `compgen-ngram --help` says");
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
   try {
-    std::size_t threads = 1;
-    bool list = false;
-    Scorers models;
-    for (int i = 1; i < count; ++i) {
-      const std::string argument = arguments[i];
-      if (argument == "--threads" && i + 1 < count) {
-        threads = std::max(1L, std::strtol(arguments[++i], nullptr, 10));
-      } else if (argument == "--words") {
-        list = true;
-      } else if (list) {
-        Words words;
-        load(arguments[i], &words);
-      } else {
-        models.push_back(load(arguments[i], nullptr));
-      }
+    if (count > 1 && (std::string(arguments[1]) == "--help" || std::string(arguments[1]) == "-h")) {
+      put(std::string(HELP + 1));
+    } else {
+      dispatch(read_options(count, arguments));
     }
-    if (!list) score_all(models, threads);
-    if (std::fflush(stdout)) throw std::runtime_error("the scores cannot be written");
+    if (std::fflush(stdout)) unwritten();
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    std::fprintf(stderr, "error: %s\n", error.what());
     return 2;
   }
 }

@@ -1,0 +1,138 @@
+#include "models.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <regex>
+
+#include "ahead.h"
+#include "errors.h"
+#include "lm/enumerate_vocab.hh"
+#include "lm/model.hh"
+#include "recurrent.h"
+
+namespace compgen {
+namespace {
+
+namespace ngram = lm::ngram;
+
+constexpr std::size_t AHEAD = 6;  // tokens between asking for memory and using it
+
+struct Place {
+  std::size_t at = 0, sentence = 0, before = 0;  // the token, its sentence, the tokens before it there
+};
+
+template <class Kind>
+class Typed final : public Model {
+ public:
+  Typed(const char* path, const ngram::Config& config) : model_(path, config), ahead_(model_) {}
+
+  void score(const Sentences& sentences, Scores& scores) const override {
+    const std::size_t tokens = sentences.tokens();
+    scores.log10.resize(tokens);
+    scores.matched.resize(tokens);
+    scores.known.resize(tokens);
+    find(sentences, scores.ids);
+    const lm::WordIndex unknown = model_.GetVocabulary().NotFound();
+    Place ahead;
+    for (std::size_t i = 0; i < AHEAD; ++i) fetch(sentences, scores.ids, ahead);
+    std::size_t at = 0;
+    for (const std::uint32_t length : sentences.lengths) {
+      typename Kind::State states[2] = {model_.BeginSentenceState(), {}};
+      for (std::uint32_t i = 0; i < length; ++i, ++at) {
+        fetch(sentences, scores.ids, ahead);
+        const auto& state = states[i % 2];
+        const lm::FullScoreReturn found = model_.FullScore(state, scores.ids[at], states[(i + 1) % 2]);
+        scores.log10[at] = found.prob;
+        scores.matched[at] = scores.ids[at] == unknown ? 0 : found.ngram_length;
+        scores.known[at] = state.length;
+      }
+    }
+  }
+
+ private:
+  // The ids of all tokens, before any is scored: a look-up does not wait for those before it.
+  void find(const Sentences& sentences, std::vector<std::uint32_t>& ids) const {
+    const auto& vocabulary = model_.GetVocabulary();
+    ids.resize(sentences.tokens());
+    auto word = sentences.words.begin();
+    auto id = ids.begin();
+    for (const std::uint32_t length : sentences.lengths) {
+      for (std::uint32_t i = 1; i < length; ++i, ++word) {
+        *id++ = vocabulary.Index(StringPiece(word->data(), word->size()));
+      }
+      *id++ = vocabulary.EndSentence();
+    }
+  }
+
+  // Asks for what the token at a place will need, and goes to the next.
+  __attribute__((always_inline)) void fetch(const Sentences& sentences, const std::vector<std::uint32_t>& ids,
+                                            Place& place) const {
+    if (place.at == ids.size()) return;
+    ahead_.fetch(&ids[place.at++], place.before++);
+    if (place.before == sentences.lengths[place.sentence]) ++place.sentence, place.before = 0;
+  }
+
+  Kind model_;
+  Ahead<Kind> ahead_;
+};
+
+class Lines : public lm::EnumerateVocab {
+ public:
+  void Add(lm::WordIndex, const StringPiece& word) override {
+    std::fwrite(word.data(), 1, word.size(), stdout);
+    std::fputc('\n', stdout);
+  }
+};
+
+// A message of KenLM's without the place in its sources.
+std::string plain(const std::string& message) {
+  static const std::regex place(R"([^\s]+\.(?:cc|hh):\d+ in [\s\S]*? threw \w+(?: because `[\s\S]*?')?\.\s*)");
+  const std::string found = std::regex_replace(message, place, "");
+  return found.substr(0, found.find_last_not_of(" \n") + 1);
+}
+
+std::unique_ptr<Model> open(const std::string& path, lm::EnumerateVocab* words) {
+  ngram::Config config;
+  config.show_progress = false;
+  config.messages = nullptr;
+  config.enumerate_vocab = words;
+  const char* name = path.c_str();
+  try {
+    ngram::ModelType type = ngram::PROBING;  // of text, the ARPA format, too
+    ngram::RecognizeBinary(name, type);
+    switch (type) {
+      case ngram::PROBING: return std::make_unique<Typed<ngram::ProbingModel>>(name, config);
+      case ngram::REST_PROBING: return std::make_unique<Typed<ngram::RestProbingModel>>(name, config);
+      case ngram::TRIE: return std::make_unique<Typed<ngram::TrieModel>>(name, config);
+      case ngram::QUANT_TRIE: return std::make_unique<Typed<ngram::QuantTrieModel>>(name, config);
+      case ngram::ARRAY_TRIE: return std::make_unique<Typed<ngram::ArrayTrieModel>>(name, config);
+      case ngram::QUANT_ARRAY_TRIE: return std::make_unique<Typed<ngram::QuantArrayTrieModel>>(name, config);
+    }
+    throw std::runtime_error("of a kind that is not known here");
+  } catch (const std::exception& error) {
+    throw UserError(path + ": not a model that KenLM can read: " + plain(error.what()));
+  }
+}
+
+}  // namespace
+
+Models open_models(const std::vector<std::string>& paths, std::size_t threads) {
+  for (const std::string& path : paths) {
+    std::error_code none;
+    if (!is_recurrent(path) && !std::filesystem::is_regular_file(path, none)) {
+      throw UserError(path + ": no such file, expected a model of KenLM");
+    }
+  }
+  Models models;
+  for (const std::string& path : paths) {
+    models.push_back(is_recurrent(path) ? open_recurrent(path, threads) : open(path, nullptr));
+  }
+  return models;
+}
+
+void list_words(const std::string& path) {
+  Lines words;
+  open(path, &words);
+}
+
+}  // namespace compgen

@@ -1,0 +1,153 @@
+#include "sentences.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "errors.h"
+#include "util/read_compressed.hh"
+
+namespace compgen {
+namespace {
+
+constexpr std::size_t CHUNK = 1 << 20;  // bytes of text that a thread takes at a time
+
+// Bytes of the character of UTF-8 that begins here, 0 if none does.
+std::size_t character(const unsigned char* at, const unsigned char* end) {
+  if (*at < 0x80) return 1;
+  std::size_t length = *at >= 0xF0 ? 4 : *at >= 0xE0 ? 3 : 2;
+  if (*at < 0xC2 || *at > 0xF4 || static_cast<std::size_t>(end - at) < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((at[i] & 0xC0) != 0x80) return 0;
+  if ((*at == 0xE0 && at[1] < 0xA0) || (*at == 0xED && at[1] > 0x9F)) return 0;
+  if ((*at == 0xF0 && at[1] < 0x90) || (*at == 0xF4 && at[1] > 0x8F)) return 0;
+  return length;
+}
+
+// What separates words: KenLM's blanks, and no other white space of Unicode. lmplz takes NUL for a blank too, and query
+// vertical tab and form feed; these are refused below, as all other control characters are.
+bool blank_at(const char* at) { return *at == ' ' || *at == '\t' || *at == '\r'; }
+
+// Where a line is bad, and how; `line` is its number.
+UserError bad(std::uint64_t line, const std::string& found) {
+  return UserError("line " + std::to_string(line) + ": found " + found);
+}
+
+// The end of the word that begins at `at`.
+const char* word_end(const char* at, const char* end, std::uint64_t line) {
+  const char* begin = at;
+  while (at < end) {
+    const auto* byte = reinterpret_cast<const unsigned char*>(at);
+    if (*byte > 0x20 && *byte < 0x7F) {
+      ++at;
+      continue;
+    }
+    if (blank_at(at)) break;
+    if (*byte < 0x20 || *byte == 0x7F) {
+      char code[8];
+      std::snprintf(code, sizeof code, "0x%02X", *byte);
+      throw bad(line, "the control character " + std::string(code));
+    }
+    const std::size_t length = character(byte, reinterpret_cast<const unsigned char*>(end));
+    if (!length) throw bad(line, "bytes that are not UTF-8");
+    at += length;
+  }
+  if (*begin == '<') {
+    for (const std::string_view special : {"<s>", "</s>", "<unk>"})
+      if (std::string_view(begin, at - begin) == special)
+        throw bad(line, std::string(special) + ", which has a meaning of its own in a model");
+  }
+  return at;
+}
+
+}  // namespace
+
+void split_sentences(const std::string& lines, std::uint64_t line, bool blank, Sentences& sentences) {
+  sentences.words.clear();
+  sentences.lengths.clear();
+  const char *at = lines.data(), *end = at + lines.size();
+  if (line == 1 && lines.compare(0, 3, "\xEF\xBB\xBF") == 0) at += 3;  // a byte order mark
+  for (; at < end; ++line) {
+    const char* stop = static_cast<const char*>(std::memchr(at, '\n', end - at));
+    if (!stop) stop = end;
+    const std::size_t before = sentences.words.size();
+    while (true) {
+      while (at < stop && blank_at(at)) ++at;
+      if (at == stop) break;
+      const char* word = at;
+      at = word_end(at, stop, line);
+      sentences.words.emplace_back(word, at - word);
+    }
+    const std::size_t words = sentences.words.size() - before;
+    if (words || blank) sentences.lengths.push_back(static_cast<std::uint32_t>(words + 1));
+    at = stop + 1;
+  }
+}
+
+struct Text::Stream {
+  std::string path;
+  int descriptor = STDIN_FILENO;
+  std::unique_ptr<util::ReadCompressed> packed;  // if the file is compressed; has the descriptor then
+
+  ~Stream() {
+    if (!packed && descriptor != STDIN_FILENO) close(descriptor);
+  }
+
+  // As many bytes as there are, up to CHUNK; 0 at the end.
+  std::size_t read(char* to) {
+    if (packed) try {
+        return packed->Read(to, CHUNK);
+      } catch (const util::Exception&) {
+        throw UserError(path + ": cut short or broken: expected a whole file of gzip");
+      }
+    ssize_t count = 0;
+    do count = ::read(descriptor, to, CHUNK);
+    while (count < 0 && errno == EINTR);
+    if (count < 0) throw UserError(path + ": " + std::strerror(errno) + ": expected a file of sentences");
+    return static_cast<std::size_t>(count);
+  }
+};
+
+Text::Text(const std::string& path) : stream_(std::make_unique<Stream>()) {
+  stream_->path = path;
+  if (path == "-") return;
+  struct stat status {};
+  stream_->descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (stream_->descriptor < 0 || fstat(stream_->descriptor, &status) < 0 || S_ISDIR(status.st_mode)) {
+    throw UserError(path + ": " + std::strerror(stream_->descriptor < 0 ? errno : EISDIR) +
+                    ": expected a file of sentences");
+  }
+  char magic[2] = {};
+  if (pread(stream_->descriptor, magic, 2, 0) == 2 && magic[0] == '\x1f' && magic[1] == '\x8b') {
+    stream_->packed = std::make_unique<util::ReadCompressed>(stream_->descriptor);
+  }
+}
+
+Text::~Text() = default;
+
+bool Text::next(std::string& lines, std::uint64_t& line) {
+  lines.swap(rest_);
+  rest_.clear();
+  line = line_;
+  std::size_t whole = 0, count = 1;  // bytes up to the end of the last line; bytes read last
+  while (count && (lines.size() < CHUNK || !whole)) {
+    const std::size_t had = lines.size();
+    lines.resize(had + CHUNK);
+    count = stream_->read(&lines[had]);
+    lines.resize(had + count);
+    if (const void* last = memrchr(&lines[had], '\n', count)) whole = static_cast<const char*>(last) - lines.data() + 1;
+  }
+  if (count) {  // else these lines are the last, and the last of them need not have an end
+    rest_.assign(lines, whole, std::string::npos);
+    lines.resize(whole);
+  }
+  line_ += static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+  return !lines.empty();
+}
+
+}  // namespace compgen

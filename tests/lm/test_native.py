@@ -1,0 +1,329 @@
+"""`compgen-ngram`, called by itself, against Python: the same digits, and the same messages for bad input."""
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compgen.errors import UserError
+from compgen.lm.estimation import Estimation, estimate, write_sentences
+from compgen.lm.install import program
+from compgen.lm.measuring import measure, rescore
+from compgen.lm.mixture import FORMAT, Mixture
+from tests.cli.shell import compgen
+from tests.lm.conftest import LINES
+
+WORDS = ["the", "cat", "dog", "sat", "ran", "on", "a", "zebra", "été", "日本"]
+LINE = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
+TEXT = st.lists(st.one_of(LINE, st.sampled_from(["", " ", "\t\r", "the\u00a0cat", "the\r"])), max_size=12)
+KINDS = ["arpa", "probing", "rest", "trie", "array", "quantised", "both"]
+ONE = {"format": FORMAT, "models": ["arpa"], "weights": [[1.0]]}
+
+
+def run(*words, stdin=b"", cwd=None):
+    command = [str(program("compgen-ngram")), *map(str, words)]
+    return subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, check=False)
+
+
+def good(*words, **options):
+    done = run(*words, **options)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A model of each of KenLM's kinds over one vocabulary, by name; they differ in order and text, too."""
+    folder = tmp_path_factory.mktemp("kinds")
+    found = {}
+    for number, name in enumerate(KINDS):
+        lines = [line.split() for line in LINES] + [LINES[k % len(LINES)].split() for k in range(number)]
+        text = write_sentences(lines, folder / f"{name}.txt")
+        found[name] = folder / f"{name}.{'arpa' if name == 'arpa' else 'bin'}"
+        arpa = folder / f"{name}.arpa"
+        estimate([text], arpa, Estimation(order=2 if name == "rest" else 2 + number % 3, fallback=True))
+        options = {
+            "probing": ["probing"],
+            "rest": ["-r", f"{_unigrams(arpa)}", "probing"],
+            "trie": ["trie"],
+            "array": ["-a", "22", "trie"],
+            "quantised": ["-q", "8", "trie"],
+            "both": ["-q", "8", "-b", "7", "-a", "22", "trie"],
+        }
+        if name != "arpa":
+            build = [program("build_binary"), *options[name], arpa, found[name]]
+            subprocess.run(build, check=True, capture_output=True)
+    return found
+
+
+def _unigrams(arpa):
+    """A model of the single words of another, which models with rest costs are built from."""
+    lines = arpa.read_text().split("\n")
+    rows = lines[lines.index("\\1-grams:") + 1 : lines.index("\\2-grams:") - 1]
+    text = "\n".join(["\\data\\", f"ngram 1={len(rows)}", "", "\\1-grams:", *(row.rpartition("\t")[0] for row in rows)])
+    path = arpa.with_suffix(".unigrams")
+    path.write_text(text + "\n\n\\end\\\n")
+    return path
+
+
+@st.composite
+def mixtures(draw):
+    """Kinds of models, with rows of weights."""
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4))
+    share = st.one_of(st.just(0.0), st.floats(1e-9, 1.0))
+    row = st.lists(share, min_size=len(kinds), max_size=len(kinds)).filter(sum)
+    rows = draw(st.one_of(st.lists(row, min_size=1, max_size=1), st.lists(row, min_size=9, max_size=9)))
+    return kinds, np.array(rows) / np.array(rows).sum(axis=1, keepdims=True)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chosen=mixtures(), lines=TEXT.filter(lambda lines: any(map(str.strip, lines))), threads=st.integers(1, 3))
+def test_mixtures_have_the_same_digits(chosen, lines, threads, models, tmp_path):
+    kinds, weights = chosen
+    mixture = Mixture(tuple(models[kind] for kind in kinds), weights)
+    mixture.save(tmp_path / "mix.json")
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(lines), encoding="utf-8", newline="")
+    kept = [(tmp_path / f"{name}.s.tsv", tmp_path / f"{name}.t.tsv") for name in ("python", "native")]
+    expected = measure(mixture, text, sentences=kept[0][0], tokens=kept[0][1])
+    words = ["perplexity", tmp_path / "mix.json", text, "--threads", threads, "--json"]
+    found = json.loads(good(*words, "--sentences", kept[1][0], "--tokens", kept[1][1]))
+    names = {"model": str(tmp_path / "mix.json"), "text": str(text)}
+    assert found == names | {
+        name: value if isinstance(value, int) else pytest.approx(value, rel=1e-9)
+        for name, value in expected.to_dict().items()
+    }
+    for python, native in zip(*kept, strict=True):
+        assert native.read_text() == python.read_text()
+    rows = [f"{row.log_prob:.6f}\t{row.tokens}\t{row.unknown}" for row in rescore(mixture, text)]
+    assert good("rescore", tmp_path / "mix.json", text, "--threads", threads).splitlines() == rows
+    assert len(rows) == len("\n".join(lines).splitlines())
+
+
+def test_a_long_text_in_order_on_any_number_of_threads(models, tmp_path):
+    """Longer than what a thread reads at a time, with a line that is longer, too, and blank lines that fill it."""
+    lines = [" ".join(["cat", "zebra", "dog"][: 1 + number % 3]) for number in range(120_000)]
+    lines[50_000:50_000] = [""] * 600_000
+    lines[9_000] = " ".join(np.random.default_rng(0).choice(WORDS, 200_000))
+    text = tmp_path / "long.txt"
+    text.write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "long.txt.gz").write_bytes(gzip.compress(text.read_bytes()))
+    Mixture((models["arpa"], models["trie"]), np.array([[0.3, 0.7]])).save(tmp_path / "mix.json")
+    once, more = (good("rescore", tmp_path / "mix.json", text, "--threads", threads) for threads in (1, 3))
+    assert once == more == good("rescore", tmp_path / "mix.json", stdin=text.read_bytes())
+    assert once.count("\n") == len(lines)
+    expected = measure(Mixture.open(tmp_path / "mix.json"), text, 2, sentences=tmp_path / "python.tsv")
+    for path in (text, tmp_path / "long.txt.gz"):
+        words = ["perplexity", tmp_path / "mix.json", path, "--threads", 3, "--sentences", tmp_path / "native.tsv"]
+        found = json.loads(good(*words, "--json"))
+        assert found["perplexity"] == pytest.approx(expected.including, rel=1e-9)
+        assert (tmp_path / "native.tsv").read_text() == (tmp_path / "python.tsv").read_text()
+
+
+def test_memory_does_not_grow_with_the_text(models, tmp_path):
+    text = tmp_path / "text.txt"
+    script = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+    script += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    peaks = []
+    for lines in (150_000, 600_000):
+        text.write_text("the cat sat on the mat\n" * lines)
+        command = ["python3", "-c", script, program("compgen-ngram"), "perplexity", models["trie"], text]
+        command += ["--threads", 2, "--tokens", tmp_path / "t.tsv"]
+        peaks.append(int(subprocess.run(list(map(str, command)), check=True, capture_output=True).stdout))
+    assert peaks[1] < peaks[0] + 8_000  # KB; the second text has 10,000 more, its tokens 60,000
+
+
+def test_the_table_is_that_of_python(models, tmp_path):
+    text = write_sentences([["the", "cat"], ["zebra"] * 1200], tmp_path / "a text.txt")
+    other = write_sentences([["dog"]], tmp_path / "b.txt")
+    words = ["perplexity", models["probing"], text, other, models["probing"].parent / "arpa.txt"]
+    python = compgen("lm", *words).stdout
+    assert [line.rstrip() for line in good(*words).splitlines()] == [line.rstrip() for line in python.splitlines()]
+    assert good(*words, "--json") == compgen("lm", *words, "--json").stdout
+
+
+def test_rescored_lines_are_those_of_python(models, tmp_path):
+    hypotheses = "the cat sat\n\nthe zebra\n \na dog"
+    python = compgen("lm", "rescore", models["trie"], "-", stdin=hypotheses)
+    assert python.returncode == 0, python.stderr
+    assert good("rescore", models["trie"], stdin=hypotheses.encode()) == python.stdout
+    rows = [line.split("\t") for line in python.stdout.splitlines()]
+    assert [row[1:] for row in rows] == [["4", "0"], ["1", "0"], ["3", "1"], ["1", "0"], ["3", "0"]]
+    assert rows[1] == rows[3]
+    text = tmp_path / "n.txt"
+    text.write_text("the cat sat\n")
+    loss = measure(Mixture.open(models["trie"]), text).loss
+    assert float(rows[0][0]) == pytest.approx(-loss, abs=1e-6)
+
+
+BAD = {  # what a mixture may hold: the message, word for word
+    "{": "{path}: not a mixture: cut short, or not JSON in UTF-8 with finite numbers",
+    '{"format": "other"}': '{path}: found the format "other", expected "compgen mixture of n-gram models 1"',
+    "{}": '{path}: found the format null, expected "compgen mixture of n-gram models 1"',
+    '{"format": {"b": [1, 2.5], "a": "é"}}': '{path}: found the format {"a":"\\u00e9","b":[1,2.5]}, expected "'
+    + FORMAT
+    + '"',
+    json.dumps(ONE)[:-1]: "{path}: not a mixture: cut short, or not JSON in UTF-8 with finite numbers",
+    json.dumps(ONE) + "}": "{path}: not a mixture: cut short, or not JSON in UTF-8 with finite numbers",
+    '{"format": NaN}': "{path}: not a mixture: cut short, or not JSON in UTF-8 with finite numbers",
+    '{"format": 1e999}': "{path}: not a mixture: cut short, or not JSON in UTF-8 with finite numbers",
+    '{"a": ' + "[" * 70 + "]" * 70 + "}": "{path}: not a mixture: cut short, or not JSON in UTF-8 with finite numbers",
+    b'{"a": "\xff"}': "{path}: not a mixture: cut short, or not JSON in UTF-8 with finite numbers",
+    json.dumps(ONE | {"models": []}): "{path}: models: expected a list of names of files",
+    json.dumps(ONE | {"models": "arpa"}): "{path}: models: expected a list of names of files",
+    json.dumps(ONE | {"models": [1]}): "{path}: models: expected a list of names of files",
+    json.dumps(ONE | {"models": ["a\0b"]}): "{path}: models: expected a list of names of files",
+    json.dumps(ONE | {"models": None}): "{path}: models: expected a list of names of files",
+    json.dumps(ONE | {"weights": [[0.5]]}): "{path}: weights: expected numbers from 0 on that sum to one in each row",
+    json.dumps(ONE | {"weights": [[-1]]}): "{path}: weights: expected numbers from 0 on that sum to one in each row",
+    json.dumps(ONE | {"models": ["a", "b"], "weights": [[-0.5, 1.5]]}): "{path}: weights: expected numbers from 0 on "
+    "that sum to one in each row",
+    json.dumps(
+        ONE | {"weights": [[1.0, 0.0]]}
+    ): "{path}: weights: expected 1 row or 9, each of 1 numbers, one for each model",
+    json.dumps(ONE | {"weights": [[1.0]] * 3}): "{path}: weights: expected 1 row or 9, each of 1 numbers, one for each "
+    "model",
+    json.dumps(
+        ONE | {"weights": [["1"]]}
+    ): "{path}: weights: expected 1 row or 9, each of 1 numbers, one for each model",
+    json.dumps(
+        ONE | {"weights": [[True]]}
+    ): "{path}: weights: expected 1 row or 9, each of 1 numbers, one for each model",
+    json.dumps(ONE | {"weights": 1}): "{path}: weights: expected 1 row or 9, each of 1 numbers, one for each model",
+    json.dumps(ONE | {"weights": [1]}): "{path}: weights: expected 1 row or 9, each of 1 numbers, one for each model",
+    json.dumps(ONE | {"models": ["gone"]}): "gone: no such file, expected a model of KenLM",
+    json.dumps(ONE | {"models": ["./up/../gone"]}): "up/../gone: no such file, expected a model of KenLM",
+    json.dumps(ONE | {"models": ["/gone"]}): "/gone: no such file, expected a model of KenLM",
+    json.dumps(ONE | {"models": ["{path}"]}): "{path}: not a model that KenLM can read",
+    "the cat\n": "{path}: not a model that KenLM can read",
+    "": "{path}: not a model that KenLM can read",
+}
+
+
+@pytest.mark.parametrize("command", ["perplexity", "rescore"])
+def test_bad_mixtures_have_one_message(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("the cat\n")
+    for number, (content, message) in enumerate(BAD.items()):
+        path = tmp_path / f"{number}.json"
+        if isinstance(content, str):
+            content = content.replace("{path}", path.name).encode()
+        path.write_bytes(content)
+        done = run(command, f"./{path.name}", "text.txt")
+        with pytest.raises(UserError) as python:
+            measure(Mixture.open(path.relative_to(tmp_path)), "text.txt")
+        said = done.stderr.decode()
+        assert said == f"error: {python.value}\n"
+        assert message.replace("{path}", path.name) in said
+        assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            b"the cat\nthe \xff dog\n",
+            "text.txt, line 2: found bytes that are not UTF-8; expected sentences of plain words",
+        ),
+        (b"the\n\n\x07 cat\n", "text.txt, line 3: found the control character 0x07; expected sentences of plain words"),
+        (b"a\n" * 400_000 + b"sat on <unk>\n", "text.txt, line 400001: found <unk>, which has a meaning of its own"),
+        (b"", "text.txt: found no sentence to measure"),
+        (b"\n \n\t\r\n", "text.txt: found no sentence to measure"),
+        (None, "text.txt: No such file or directory: expected a file of sentences"),
+        (gzip.compress(b"the cat\n" * 1000)[:40], "text.txt: cut short or broken: expected a whole file of gzip"),
+        (gzip.compress(b"the cat\n")[:-3] + b"\1\1\1", "text.txt: cut short or broken: expected a whole file of gzip"),
+    ],
+)
+def test_bad_texts_have_one_message(content, message, arpa, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / "text.txt").write_bytes(content)
+    with pytest.raises(UserError) as python:
+        measure(Mixture.open(arpa), "text.txt", tokens=tmp_path / "t.tsv")
+    done = run("perplexity", arpa, "text.txt", "--tokens", tmp_path / "t.tsv")
+    assert done.stderr.decode() == f"error: {python.value}\n" and message in str(python.value)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert [path.name for path in tmp_path.iterdir()] == (["text.txt"] if content is not None else [])
+
+
+def test_a_text_may_be_a_folder_or_a_pipe(arpa, tmp_path):
+    assert run("perplexity", arpa, tmp_path).stderr.decode() == (
+        f"error: {tmp_path}: Is a directory: expected a file of sentences\n"
+    )
+    done = run("perplexity", arpa, "-", "--json", stdin=b"the cat\n\xff\n")
+    assert done.stderr.decode().startswith("error: -, line 2: found bytes that are not UTF-8")
+    assert json.loads(good("perplexity", arpa, "--json", stdin=b"the cat\nthe dog"))["sentences"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["perplexity", "gone.bin", "a.txt"], "gone.bin: no such file, expected a language model or a mixture"),
+        (["perplexity", "m.arpa", "a.txt", "--tokens", "a.txt"], "a.txt: it is read, too: choose another name"),
+        (["perplexity", "m.arpa", "a.txt", "--sentences", "x/../m.arpa"], "m.arpa: it is read, too"),
+        (["perplexity", "m.arpa", "a.txt", "a.txt", "--tokens", "t.tsv"], "--sentences and --tokens are for one text"),
+        (["perplexity", "m.arpa", "a.txt", "--tokens", "t", "--sentences", "./t"], "would both be t: give two names"),
+        (["perplexity", "m.arpa", "a.txt", "--sentences", "a.txt/s.tsv"], "a.txt/s.tsv: cannot be written: a.txt is a"),
+        (["perplexity", "m.arpa", "a.txt", "--sentences", "x"], "x: cannot be written: Is a directory"),
+    ],
+)
+def test_what_cannot_be_has_one_message(words, message, arpa, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "a.txt").write_text("the cat\n")
+    (tmp_path / "m.arpa").write_bytes(arpa.read_bytes())
+    done, python = run(*words), compgen("lm", *words)
+    assert (done.returncode, python.returncode) == (2, 2)
+    said = done.stderr.decode().strip().removeprefix("error: ")
+    assert message in said and said == python.stderr.strip().removeprefix("cgen: ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "m.arpa", "x"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no command: expected perplexity, rescore, scores or words"),
+        (["m.arpa"], "m.arpa: expected perplexity"),
+        (["perplexity"], "perplexity: expected MODEL"),
+        (["rescore", "a", "b", "c"], "rescore: expected MODEL and perhaps TEXT"),
+        (["perplexity", "--threads", "0", "m.arpa"], "--threads 0: expected a number from 1 to 1024"),
+        (["perplexity", "--threads", "2x", "m.arpa"], "--threads 2x: expected a number"),
+        (["perplexity", "m.arpa", "--tokens"], "--tokens: expected a value behind it"),
+        (["perplexity", "m.arpa", "--order", "2"], "--order: no such option"),
+        (["perplexity", "m.arpa", "--tokens", "t.parquet"], "--tokens t.parquet: expected a file of TSV"),
+        (["perplexity", "m.arpa", "--sentences", "s.tsv.gz"], "--sentences s.tsv.gz: expected a file of TSV"),
+        (["perplexity", "net.pt"], "net.pt: a checkpoint, which needs torch: `cgen export` makes a bundle of it"),
+        (
+            ["perplexity", "."],
+            ".: a recurrent model, which compgen-score runs: `make cpp` builds it; set COMPGEN_SCORER",
+        ),
+    ],
+)
+def test_options_that_are_none(words, message, arpa, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.arpa").write_bytes(arpa.read_bytes())
+    (tmp_path / "net.pt").write_bytes(b"PK")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("COMPGEN_SCORER", raising=False)
+    done = run(*words, stdin=b"the cat\n")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().startswith(f"error: {message}") and done.stderr.count(b"\n") == 1
+
+
+def test_full_disks_are_said(arpa):
+    with Path("/dev/full").open("wb") as full:
+        command = [str(program("compgen-ngram")), "rescore", str(arpa)]
+        done = subprocess.run(command, input=b"a\n" * 10_000, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (2, b"error: standard output: cannot be written\n")
+    done = run("perplexity", arpa, "--tokens", "/dev/full", stdin=b"a\n" * 10_000)
+    assert done.stderr == b"error: /dev/full: cannot be written: No space left on device\n"
+
+
+def test_help_names_the_commands():
+    said = good("--help")
+    assert all(f"compgen-ngram {command} " in said for command in ("perplexity", "rescore", "scores", "words"))
