@@ -17,6 +17,7 @@ from compgen.errors import BundleError, UserError
 from compgen.export import assemble
 from compgen.export.bundle_writer import export
 from compgen.export.verify import parity
+from compgen.runtime.bundle import Bundle
 from compgen.sampling import native
 from tests.export.tiny import exported, make
 
@@ -89,6 +90,14 @@ def test_an_int8_bundle_gives_what_it_gives_in_python(tmp_path):
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.pop("log_prob") == pytest.approx(theirs.pop("log_prob"), abs=2e-4)
     assert found == expected and found
+
+
+@pytest.mark.usefixtures("built")
+def test_the_graph_decodes_a_row_alone_as_among_others():
+    """To the last bit, or a run in parts would not be that in one."""
+    bundle = Bundle.load("recomb2")
+    found = [native.raw(bundle, 0, 0, 60, (0.4, 0.0), {"--step": "graph", "--batch": batch}) for batch in (1, 7)]
+    assert found[0] == found[1]
 
 
 @pytest.mark.usefixtures("built")
