@@ -13,7 +13,9 @@ PAIRS = [([verb, way], [way.upper(), verb.upper()]) for verb in ("walk", "run", 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return make("recombine", **TINY | {"filters": ("novel", "unique")}, vote=True, draws_each=40).fit(Dataset.from_pairs(PAIRS))
+    return make("recombine", **TINY | {"filters": ("novel", "unique")}, vote=True, draws_each=40).fit(
+        Dataset.from_pairs(PAIRS)
+    )
 
 
 def test_a_vote_keeps_each_source_once_with_the_target_that_most_of_its_draws_have(fitted):
