@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -251,7 +252,7 @@ def test_a_message_is_cut_to_its_room(ours, tmp_path):
 def test_an_error_of_onnx_runtime_is_told_too(library, bundles):
     program = "import ctypes, sys\nfrom tests.sampling.test_native_c import Library\n"
     program += "print(Library(sys.argv[1]).open(sys.argv[2])[:2])"
-    words = ["python", "-c", program, library, bundles["generator"]]
+    words = [sys.executable, "-c", program, library, bundles["generator"]]
     environment = os.environ | {"COMPGEN_ONNXRUNTIME": "/nowhere/lib.so", "PYTHONPATH": str(HEADER.parents[1])}
     done = subprocess.run(words, capture_output=True, text=True, env=environment)
     assert done.stdout.startswith("(2, ") and "/nowhere/lib.so" in done.stdout, done.stderr
