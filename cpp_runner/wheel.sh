@@ -19,12 +19,14 @@ size=$(wc -c <"$wheel")
 
 "$python" -m venv "$folder/fresh"
 "$folder/fresh/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
-program=$folder/fresh/bin/compgen-sample
-size=$(wc -c <"$program")
-[ "$size" -lt $most ] || fail "$program: $size bytes, expected less than $most"
-# Of shared libraries it needs the system's own alone.
-other=$(objdump -p "$program" | awk '/NEEDED/ && $2 !~ /^(libc|libm|libmvec|libdl|libpthread|ld-linux.*)\.so/ {print $2}')
-[ -z "$other" ] || fail "$program: needs $other, expected it to be linked statically"
+for name in compgen-score compgen-sample; do
+    program=$folder/fresh/bin/$name
+    size=$(wc -c <"$program")
+    [ "$size" -lt $most ] || fail "$program: $size bytes, expected less than $most"
+    # Of shared libraries it needs the system's own alone.
+    other=$(objdump -p "$program" | awk '/NEEDED/ && $2 !~ /^(libc|libm|libmvec|libdl|libpthread|ld-linux.*)\.so/ {print $2}')
+    [ -z "$other" ] || fail "$program: needs $other, expected it to be linked statically"
+done
 
 # The environment's Python finds it, and it draws what it drew when this was written.
 packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
