@@ -224,7 +224,7 @@ class Cell:
         more = self.added(out, kind, data)
         changes = [word for change in self.changes for word in ("--set", change)]
         seed = ("--threads", "1", "--seed", str(self.seed))
-        train(folder, predictor, "seq2seq", str(data), *kind.predictor, *changes, *more, *seed)
+        train(folder, predictor, "seq2seq", str(data), *kind.predictor, *more, *changes, *seed)
         found = json.loads(call(folder, "evaluate", str(predictor), str(data), "--split", self.part, "--json"))
         return {"exact": found["exact_match"], "minutes": round((time.time() - began) / 60, 1), "commit": COMMIT}
 
