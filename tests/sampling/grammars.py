@@ -10,6 +10,7 @@ from compgen.csl.targets import TargetGrammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
+from compgen.export.bundle_writer import export
 
 TOKENS = ["a", "b", "c", "d\u00e9", "##A", "zz"]
 TARGETS = ["A", "B", "C", "(", ")", "\u00b7"]
@@ -63,3 +64,10 @@ def grammar_file(seed, named=False, **settings):
     text = "\n".join(targets(rng, lines)) if named else ""
     trained = TrainedGrammar.of("\n".join(lines), text, scores, chosen | settings)
     return GrammarFile.of(trained, DATA, {"data": "made up"})
+
+
+def exported_grammar(folder):
+    """The bundle of such a grammar, made in a folder."""
+    grammar_file(13, True).save(folder / "model.grammar")
+    export(folder / "model.grammar", folder / "bundle", batches={7: 20}, quiet=True)
+    return folder / "bundle"

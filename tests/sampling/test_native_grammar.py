@@ -11,14 +11,13 @@ from safetensors.numpy import load_file, save_file
 from compgen.csl.grammar_file import GrammarFile
 from compgen.csl.trained import TrainedGrammar
 from compgen.errors import BundleError, ExhaustedError, UserError
-from compgen.export.bundle_writer import export
 from compgen.export.grammar import assemble
 from compgen.runtime.bundle import Bundle
 from compgen.sampling import native
 from compgen.trained.architectures import Request, Runtime
 from compgen.trained.grammar import ARCHITECTURE
 from tests.runtime.altered import edit, sign
-from tests.sampling.grammars import DATA, grammar_file
+from tests.sampling.grammars import DATA, exported_grammar, grammar_file
 from tests.sampling.test_native import compgen
 
 pytestmark = pytest.mark.usefixtures("built")
@@ -86,10 +85,7 @@ def test_weights_too_small_for_products_count(tmp_path):
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("grammar")
-    grammar_file(13, True).save(folder / "model.grammar")
-    export(folder / "model.grammar", folder / "bundle", batches={7: 20}, quiet=True)
-    return folder / "bundle"
+    return exported_grammar(tmp_path_factory.mktemp("grammar"))
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from compgen.export.bundle_writer import export
 from compgen.sampling import native
 from compgen.sampling.partial import SAVE_EVERY
-from tests.sampling.grammars import grammar_file
+from tests.sampling.grammars import exported_grammar
 
 pytestmark = pytest.mark.usefixtures("built")
 
@@ -25,10 +24,7 @@ PYTHON, RUNNER = "python", "native"
 
 @pytest.fixture(scope="module")
 def grammar(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("grammar")
-    grammar_file(13, True).save(folder / "model.grammar")
-    export(folder / "model.grammar", folder / "bundle", batches={7: 20}, quiet=True)
-    return folder / "bundle"
+    return exported_grammar(tmp_path_factory.mktemp("grammar"))
 
 
 def command(program, bundle, out, *words, slow=False):

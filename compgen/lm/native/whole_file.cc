@@ -46,6 +46,8 @@ void WholeFile::write(const std::string& text) {
 }
 
 void WholeFile::finish() {
+  if (std::fflush(stream_)) fail();
+  if (!temporary_.empty() && fsync(fileno(stream_))) fail();  // on disk before it has its name
   std::FILE* const stream = stream_;
   stream_ = nullptr;
   if (std::fclose(stream)) fail();
