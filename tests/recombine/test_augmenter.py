@@ -13,7 +13,7 @@ PAIRS = [([verb, way], [way.upper(), verb.upper()]) for verb in ("walk", "run", 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return make("recombine", **TINY | {"filters": ("novel", "unique")}, vote=True, draws_each=40).fit(
+    return make("recombine", **TINY | {"filters": ("novel", "unique")}, vote=True, draws_each=400).fit(
         Dataset.from_pairs(PAIRS)
     )
 
@@ -21,7 +21,7 @@ def fitted():
 def test_a_vote_keeps_each_source_once_with_the_target_that_most_of_its_draws_have(fitted):
     voted = fitted.sample(10, seed=4).pairs()
     drawn = Counter(
-        (tuple(one.source), tuple(one.target)) for one in fitted.generator.stream(seed=4, draws=400)
+        (tuple(one.source), tuple(one.target)) for one in fitted.generator.stream(seed=4, draws=4000)
     )  # the same draws, not chosen among
     known = {tuple(source) for source, _ in PAIRS}
     assert 0 < len(voted) == len({tuple(source) for source, _ in voted}) <= 10
@@ -32,4 +32,4 @@ def test_a_vote_keeps_each_source_once_with_the_target_that_most_of_its_draws_ha
 
 def test_a_vote_makes_as_many_draws_as_it_is_told(fitted):
     fitted.sample(3, seed=1)
-    assert fitted._counts.drawn == 120
+    assert fitted._counts.drawn == 1200
