@@ -9,8 +9,9 @@ the development part instead of the test part: settings are to be chosen there, 
 those made of training parts alone (`*-half`, `cogs-long`), whose test parts may be looked at. --changes are of the
 predictor's settings. Prints a row for each task.
 
-Results are added to `figures/augmented.jsonl` beside this script, with the commit that made them and a hash of the
-settings; what is there is not run again, wherever the folder of --out may be. A training that was interrupted goes on.
+Results are added to `figures/augmented.jsonl` beside this script, with the commit that made them and hashes of the
+settings and the data; what is there is not run again, wherever the folder of --out may be. A training that was
+interrupted goes on.
 """
 
 import argparse
@@ -207,6 +208,7 @@ class Cell:
     def run(self, out: Path, figures: Path) -> float:
         """Its exact match, in percent; from `figures` if it is there, else added there."""
         key: dict[str, Any] = vars(self) | {"changes": list(self.changes), "settings": self.settings}
+        key["data"] = sha256(data_of(self.task, out).read_bytes()).hexdigest()[:8]
         known = (json.loads(line) for line in figures.read_text("utf-8").splitlines()) if figures.exists() else ()
         found = next((one for one in known if key.items() <= one.items()), None)
         if found is None:

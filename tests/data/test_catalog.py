@@ -32,6 +32,9 @@ def test_the_parts_of_funql_splits(downloaded):
         ["what", "state", "has", "the", "largest", "population", "density", "?"],
         ["answer", "(", "largest_one", "(", "density_1", "(", "state", "(", "all", ")", ")", ")", ")"],
     )
+    assert ["answer", "(", "population_1", "(", "cityid", "(", "boston", ",", "_", ")", ")", ")"] in [
+        target for _, target in found.pairs()
+    ]
 
 
 def test_nacs_is_scan_with_sides_swapped():
