@@ -13,10 +13,9 @@ depends on the seed and its number alone.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count as count_from
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,32 +23,28 @@ import numpy as np
 import polars as pl
 
 from compgen.augmenters.base import HOST, Augmenter, Shown
-from compgen.augmenters.drawing import BLOCK, MANY, Novelty
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
-from compgen.csl.derivations import sides
 from compgen.csl.forests import forests
 from compgen.csl.options import CslOptions
 from compgen.csl.rules import FIRST, SEPARATOR, Grammar, Rule, codes
 from compgen.data.examples import TOKENS, Dataset
-from compgen.data.ragged import Ints, lists, lists_of
-from compgen.data.random import Purpose, SamplePurpose, stream, words
+from compgen.data.ragged import lists, lists_of
+from compgen.data.random import Purpose, stream
 from compgen.errors import ExhaustedError
 from compgen.lexsym import lexicon
 from compgen.progress import Watch, unwatched
 from compgen.substitution.agreement import Agreement, in_words
+from compgen.substitution.exchanges import Exchanges, Found
 from compgen.substitution.gold import Gold
 from compgen.substitution.options import SubstituteOptions
 from compgen.substitution.pieces import Classes, Classifier, Table
-from compgen.substitution.trees import CLOSED, Trees, lowest
+from compgen.substitution.trees import CLOSED, lowest
 
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate")
 TRIED, FOLDS, TRIALS = 600, 4, 3000  # examples, parts of them, and samples, to find out which classes are best
-BLOCKS = 10  # blocks of samples on which agreement is counted
 COMPANIONS = "grammar_scan_companions"
 Pair = tuple[tuple[str, ...], tuple[str, ...]]
-Found = tuple[str, int, list[int]]  # target, row of the host, and pieces
-Made = tuple[Ints, Trees, Ints]  # rows of hosts, derivations, and pieces in each (samples, exchanges)
 
 
 class Substitute(Augmenter[SubstituteOptions]):
@@ -61,7 +56,7 @@ class Substitute(Augmenter[SubstituteOptions]):
     Attributes, after `fit`:
         grammar: its rules derive the examples.
         classes: the classes that pieces have.
-        table: the places of hosts, and the pieces.
+        exchanges: those of its pieces.
         agreement: of exchanges with the data.
     """
 
@@ -156,39 +151,23 @@ class Substitute(Augmenter[SubstituteOptions]):
         self._rows = np.array([rows[pair] for pair, root in roots.items() if root >= 0], dtype=np.int64)
         self._derivations = [trees[root] for root in roots.values() if root >= 0]
         self.underived = len(examples) - len(self._rows)
-        self._sides = sides(self.grammar)
         self._known = {example.source: example.target for example in examples.values()}
-        self._source_of = {rows[pair]: example.source for pair, example in examples.items()}
-        self._bigrams = {pair for source in self._known for pair in _pairs(source)}
-        self._left_out = Counter[str]()
 
     def _tabulate(self, dataset: Dataset, classes: Classes, seed: int) -> None:
         """Find all places and pieces, by some classes, and leave out those that do not agree with the data."""
         self.classes: Classes = classes
-        self._classifier = Classifier(self.grammar, classes, self._types(dataset))
-        self.table = Table.of(self._classifier, self._derivations, self.options.chains, self.options.span)
-        self._heads = {pair for target in self._known.values() for pair in self._classifier.heads(target)}
-        outcomes = self._outcomes(seed) if self.table.alternatives else set()
+        classifier = Classifier(self.grammar, classes, self._types(dataset))
+        table = Table.of(classifier, self._derivations, self.options.chains, self.options.span)
+        every = Exchanges(self.options, classifier, table, self._rows, self._known)
+        outcomes = every.outcomes(seed) if table.alternatives else set()
         some = ((kind, self._known[source] == target) for kind, source, target in outcomes)
         self.agreement = Agreement.of(some, self.options.agreement)
-        self.table = self.table.without(self.agreement.left_out)
+        self.exchanges = every.without(self.agreement.left_out)
 
-    def _outcomes(self, seed: int) -> set[tuple[int, str, str]]:
-        """Of the first exchanges of one piece (BLOCKS), those that make the source of another example.
-
-        Each is the class of its piece, the source, and the target it makes.
-        """
-        kinds, outcomes = self.table.pieces["class"].to_numpy(), set[tuple[int, str, str]]()
-        for rows, trees, pieces in islice(self._exchanges(seed), BLOCKS):
-            if pieces.shape[1] == 1:
-                sides = map(_text, trees.write(*self._sides))
-                made = zip(kinds[pieces[:, 0]].tolist(), rows.tolist(), *sides, strict=True)
-                outcomes |= {
-                    (kind, source, target)
-                    for kind, row, source, target in made
-                    if source in self._known and source != self._source_of[row]
-                }
-        return outcomes
+    @property
+    def table(self) -> Table:
+        """The places of hosts, and the pieces."""
+        return self.exchanges.table
 
     def _best_classes(self, dataset: Dataset, seed: int) -> Classes:
         """The classes by which some training examples give most of the targets of others, whose templates they lack.
@@ -218,7 +197,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         trial._derive(dataset)
         for classes in CANDIDATES:
             trial._tabulate(dataset, classes, seed)
-            made = trial._found(TRIALS, seed).values() if trial.table.alternatives else ()
+            made = trial.exchanges.found(TRIALS, seed).values() if trial.table.alternatives else ()
             targets = {trial.grammar.alphabet.encode(target) for target in wanted}
             found[classes] = len(targets & {target for target, *_ in made})
         return found
@@ -228,32 +207,12 @@ class Substitute(Augmenter[SubstituteOptions]):
         if self.gold is not None:
             assert self.dataset is not None and count is not None
             return self.gold.draw(self.dataset, count, seed)
-        found = self._found(count, seed, watch)
+        found = self.exchanges.found(count, seed, watch)
         if not found and count != 0:
-            why = "; ".join(f"{number:,} left out: {why}" for why, number in self._left_out.items()) or "all are known"
+            reasons = self.exchanges.left_out.items()
+            why = "; ".join(f"{number:,} left out: {why}" for why, number in reasons) or "all are known"
             raise ExhaustedError(f"substitute: {self.table.total:,} exchanges make no new example of these data: {why}")
         return self._frame(found)
-
-    def _found(self, count: int | None, seed: int, watch: Watch = unwatched) -> dict[str, Found]:
-        """New examples by their source, in letters."""
-        found: dict[str, Found] = {}
-        self._left_out.clear()
-        novelty = Novelty()
-        for rows, trees, pieces in self._exchanges(seed):
-            before = len(found)
-            for place, (source, target) in enumerate(zip(*map(_text, trees.write(*self._sides)), strict=True)):
-                if len(found) == count:
-                    break
-                if not self._wanted(source, target):
-                    continue
-                if source not in found:
-                    found[source] = target, int(rows[place]), pieces[place].tolist()
-                elif found[source][0] != target:
-                    self._left_out["the source was made with another target before"] += 1
-            if len(found) == count or (not self._few and novelty.exhausted(len(found) - before)):
-                break
-            watch("exchange", len(found) / (count or self.table.total), "")
-        return found
 
     def facts(self) -> dict[str, Any]:
         """How much there is to exchange, what was left out, and why there are fewer samples than asked for."""
@@ -265,7 +224,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         facts |= {"agreeing": right, "of": of, "classes_left_out": len(self.agreement.left_out)}
         facts |= {"places": len(self.table.hosts), "pieces": len(self.table.pieces), "exchanges": self.table.total}
         if self._report:
-            facts["left_out"] = dict(self._left_out)
+            facts["left_out"] = dict(self.exchanges.left_out)
         return facts | self._why()
 
     def _why(self) -> dict[str, str]:
@@ -298,7 +257,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         said += f"; of {in_words(right, of)}" if of else ""
         left_out = len(self.agreement.left_out)
         said += f"; {left_out:,} class{'' if left_out == 1 else 'es'} left out that agreed less" if left_out else ""
-        return said + "".join(f"; {count:,} left out: {why}" for why, count in self._left_out.items())
+        return said + "".join(f"; {count:,} left out: {why}" for why, count in self.exchanges.left_out.items())
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The example that was changed; and each piece, with the example that it is from."""
@@ -336,57 +295,6 @@ class Substitute(Augmenter[SubstituteOptions]):
         entries = lexicon.find(pairs) if path is None else lexicon.read(Path(path))
         return {entry.word: f"({entry.type})" for entry in entries if entry.type != lexicon.ALONE}
 
-    @property
-    def _few(self) -> bool:
-        """Whether all exchanges are made, not drawn."""
-        return self.options.rounds == 1 and self.table.total <= MANY
-
-    def _exchanges(self, seed: int) -> Iterator[Made]:
-        return self._every(seed) if self._few else self._samples(seed)
-
-    def _every(self, seed: int) -> Iterator[Made]:
-        """All exchanges of one piece: each is drawn without replacement, as probable as its piece is (see `Table`)."""
-        every = self.table.every()
-        random = (words(seed, np.arange(len(every)), SamplePurpose.SUBSTITUTIONS, 1)[:, 0] + 0.5) * 2.0**-32
-        order = np.argsort(-np.log(random) / every["probability"].to_numpy(), kind="stable")
-        for block in every[order].iter_slices(BLOCK):
-            hosts, pieces = (block[column].to_numpy().astype(np.int64) for column in ("host", "piece"))
-            rows = self._rows[self.table.hosts["tree"].to_numpy()[hosts]]
-            yield rows, self.table.exchange(hosts, pieces), pieces[:, None]
-
-    def _samples(self, seed: int) -> Iterator[Made]:
-        """Samples 0, 1, ..., without those for which there is no piece of a class."""
-        changeable, rounds = np.flatnonzero(self.table.trees.count > 1), self.options.rounds
-        for start in count_from(0, BLOCK):
-            random = words(seed, np.arange(start, start + BLOCK), SamplePurpose.SUBSTITUTIONS, 2 + 4 * rounds)
-            numbers = random.astype(np.float64) * 2.0**-32
-            host = changeable[(numbers[:, 0] * len(changeable)).astype(np.int64)]
-            times = 1 + (numbers[:, 1] * rounds).astype(np.int64)
-            trees, sample, used = self.table.trees.take(host), np.arange(BLOCK), np.zeros((BLOCK, 0), dtype=np.int64)
-            for turn in range(rounds):
-                trees, some, pieces = self.table.draw(trees, numbers[sample, 2 + 4 * turn : 6 + 4 * turn])
-                sample, used = sample[some], np.column_stack([used[some], pieces])
-                done = times[sample] == turn + 1
-                yield self._rows[host[sample[done]]], trees.take(np.flatnonzero(done)), used[done]
-                trees, sample, used = trees.take(np.flatnonzero(~done)), sample[~done], used[~done]
-
-    def _wanted(self, source: str, target: str) -> bool:
-        """Whether an example is new, and passes the filters; else it is counted by the reason, unless it is known."""
-        options, why = self.options, ""
-        if source in self._known:
-            if self._known[source] == target:
-                return False
-            why = "the source is in the data with another target"
-        elif max(len(source), len(target)) > options.longest:
-            why = f"more than {options.longest:,} tokens on a side"
-        elif options.seen_heads and not self._classifier.heads(target) <= self._heads:
-            why = "a predicate under one that it never is under in the data"
-        elif options.bigrams is not None and len({*_pairs(source)} - self._bigrams) > options.bigrams:
-            why = f"more than {options.bigrams} pairs of neighbours that the data lack"
-        if why:
-            self._left_out[why] += 1
-        return not why
-
     def _frame(self, found: dict[str, Found]) -> pl.DataFrame:
         tokens = pl.Series(self.grammar.alphabet.tokens, dtype=pl.String)
         texts = {piece: self._piece(piece) for piece in {piece for *_, used in found.values() for piece in used}}
@@ -409,17 +317,5 @@ class Substitute(Augmenter[SubstituteOptions]):
         start = int(trees.start[piece["tree"]]) + piece["node"]
         rules = trees.rule[start : start + int(trees.size[start])].tolist()
         hole = piece["hole"] if piece["hole"] == CLOSED else piece["hole"] - piece["node"]
-        _, sources, targets = self._classifier.derived(rules, hole)
+        _, sources, targets = self.exchanges.classifier.derived(rules, hole)
         return self.grammar.alphabet.text(Rule(sources[0], targets[0]))
-
-
-def _pairs(source: str) -> Iterator[tuple[str, str]]:
-    """Each two neighbours, the ends of the source among them."""
-    return zip(f" {source}", f"{source} ", strict=True)
-
-
-def _text(written: tuple[Ints, Ints]) -> list[str]:
-    """Sequences, given as numbers of tokens one after the other and lengths, as letters."""
-    letters = (written[0] + FIRST).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    ends = np.cumsum(written[1])
-    return [letters[start:end] for start, end in zip((ends - written[1]).tolist(), ends.tolist(), strict=True)]

@@ -12,7 +12,6 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.scan import interpret
 from compgen.errors import DataError, ExhaustedError
-from compgen.substitution.augmenter import _text
 
 RULES = """NT_1 of NT_2 ### NT_1 ( NT_2 )
 rivers in NT_1 ### river ( loc ( NT_1 ) )
@@ -164,7 +163,7 @@ def test_coverage_of_questions_without_annotation(classes, new, rows):
     every = method.table.every()
     for block in every.iter_slices(10_000):
         trees = method.table.exchange(*(block[column].to_numpy().astype(int) for column in ("host", "piece")))
-        pairs |= {*zip(*map(_text, trees.write(*method._sides)), strict=True)}
+        pairs |= {*zip(*method.exchanges.written(trees), strict=True)}
     alphabet = method.grammar.alphabet
     spelled = {(alphabet.decode(source), alphabet.decode(target)) for source, target in pairs}
     found = Dataset.from_pairs(sorted(spelled - {(tuple(source), tuple(target)) for source, target in train.pairs()}))

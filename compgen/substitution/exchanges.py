@@ -1,0 +1,172 @@
+"""What substitution makes: exchanges of pieces, all of them or drawn, without those that are not wanted.
+
+for each exchange: write the derivation's source and target
+    keep it if it is new, passes the filters, and no other had its source
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import count as count_from
+from itertools import islice
+
+import numpy as np
+
+from compgen.augmenters.drawing import BLOCK, MANY, Novelty
+from compgen.csl.derivations import Side, sides
+from compgen.csl.rules import FIRST
+from compgen.data.ragged import Ints
+from compgen.data.random import SamplePurpose, words
+from compgen.progress import Watch, unwatched
+from compgen.substitution.options import SubstituteOptions
+from compgen.substitution.pieces import Classifier, Table
+from compgen.substitution.trees import Trees
+
+BLOCKS = 10  # blocks of samples on which agreement is counted
+Found = tuple[str, int, list[int]]  # target, row of the host, and pieces
+Made = tuple[Ints, Trees, Ints]  # rows of hosts, derivations, and pieces in each (samples, exchanges)
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanges:
+    """Exchanges of the pieces of a table.
+
+    Attributes:
+        options: how many exchanges a sample has, and what is left out.
+        classifier: of the table's pieces.
+        table: places and pieces.
+        rows: in DATA, of the table's derivations.
+        known: the targets of DATA by their sources, as letters.
+        left_out: how many samples were, by the reason.
+    """
+
+    options: SubstituteOptions
+    classifier: Classifier
+    table: Table
+    rows: Ints
+    known: Mapping[str, str]
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def without(self, classes: list[int]) -> "Exchanges":
+        """These, without those of some classes of pieces."""
+        return replace(self, table=self.table.without(classes))
+
+    def found(self, count: int | None, seed: int, watch: Watch = unwatched) -> dict[str, Found]:
+        """New examples by their source, in letters."""
+        found: dict[str, Found] = {}
+        self.left_out.clear()
+        novelty = Novelty()
+        for rows, trees, pieces in self._blocks(seed):
+            before = len(found)
+            for place, (source, target) in enumerate(zip(*self.written(trees), strict=True)):
+                if len(found) == count:
+                    break
+                if not self._wanted(source, target):
+                    continue
+                if source not in found:
+                    found[source] = target, int(rows[place]), pieces[place].tolist()
+                elif found[source][0] != target:
+                    self.left_out["the source was made with another target before"] += 1
+            if len(found) == count or (not self._few and novelty.exhausted(len(found) - before)):
+                break
+            watch("exchange", len(found) / (count or self.table.total), "")
+        return found
+
+    def outcomes(self, seed: int) -> set[tuple[int, str, str]]:
+        """Of the first exchanges of one piece (BLOCKS), those that make the source of another example.
+
+        Each is the class of its piece, the source, and the target it makes.
+        """
+        kinds, outcomes = self.table.pieces["class"].to_numpy(), set[tuple[int, str, str]]()
+        own = dict(zip(self.rows.tolist(), self.written(self.table.trees)[0], strict=True))
+        for rows, trees, pieces in islice(self._blocks(seed), BLOCKS):
+            if pieces.shape[1] == 1:
+                sides = self.written(trees)
+                made = zip(kinds[pieces[:, 0]].tolist(), rows.tolist(), *sides, strict=True)
+                outcomes |= {
+                    (kind, source, target)
+                    for kind, row, source, target in made
+                    if source in self.known and source != own[row]
+                }
+        return outcomes
+
+    @property
+    def _few(self) -> bool:
+        """Whether all exchanges are made, not drawn."""
+        return self.options.rounds == 1 and self.table.total <= MANY
+
+    def _blocks(self, seed: int) -> Iterator[Made]:
+        return self._every(seed) if self._few else self._samples(seed)
+
+    def _every(self, seed: int) -> Iterator[Made]:
+        """All exchanges of one piece: each is drawn without replacement, as probable as its piece is (see `Table`)."""
+        every = self.table.every()
+        random = (words(seed, np.arange(len(every)), SamplePurpose.SUBSTITUTIONS, 1)[:, 0] + 0.5) * 2.0**-32
+        order = np.argsort(-np.log(random) / every["probability"].to_numpy(), kind="stable")
+        for block in every[order].iter_slices(BLOCK):
+            hosts, pieces = (block[column].to_numpy().astype(np.int64) for column in ("host", "piece"))
+            rows = self.rows[self.table.hosts["tree"].to_numpy()[hosts]]
+            yield rows, self.table.exchange(hosts, pieces), pieces[:, None]
+
+    def _samples(self, seed: int) -> Iterator[Made]:
+        """Samples 0, 1, ..., without those for which there is no piece of a class."""
+        changeable, rounds = np.flatnonzero(self.table.trees.count > 1), self.options.rounds
+        for start in count_from(0, BLOCK):
+            random = words(seed, np.arange(start, start + BLOCK), SamplePurpose.SUBSTITUTIONS, 2 + 4 * rounds)
+            numbers = random.astype(np.float64) * 2.0**-32
+            host = changeable[(numbers[:, 0] * len(changeable)).astype(np.int64)]
+            times = 1 + (numbers[:, 1] * rounds).astype(np.int64)
+            trees, sample, used = self.table.trees.take(host), np.arange(BLOCK), np.zeros((BLOCK, 0), dtype=np.int64)
+            for turn in range(rounds):
+                trees, some, pieces = self.table.draw(trees, numbers[sample, 2 + 4 * turn : 6 + 4 * turn])
+                sample, used = sample[some], np.column_stack([used[some], pieces])
+                done = times[sample] == turn + 1
+                yield self.rows[host[sample[done]]], trees.take(np.flatnonzero(done)), used[done]
+                trees, sample, used = trees.take(np.flatnonzero(~done)), sample[~done], used[~done]
+
+    def _wanted(self, source: str, target: str) -> bool:
+        """Whether an example is new, and passes the filters; else it is counted by the reason, unless it is known."""
+        options, why = self.options, ""
+        if source in self.known:
+            if self.known[source] == target:
+                return False
+            why = "the source is in the data with another target"
+        elif max(len(source), len(target)) > options.longest:
+            why = f"more than {options.longest:,} tokens on a side"
+        elif options.seen_heads and not self.classifier.heads(target) <= self._heads:
+            why = "a predicate under one that it never is under in the data"
+        elif options.bigrams is not None and len({*_pairs(source)} - self._bigrams) > options.bigrams:
+            why = f"more than {options.bigrams} pairs of neighbours that the data lack"
+        if why:
+            self.left_out[why] += 1
+        return not why
+
+    @cached_property
+    def _sides(self) -> tuple[Side, Side]:
+        return sides(self.classifier.grammar)
+
+    def written(self, trees: Trees) -> tuple[list[str], list[str]]:
+        """The sources and the targets of derivations, as letters."""
+        source, target = trees.write(*self._sides)
+        return _text(source), _text(target)
+
+    @cached_property
+    def _bigrams(self) -> set[tuple[str, str]]:
+        return {pair for source in self.known for pair in _pairs(source)}
+
+    @cached_property
+    def _heads(self) -> set[tuple[str, str]]:
+        return {pair for target in self.known.values() for pair in self.classifier.heads(target)}
+
+
+def _pairs(source: str) -> Iterator[tuple[str, str]]:
+    """Each two neighbours, the ends of the source among them."""
+    return zip(f" {source}", f"{source} ", strict=True)
+
+
+def _text(written: tuple[Ints, Ints]) -> list[str]:
+    """Sequences, given as numbers of tokens one after the other and lengths, as letters."""
+    letters = (written[0] + FIRST).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    ends = np.cumsum(written[1])
+    return [letters[start:end] for start, end in zip((ends - written[1]).tolist(), ends.tolist(), strict=True)]
