@@ -6,7 +6,7 @@
 A system is `bare`, or methods joined by +, each with as many examples; `fresh METHOD` draws new ones in each epoch. All
 predictors of a task have the same settings and the same updates, and the last weights are tested. `--part dev` answers
 the development part instead of the test part: settings are to be chosen there, or on `turn-left`, `opposite-right` and
-those made of training parts alone (`*-half`, `cogs-long`), whose test parts may be looked at. --changes are of the
+those made of training parts alone (`*-half`, `mcd-within`, `cogs-long`), whose test parts may be looked at. --changes are of the
 predictor's settings. Prints a row for each task.
 
 Results are added to `figures/augmented.jsonl` beside this script, with the commit that made them and hashes of the
@@ -35,6 +35,7 @@ from compgen.data.catalog import load
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.data.splits import by_length, by_template
+from compgen.data.splits import mcd as by_mcd
 
 DATA = Path(os.environ.get("COMPGEN_DATA", "."))
 DEV = "dev"
@@ -68,7 +69,6 @@ def _set(**values: object) -> tuple[str, ...]:
 
 
 HALF = _set(p_aug=0.5)  # of what is trained on is synthetic
-_SCAN_GRAMMAR = ("--config", "grammar_scan_companions")
 KINDS = {
     "geo": Kind(
         30_000,
@@ -92,7 +92,7 @@ KINDS = {
         ),
         {
             "csl": ("--config", "csl_scan_companions"),
-            "substitute": (*_SCAN_GRAMMAR, "--span", "3", "--rounds", "2", "--longest", "48"),
+            "substitute": ("--config", "grammar_scan_companions"),
             "geca": ("--longest", "60"),
         },
     ),
@@ -163,6 +163,11 @@ def mcd(number: int) -> Callable[[], Dataset]:
     return read
 
 
+def mcd_within(number: int) -> Callable[[], Dataset]:
+    """The training part of such a split alone, split likewise."""
+    return lambda: by_mcd(mcd(number)().split(TRAIN), train=4600, test=1000, seed=1)
+
+
 TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "funql-question": ("geo", known("geo-funql/question")),
     "funql-query": ("geo", known("geo-funql/query")),
@@ -177,6 +182,7 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     # For development: their test parts may be looked at.
     "turn-left": ("scan", known("scan/turn_left")),
     "opposite-right": ("scan", known("scan/opposite_right")),
+    "mcd-within": ("scan", mcd_within(1)),
     "funql-question-half": ("geo", half("geo-funql/question")),
     "funql-query-half": ("geo", half("geo-funql/query")),
     "sql-query-half": ("geo", half("geo/sql-query")),
