@@ -6,8 +6,8 @@
 A system is `bare`, or methods joined by +, each with as many examples; `fresh METHOD` draws new ones in each epoch. All
 predictors of a task have the same settings and the same updates, and the last weights are tested. `--part dev` answers
 the development part instead of the test part: settings are to be chosen there, or on `turn-left`, `opposite-right` and
-those made of training parts alone (`*-half`, `mcd-within`, `cogs-long`), whose test parts may be looked at. --changes are of the
-predictor's settings. Prints a row for each task.
+those made of training parts alone (`*-half`, `mcd-within`, `cogs-long`), whose test parts may be looked at. --changes
+are of the predictor's settings. Prints a row for each task.
 
 Results are added to `figures/augmented.jsonl` beside this script, with the commit that made them and hashes of the
 settings and the data; what is there is not run again, wherever the folder of --out may be. A training that was
