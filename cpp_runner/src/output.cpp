@@ -8,10 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <iomanip>
 #include <nlohmann/json.hpp>
-#include <random>
-#include <sstream>
 
 #include "errors.h"
 #include "text.h"
@@ -35,30 +32,6 @@ void append_rounded(std::string& text, double number) {
 
 namespace fs = std::filesystem;
 
-fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
-
-bool is_stream(const fs::path& path) {
-  std::error_code ignored;
-  const auto found = fs::status(path, ignored);
-  return fs::exists(found) && !fs::is_regular_file(found) && !fs::is_directory(found);
-}
-
-// A name in the same folder that nobody can guess.
-fs::path beside(const fs::path& path) {
-  std::random_device system;
-  std::ostringstream name;
-  name << '.' << std::hex << std::setfill('0');
-  for (int part = 0; part < 4; ++part) name << std::setw(8) << system();
-  name << '.' << path.filename().string();
-  return path.parent_path() / name.str();
-}
-
-// A new file, never one that is there, nor one that a link names; null if it cannot be.
-std::FILE* create(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  return descriptor < 0 ? nullptr : fdopen(descriptor, "wb");
-}
-
 // What every draw has in common, its log-probability to the last digit.
 std::string written(const Tokens& tokens, bool finished, double log_prob) {
   return R"("tokens":)" + nlohmann::json(tokens).dump() + R"(,"finished":)" + (finished ? "true" : "false") +
@@ -80,32 +53,7 @@ bool writes_tsv(const std::string& out) {
   return suffix == ".tsv";
 }
 
-fs::path resolved(const std::string& out) {
-  std::error_code ignored;
-  fs::path goal = out;
-  for (int links = 0; links < 40 && fs::is_symlink(goal, ignored); ++links) {
-    goal = goal.parent_path() / fs::read_symlink(goal, ignored);
-  }
-  if (goal.has_parent_path()) fs::create_directories(goal.parent_path(), ignored);
-  return goal;
-}
-
 fs::path partial_path(const fs::path& resolved) { return fs::path(resolved).concat(".partial"); }
-
-bool is_stream(const std::string& out) { return out == "-" || is_stream(resolved(out)); }
-
-void take_place(const fs::path& made, const fs::path& place) {
-  std::error_code error;
-  const auto found = fs::status(place, error);
-  if (fs::is_regular_file(found)) fs::permissions(made, found.permissions(), error);
-  else error.clear();  // there is nothing yet
-  if (!error) fs::rename(made, place, error);
-  if (error) throw UserError(place.string() + ": cannot be written: " + error.message());
-  const int folder = open(folder_of(place).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  fsync(folder);  // so that the new name is on disk, too, where the file system can do that
-  close(folder);
-}
 
 std::string as_json(const Draw& draw) {
   return R"({"index":)" + std::to_string(draw.index) + R"(,"prototypes":)" + nlohmann::json(draw.prototypes).dump() +
@@ -193,48 +141,17 @@ std::pair<std::vector<std::string>, std::vector<std::string>> words_of(std::stri
   return {words(line.substr(0, tab)), words(line.substr(tab + 1))};
 }
 
-Output::Output(const std::string& out) : gzip_(is_packed(out) ? std::make_unique<Gzip>(out) : nullptr) {
-  if (out == "-") return;
-  goal_ = resolved(out);
-  if (is_stream(goal_)) {
-    stream_ = std::fopen(goal_.c_str(), "wb");
-  } else {
-    temporary_ = beside(goal_);
-    stream_ = create(temporary_);
-  }
-  if (!stream_) fail();
-}
-
-Output::~Output() {
-  if (stream_ && stream_ != stdout) std::fclose(stream_);
-  std::error_code ignored;
-  if (is_file()) std::filesystem::remove(temporary_, ignored);
-}
-
-void Output::write(const std::string& bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), stream_) != bytes.size()) fail();
-}
+Output::Output(const std::string& out) : gzip_(is_packed(out) ? std::make_unique<Gzip>(out) : nullptr), file_(out) {}
 
 void Output::line(const std::string& text) {
-  if (gzip_) return write(gzip_->packed(text + '\n'));
-  write(text);
-  if (std::fputc('\n', stream_) == EOF) fail();
+  if (gzip_) return file_.write(gzip_->packed(text + '\n'));
+  file_.write(text);
+  file_.write("\n");
 }
 
 void Output::finish() {
-  if (gzip_) write(gzip_->end());
-  if (std::fflush(stream_) != 0) fail();
-  if (stream_ == stdout) return;
-  const bool on_disk = !is_file() || fsync(fileno(stream_)) == 0;
-  const bool closed = std::fclose(stream_) == 0;
-  stream_ = nullptr;
-  if (!on_disk || !closed) fail();
-  if (is_file()) take_place(temporary_, goal_);
-}
-
-void Output::fail() const {
-  const std::string where = goal_.empty() ? "standard output" : goal_.string();
-  throw UserError(where + ": cannot be written: " + std::strerror(errno));
+  if (gzip_) file_.write(gzip_->end());
+  file_.finish();
 }
 
 Claim::Claim(const std::string& out) {
@@ -262,16 +179,6 @@ Claim::~Claim() {
   std::error_code ignored;
   if (!stays_) fs::remove(path_, ignored);  // while the lock is held
   close(descriptor_);
-}
-
-void check_writable(const std::string& out) {
-  if (is_stream(out)) return;
-  const fs::path tried = beside(resolved(out));
-  std::FILE* const stream = create(tried);
-  if (!stream) throw UserError(out + ": cannot be written: " + std::strerror(errno));
-  std::fclose(stream);
-  std::error_code ignored;
-  fs::remove(tried, ignored);
 }
 
 }  // namespace compgen

@@ -2,7 +2,6 @@
 // or to standard output.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "gzip.h"
 #include "predict.h"
 #include "selection.h"
+#include "whole_file.h"
 
 namespace compgen {
 
@@ -43,42 +43,27 @@ bool writes_tsv(const std::string& out);
 // Whether its name asks for gzip.
 bool is_packed(const std::string& out);
 
-// What a path names, through links, which need not be there yet; its folder is made.
-std::filesystem::path resolved(const std::string& out);
 // OUT.partial, beside what OUT names.
 std::filesystem::path partial_path(const std::filesystem::path& resolved);
-// Moves a finished file to its place, with the permissions of what it takes the place of. Throws UserError.
-void take_place(const std::filesystem::path& made, const std::filesystem::path& place);
-// Whether what is written goes through a path and takes the place of nothing: standard output, a device or a pipe.
-bool is_stream(const std::string& out);
 
 // Source and target of a line that `Spelling` wrote. Throws an exception for another.
 std::pair<std::vector<std::string>, std::vector<std::string>> words_of(std::string_view line, bool tsv);
 
-// A file that is written under a temporary name beside its goal, which nobody can guess, brought to disk, and moved there
-// by `finish`, with the permissions of what it takes the place of. What a link names is written, not the link. `-` is
-// standard output; that, a device and a pipe are written through. What a name ending in .gz has is packed.
+// A file of lines that appears whole (see WholeFile). What a name ending in .gz has is packed.
 class Output {
  public:
   explicit Output(const std::string& out);
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-  ~Output();
 
   // Throws UserError when nothing more can be written, on a full disk for instance.
   void line(const std::string& text);
   void finish();
 
   // Whether a file of this name takes the place of what is there: not so of standard output, a device or a pipe.
-  bool is_file() const { return !temporary_.empty(); }
+  bool is_file() const { return file_.is_file(); }
 
  private:
-  void write(const std::string& bytes);
-  [[noreturn]] void fail() const;
-
   std::unique_ptr<Gzip> gzip_;  // null: written as it is
-  std::filesystem::path goal_, temporary_;  // empty: standard output has no goal, and a stream is written as it is
-  std::FILE* stream_ = stdout;
+  WholeFile file_;
 };
 
 // The right to write a file, which one run at a time has, this program or compgen's Python: a lock on OUT.partial, which
@@ -101,8 +86,5 @@ class Claim {
   int descriptor_ = -1;
   bool stays_ = true;
 };
-
-// Throws UserError unless a file can be made where `out` is to be.
-void check_writable(const std::string& out);
 
 }  // namespace compgen
