@@ -69,6 +69,7 @@ def _set(**values: object) -> tuple[str, ...]:
 
 
 HALF = _set(p_aug=0.5)  # of what is trained on is synthetic
+_COMPANIONS = ("--config", "grammar_scan_companions")
 KINDS = {
     "geo": Kind(
         30_000,
@@ -92,7 +93,8 @@ KINDS = {
         ),
         {
             "csl": ("--config", "csl_scan_companions"),
-            "substitute": ("--config", "grammar_scan_companions"),
+            # As SpanSub has it: spans of at most three words, two rounds, classes of the first and the last word.
+            "substitute": (*_COMPANIONS, "--classes", "types", "--span", "3", "--rounds", "2"),
             "geca": ("--longest", "60"),
         },
     ),
