@@ -74,7 +74,7 @@ KINDS = {
     "geo": Kind(
         30_000,
         _set(
-            optimisation__steps=3000,
+            optimisation__steps=1500,
             held_out=0.0,
             network__copying="true",
             network__token_dropout=0.02,
