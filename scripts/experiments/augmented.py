@@ -86,7 +86,7 @@ KINDS = {
     "scan": Kind(
         30_000,
         _set(
-            optimisation__steps=12_000,
+            optimisation__steps=6000,
             held_out=0.0,
             network__embedding_dropout=0.0,
             network__output_dropout=0.0,
