@@ -6,7 +6,7 @@
 A system is `bare`, or methods joined by +, each with as many examples; `fresh METHOD` draws new ones in each epoch. All
 predictors of a task have the same settings and the same updates, and the last weights are tested. `--part dev` answers
 the development part instead of the test part: settings are to be chosen there, or on `turn-left`, `opposite-right` and
-those made of training parts alone (`*-half`, `mcd-within`, `cogs-long`), whose test parts may be looked at. --changes
+those made of training parts alone (`*-within`, `cogs-long`), whose test parts may be looked at. --changes
 are of the predictor's settings. Prints a row for each task.
 
 Results are added to `figures/augmented.jsonl` beside this script, with the commit that made them and hashes of the
@@ -17,6 +17,7 @@ interrupted goes on.
 import argparse
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -39,6 +40,7 @@ from compgen.data.splits import mcd as by_mcd
 
 DATA = Path(os.environ.get("COMPGEN_DATA", "."))
 DEV = "dev"
+NAME = re.compile(r'id \( [^)]*\)|" [^"]* "')  # in GeoQuery's programs
 MAKING, WRITING = Lock(), Lock()
 COMMIT = subprocess.run(
     ["git", "describe", "--always", "--dirty"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
@@ -146,9 +148,16 @@ def longest(name: str, share: float) -> Callable[[], Dataset]:
     return read
 
 
-def half(name: str) -> Callable[[], Dataset]:
-    """A known data set's training part alone, half of its templates to test on."""
-    return lambda: by_template(load(name).split(TRAIN), seed=1)
+def within(name: str) -> Callable[[], Dataset]:
+    """GeoQuery's training part alone, a quarter of its templates, names left blank, to test on."""
+
+    def read() -> Dataset:
+        part = load(name).split(TRAIN)
+        blank = [NAME.sub("X", " ".join(target)).split() for target in part.frame["target"].to_list()]
+        found = by_template(Dataset(part.frame.with_columns(target=pl.Series(blank))), 3 * len(part) // 4, seed=1)
+        return Dataset(part.frame.with_columns(split=found.frame["split"]))
+
+    return read
 
 
 def mcd(number: int) -> Callable[[], Dataset]:
@@ -185,10 +194,10 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "turn-left": ("scan", known("scan/turn_left")),
     "opposite-right": ("scan", known("scan/opposite_right")),
     "mcd-within": ("scan", mcd_within(1)),
-    "funql-question-half": ("geo", half("geo-funql/question")),
-    "funql-query-half": ("geo", half("geo-funql/query")),
-    "sql-query-half": ("geo", half("geo/sql-query")),
-    "logic-query-half": ("geo", half("geo/logic-query")),
+    "funql-question-within": ("geo", within("geo-funql/question")),
+    "funql-query-within": ("geo", within("geo-funql/query")),
+    "sql-query-within": ("geo", within("geo/sql-query")),
+    "logic-query-within": ("geo", within("geo/logic-query")),
     "cogs-long": ("cogs", longest("cogs/variable-free", 0.05)),
 }
 
