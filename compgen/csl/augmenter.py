@@ -13,7 +13,7 @@ from compgen.csl import smcalflow
 from compgen.csl.induction import Step, induce
 from compgen.csl.options import UNITS, CslOptions
 from compgen.csl.rules import Grammar, examples
-from compgen.csl.seeds import companions, exact_matches, inflections
+from compgen.csl.seeds import companions, exact_matches, inflections, names
 from compgen.csl.targets import ROOT, TargetGrammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.csl.weights import Scores
@@ -26,6 +26,7 @@ from compgen.progress import Watch
 CONFIGS = Path(__file__).parents[1] / "configs"
 SEED_RULES: dict[str, Callable[[Dataset], Grammar]] = {
     "matches": exact_matches,
+    "names": names,
     "companions": companions,
     "inflections": inflections,
     "smcalflow": smcalflow.seed_rules,
@@ -35,7 +36,7 @@ SEED_RULES: dict[str, Callable[[Dataset], Grammar]] = {
 def seed_rules(name: str, dataset: Dataset) -> Grammar | None:
     """Seed rules by name, found in a dataset, or from a file; none for no name.
 
-    `auto` is `matches` if the sides share tokens, else `companions`.
+    `auto` is `names` if the sides share tokens, else `companions`.
 
     Raises:
         DataError: what is found or read is no grammar.
@@ -43,7 +44,7 @@ def seed_rules(name: str, dataset: Dataset) -> Grammar | None:
     if not name:
         return None
     if name == "auto":
-        name = "matches" if shares_tokens(dataset) else "companions"
+        name = "names" if shares_tokens(dataset) else "companions"
     return SEED_RULES[name](dataset) if name in SEED_RULES else Grammar.read(name)
 
 

@@ -50,9 +50,10 @@ class CslOptions(Options):
 
     seed_rules: str = Field(
         "",
-        description="Rules to begin with: matches (what sources and targets share), companions (words that are in the "
-        "same examples), auto (matches, or companions if little is shared), inflections (forms of target words, by "
-        "word alignment), smcalflow (what its programs copy), a file of them, 'source ### target' a line, or none; by "
+        description="Rules to begin with: matches (what sources and targets share), names (the same, with a function "
+        "that is there for such phrases alone: texas, stateid ( texas )), companions (words that are in the same "
+        "examples), auto (names, or companions if little is shared), inflections (forms of target words, by word "
+        "alignment), smcalflow (what its programs copy), a file of them, 'source ### target' a line, or none; by "
         "default what the configuration says.",
         json_schema_extra={"metavar": "R"},
     )

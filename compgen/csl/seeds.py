@@ -1,5 +1,6 @@
 """Seed rules found in the data: phrases that sides share, inflected forms, and words that go together."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
@@ -8,8 +9,10 @@ import numpy as np
 from compgen.csl.rules import Grammar, Rule, codes, examples
 from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints, ranges
+from compgen.evaluation.quality import CLOSING
 
 _LEFT_OUT = (".", "'")
+_NEARLY = 0.9  # of the terms of a function have a phrase in them and no other term, if it is there for phrases
 _ROUNDS = 10  # of expectation maximisation; the best translations no longer change after the first few
 _ALIKE = 0.3  # the share of common letters of two forms of a word (thought, think: a third); other words have fewer
 
@@ -36,6 +39,60 @@ def _shared(source: str, target: str, unwanted: set[str]) -> Iterator[str]:
                 source = source[:start] + "\1" * length + source[start + length :]
                 target = target.replace(phrase, "\2" * length, 1)
             start += 1
+
+
+def names(dataset: Dataset) -> Grammar:
+    """Seed rules x -> f ( x ) for phrases that sides share, where f is a function that is there for such phrases.
+
+    So `texas` means `stateid ( texas )` and `boston` means `cityid ( boston , _ )`; other phrases mean themselves, as
+    in `exact_matches`. A function is there for phrases if nearly all its terms have one and no term inside, and if
+    these phrases stand there rather than elsewhere. Raises DataError as `examples`.
+
+    This is not in the paper, whose names are placeholders. With names in terms of their own, the rules for whole
+    questions take these terms in, and nothing between a name and a question is learned.
+    """
+    alphabet, rules = examples(dataset)
+    unwanted, opening, closing = (set(alphabet.encode(some)) for some in (_LEFT_OUT, CLOSING.values(), CLOSING))
+    words = {letter for letter in alphabet.encode(alphabet.tokens) if any(map(str.isalnum, alphabet.decode(letter)[0]))}
+    phrases, terms = Counter[str](), Counter[str]()  # in how many places each phrase is, and each function
+    with_phrase = Counter[tuple[str, str, str]]()  # function, phrase, and all of the term
+    for rule in dict.fromkeys(rules):
+        shared = [*_shared(*rule, unwanted)]
+        phrases.update(shared)
+        for term in _terms(rule.target, opening, closing):
+            terms[term[0]] += 1
+            if opening.isdisjoint(term[2:]):
+                with_phrase.update((term[0], phrase, term) for phrase in shared if phrase in term[2:-1])
+    for_phrases = {function for function, count in terms.items() if _is_for(function, count, with_phrase, phrases)}
+    found, inside = set[Rule](), Counter[str]()
+    for (function, phrase, term), count in with_phrase.items():
+        if function in for_phrases and words.isdisjoint(term[1:].replace(phrase, "", 1)):
+            found.add(Rule(phrase, term))
+            inside[phrase] += count
+    alone = {Rule(phrase, phrase) for phrase, count in phrases.items() if inside[phrase] < count}
+    return Grammar.of(alphabet, found | alone)
+
+
+def _is_for(function: str, terms: int, with_phrase: Counter[tuple[str, str, str]], phrases: Counter[str]) -> bool:
+    """Whether a function is there for phrases."""
+    inside = Counter[str]()
+    for (name, phrase, _), count in with_phrase.items():
+        if name == function:
+            inside[phrase] += count
+    found = inside.total()
+    return found >= _NEARLY * terms and 2 * found >= sum(phrases[phrase] for phrase in inside)
+
+
+def _terms(target: str, opening: set[str], closing: set[str]) -> Iterator[str]:
+    """The terms f ( ... ) of a target."""
+    opened: list[int] = []
+    for place, letter in enumerate(target):
+        if letter in opening:
+            opened.append(place)
+        elif letter in closing and opened:
+            start = opened.pop()
+            if start:
+                yield target[start - 1 : place + 1]
 
 
 def companions(dataset: Dataset) -> Grammar:

@@ -41,8 +41,8 @@ from compgen.substitution.options import SubstituteOptions
 from compgen.substitution.pieces import Classes, Classifier, Table
 from compgen.substitution.trees import CLOSED, lowest
 
-CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate")
-TRIED, FOLDS, TRIALS = 600, 4, 3000  # examples, parts of them, and samples, to find out which classes are best
+CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate", "token")
+TRIED, FOLDS, TRIALS = 600, 4, 30_000  # examples, parts of them, and samples, to find out which classes are best
 COMPANIONS = "grammar_scan_companions"
 Pair = tuple[tuple[str, ...], tuple[str, ...]]
 

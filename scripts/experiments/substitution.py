@@ -19,18 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from compgen.augmenters.registry import make
+from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 
 DATA = Path(os.environ.get("COMPGEN_DATA", "."))
-SUBS = ("iid", "template")
+SUBS = {"iid": "geo-funql/question", "template": "geo-funql/query"}
 
 
 def part(split: str, name: str) -> Dataset:
     """A part of a split."""
-    return read_dataset(
-        DATA / (f"geoquery_subs/{split}_{name}.tsv" if split in SUBS else f"geoquery/{split}.{name}.tsv")
-    )
+    return load(SUBS[split]).split(name) if split in SUBS else read_dataset(DATA / f"geoquery/{split}.{name}.tsv")
 
 
 def template(target: list[str]) -> str:
