@@ -7,7 +7,7 @@ import pytest
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
-from compgen.csl.seeds import companions, exact_matches, inflections
+from compgen.csl.seeds import companions, exact_matches, inflections, names
 from compgen.data import scan
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
@@ -27,6 +27,55 @@ def test_exact_matches_longest_first():
     pairs = [(["a", "b", "c", ".", "a"], ["b", "c", "a", ".", "a", "b", "c", "."]), (["'", "x", "'"], ["'", "x", "'"])]
     found = exact_matches(Dataset.from_pairs(pairs)).text().splitlines()
     assert found == ["a ### a", "a b c ### a b c", "x ### x"]
+
+
+def named(*lines):
+    """The seed rules of names, as text; a line is a source and a target."""
+    return (
+        names(Dataset.from_pairs([part.split() for part in line.split(" -> ")] for line in lines)).text().splitlines()
+    )
+
+
+QUESTIONS = [
+    "rivers in texas -> river ( loc ( stateid ( texas ) ) )",
+    "states beside ohio -> state ( next ( stateid ( ohio ) ) )",
+    "the ohio -> riverid ( ohio )",
+    "the red -> riverid ( red )",
+    "where is boston -> loc ( cityid ( boston , _ ) )",
+    "where is new york -> loc ( cityid ( new york , ny ) )",
+    "the state state -> state ( state ( all ) )",
+]
+
+
+def test_names_with_the_functions_that_are_there_for_them():
+    """Each in all its terms; where a term says more than the name, the name means itself, as other phrases do."""
+    assert named(*QUESTIONS) == [
+        "boston ### cityid ( boston , _ )",
+        "new york ### new york",
+        "ohio ### riverid ( ohio )",
+        "ohio ### stateid ( ohio )",
+        "red ### riverid ( red )",
+        "state ### state",
+        "texas ### stateid ( texas )",
+    ]
+
+
+def test_a_function_is_not_there_for_names_if_it_has_other_arguments_or_if_they_are_elsewhere():
+    others = [f"{what} -> stateid ( {code} )" for what, code in zip("abc", "xyz", strict=True)]
+    assert "texas ### texas" in named(*QUESTIONS, *others)
+    inside = [
+        "rivers in m0 -> river ( loc ( m0 ) )",
+        "cities in m0 -> city ( loc ( m0 ) )",
+        "rivers in states -> river ( loc ( state ( all ) ) )",
+    ]
+    assert named("how high is m0 -> height ( m0 )", *inside) == ["m0 ### m0"]
+
+
+def test_names_are_exact_matches_where_no_function_is_there_for_them():
+    data = geoquery("standard", "train")
+    assert names(data).text() == exact_matches(data).text()
+    unbalanced = Dataset.from_pairs([(["a", "b"], [")", "f", "(", "a", ")", "(", "b", "("])])
+    assert names(unbalanced).text().splitlines() == ["a ### f ( a )", "b ### b"]
 
 
 def sentences():
@@ -53,7 +102,7 @@ def test_inflections_are_not_what_is_alike_but_not_aligned():
 
 
 def test_without_examples_there_are_no_seed_rules():
-    assert all(found(Dataset.from_pairs([])).rules == () for found in (exact_matches, companions, inflections))
+    assert all(found(Dataset.from_pairs([])).rules == () for found in (exact_matches, names, companions, inflections))
 
 
 def test_what_cannot_be_a_rule_is_refused():
