@@ -42,7 +42,7 @@ from compgen.substitution.pieces import Classes, Classifier, Table
 from compgen.substitution.trees import CLOSED, lowest
 
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate", "token")
-TRIED, FOLDS, TRIALS = 600, 4, 30_000  # examples, parts of them, and samples, to find out which classes are best
+TRIED, FOLDS, TRIALS = 600, 4, 10_000  # examples, parts of them, and samples, to find out which classes are best
 COMPANIONS = "grammar_scan_companions"
 Pair = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -170,7 +170,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         return self.exchanges.table
 
     def _best_classes(self, dataset: Dataset, seed: int) -> Classes:
-        """The classes by which some training examples give most of the targets of others, whose templates they lack.
+        """The classes by which some training examples give most of the templates of others, which they lack.
 
         A template is a target without the tokens that are in the source. Others than the first in CANDIDATES must be
         ahead of it by more than chance, about a standard error.
@@ -178,7 +178,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         pairs = sorted({(tuple(source), tuple(target)) for source, target in dataset.pairs()})
         random = stream(Purpose.SETTINGS, seed)
         some = [pairs[place] for place in random.permutation(len(pairs))[:TRIED]]
-        templates = [tuple("" if token in source else token for token in target) for source, target in some]
+        templates = [_template(*pair) for pair in some]
         fold = dict(zip(dict.fromkeys(templates), random.permutation(len({*templates})) % FOLDS, strict=True))
         covered = Counter[Classes](dict.fromkeys(CANDIDATES, 0))
         for held in range(FOLDS):
@@ -187,19 +187,20 @@ class Substitute(Augmenter[SubstituteOptions]):
                 parts[int(fold[template] == held)].append(pair)
             rest, wanted = parts
             if rest:
-                covered.update(self._covered(Dataset.from_pairs(rest), {target for _, target in wanted}, seed))
+                covered.update(self._covered(Dataset.from_pairs(rest), wanted, seed))
         first, best = CANDIDATES[0], max(CANDIDATES, key=covered.__getitem__)
         return best if covered[best] - covered[first] > math.sqrt(covered[best] + covered[first] + 4) else first
 
-    def _covered(self, dataset: Dataset, wanted: set[tuple[str, ...]], seed: int) -> dict[Classes, int]:
-        """How many of some targets are made from a dataset, by each of CANDIDATES."""
+    def _covered(self, dataset: Dataset, wanted: list[Pair], seed: int) -> dict[Classes, int]:
+        """How many templates of some examples are made from a dataset, by each of CANDIDATES."""
         trial, found = Substitute(self.options), dict[Classes, int]()
         trial._derive(dataset)
+        encode = trial.grammar.alphabet.encode
+        templates = {_template(encode(source), encode(target)) for source, target in wanted}
         for classes in CANDIDATES:
             trial._tabulate(dataset, classes, seed)
-            made = trial.exchanges.found(TRIALS, seed).values() if trial.table.alternatives else ()
-            targets = {trial.grammar.alphabet.encode(target) for target in wanted}
-            found[classes] = len(targets & {target for target, *_ in made})
+            made = trial.exchanges.found(TRIALS, seed) if trial.table.alternatives else {}
+            found[classes] = len(templates & {_template(source, target) for source, (target, *_) in made.items()})
         return found
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
@@ -319,3 +320,8 @@ class Substitute(Augmenter[SubstituteOptions]):
         hole = piece["hole"] if piece["hole"] == CLOSED else piece["hole"] - piece["node"]
         _, sources, targets = self.exchanges.classifier.derived(rules, hole)
         return self.grammar.alphabet.text(Rule(sources[0], targets[0]))
+
+
+def _template(source: Sequence[str], target: Sequence[str]) -> tuple[str, ...]:
+    """A target without the tokens that are in the source."""
+    return tuple("" if token in source else token for token in target)

@@ -16,7 +16,7 @@ class SubstituteOptions(Options):
         None,
         description="Pieces are exchanged for others of their class: the predicate above (the token before the bracket "
         "they are in), the first target token, the slot of the rule above, the types of the first and the last source "
-        "word, or one for all. By default what gives most targets of examples that are held out for this.",
+        "word, or one for all. By default what gives most templates of examples that are held out for this.",
     )
     chains: bool = Field(False, description="Exchange parts with a hole as well: what is around another piece.")
     span: int | None = Field(None, ge=1, description="The most source tokens of a piece; by default any number.")
