@@ -76,14 +76,14 @@ KINDS = {
     "geo": Kind(
         30_000,
         _set(
-            optimisation__steps=1500,
+            optimisation__steps=6000,
             held_out=0.0,
             network__copying="true",
             network__token_dropout=0.02,
             network__embedding_dropout=0.5,
             network__output_dropout=0.5,
         ),
-        {},
+        {"substitute": ("--classes", "slot", "--rounds", "2")},
     ),
     "scan": Kind(
         30_000,
