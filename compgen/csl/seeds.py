@@ -1,17 +1,18 @@
 """Seed rules found in the data: phrases that sides share, inflected forms, and words that go together."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
 import numpy as np
 
-from compgen.csl.rules import Grammar, Rule, codes, examples
+from compgen.csl.rules import Alphabet, Grammar, Rule, codes, examples
 from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints, ranges
 from compgen.evaluation.quality import CLOSING
 
 _LEFT_OUT = (".", "'")
+Terms = Counter[tuple[str, str, str]]  # function, phrase, and all of the term
 _NEARLY = 0.9  # of the terms of a function have a phrase in them and no other term, if it is there for phrases
 _ROUNDS = 10  # of expectation maximisation; the best translations no longer change after the first few
 _ALIKE = 0.3  # the share of common letters of two forms of a word (thought, think: a third); other words have fewer
@@ -52,18 +53,9 @@ def names(dataset: Dataset) -> Grammar:
     questions take these terms in, and nothing between a name and a question is learned.
     """
     alphabet, rules = examples(dataset)
-    unwanted, opening, closing = (set(alphabet.encode(some)) for some in (_LEFT_OUT, CLOSING.values(), CLOSING))
-    words = {letter for letter in alphabet.encode(alphabet.tokens) if any(map(str.isalnum, alphabet.decode(letter)[0]))}
-    phrases, terms = Counter[str](), Counter[str]()  # in how many places each phrase is, and each function
-    with_phrase = Counter[tuple[str, str, str]]()  # function, phrase, and all of the term
-    for rule in dict.fromkeys(rules):
-        shared = [*_shared(*rule, unwanted)]
-        phrases.update(shared)
-        for term in _terms(rule.target, opening, closing):
-            terms[term[0]] += 1
-            if opening.isdisjoint(term[2:]):
-                with_phrase.update((term[0], phrase, term) for phrase in shared if phrase in term[2:-1])
+    phrases, terms, with_phrase = _counts(alphabet, dict.fromkeys(rules))
     for_phrases = {function for function, count in terms.items() if _is_for(function, count, with_phrase, phrases)}
+    words = {letter for letter in alphabet.encode(alphabet.tokens) if any(map(str.isalnum, alphabet.decode(letter)[0]))}
     found, inside = set[Rule](), Counter[str]()
     for (function, phrase, term), count in with_phrase.items():
         if function in for_phrases and words.isdisjoint(term[1:].replace(phrase, "", 1)):
@@ -73,7 +65,21 @@ def names(dataset: Dataset) -> Grammar:
     return Grammar.of(alphabet, found | alone)
 
 
-def _is_for(function: str, terms: int, with_phrase: Counter[tuple[str, str, str]], phrases: Counter[str]) -> bool:
+def _counts(alphabet: Alphabet, pairs: Iterable[Rule]) -> tuple[Counter[str], Counter[str], Terms]:
+    """In how many places each phrase is that sides share; each function; and each phrase in a term without others."""
+    unwanted, opening, closing = (set(alphabet.encode(some)) for some in (_LEFT_OUT, CLOSING.values(), CLOSING))
+    phrases, terms, with_phrase = Counter[str](), Counter[str](), Terms()
+    for pair in pairs:
+        shared = [*_shared(*pair, unwanted)]
+        phrases.update(shared)
+        for term in _terms(pair.target, opening, closing):
+            terms[term[0]] += 1
+            if opening.isdisjoint(term[2:]):
+                with_phrase.update((term[0], phrase, term) for phrase in shared if phrase in term[2:-1])
+    return phrases, terms, with_phrase
+
+
+def _is_for(function: str, terms: int, with_phrase: Terms, phrases: Counter[str]) -> bool:
     """Whether a function is there for phrases."""
     inside = Counter[str]()
     for (name, phrase, _), count in with_phrase.items():
