@@ -16,6 +16,7 @@ another, and samples depend on the batch.
 
 import argparse
 import collections
+import contextlib
 import hashlib
 import json
 import math
@@ -359,6 +360,11 @@ def python_loop(pipe: Connection) -> None:
             pipe.send(("traceback", traceback.format_exc()))
 
 
+def _served(loop: Callable[[Connection], None], pipe: Connection) -> None:
+    with contextlib.suppress(EOFError):  # nobody asks any more
+        loop(pipe)
+
+
 class Python:
     """A process in which a loop judges as Python does, started again if it dies."""
 
@@ -369,7 +375,7 @@ class Python:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")  # threads of libraries would not survive a fork
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=self._loop, args=(other,), daemon=True)
+        self._process = context.Process(target=_served, args=(self._loop, other), daemon=True)
         self._process.start()
         other.close()
 
