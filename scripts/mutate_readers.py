@@ -53,6 +53,7 @@ LINES = ["the cat sat on the mat", "a dog saw the cat", "the dog ran and the cat
 ODD = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\0", b"\t", b"\r", b"\r\n", b"\n", b"\n\n", b" ", b"\x0b", b"\x0c", b"\x1c"]
 ODD += ["\ufeff", "\u00a0", "\u0085", "\u2028", "\u3000", "é", "→", "<unk>", "<s>", "</s>", "a" * 300, "a " * 300]
 ODD += [b"\x1f\x8b", b"\x7f", b"a b\tc", b'{"source": ["a"]}', b"IN: a OUT: b", b"#", b'"', b"\\"]
+HEADER = 88  # bytes of a binary model before what it says of itself
 
 
 def damaged_lines(data: bytes, rng: random.Random) -> bytes:
@@ -349,14 +350,16 @@ def mixed(options: Namespace, folder: Path) -> tuple[int, Attempt]:
         if what == "bundle":
             break_one(work / "bundle", rng)
         elif what in files:
-            files[what] = _damaged_model(what, files[what], rng)
+            files[what] = _damaged_model(what, files[what], rng, options.tables)
         for name, data in files.items():
             (work / name).write_bytes(data)
         ways = (["perplexity", "mix.json", "text.txt", "--json"], ["rescore", "mix.json", "text.txt"])
         words = rng.choice(ways)
         ours = python(str(work), ["lm", *words, "--threads", "1"], b"")
         given, place = files["text.txt"], [*words]
-        if rng.random() < 0.3 and words[0] == "rescore":
+        if (
+            rng.random() < 0.3 and words[0] == "rescore" and not given.startswith(b"\x1f\x8b")
+        ):  # files alone are unpacked
             place = ["rescore", "mix.json"]
         theirs = by_program([options.ngram, *place, "--threads", rng.choice((1, 3))], given, environment, work)
         ours, theirs = _rounded(ours), _rounded(theirs)
@@ -376,7 +379,7 @@ def _mixture(models: list[str], rng: random.Random) -> dict[str, Any]:
     return {"format": FORMAT, "models": models, "weights": [[w / math.fsum(row) for w in row] for row in rows]}
 
 
-def _damaged_model(name: str, data: bytes, rng: random.Random) -> bytes:
+def _damaged_model(name: str, data: bytes, rng: random.Random, tables: bool) -> bytes:
     if name.endswith(".json"):
         return damaged_bytes(data, rng) if rng.random() < 0.1 else damaged_json(data, rng)
     if name.endswith(".txt"):
@@ -384,8 +387,18 @@ def _damaged_model(name: str, data: bytes, rng: random.Random) -> bytes:
         return packed(data, rng) if rng.random() < 0.3 else data
     if name.endswith(".arpa"):
         return damaged_lines(data, rng) if rng.random() < 0.6 else _other_numbers(data, rng)
-    head = rng.choice((100, 200, len(data)))  # in a binary model, what it says of itself, or anything
-    return damaged_bytes(data[:head], rng) + data[head:]
+    return damaged_bytes(data, rng) if tables else _damaged_head(data, rng)
+
+
+def _damaged_head(data: bytes, rng: random.Random) -> bytes:
+    """A binary model that is cut short, or that says something else of itself."""
+    if rng.random() < 0.2:
+        return data[: rng.randrange(len(data))]
+    changed = bytearray(data)
+    size = HEADER + 20 + 8 * data[HEADER] + 8  # with the number of words
+    for _ in range(rng.randrange(1, 4)):
+        changed[rng.randrange(size)] = rng.choice((0, 1, 2, 127, 128, 255, rng.randrange(256)))
+    return bytes(changed)
 
 
 def _other_numbers(data: bytes, rng: random.Random) -> bytes:
@@ -469,6 +482,7 @@ def main() -> None:
     parser = options_of(__doc__, "--count")
     parser.add_argument("--of", choices=KINDS, required=True)
     parser.add_argument("--ngram", type=Path, help="compgen-ngram; by default the one that `cgen lm` uses")
+    parser.add_argument("--tables", action="store_true", help="damage KenLM's tables, too, whose numbers it believes")
     options = parser.parse_args()
     from compgen.lm.install import program
     from compgen.sampling import native
