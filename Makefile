@@ -67,7 +67,13 @@ cpp-sanitize: $(READY)
 	    cmake --build build/cpp-$$kind -j 2 && \
 	    ctest --test-dir build/cpp-$$kind --output-on-failure && \
 	    $(BIN)/python scripts/mutate.py --runner build/cpp-$$kind/compgen-sample && \
-	    $(BIN)/python scripts/mutate.py --of others --runner build/cpp-$$kind/compgen-sample || exit 1; \
+	    $(BIN)/python scripts/mutate.py --of others --runner build/cpp-$$kind/compgen-sample && \
+	    $(BIN)/python -c "from pathlib import Path; from compgen.lm.install import install; \
+	        install(Path('build/lm-$$kind'), sanitize='$$kind')" && \
+	    for what in resume sources mixtures wire; do \
+	        $(BIN)/python scripts/mutate_readers.py --of $$what --runner build/cpp-$$kind/compgen-sample \
+	            --ngram build/lm-$$kind/compgen-ngram || exit 1; \
+	    done || exit 1; \
 	done
 
 clean:

@@ -16,6 +16,7 @@ another, and samples depend on the batch.
 
 import argparse
 import collections
+import contextlib
 import hashlib
 import json
 import math
@@ -29,16 +30,20 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' small networks
 
 from compgen.runtime.sealed import MESSAGES, SKIP
 
 OTHER_WEIGHTS, ROWS_MIXED = "sampled, by other weights", "sampled, with rows that see each other"
+OTHER_WORDS = "refused, in other words"
+FINE = ("sampled", "refused", OTHER_WEIGHTS, ROWS_MIXED, OTHER_WORDS)  # outcomes
 DRAWS = 12
+BATCH = 256
 LIMIT = 120  # seconds for one program and one mutant
 NETWORKS: list[tuple[str, dict[str, Any]]] = [
     ("generator", {}),
@@ -51,6 +56,8 @@ ODD: list[Any] = [None, True, False, 0, 1, -1, 2, 255, 2**16, 2**31, 2**53 + 1, 
 ODD += ["", "a", "B", "float16", "../x", "\x00", "é→", [], [1], [1.5, 0], {}, {"a": 1}, [[[[]]]]]
 WORDS = ["NT_1", "NT_2", "NT_100", "NT_x", "###", "##", "##A", "##ROOT", "ROOT", "=>", "#", "<unk>", "a", "A", "(", "é"]
 WORDS += ["", "\u2028", "\u00a0", "\x1f", "\x00", "a" * 300, "NT_3 " * 200, "##B " * 99]
+Verdict = tuple[str, str]  # of a program, and what it gave or said
+Attempt = Callable[[int, random.Random, Path], tuple[str, str, Verdict, Verdict]]
 NUMBERS = [0, 1, 2, 3, 7, 127, 128, 2**15, 2**31 - 1, 2**31, 2**32 + 1, 2**62, 2**63, 2**64 - 1]
 
 
@@ -353,21 +360,28 @@ def python_loop(pipe: Connection) -> None:
             pipe.send(("traceback", traceback.format_exc()))
 
 
-class Python:
-    """A process that judges bundles as Python does, started again if it dies."""
+def _served(loop: Callable[[Connection], None], pipe: Connection) -> None:
+    with contextlib.suppress(EOFError):  # nobody asks any more
+        loop(pipe)
 
-    def __init__(self) -> None:
+
+class Python:
+    """A process in which a loop judges as Python does, started again if it dies."""
+
+    def __init__(self, loop: Callable[[Connection], None] = python_loop) -> None:
+        self._loop = loop
         self._start()
 
     def _start(self) -> None:
-        self._pipe, other = multiprocessing.Pipe()
-        self._process = multiprocessing.Process(target=python_loop, args=(other,), daemon=True)
+        context = multiprocessing.get_context("spawn")  # threads of libraries would not survive a fork
+        self._pipe, other = context.Pipe()
+        self._process = context.Process(target=_served, args=(self._loop, other), daemon=True)
         self._process.start()
         other.close()
 
-    def __call__(self, bundle: Path, kind: str, batch: int = 256) -> tuple[str, str]:
+    def __call__(self, *asked: object) -> Verdict:
         """The verdict, and what was sampled or said."""
-        self._pipe.send((str(bundle), kind, batch))
+        self._pipe.send(asked)
         try:
             if self._pipe.poll(LIMIT):
                 verdict, said = self._pipe.recv()
@@ -381,16 +395,22 @@ class Python:
         return found
 
 
-def by_runner(runner: Path, bundle: Path, kind: str, step: str) -> tuple[str, str]:
-    """The C++ runner's verdict, and what was sampled or said."""
-    from compgen.sampling import native
-
-    command = [str(runner), str(bundle), "--workers", "1"]
-    command += [] if kind == "grammar" else ["--step", step]
-    command += ["--input", "-"] if kind == "predictor" else ["--raw", "--draws", str(DRAWS)]
+def by_program(
+    command: Sequence[object],
+    given: bytes = b"",
+    environment: dict[str, str] | None = None,
+    folder: Path | None = None,
+) -> Verdict:
+    """A C++ program's verdict, and what it wrote or said."""
     try:
         done = subprocess.run(
-            command, input=b"a b\nc\n", capture_output=True, timeout=LIMIT, check=False, env=native.environment()
+            [str(word) for word in command],
+            input=given,
+            capture_output=True,
+            timeout=LIMIT,
+            env=environment,
+            cwd=folder,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return "hang", ""
@@ -402,7 +422,23 @@ def by_runner(runner: Path, bundle: Path, kind: str, step: str) -> tuple[str, st
     if done.returncode:
         return "crash", f"exit code {done.returncode}\n{said}"
     try:
-        lines = [json.loads(line, parse_constant=float) for line in done.stdout.decode("utf-8").splitlines()]
+        return "sampled", done.stdout.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return "output that is no UTF-8", str(error)
+
+
+def by_runner(runner: Path, bundle: Path, kind: str, step: str) -> Verdict:
+    """The C++ runner's verdict, and what was sampled or said."""
+    from compgen.sampling import native
+
+    command = [runner, bundle, "--workers", 1]
+    command += [] if kind == "grammar" else ["--step", step]
+    command += ["--input", "-"] if kind == "predictor" else ["--raw", "--draws", DRAWS]
+    verdict, said = by_program(command, b"a b\nc\n", native.environment())
+    if verdict != "sampled":
+        return verdict, said
+    try:
+        lines = [json.loads(line, parse_constant=float) for line in said.splitlines()]
         if kind == "predictor":
             return "sampled", json.dumps([line["target"] for line in lines])
         return "sampled", json.dumps([[line["index"], line["finished"], *line["tokens"]] for line in lines])
@@ -410,56 +446,78 @@ def by_runner(runner: Path, bundle: Path, kind: str, step: str) -> tuple[str, st
         return "output that is no JSON", f"{error}"
 
 
-def main() -> None:
-    """Try the whole bundles, then the broken ones."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options_of(text: str | None, count: str) -> argparse.ArgumentParser:
+    """The options of a program that tries mutants; `count` names the one that says how many."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runner", type=Path, help="the C++ runner; by default the one that `make cpp` built")
-    parser.add_argument("--bundles", type=int, default=1000)
-    parser.add_argument(
-        "--of", choices=("networks", "others"), default="networks", help="others: grammars, Transformers"
-    )
+    parser.add_argument(count, dest="count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant, to share the work")
     parser.add_argument("--keep", type=Path, help="where to keep mutants that fail; by default they are not kept")
+    return parser
+
+
+def campaign(options: argparse.Namespace, folder: Path, whole: int, attempt: Attempt) -> NoReturn:
+    """Try what is whole, which has numbers below 0, and then the mutants; tell what fails, count, and exit."""
+    outcomes: collections.Counter[str] = collections.Counter()
+    failures, began = 0, time.monotonic()
+    for number in range(-whole, options.count):
+        work = folder / "mutant"
+        work.mkdir()
+        rng = random.Random(f"{options.seed}-{options.first + number}")
+        what, outcome, ours, theirs = attempt(number, rng, work)
+        outcomes[outcome] += 1
+        if outcome not in FINE:
+            failures += 1
+            print(
+                f"mutant {options.first + number} ({what}): {outcome}: {ours[1][-600:]} | {theirs[1][-600:]}",
+                flush=True,
+            )
+            if options.keep:
+                shutil.copytree(work, options.keep / str(options.first + number), symlinks=True, dirs_exist_ok=True)
+        shutil.rmtree(work)
+        if number % 500 == 499:
+            print(f"{number + 1:,}: {dict(outcomes)} in {time.monotonic() - began:.0f} s", flush=True)
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
+    print(f"{options.count:,} mutants, seed {options.seed}: {counts}")
+    sys.exit(bool(failures))
+
+
+def memory() -> str | None:
+    """A folder whose files are in memory, where there is one."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def main() -> None:
+    """Try the whole bundles, then the broken ones."""
+    parser = options_of(__doc__, "--bundles")
+    parser.add_argument(
+        "--of", choices=("networks", "others"), default="networks", help="others: grammars, Transformers"
+    )
     options = parser.parse_args()
     from compgen.sampling import native
 
     runner, python = (options.runner or native.runner()).absolute(), Python()
-    outcomes: collections.Counter[str] = collections.Counter()
-    failures: list[str] = []
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
+    with tempfile.TemporaryDirectory(dir=memory()) as name:
         whole = whole_bundles(Path(name)) if options.of == "networks" else other_bundles(Path(name))
-        for number in range(-len(whole), options.bundles):
-            bundle = Path(name) / "bundle"
-            rng = random.Random(f"{options.seed}-{options.first + number}")
-            origin = whole[number] if number < 0 else rng.choice(whole)
+
+        def attempt(number: int, rng: random.Random, folder: Path) -> tuple[str, str, Verdict, Verdict]:
+            origin, bundle = whole[number] if number < 0 else rng.choice(whole), folder / "bundle"
             shutil.copytree(origin, bundle)
             file = break_one(bundle, rng) if number >= 0 else "nothing"
             manifest = json.loads((origin / "manifest.json").read_text("utf-8"))
             kind = "grammar" if manifest.get("architecture") == "grammar" else manifest["kind"]
             step = "graph" if file == "step.onnx" else "own"
-            ours, theirs = python(bundle, kind), by_runner(runner, bundle, kind, step)
+            ours, theirs = python(str(bundle), kind, BATCH), by_runner(runner, bundle, kind, step)
             outcome = judged(ours, theirs, file, number < 0)
-            if outcome == "other samples" and python(bundle, kind, 1)[1] != ours[1]:
+            if outcome == "other samples" and python(str(bundle), kind, 1)[1] != ours[1]:
                 outcome = ROWS_MIXED
-            outcomes[outcome] += 1
-            if outcome not in ("sampled", "refused", OTHER_WEIGHTS, ROWS_MIXED):
-                failures.append(
-                    f"mutant {options.first + number} ({file}): {outcome}: {ours[1][-600:]} | {theirs[1][-600:]}"
-                )
-                print(failures[-1], flush=True)
-                if options.keep:
-                    shutil.copytree(bundle, options.keep / str(options.first + number), dirs_exist_ok=True)
-            shutil.rmtree(bundle)
-            if number % 500 == 499:
-                print(f"{number + 1:,}: {dict(outcomes)} in {time.monotonic() - began:.0f} s", flush=True)
-    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
-    print(f"{options.bundles:,} broken bundles, seed {options.seed}: {counts}")
-    sys.exit(bool(failures))
+            return file, outcome, ours, theirs
+
+        campaign(options, Path(name), len(whole), attempt)
 
 
-def judged(ours: tuple[str, str], theirs: tuple[str, str], file: str, whole: bool) -> str:
+def judged(ours: Verdict, theirs: Verdict, file: str, whole: bool) -> str:
     """`sampled` or `refused` if both programs say so, perhaps with a reason; else what is wrong."""
     for who, (verdict, _) in (("Python", ours), ("C++", theirs)):
         if verdict not in ("sampled", "refused"):

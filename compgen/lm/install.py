@@ -83,8 +83,10 @@ def plain(message: str) -> str:
     return re.sub(r"\S+\.(?:cc|hh):\d+ in .*? threw \w+(?: because `.*?')?\.\s*", "", message, flags=re.DOTALL)
 
 
-def install(folder: Path, watch: Callable[[str], None] = lambda _: None) -> None:
+def install(folder: Path, watch: Callable[[str], None] = lambda _: None, sanitize: str = "") -> None:
     """Build the PROGRAMS from KenLM's source package in a folder. `watch` is called before each step.
+
+    `sanitize` names sanitizers of the compiler, with which only ours is built.
 
     The archive must have the SHA-256 above. Boost is the system's, or else, on Debian and its kin, is unpacked from
     its packages without being installed.
@@ -102,13 +104,17 @@ def install(folder: Path, watch: Callable[[str], None] = lambda _: None) -> None
         sources = _sources(work)
         configure = ["cmake", "-S", str(_native()), "-B", "build"]
         configure += [f"-DKENLM={sources}", f"-DJSON={_json(work)}", "-DCMAKE_BUILD_TYPE=Release"]
+        configure += [f"-DSANITIZE={sanitize}"]
         if not _has_boost(work, configure):
             watch("Boost, from the system's packages")
             configure.append(f"-DBOOST_ROOT={_boost(work / 'boost')}")
         watch("compiling, a minute or two")
         _run(configure, work)
-        _run(["cmake", "--build", "build", "-j", str(os.cpu_count() or 1), "--target", "programs"], work)
-        for program_ in PROGRAMS:
+        _run(
+            ["cmake", "--build", "build", "-j", str(os.cpu_count() or 1), "--target", OURS if sanitize else "programs"],
+            work,
+        )
+        for program_ in (OURS,) if sanitize else PROGRAMS:
             built = next((work / "build").rglob(program_))
             with atomic_path(folder / program_) as temporary:
                 shutil.copy(built, temporary)

@@ -14,7 +14,7 @@ import polars as pl
 
 from compgen.errors import DataError
 from compgen.files import atomic_path, open_text, writing
-from compgen.lm.mixture import Floats, Mixture, Perplexity
+from compgen.lm.mixture import Floats, Mixture, Perplexity, logarithms
 from compgen.lm.scoring import Scores, score
 
 
@@ -77,7 +77,7 @@ def rescore(mixture: Mixture, text: str | Path, threads: int = 1) -> Iterator[Re
         UserError: a model cannot be read.
     """
     for block in score(mixture.models, text, threads, blank=True):
-        log_probs = np.add.reduceat(np.log(mixture.probabilities(block)), block.starts)
+        log_probs = np.add.reduceat(logarithms(mixture.probabilities(block)), block.starts)
         yield from map(Rescored._make, zip(log_probs.tolist(), block.lengths.tolist(), _unknown(block), strict=True))
 
 
@@ -106,6 +106,7 @@ def _kept(tokens: Path) -> Iterator[Callable[[pl.DataFrame], None]]:
             pl.scan_ipc(parts).sink_parquet(path)
 
 
+@np.errstate(divide="ignore")  # of what is impossible
 def _tokens(block: Scores, probabilities: Floats, first: int) -> pl.DataFrame:
     lengths = block.lengths.astype(np.int64)
     position = np.arange(lengths.sum()) - np.repeat(block.starts, lengths)

@@ -202,7 +202,7 @@ class Perplexity:
 
     def add(self, scores: Scores, probabilities: Floats) -> None:
         """Add a block of sentences."""
-        surprise = -np.log(probabilities)
+        surprise = -logarithms(probabilities)
         unknown = scores.matched[0] == 0
         self.sentences += len(scores.lengths)
         self.tokens += len(surprise)
@@ -214,18 +214,32 @@ class Perplexity:
     @property
     def including(self) -> float:
         """The perplexity of all tokens."""
-        return math.exp(self.loss / self.tokens)
+        return _exp(self.loss / self.tokens)
 
     @property
     def excluding(self) -> float:
         """The perplexity of the tokens in the vocabulary."""
-        return math.exp((self.loss - self.loss_unknown) / max(1, self.tokens - self.unknown))
+        return _exp((self.loss - self.loss_unknown) / max(1, self.tokens - self.unknown))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures by name: perplexities to 12 digits, as those behind them depend on the order of a sum."""
         counts = {"sentences": self.sentences, "tokens": self.tokens, "unknown": self.unknown}
         figures = {"perplexity": self.including, "perplexity_without_unknown": self.excluding}
         return counts | {name: float(f"{figure:.12g}") for name, figure in figures.items()}
+
+
+@np.errstate(divide="ignore")
+def logarithms(probabilities: Floats) -> Floats:
+    """Return ln p; of what is impossible that is infinite, and no warning."""
+    return np.asarray(np.log(probabilities), dtype=np.float64)
+
+
+def _exp(power: float) -> float:
+    """Return e to a power; infinity beyond any number, and for what is left of an infinite loss, as compgen-ngram."""
+    try:
+        return math.inf if math.isnan(power) else math.exp(power)
+    except OverflowError:
+        return math.inf
 
 
 def perplexity(mixture: Mixture, scores: Scores) -> Perplexity:

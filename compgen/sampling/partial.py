@@ -1,24 +1,29 @@
 """Writing samples to a file so that a run that is killed can be resumed.
 
 Samples are appended to OUT.partial. Every few seconds it is synced to disk, and then OUT.partial.json, the journal,
-records the options, how many bytes of OUT.partial are good, and the counts up to there. When all samples are written,
-OUT.partial becomes OUT.
+records the options, how many bytes of OUT.partial are good, the counts up to there, and a sum by which it shows if
+either file was altered. When all samples are written, OUT.partial becomes OUT.
 """
 
 import json
 import os
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from compgen.errors import ExhaustedError, UserError
 from compgen.files import atomic_path, linked, remove, take_place, writing
+from compgen.runtime.manifest import strict_json
 from compgen.sampling.output import PARQUET, READERS, WRITERS, Sample, format_of, lines_of, make_parquet
 from compgen.sampling.resampling import Counts
 
 SAVE_EVERY = 2.0  # seconds
+PIECE = 2**16  # bytes read at a time
+LARGEST, LONGEST = 2**62, 1e9  # counts and seconds of a journal; the C++ runner counts no further
 
 
 class PartialFile:
@@ -28,7 +33,7 @@ class PartialFile:
         self.path, self.journal, self.stream = path, path.with_name(path.name + ".json"), stream
         self.options = json.loads(json.dumps(options))  # as read back from the journal
         self.line, self.pair = WRITERS[lines_of(suffix)], READERS[lines_of(suffix)]
-        self.counts = Counts()
+        self.counts, self.sum = Counts(), 1  # zlib's adler32 of what is written
         self.began = self.saved = time.monotonic()
 
     @property
@@ -38,7 +43,9 @@ class PartialFile:
 
     def write(self, sample: Sample) -> None:
         """Append a sample."""
-        self.stream.write((self.line(sample) + "\n").encode())
+        line = (self.line(sample) + "\n").encode()
+        self.stream.write(line)
+        self.sum = zlib.adler32(line, self.sum)
 
     def save(self, every: float = 0.0) -> None:
         """Make this a point to resume from, unless the last one is less than `every` seconds old.
@@ -49,12 +56,14 @@ class PartialFile:
             return
         self.stream.flush()
         os.fsync(self.stream.fileno())  # first: a crash must not lose bytes that the journal counts
+        size = self.stream.tell()
         state = {
             "options": self.options,
             "next": self.options["start"] + self.counts.drawn,
-            "bytes": self.stream.tell(),
+            "bytes": size,
             "counts": self.counts.to_dict() | {"last": self.counts.last},
             "seconds": round(self.seconds, 2),
+            "check": _check(self.sum, size, self.counts, step=""),
         }
         with atomic_path(self.journal) as temporary:
             temporary.write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
@@ -62,10 +71,10 @@ class PartialFile:
 
     def pairs(self) -> Iterator[tuple[list[str], list[str]]]:
         """Yield source and target of the samples already written; raise UserError for a line in another format."""
-        with self.path.open(encoding="utf-8", newline="\n") as lines:
+        with self.path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    yield self.pair(line)
+                    yield self.pair(line.decode())
                 except (ValueError, KeyError, TypeError) as error:
                     raise UserError(f"{self.path}, line {number}: not a sample: the file was altered") from error
 
@@ -78,22 +87,27 @@ class PartialFile:
         """Go back to the state in the journal.
 
         Raises:
-            UserError: the journal cannot be read, is of a run with other options, or counts more bytes than there are.
+            UserError: the journal cannot be read, is of a run with other options, or counts more bytes than there are,
+                or other ones.
         """
-        options, size, counts, seconds = _read(self.journal)
+        state = _read(self.journal)
         differing = [
-            f"{name} was {options.get(name)!r:.40}, is {asked!r:.40}"
+            f"{name} was {state.options.get(name)!r:.40}, is {asked!r:.40}"
             for name, asked in self.options.items()
-            if asked != options.get(name)
+            if not same(asked, state.options.get(name))
         ]
         if differing:
             message = f"{self.journal}: the interrupted run had other options: {'; '.join(differing)}"
             raise UserError(f"{message}; give the same, or leave out --resume to start anew")
         found = self.stream.seek(0, os.SEEK_END)
-        if found < size:
-            raise UserError(f"{self.path}: {found:,} bytes, expected {size:,} or more: cut short or altered")
-        self._cut(size)
-        self.counts, self.began = counts, time.monotonic() - seconds
+        if found < state.size:
+            raise UserError(f"{self.path}: {found:,} bytes, expected {state.size:,} or more: cut short or altered")
+        self.sum = _sum(self.path, state.size)
+        if _check(self.sum, state.size, state.counts, state.step) != state.check:
+            altered = "one of them was altered: leave out --resume to start anew"
+            raise UserError(f"{self.path}: not what {self.journal.name} says of it: {altered}")
+        self._cut(state.size)
+        self.counts, self.began = state.counts, time.monotonic() - state.seconds
 
     def _cut(self, size: int) -> None:
         self.stream.truncate(size)
@@ -162,9 +176,55 @@ def _lock(stream: BinaryIO, path: Path) -> None:
         raise UserError(f"{path}: another run has just ended and taken it: try again")
 
 
-def _read(journal: Path) -> tuple[dict[str, Any], int, Counts, float]:
+def same(one: object, other: object) -> bool:
+    """Whether two values are written alike as JSON: true is not 1, nor is 1.0."""
+    return json.dumps(one) == json.dumps(other)
+
+
+def _sum(path: Path, size: int) -> int:
+    """Return the sum of a file's first bytes."""
+    total = 1
+    with path.open("rb") as stream:
+        while size and (piece := stream.read(min(size, PIECE))):
+            total, size = zlib.adler32(piece, total), size - len(piece)
+    return total
+
+
+def _check(total: int, size: int, counts: Counts, step: str) -> int:
+    """Return the sum of the bytes of OUT.partial, and of what the journal says of them."""
+    rejected = (word for item in counts.rejected.items() for word in item)
+    said = (step, size, counts.drawn, counts.kept, counts.last, *rejected)
+    return zlib.adler32("\n".join(map(str, said)).encode(), total)
+
+
+@dataclass(frozen=True)
+class _State:
+    """What a journal says; `step` is what the C++ runner decodes by, if it wrote it."""
+
+    options: dict[str, Any]
+    size: int
+    counts: Counts
+    seconds: float
+    step: str
+    check: int
+
+
+def _read(journal: Path) -> _State:
     try:
-        state = json.loads(journal.read_text("utf-8"))
-        return state["options"], int(state["bytes"]), Counts.of(**state["counts"]), float(state["seconds"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        state = strict_json(journal.read_bytes())
+        counts = Counts.of(**state["counts"])
+        found = _State(
+            state["options"], state["bytes"], counts, state["seconds"], state.get("step", ""), state["check"]
+        )
+        whole = (found.size, found.check, counts.drawn, counts.kept, counts.last, *counts.rejected.values())
+        good = isinstance(found.options, dict) and isinstance(state["counts"]["rejected"], dict)
+        good = good and isinstance(found.step, str) and all(map(_is_count, whole))
+        if not (good and type(found.seconds) in (int, float) and 0 <= found.seconds <= LONGEST):
+            raise ValueError("other values")
+        return found
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{journal}: not a journal of sampling: leave out --resume to start anew") from error
+
+
+def _is_count(number: object) -> bool:
+    return type(number) is int and 0 <= number <= LARGEST

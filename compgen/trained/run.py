@@ -12,9 +12,10 @@ from compgen.errors import ExhaustedError, Interrupted, UserError
 from compgen.interrupts import interruptible
 from compgen.progress import Progress
 from compgen.record import record_of
+from compgen.runtime.manifest import strict_json
 from compgen.sampling.choice import Choice
 from compgen.sampling.output import sample_writer
-from compgen.sampling.partial import SAVE_EVERY, partial_file, partial_path
+from compgen.sampling.partial import SAVE_EVERY, partial_file, partial_path, same
 from compgen.sampling.resampling import Counts, FilterConfig, Kept
 from compgen.trained.generator import Generator
 
@@ -128,10 +129,12 @@ def finished(out: Path, asked: dict[str, Any]) -> bool:
     if not (out.exists() and record.exists()) or partial_path(out).exists():
         return False
     try:
-        found = dict(json.loads(record.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+        found = strict_json(record.read_bytes())
+        if not isinstance(found, dict):
+            raise ValueError("no object")
+    except (OSError, ValueError) as error:
         raise UserError(f"{record}: not a record of sampling: leave out --resume to make {out} anew") from error
-    differing = [name for name, value in json.loads(json.dumps(asked)).items() if found.get(name) != value]
+    differing = [name for name, value in json.loads(json.dumps(asked)).items() if not same(value, found.get(name))]
     if differing:
         raise UserError(f"{out}: it is there with another {', '.join(differing)}: leave out --resume to make it anew")
     return True

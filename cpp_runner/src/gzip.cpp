@@ -1,5 +1,7 @@
 #include "gzip.h"
 
+#include <filesystem>
+
 #include "errors.h"
 
 #ifdef HAS_ZLIB
@@ -8,12 +10,18 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <utility>
 #endif
 
 namespace compgen {
 namespace {
 
-bool is_gzip(const std::string& content) { return content.compare(0, 2, "\x1f\x8b") == 0; }
+// Throws UserError for what has the name of gzip and is something else.
+bool is_gzip(const std::string& content, const std::string& where) {
+  if (content.compare(0, 2, "\x1f\x8b") == 0) return true;
+  if (content.empty() || std::filesystem::path(where).extension() != ".gz") return false;
+  throw UserError(where + ": found damaged data or none of gzip, expected a gzip file");
+}
 
 }  // namespace
 
@@ -74,23 +82,68 @@ std::string Gzip::end() {
   return out;
 }
 
-std::string unpacked(std::string content, const std::string& where) {
-  std::string out;
-  while (is_gzip(content)) {  // a file may be several, one after another
-    z_stream stream = {};
-    if (inflateInit2(&stream, GZIP) != Z_OK) throw std::bad_alloc();
-    const int result = collect(stream, content, out, [](z_stream& one) { return inflate(&one, Z_NO_FLUSH); });
-    const std::string problem = stream.msg ? stream.msg : "";
-    content.erase(0, stream.total_in);
-    inflateEnd(&stream);
-    if (result == Z_STREAM_END && content.empty()) return out;
-    if (result == Z_STREAM_END && is_gzip(content)) continue;
-    if (!problem.empty() || result == Z_STREAM_END) {
-      throw UserError(where + ": found damaged data, expected a gzip file" + (problem.empty() ? "" : ": " + problem));
+struct Unpacker::Stream {
+  z_stream zlib = {};
+  Source source;
+  std::string where;
+  char piece[PIECE];
+  bool within = false, begun = false;  // a file of gzip, the first one
+
+  // Whether there is more to be unpacked.
+  bool more() {
+    while (true) {
+      if (zlib.avail_in == 0) {
+        zlib.next_in = reinterpret_cast<Bytef*>(piece);
+        zlib.avail_in = static_cast<uInt>(source(piece, PIECE));
+      }
+      if (zlib.avail_in == 0 && within) {
+        throw UserError(where + ": the compressed file is cut short: found no end of its gzip data");
+      }
+      if (zlib.avail_in == 0 || within) return within;
+      for (; begun && zlib.avail_in > 0 && *zlib.next_in == 0; --zlib.avail_in) ++zlib.next_in;
+      within = zlib.avail_in > 0;
+      if (within) inflateReset(&zlib);
+      begun = true;
     }
-    throw UserError(where + ": the compressed file is cut short: found no end of its gzip data");
   }
-  return content;
+};
+
+Unpacker::Unpacker(Source source, const std::string& where) : stream_(std::make_unique<Stream>()) {
+  stream_->source = std::move(source), stream_->where = where;
+  if (inflateInit2(&stream_->zlib, GZIP) != Z_OK) throw std::bad_alloc();
+}
+
+Unpacker::~Unpacker() { inflateEnd(&stream_->zlib); }
+
+std::size_t Unpacker::read(char* to, std::size_t most) {
+  z_stream& zlib = stream_->zlib;
+  const auto room = static_cast<uInt>(std::min<std::size_t>(most, std::numeric_limits<uInt>::max()));
+  zlib.next_out = reinterpret_cast<Bytef*>(to);
+  zlib.avail_out = room;
+  while (zlib.avail_out == room && stream_->more()) {
+    const int result = inflate(&zlib, Z_NO_FLUSH);
+    if (result == Z_STREAM_END) stream_->within = false;
+    else if (result != Z_OK) {
+      const std::string why = zlib.msg ? std::string(": ") + zlib.msg : "";
+      throw UserError(stream_->where + ": found damaged data, expected a gzip file" + why);
+    }
+  }
+  return room - zlib.avail_out;
+}
+
+std::string unpacked(std::string content, const std::string& where) {
+  if (!is_gzip(content, where)) return content;
+  std::size_t taken = 0;
+  const auto source = [&](char* to, std::size_t most) {
+    const std::size_t count = content.copy(to, most, taken);
+    taken += count;
+    return count;
+  };
+  Unpacker unpacker(source, where);
+  std::string out;
+  char piece[PIECE];
+  while (const std::size_t count = unpacker.read(piece, PIECE)) out.append(piece, count);
+  return out;
 }
 
 #else
@@ -107,8 +160,18 @@ std::string Gzip::packed(const std::string& text) { return text; }
 
 std::string Gzip::end() { return ""; }
 
+struct Unpacker::Stream {};
+
+Unpacker::Unpacker(Source, const std::string& where) {
+  throw UserError(where + ": this program was built without zlib: unpack it first");
+}
+
+Unpacker::~Unpacker() = default;
+
+std::size_t Unpacker::read(char*, std::size_t) { return 0; }
+
 std::string unpacked(std::string content, const std::string& where) {
-  if (is_gzip(content)) throw UserError(where + ": this program was built without zlib: unpack it first");
+  if (is_gzip(content, where)) throw UserError(where + ": this program was built without zlib: unpack it first");
   return content;
 }
 

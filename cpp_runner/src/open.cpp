@@ -1,7 +1,6 @@
 #include "open.h"
 
 #include "derivations.h"
-#include "step.h"
 
 namespace compgen {
 namespace {
@@ -13,12 +12,12 @@ template <class Real>
 std::unique_ptr<Backend<Real>> open(const Bundle& bundle, const std::string& step, std::int64_t& slots) {
   const bool own = step_of(bundle, step) == "own";
   if (slots == 0) slots = own ? SLOTS_OF_OWN : SLOTS_OF_GRAPH;
-  return own ? make_own_backend<Real>(bundle) : make_backend<Real>(bundle, true);
+  if (own) return make_own_backend<Real>(bundle);
+  check_own_step(bundle);
+  return make_backend<Real>(bundle, true);
 }
 
 }  // namespace
-
-bool has_own_step(const Bundle& bundle) { return bundle.architecture == "recurrent" && bundle.has(STEP_WEIGHTS); }
 
 std::string step_of(const Bundle& bundle, const std::string& step) {
   if (bundle.is_grammar()) return "";

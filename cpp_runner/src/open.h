@@ -13,6 +13,9 @@ namespace compgen {
 // Whether the bundle has weights for our own step.
 bool has_own_step(const Bundle& bundle);
 
+// Throws UserError: it has such weights, and they are not those of its sizes. Python refuses them, too, whatever decodes.
+void check_own_step(const Bundle& bundle);
+
 // The step that decodes where `step` ("own" or "graph") is asked for; empty of a grammar.
 std::string step_of(const Bundle& bundle, const std::string& step);
 

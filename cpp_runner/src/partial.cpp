@@ -3,13 +3,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+#include <iterator>
+#include <vector>
 
 #include "errors.h"
+#include "record.h"
+#include "strict_json.h"
 #include "text.h"
 
 namespace compgen {
@@ -39,32 +43,76 @@ std::string shown(const Json& value) {
 // What a journal says, if it is one of sampling.
 struct State {
   Json options;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0, check = 0;
   Counts counts;
   double seconds = 0;
+  std::string step;
 };
 
+// zlib's adler32, of bytes behind those that have the sum `before`.
+std::uint32_t adler32(std::string_view bytes, std::uint32_t before) {
+  constexpr std::uint32_t MODULUS = 65521;
+  constexpr std::size_t SAFE = 5552;  // so many bytes do not overflow
+  std::uint32_t low = before & 0xffff, high = before >> 16;
+  for (std::size_t at = 0; at < bytes.size(); low %= MODULUS, high %= MODULUS) {
+    for (const std::size_t end = std::min(at + SAFE, bytes.size()); at < end; ++at) {
+      low += static_cast<unsigned char>(bytes[at]);
+      high += low;
+    }
+  }
+  return high << 16 | low;
+}
+
+// The sum of the bytes of OUT.partial and of what the journal says of them, so that it shows if either was altered.
+std::int64_t check_of(std::uint32_t sum, std::int64_t bytes, const Counts& counts, const std::string& step) {
+  std::string said = step;
+  for (const auto count : {bytes, counts.drawn, counts.kept, counts.last}) said += "\n" + std::to_string(count);
+  for (const auto& [reason, count] : counts.rejected) said += "\n" + reason + "\n" + std::to_string(count);
+  return adler32(said, sum);
+}
+
 std::int64_t whole(const Json& number) {
-  if (!number.is_number_integer() || number.get<std::int64_t>() < 0) throw UserError("no count");
+  constexpr std::int64_t MOST = std::int64_t{1} << 62;  // sums of two can be computed
+  if (!number.is_number_integer() || number < 0 || number > MOST) throw UserError("no count");
   return number.get<std::int64_t>();
+}
+
+double seconds_of(const Json& number) {
+  constexpr double MOST = 1e9;  // which a clock can count
+  if (!number.is_number() || number < 0 || number > MOST) throw UserError("no time");
+  return number.get<double>();
 }
 
 State read(const fs::path& journal) {
   std::ifstream file(journal, std::ios::binary);
   try {
-    const Json state = Json::parse(file);
-    State found{state.at("options"), whole(state.at("bytes")), {}, state.at("seconds").get<double>()};
-    const Json& counts = state.at("counts");
+    const Json state = strict_ordered_json(std::string(std::istreambuf_iterator<char>(file), {}));
+    State found;
+    found.options = state.at("options"), found.seconds = seconds_of(state.at("seconds"));
+    found.bytes = whole(state.at("bytes")), found.check = whole(state.at("check"));
+    found.step = state.value("step", Json("")).get<std::string>();
+    const Json &counts = state.at("counts"), &rejected = counts.at("rejected");
     found.counts.drawn = whole(counts.at("drawn")), found.counts.kept = whole(counts.at("kept"));
     found.counts.last = whole(counts.at("last"));
-    for (const auto& [reason, count] : counts.at("rejected").items()) {
-      found.counts.rejected.emplace_back(reason, whole(count));
-    }
-    if (!found.options.is_object() || counts.size() != 4) throw UserError("other fields");
+    if (!found.options.is_object() || !rejected.is_object() || counts.size() != 4) throw UserError("other fields");
+    for (const auto& [reason, count] : rejected.items()) found.counts.rejected.emplace_back(reason, whole(count));
     return found;
   } catch (const std::exception&) {  // of JSON or ours: whatever is wrong, there is one thing to do
     throw UserError(journal.string() + ": not a journal of sampling: leave out --resume to start anew");
   }
+}
+
+// The sum of so many bytes of a file, or of fewer if it has fewer.
+std::uint32_t sum_of(const fs::path& path, std::int64_t bytes) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> piece(1 << 16);
+  std::uint32_t sum = 1;
+  while (bytes > 0 && file) {
+    file.read(piece.data(), std::min<std::int64_t>(bytes, static_cast<std::int64_t>(piece.size())));
+    sum = adler32({piece.data(), static_cast<std::size_t>(file.gcount())}, sum);
+    bytes -= file.gcount();
+  }
+  return sum;
 }
 
 }  // namespace
@@ -102,7 +150,7 @@ void PartialFile::restore() {
   std::string differing;
   for (const auto& [name, asked] : options_.items()) {
     const Json found = state.options.value(name, Json());
-    if (found == asked) continue;
+    if (same(found, asked)) continue;
     differing += (differing.empty() ? "" : "; ") + name + " was " + shown(found) + ", is " + shown(asked);
   }
   if (!differing.empty()) {
@@ -113,6 +161,11 @@ void PartialFile::restore() {
   if (found < state.bytes) {
     throw UserError(path().string() + ": " + with_commas(found) + " bytes, expected " + with_commas(state.bytes) +
                     " or more: cut short or altered");
+  }
+  sum_ = sum_of(path(), state.bytes);
+  if (check_of(sum_, state.bytes, state.counts, state.step) != state.check) {
+    throw UserError(path().string() + ": not what " + journal_.filename().string() +
+                    " says of it: one of them was altered: leave out --resume to start anew");
   }
   cut(state.bytes);
   counts = std::move(state.counts);
@@ -128,6 +181,7 @@ void PartialFile::cut(std::int64_t size) {
 void PartialFile::line(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stream_) != text.size() || std::fputc('\n', stream_) == EOF) fail();
   bytes_ += static_cast<std::int64_t>(text.size()) + 1;
+  sum_ = adler32("\n", adler32(text, sum_));
 }
 
 void PartialFile::save() {
@@ -140,6 +194,7 @@ void PartialFile::save() {
   for (const auto& [reason, count] : counts.rejected) state["counts"]["rejected"][reason] = count;
   state["counts"]["last"] = counts.last;
   if (!step_.empty()) state["step"] = step_;  // which Python does not ask for
+  state["check"] = check_of(sum_, bytes_, counts, step_);
   Output journal(journal_.string());
   journal.line(state.dump(1, ' ', true));
   journal.finish();

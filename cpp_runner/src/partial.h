@@ -22,7 +22,7 @@ class PartialFile {
  public:
   // Begins anew, or with `resume` goes on from what is there, if anything is. `options` are all on which samples depend,
   // `start` among them. Throws UserError: the file cannot be written, another run writes it; the journal cannot be
-  // read, is of a run with other options, or counts more bytes than there are.
+  // read, is of a run with other options, or counts more bytes than there are, or other ones.
   PartialFile(const std::string& out, Json options, std::string step, bool resume);
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
@@ -64,6 +64,7 @@ class PartialFile {
   std::filesystem::path journal_;
   std::FILE* stream_ = nullptr;
   std::int64_t bytes_ = 0;
+  std::uint32_t sum_ = 1;  // Adler-32 of the bytes
   Clock::time_point began_ = Clock::now(), saved_ = Clock::now();
 };
 

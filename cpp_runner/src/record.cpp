@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <fstream>
+#include <iterator>
 
 #include "errors.h"
 #include "output.h"
+#include "strict_json.h"
 
 namespace compgen {
 namespace {
@@ -55,17 +57,23 @@ Json resumable_of(const Options& options, const Bundle& bundle) {
   return found;
 }
 
+bool same(const Json& one, const Json& other) { return one.dump() == other.dump(); }
+
 bool is_finished(const std::string& out, const Json& asked) {
   const std::string record = record_path(out);
   if (!fs::exists(out) || !fs::exists(record) || fs::exists(partial_path(resolved(out)))) return false;
   std::ifstream file(record, std::ios::binary);
-  const Json found = Json::parse(file, nullptr, false);
+  Json found;
+  try {
+    found = strict_ordered_json(std::string(std::istreambuf_iterator<char>(file), {}));
+  } catch (const UserError&) {  // which is no object, as what is null
+  }
   if (!found.is_object()) {
     throw UserError(record + ": not a record of sampling: leave out --resume to make " + out + " anew");
   }
   std::string differing;
   for (const auto& [name, value] : asked.items()) {
-    if (found.value(name, Json()) != value) differing += (differing.empty() ? "" : ", ") + name;
+    if (!same(found.value(name, Json()), value)) differing += (differing.empty() ? "" : ", ") + name;
   }
   if (differing.empty()) return true;
   throw UserError(out + ": it is there with another " + differing + ": leave out --resume to make it anew");

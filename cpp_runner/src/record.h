@@ -17,6 +17,9 @@ nlohmann::ordered_json asked_of(const Options& options, const Bundle& bundle);
 // Those on which samples depend that are written as they are drawn.
 nlohmann::ordered_json resumable_of(const Options& options, const Bundle& bundle);
 
+// Whether two values are written alike: true is not 1, nor is 1.0.
+bool same(const nlohmann::ordered_json& one, const nlohmann::ordered_json& other);
+
 // Whether OUT is there with its record, and nothing of it in OUT.partial. Throws UserError: the record is none, or has
 // other options.
 bool is_finished(const std::string& out, const nlohmann::ordered_json& asked);

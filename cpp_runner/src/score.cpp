@@ -27,6 +27,7 @@
 #include "backend.h"
 #include "bundle.h"
 #include "errors.h"
+#include "open.h"
 
 namespace {
 
@@ -189,6 +190,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     const Bundle bundle(folder);
     require_language_model(bundle);
+    check_own_step(bundle);
     if (bundle.dtype == "float64") serve<double>(bundle, threads);
     else serve<float>(bundle, threads);
     return 0;

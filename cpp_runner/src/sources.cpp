@@ -12,6 +12,11 @@
 #include "text.h"
 
 namespace compgen {
+namespace {
+
+constexpr std::size_t LONGEST = 100;  // bytes of a token in a message
+
+}  // namespace
 
 std::string read_all(const std::string& input) {
   std::ifstream file;
@@ -34,15 +39,14 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
   }
   std::unordered_map<std::string, std::int32_t> ids;
   for (std::size_t id = SPECIALS; id < vocabulary.size(); ++id) ids[vocabulary[id]] = static_cast<std::int32_t>(id);
-  std::istringstream stream(text);
+  std::istringstream stream(text.compare(0, 3, "\xef\xbb\xbf") == 0 ? text.substr(3) : text);  // less a byte order mark
   std::vector<Tokens> sources;
   for (std::string line; std::getline(stream, line);) {
     const auto where = [&] { return name + ", line " + std::to_string(sources.size() + 1) + ": "; };
-    std::istringstream words(line.substr(0, line.find('\t')));
     Tokens source;
-    for (std::string word; words >> word;) {
-      const auto found = ids.find(word);
-      if (found == ids.end()) throw UserError(where() + "token '" + word + "' is not in the vocabulary");
+    for (const auto word : split(std::string_view(line).substr(0, line.find('\t')))) {
+      const auto found = ids.find(std::string(word));
+      if (found == ids.end()) throw UserError(where() + "token " + quoted(word, LONGEST) + " is not in the vocabulary");
       source.push_back(found->second);
     }
     if (source.empty()) throw UserError(where() + "no tokens");

@@ -10,4 +10,7 @@ namespace compgen {
 // Throws UserError unless the text is UTF-8 without a byte order mark, of finite numbers, and at most 64 levels deep.
 nlohmann::json strict_json(const std::string& text);
 
+// The same, with the names in objects in their order.
+nlohmann::ordered_json strict_ordered_json(const std::string& text);
+
 }  // namespace compgen

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import struct
 import subprocess
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from compgen.errors import UserError
 from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.install import program
 from compgen.lm.measuring import measure, rescore
-from compgen.lm.mixture import FORMAT, Mixture
+from compgen.lm.mixture import FORMAT, Mixture, Perplexity
 from tests.cli.shell import compgen
 from tests.lm.conftest import LINES
 
@@ -221,6 +222,95 @@ def test_bad_mixtures_have_one_message(command, tmp_path, monkeypatch):
         assert said == f"error: {python.value}\n"
         assert message.replace("{path}", path.name) in said
         assert (done.returncode, done.stdout) == (2, b"")
+
+
+HEADER = 88  # bytes before what a binary model says of itself: order, multiplier, kind, whether it lists words, version
+
+
+def test_what_is_impossible_is_infinitely_perplexing(arpa, tmp_path):
+    for word, log10 in (("the", "-inf"), ("<unk>", "-1e39")):
+        old = next(line for line in arpa.read_text().split("\n") if f"\t{word}\t" in line)
+        new = "\t".join([log10, *old.split("\t")[1:]])
+        (tmp_path / "odd.arpa").write_text(arpa.read_text().replace(old, new))
+        (tmp_path / "text.txt").write_text("the zebra\nthe the cat\n")
+        for command, *more in (("perplexity", "--json"), ("perplexity", "--json", "--tokens", "t.tsv"), ("rescore",)):
+            words = [command, tmp_path / "odd.arpa", tmp_path / "text.txt", *more]
+            python = compgen("lm", *words, cwd=tmp_path)
+            assert (python.returncode, python.stderr) == (0, "")
+            tokens = (tmp_path / "t.tsv").read_bytes() if "t.tsv" in more else None
+            assert good(*words, cwd=tmp_path) == python.stdout
+            assert tokens is None or tokens == (tmp_path / "t.tsv").read_bytes()
+    assert Perplexity(tokens=1, loss=800.0).including == float("inf")
+
+
+def test_probabilities_that_are_no_numbers_are_refused(models, tmp_path):
+    row = next(line for line in models["probing"].with_suffix(".arpa").read_text().split("\n") if "\tcat\t" in line)
+    data = models["probing"].read_bytes()
+    for sign in (1, -1):  # KenLM keeps a note in the sign
+        data = data.replace(struct.pack("<f", sign * float(row.split("\t")[0])), struct.pack("<f", float("nan")))
+    assert data != models["probing"].read_bytes()
+    (tmp_path / "odd.bin").write_bytes(data)
+    done = run("perplexity", tmp_path / "odd.bin", stdin=b"cat\n")
+    assert done.stderr.decode() == f"error: {tmp_path / 'odd.bin'}: found a probability that is no number\n"
+    assert done.returncode == 2
+
+
+WHOLE = gzip.compress(b"the cat\n", mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentences"),
+    [
+        (gzip.compress(b"", mtime=0) + WHOLE, 1),
+        (WHOLE + gzip.compress(b"", mtime=0) * 2 + WHOLE, 2),
+        (WHOLE + b"\0" * 600 + WHOLE + b"\0", 2),
+        (WHOLE + b"x", None),
+        (WHOLE + b"\x1f", None),
+        (WHOLE + WHOLE[:12], None),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_texts_of_several_files_of_gzip(content, sentences, threads, arpa, tmp_path):
+    (tmp_path / "text.gz").write_bytes(content)
+    done = run("perplexity", arpa, tmp_path / "text.gz", "--json", "--threads", threads)
+    if sentences is None:
+        with pytest.raises(UserError) as python:
+            measure(Mixture.open(arpa), tmp_path / "text.gz")
+        assert (done.returncode, done.stderr.decode()) == (2, f"error: {python.value}\n")
+        return
+    assert done.returncode == 0, done.stderr
+    assert (
+        json.loads(done.stdout)["sentences"] == sentences == measure(Mixture.open(arpa), tmp_path / "text.gz").sentences
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value"),
+    [
+        ("probing", 0, b"\0"),
+        ("trie", 0, b"\1"),
+        ("probing", 0, b"\x0a"),
+        ("probing", 4, b"\0\0\xc0\x7f"),  # no number
+        ("probing", 4, b"\0\0\x80\x7f"),  # infinite
+        ("trie", 8, b"\x4d"),
+        ("trie", 12, b"\7"),
+        ("probing", 20, b"\xff" * 8),
+        ("trie", 27, b"\x10"),
+        ("probing", None, b"\0\0\0\0\xff"),
+        ("trie", None, b"\xff\xff"),
+    ],
+)
+def test_models_that_cannot_be_are_not_opened(kind, place, value, models, tmp_path):
+    data = bytearray(models[kind].read_bytes())
+    order = data[HEADER]
+    at = (HEADER + 20 + 8 * order + 7) // 8 * 8 if place is None else HEADER + place  # None: the number of words
+    data[at : at + len(value)] = value
+    (tmp_path / "damaged.bin").write_bytes(data)
+    for words in (["words", tmp_path / "damaged.bin"], ["perplexity", tmp_path / "damaged.bin"]):
+        done = run(*words, stdin=b"the cat\n")
+        assert (done.returncode, done.stdout) == (2, b"")
+        said = "not a model that KenLM can read: what it says of itself cannot be: damaged"
+        assert done.stderr.decode() == f"error: {tmp_path / 'damaged.bin'}: {said}\n"
 
 
 # A gzip file says when it was made; the same time always, as tests are named after what they are given.

@@ -1,5 +1,6 @@
 """The C++ runner answers as Python does: recurrent networks and Transformers, greedily and by beam search."""
 
+import gzip
 import json
 import subprocess
 
@@ -103,6 +104,45 @@ def test_lines_are_those_of_predict(tmp_path, transformers, words):
     assert [list(line) for line in found] == [list(line) for line in expected] and found == expected
 
 
+GZIPPED = gzip.compress(b"a b\n", mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "good"),
+    [
+        ("s.txt", "\ufeffa b\n".encode(), True),
+        ("s.txt", "a\u00a0b\u3000a\x0cb\x1ca\n".encode(), True),
+        ("s.txt", b"a b\tx\r\na\r\n", True),
+        ("s.txt", "a \ufeffb\n".encode(), False),
+        ("s.txt", b"a \xc3\n", False),
+        ("s.txt", b"a\0b\n", False),
+        ("s.gz", GZIPPED + GZIPPED, True),
+        ("s.gz", GZIPPED + b"\0" * 600 + GZIPPED + b"\0", True),
+        ("s.gz", GZIPPED + b"\0" + b"x", False),
+        ("s.gz", GZIPPED[:-1], False),
+        ("s.gz", b"a b\n", False),
+    ],
+)
+def test_sources_are_read_as_in_python(transformers, tmp_path, name, content, good):
+    (tmp_path / name).write_bytes(content)
+    words = [str(transformers / "plain"), str(tmp_path / name)]
+    python = compgen("predict", *words, "--format", "tsv", "-o", tmp_path / "python.jsonl")
+    words = [native.runner(), words[0], "--input", words[1], "-o", str(tmp_path / "native.jsonl")]
+    done = subprocess.run(words, capture_output=True, text=True, env=native.environment(), check=False)
+    if not good:
+        assert (
+            done.returncode == 2
+            and done.stderr.count("\n") == 1
+            and done.stderr.startswith(f"error: {tmp_path / name}")
+        )
+        assert python.returncode == 2 or "is not in the vocabulary" in done.stderr
+        return
+    assert (python.returncode, done.returncode) == (0, 0), (python.stderr, done.stderr)
+    rows = [map(json.loads, (tmp_path / f"{by}.jsonl").read_text().splitlines()) for by in ("python", "native")]
+    ours, theirs = ([(row["source"], row["target"]) for row in some] for some in rows)
+    assert ours == theirs and ours
+
+
 def test_golden_answers_are_given_again(transformers):
     done = compgen("verify", transformers / "plain", "--json")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -129,6 +169,17 @@ def test_a_generator_has_no_beam():
     words = [native.runner(), exported(), "--draws", "3", "--beam", "2"]
     done = subprocess.run(words, capture_output=True, text=True, env=native.environment(), check=False)
     assert done.returncode == 2 and done.stderr == "error: a generator has no use for --beam\n"
+
+
+def test_weights_of_a_step_that_does_not_decode_are_looked_at_too(tmp_path):
+    for file in exported("predictor", initial="encoder").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    sign(tmp_path, "step.safetensors", b"\0" * 8)
+    with pytest.raises(UserError, match=r"step\.safetensors: not a file of arrays"):
+        Predictor.load(tmp_path, provider="cpu")
+    for step in ("own", "graph"):
+        done = run(tmp_path, [["a"]], "--step", step)
+        assert done.returncode == 2 and done.stderr.startswith(f"error: {tmp_path / 'step.safetensors'}: "), done.stderr
 
 
 def poisoned(name):

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import zlib
 from pathlib import Path
 
 import polars as pl
@@ -128,6 +129,28 @@ def test_samples_that_are_cut_short_are_not_gone_on_from(tmp_path):
         pass
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("s.tsv.partial", "walk 5", "look 5"),
+        ("s.tsv.partial", "WALK\n", "WALK "),
+        ("s.tsv.partial.json", '"drawn": 1', '"drawn": 2'),
+        ("s.tsv.partial.json", '"rejected": {}', '"rejected": {"not novel": 1}'),
+        ("s.tsv.partial.json", '"bytes": 12', '"bytes": 11'),
+    ],
+)
+def test_what_was_altered_is_not_gone_on_from(tmp_path, name, old, new):
+    interrupted(tmp_path / "s.tsv")
+    whole = (tmp_path / name).read_text()
+    assert old in whole
+    (tmp_path / name).write_text(whole.replace(old, new))
+    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    wanted = r"s\.tsv\.partial: not what s\.tsv\.partial\.json says of it: one of them was altered"
+    with pytest.raises(UserError, match=wanted), partial_file(tmp_path / "s.tsv", OPTIONS, resume=True):
+        pass
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
+
+
 def test_a_journal_without_samples_is_nothing_to_go_on_from(tmp_path):
     out = tmp_path / "s.tsv"
     interrupted(out)
@@ -167,6 +190,7 @@ def test_it_is_brought_to_disk_now_and_then(tmp_path, monkeypatch):
             "bytes": len("walk 5\tWALK\n"),
             "counts": {"drawn": 3, "kept": 0, "rejected": {}, "last": 0},
             "seconds": 0,
+            "check": zlib.adler32(b"walk 5\tWALK\n" + b"\n12\n3\n0\n0"),  # bytes, drawn, kept, last
         }
 
 

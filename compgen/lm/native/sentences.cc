@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "errors.h"
-#include "util/read_compressed.hh"
+#include "gzip.h"
 
 namespace compgen {
 namespace {
@@ -92,21 +92,25 @@ void split_sentences(const std::string& lines, std::uint64_t line, bool blank, S
 struct Text::Stream {
   std::string path;
   int descriptor = STDIN_FILENO;
-  std::unique_ptr<util::ReadCompressed> packed;  // if the file is compressed; has the descriptor then
+  std::unique_ptr<Unpacker> packed;  // if the file is compressed
 
   ~Stream() {
-    if (!packed && descriptor != STDIN_FILENO) close(descriptor);
+    if (descriptor != STDIN_FILENO) close(descriptor);
   }
 
   // As many bytes as there are, up to CHUNK; 0 at the end.
   std::size_t read(char* to) {
-    if (packed) try {
-        return packed->Read(to, CHUNK);
-      } catch (const util::Exception&) {
-        throw UserError(path + ": cut short or broken: expected a whole file of gzip");
-      }
+    if (!packed) return bytes(to, CHUNK);
+    try {
+      return packed->read(to, CHUNK);
+    } catch (const UserError&) {
+      throw UserError(path + ": cut short or broken: expected a whole file of gzip");
+    }
+  }
+
+  std::size_t bytes(char* to, std::size_t most) const {
     ssize_t count = 0;
-    do count = ::read(descriptor, to, CHUNK);
+    do count = ::read(descriptor, to, most);
     while (count < 0 && errno == EINTR);
     if (count < 0) throw UserError(path + ": " + std::strerror(errno) + ": expected a file of sentences");
     return static_cast<std::size_t>(count);
@@ -124,7 +128,8 @@ Text::Text(const std::string& path) : stream_(std::make_unique<Stream>()) {
   }
   char magic[2] = {};
   if (pread(stream_->descriptor, magic, 2, 0) == 2 && magic[0] == '\x1f' && magic[1] == '\x8b') {
-    stream_->packed = std::make_unique<util::ReadCompressed>(stream_->descriptor);
+    const auto bytes = [stream = stream_.get()](char* to, std::size_t most) { return stream->bytes(to, most); };
+    stream_->packed = std::make_unique<Unpacker>(bytes, path);
   }
 }
 
