@@ -108,7 +108,7 @@ def test_a_run_goes_on_with_its_own_options_only(whole, tmp_path):
     )
     assert (journal(out).read_text(), partial(out).read_text()) == (left, samples)  # a refusal changes nothing
     partial(out).write_text("x" + samples[1:])
-    refused(compgen(*ENDLESS, "-o", out, "--resume"), "s.jsonl.partial, line 1")
+    refused(compgen(*ENDLESS, "-o", out, "--resume"), "s.jsonl.partial: not what s.jsonl.partial.json says of it")
     partial(out).write_text(samples[:100])
     refused(compgen(*ENDLESS, "-o", out, "--resume"), "100 bytes", "cut short or altered")
     journal(out).write_text("{}")
