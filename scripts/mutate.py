@@ -415,6 +415,8 @@ def by_program(
     except subprocess.TimeoutExpired:
         return "hang", ""
     said = done.stderr.decode("utf-8", "replace")
+    if "allocation-size-too-big" in said:  # where memory is refused, this sanitizer ends a program that would say so
+        return "refused", "error: not enough memory\n"
     if "Sanitizer" in said or "runtime error" in said:
         return "sanitizer's report", said
     if done.returncode == 2:
