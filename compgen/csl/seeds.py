@@ -1,6 +1,6 @@
 """Seed rules found in the data: phrases that sides share, inflected forms, and words that go together."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
@@ -12,7 +12,7 @@ from compgen.data.ragged import Ints, ranges
 from compgen.evaluation.quality import CLOSING
 
 _LEFT_OUT = (".", "'")
-Terms = Counter[tuple[str, str, str]]  # function, phrase, and all of the term
+_Terms = Counter[tuple[str, str, str]]  # function, phrase, and all of the term
 _NEARLY = 0.9  # of the terms of a function have a phrase in them and no other term, if it is there for phrases
 _ROUNDS = 10  # of expectation maximisation; the best translations no longer change after the first few
 _ALIKE = 0.3  # the share of common letters of two forms of a word (thought, think: a third); other words have fewer
@@ -54,7 +54,7 @@ def names(dataset: Dataset) -> Grammar:
     """
     alphabet, rules = examples(dataset)
     phrases, terms, with_phrase = _counts(alphabet, dict.fromkeys(rules))
-    for_phrases = {function for function, count in terms.items() if _is_for(function, count, with_phrase, phrases)}
+    for_phrases = _for_phrases(phrases, terms, with_phrase)
     words = {letter for letter in alphabet.encode(alphabet.tokens) if any(map(str.isalnum, alphabet.decode(letter)[0]))}
     found, inside = set[Rule](), Counter[str]()
     for (function, phrase, term), count in with_phrase.items():
@@ -65,10 +65,10 @@ def names(dataset: Dataset) -> Grammar:
     return Grammar.of(alphabet, found | alone)
 
 
-def _counts(alphabet: Alphabet, pairs: Iterable[Rule]) -> tuple[Counter[str], Counter[str], Terms]:
+def _counts(alphabet: Alphabet, pairs: Iterable[Rule]) -> tuple[Counter[str], Counter[str], _Terms]:
     """In how many places each phrase is that sides share; each function; and each phrase in a term without others."""
     unwanted, opening, closing = (set(alphabet.encode(some)) for some in (_LEFT_OUT, CLOSING.values(), CLOSING))
-    phrases, terms, with_phrase = Counter[str](), Counter[str](), Terms()
+    phrases, terms, with_phrase = Counter[str](), Counter[str](), _Terms()
     for pair in pairs:
         shared = [*_shared(*pair, unwanted)]
         phrases.update(shared)
@@ -79,14 +79,16 @@ def _counts(alphabet: Alphabet, pairs: Iterable[Rule]) -> tuple[Counter[str], Co
     return phrases, terms, with_phrase
 
 
-def _is_for(function: str, terms: int, with_phrase: Terms, phrases: Counter[str]) -> bool:
-    """Whether a function is there for phrases."""
-    inside = Counter[str]()
-    for (name, phrase, _), count in with_phrase.items():
-        if name == function:
-            inside[phrase] += count
-    found = inside.total()
-    return found >= _NEARLY * terms and 2 * found >= sum(phrases[phrase] for phrase in inside)
+def _for_phrases(phrases: Counter[str], terms: Counter[str], with_phrase: _Terms) -> set[str]:
+    """The functions that are there for phrases."""
+    inside = defaultdict[str, Counter[str]](Counter)  # by function: in how many of its terms each phrase is
+    for (function, phrase, _), count in with_phrase.items():
+        inside[function][phrase] += count
+    return {
+        function
+        for function, found in inside.items()
+        if found.total() >= max(_NEARLY * terms[function], sum(phrases[phrase] for phrase in found) / 2)
+    }
 
 
 def _terms(target: str, opening: set[str], closing: set[str]) -> Iterator[str]:
