@@ -132,7 +132,7 @@ def test_classes_are_found_by_held_out_examples():
     lines = [f"{noun} in {place} -> {noun} ( in ( {place} ) )" for noun in nouns for place in ("ohio", "utah", "iowa")]
     lines += [f"largest of {line.replace(' -> ', ' -> largest ( ')} )" for line in lines[::2]]
     method = make("substitute").fit(dataset(*lines))
-    assert method.classes in ("types", "slot", "predicate", "token")
+    assert method.classes == "types"  # none is ahead of it
     assert method.classes == make("substitute").fit(dataset(*reversed(lines))).classes
 
 
@@ -180,7 +180,7 @@ def test_a_grammar_that_does_not_agree_with_the_data_gives_way_to_one_that_does(
     data = load("scan/opposite_right").split("train")
     some = Dataset(data.frame.filter(pl.col("source").list.len() <= 5))
     method = make("substitute", longest=30).fit(some)
-    assert method.begun == "grammar_scan_companions"
+    assert method.begun == "grammar_scan_companions" and method.classes == "slot"
     right, of = (sum(counts) for counts in zip(*method.agreement.counts.values(), strict=True))
     kept = method.sample(500).pairs()
     assert right > 0.9 * of > 100
