@@ -40,12 +40,17 @@ def seed_rules(name: str, dataset: Dataset) -> Grammar | None:
 
     Raises:
         DataError: what is found or read is no grammar.
+        UserError: there is no such file.
     """
     if not name:
         return None
     if name == "auto":
         name = "names" if shares_tokens(dataset) else "companions"
-    return SEED_RULES[name](dataset) if name in SEED_RULES else Grammar.read(name)
+    if name in SEED_RULES:
+        return SEED_RULES[name](dataset)
+    if not Path(name).exists():
+        raise UserError(f"{name}: no such file, and none of {', '.join(SEED_RULES)}, auto and none")
+    return Grammar.read(name)
 
 
 def target_grammar(name: str, dataset: Dataset) -> TargetGrammar | None:

@@ -85,3 +85,8 @@ def test_seed_rules_are_what_sides_share_or_else_words_that_go_together():
     augmenter = Csl(seed_rules="auto", uniform=True)
     augmenter.fit(apart, 0)
     assert augmenter.facts()["seed_rules"] == len(seed_rules("companions", apart).rules) == 3
+
+
+def test_misspelt_seed_rules_are_told_with_those_there_are():
+    with pytest.raises(UserError, match=r"nmaes: no such file, and none of matches, names, companions"):
+        seed_rules("nmaes", Dataset.from_pairs([(["a"], ["b"])]))
