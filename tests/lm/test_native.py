@@ -131,12 +131,12 @@ def test_memory_does_not_grow_with_the_text(models, tmp_path):
     script = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
     script += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     peaks = []
-    for lines in (150_000, 600_000):
+    for lines in (600_000, 1_200_000):  # both longer than what a thread holds at a time
         text.write_text("the cat sat on the mat\n" * lines)
         command = ["python3", "-c", script, program("compgen-ngram"), "perplexity", models["trie"], text]
-        command += ["--threads", 2, "--tokens", tmp_path / "t.tsv"]
+        command += ["--threads", 1, "--tokens", tmp_path / "t.tsv"]  # of several, each holds more or less by chance
         peaks.append(int(subprocess.run(list(map(str, command)), check=True, capture_output=True).stdout))
-    assert peaks[1] < peaks[0] + 8_000  # KB; the second text has 10,000 more, its tokens 60,000
+    assert peaks[1] < peaks[0] + 5_000  # KB; the second text has 14,000 more, its tokens 80,000
 
 
 def test_the_table_is_that_of_python(models, tmp_path):
