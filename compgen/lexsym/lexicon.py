@@ -58,6 +58,33 @@ def frequent(lexicon: Lexicon, pairs: Pairs, share: float) -> Lexicon:
     return {word: symbols for word, symbols in kept.items() if symbols}
 
 
+def explained(lexicon: Lexicon, pairs: Pairs) -> Lexicon:
+    """Drop links that another word explains: one that never is without the symbol, and is wherever both are.
+
+    If data have *opposite left* but never *opposite right*, then *opposite* never is without the symbol of *left*, and
+    is linked to it; *left* has it without *opposite*, too.
+    """
+    words = defaultdict(list)
+    for word, symbols in lexicon.items():
+        for symbol in symbols:
+            words[symbol].append(word)
+    shared = {symbol: some for symbol, some in words.items() if len(some) > 1}
+    examples: dict[str, set[int]] = {word: set() for some in shared.values() for word in some}
+    having: dict[str, set[int]] = {symbol: set() for symbol in shared}
+    for number, (source, target) in enumerate(pairs):
+        for word in {*source} & examples.keys():
+            examples[word].add(number)
+        for symbol in {*target} & having.keys():
+            having[symbol].add(number)
+    left = {word: dict(symbols) for word, symbols in lexicon.items()}
+    for symbol, some in shared.items():
+        sure = [word for word in some if examples[word] <= having[symbol]]
+        for word in some:
+            if any(examples[word] & having[symbol] < examples[other] for other in sure):
+                del left[word][symbol]
+    return {word: symbols for word, symbols in left.items() if symbols}
+
+
 def lexemes(lexicon: Lexicon) -> dict[str, tuple[str, ...]]:
     """The symbols of each word, such that two words have the same symbols or none in common.
 
@@ -108,7 +135,7 @@ def find(pairs: Pairs, aligner: Aligner = "model1", share: float = LINKS) -> lis
     A type in which a lexeme has several forms (ate, eaten) is divided, by the contexts that such lexemes have among
     themselves. Words that are alone, and those of what cannot be divided, are of no type (ALONE).
     """
-    meaning = lexemes(frequent(align(pairs, aligner), pairs, share))
+    meaning = lexemes(explained(frequent(align(pairs, aligner), pairs, share), pairs))
     for phrase in {token for source, target in pairs for token in {*source} & {*target} if JOINED in token}:
         meaning[phrase] = (phrase,)
     types = _types(pairs, meaning)
