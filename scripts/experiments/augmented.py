@@ -72,19 +72,17 @@ def _set(**values: object) -> tuple[str, ...]:
 
 HALF = _set(p_aug=0.5)  # of what is trained on is synthetic
 _COMPANIONS = ("--config", "grammar_scan_companions")
+_GEO = _set(
+    optimisation__steps=6000,
+    held_out=0.0,
+    network__copying="true",
+    network__token_dropout=0.02,
+    network__embedding_dropout=0.5,
+    network__output_dropout=0.5,
+)
 KINDS = {
-    "geo": Kind(
-        30_000,
-        _set(
-            optimisation__steps=6000,
-            held_out=0.0,
-            network__copying="true",
-            network__token_dropout=0.02,
-            network__embedding_dropout=0.5,
-            network__output_dropout=0.5,
-        ),
-        {"substitute": ("--classes", "slot", "--rounds", "2")},
-    ),
+    "geo": Kind(30_000, _GEO, {"substitute": ("--classes", "slot", "--rounds", "2")}),
+    "logic": Kind(30_000, _GEO, {}),  # where slots have next to nothing to exchange: programs with variables
     "scan": Kind(
         30_000,
         _set(
@@ -182,8 +180,8 @@ def mcd_within(number: int) -> Callable[[], Dataset]:
 TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "funql-question": ("geo", known("geo-funql/question")),
     "funql-query": ("geo", known("geo-funql/query")),
-    "logic-query": ("geo", together("geo/logic-query")),
-    "sql-query": ("geo", together("geo/sql-query")),
+    "logic-query": ("logic", together("geo/logic-query")),
+    "sql-query": ("logic", together("geo/sql-query")),
     "jump": ("scan", known("scan/jump")),
     "around-right": ("scan", known("scan/around_right")),
     "mcd1": ("scan", mcd(1)),
@@ -196,8 +194,8 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "mcd-within": ("scan", mcd_within(1)),
     "funql-question-within": ("geo", within("geo-funql/question")),
     "funql-query-within": ("geo", within("geo-funql/query")),
-    "sql-query-within": ("geo", within("geo/sql-query")),
-    "logic-query-within": ("geo", within("geo/logic-query")),
+    "sql-query-within": ("logic", within("geo/sql-query")),
+    "logic-query-within": ("logic", within("geo/logic-query")),
     "cogs-long": ("cogs", longest("cogs/variable-free", 0.05)),
 }
 
