@@ -2,7 +2,7 @@
 
 import textwrap
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from pydantic import BaseModel, Field
@@ -106,6 +106,11 @@ def write(
     split: SplitOption = None,
     format: FormatOption = None,
     swap: bool = option(False, "Make each source the target and each target the source."),
+    variables: Literal["relative", "named"] | None = option(
+        None,
+        "Write variables of targets (A, B, ... or $0, $1, ...) by their distance from the last new one, so that parts "
+        "read alike at any depth (A+1, A+0); or distances as named variables again, in predictions too.",
+    ),
 ) -> None:
     """Write a data set to a file, in the format that the file's suffix or --format names.
 
@@ -115,15 +120,32 @@ def write(
     Examples: cgen data write scan/jump --split train -o jump-train.tsv
 
         cgen data write questions.csv --source question --target sql -o questions
+
+        cgen data write geo/logic-query --variables relative -o relative.jsonl
     """
     from compgen.data.formats import write_dataset
 
     format = writable_format(out, format, data)
     dataset = load_split(data, split, columns=columns)
-    record = {"data": named(data), "split": split, "swap": swap, "command": called()}
+    if variables:
+        dataset = _with_variables(dataset, variables)
+    record = {"data": named(data), "split": split, "swap": swap, "variables": variables, "command": called()}
     write_dataset(dataset.swapped() if swap else dataset, out, format, record)
     if str(out) != "-":
         say(f"{out}: {sizes(dataset)}")
+
+
+def _with_variables(dataset: "Dataset", form: Literal["relative", "named"]) -> "Dataset":
+    """Change how variables are written, and say in how many targets."""
+    from compgen.data.variables import named_targets, relative_targets
+
+    left = 0
+    if form == "relative":
+        changed, count = relative_targets(dataset)
+    else:
+        changed, count, left = named_targets(dataset)
+    say(f"variables {form} in {count:,} targets" + (f"; {left:,} distances of no variable stay" if left else ""))
+    return changed
 
 
 @app.command()

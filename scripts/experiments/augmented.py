@@ -3,11 +3,11 @@
     COMPGEN_DATA=... python scripts/experiments/augmented.py funql-question funql-query --seeds 0 1 2 3 4 --jobs 2
     COMPGEN_DATA=... python scripts/experiments/augmented.py turn-left --part dev --systems bare substitute lexsym
 
-A system is `bare`, or methods joined by +, each with as many examples; `fresh METHOD` draws new ones in each epoch. All
-predictors of a task have the same settings and the same updates, and the last weights are tested. `--part dev` answers
-the development part instead of the test part: settings are to be chosen there, or on `turn-left`, `opposite-right` and
-those made of training parts alone (`*-within`, `cogs-long`), whose test parts may be looked at. --changes
-are of the predictor's settings. Prints a row for each task.
+A system is `bare`, or methods joined by +, each with as many examples (METHOD-NAME: with other options); `fresh METHOD`
+draws new ones in each epoch. All predictors of a task have the same settings and the same updates, and the last weights
+are tested. `--part dev` answers the development part instead of the test part: settings are to be chosen there, or on
+`turn-left`, `opposite-right` and those made of training parts alone (`*-within`, `cogs-long`), whose test parts may be
+looked at. --changes are of the predictor's settings. Prints a row for each task.
 
 Results are added to `figures/augmented.jsonl` beside this script, with the commit that made them and hashes of the
 settings and the data; what is there is not run again, wherever the folder of --out may be. A training that was
@@ -37,6 +37,7 @@ from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.data.splits import by_length, by_template
 from compgen.data.splits import mcd as by_mcd
+from compgen.data.variables import relative_targets
 
 DATA = Path(os.environ.get("COMPGEN_DATA", "."))
 DEV = "dev"
@@ -56,7 +57,7 @@ class Kind:
     Attributes:
         count: synthetic examples of each method.
         predictor: its settings.
-        options: of methods, where defaults do not do.
+        options: of methods, where defaults do not do; METHOD-NAME is the method with other options.
         pools: how many examples a method makes if not all are taken: then all lengths are taken alike.
     """
 
@@ -82,7 +83,8 @@ _GEO = _set(
 )
 KINDS = {
     "geo": Kind(30_000, _GEO, {"substitute": ("--classes", "slot", "--rounds", "2")}),
-    "logic": Kind(30_000, _GEO, {}),  # where slots have next to nothing to exchange: programs with variables
+    # Programs in which slots have next to nothing to exchange; two grammars make what one of them does not.
+    "logic": Kind(30_000, _GEO, {"substitute-companions": _COMPANIONS}),
     "scan": Kind(
         30_000,
         _set(
@@ -158,6 +160,11 @@ def within(name: str) -> Callable[[], Dataset]:
     return read
 
 
+def by_distance(read: Callable[[], Dataset]) -> Callable[[], Dataset]:
+    """A data set with its variables as distances. Exact match is as it would be with named ones."""
+    return lambda: relative_targets(read())[0]
+
+
 def mcd(number: int) -> Callable[[], Dataset]:
     """A split of SCAN by maximum compound divergence."""
 
@@ -180,7 +187,7 @@ def mcd_within(number: int) -> Callable[[], Dataset]:
 TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "funql-question": ("geo", known("geo-funql/question")),
     "funql-query": ("geo", known("geo-funql/query")),
-    "logic-query": ("logic", together("geo/logic-query")),
+    "logic-query": ("logic", by_distance(together("geo/logic-query"))),
     "sql-query": ("logic", together("geo/sql-query")),
     "jump": ("scan", known("scan/jump")),
     "around-right": ("scan", known("scan/around_right")),
@@ -195,7 +202,7 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "funql-question-within": ("geo", within("geo-funql/question")),
     "funql-query-within": ("geo", within("geo-funql/query")),
     "sql-query-within": ("logic", within("geo/sql-query")),
-    "logic-query-within": ("logic", within("geo/logic-query")),
+    "logic-query-within": ("logic", by_distance(within("geo/logic-query"))),
     "cogs-long": ("cogs", longest("cogs/variable-free", 0.05)),
 }
 
@@ -274,7 +281,7 @@ class Cell:
             if not file.exists():
                 made = file if pool is None else file.with_name(f"pool-{file.name}")
                 asked = ("-n", str(pool or kind.count), "--seed", str(self.seed), "-o", str(made))
-                call(out / self.task, "augment", method, str(data), *options, *asked)
+                call(out / self.task, "augment", method.partition("-")[0], str(data), *options, *asked)
                 if made != file:
                     chosen = ("-n", str(kind.count), "--by", "umt", "--template", "length", "-o", str(file))
                     call(out / self.task, "select", str(made), *chosen)
