@@ -6,7 +6,8 @@
 A part such as `_loc ( A , B ) , _state ( B )` has other letters elsewhere (`_loc ( C , D ) , _state ( D )`); by
 distance it is the same wherever it stands, so that what recombines parts can put it there, and a predictor has one
 thing to learn. Distances are from the highest variable so far: A+1 is a new one, A+0 the last new one, A-1 the one
-before it. Variables are tokens of one capital letter, or $0, $1, ... Each target is read by itself, and comes back exactly.
+before it. Variables are tokens of one capital letter, or $0, $1, ... Each target is read by itself, and comes back
+exactly.
 """
 
 import re
