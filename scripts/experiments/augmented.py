@@ -22,7 +22,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import mean, stdev
@@ -81,25 +81,29 @@ _GEO = _set(
     network__embedding_dropout=0.5,
     network__output_dropout=0.5,
 )
+# As SpanSub has it: spans of at most three words, two rounds, classes of the first and the last word.
+_SPANS = ("--classes", "types", "--span", "3", "--rounds", "2")
+_SCAN = Kind(
+    30_000,
+    _set(
+        optimisation__steps=6000,
+        held_out=0.0,
+        network__embedding_dropout=0.0,
+        network__output_dropout=0.0,
+    ),
+    {
+        "csl": ("--config", "csl_scan_companions"),
+        "substitute": (*_COMPANIONS, *_SPANS),
+        "geca": ("--longest", "60"),
+    },
+)
 KINDS = {
     "geo": Kind(30_000, _GEO, {"substitute": ("--classes", "slot", "--rounds", "2")}),
     # Programs in which slots have next to nothing to exchange; two grammars make what one of them does not.
     "logic": Kind(30_000, _GEO, {"substitute-companions": _COMPANIONS}),
-    "scan": Kind(
-        30_000,
-        _set(
-            optimisation__steps=6000,
-            held_out=0.0,
-            network__embedding_dropout=0.0,
-            network__output_dropout=0.0,
-        ),
-        {
-            "csl": ("--config", "csl_scan_companions"),
-            # As SpanSub has it: spans of at most three words, two rounds, classes of the first and the last word.
-            "substitute": (*_COMPANIONS, "--classes", "types", "--span", "3", "--rounds", "2"),
-            "geca": ("--longest", "60"),
-        },
-    ),
+    "scan": _SCAN,
+    # A grammar that has *left* and *right* alone, to put one for the other in one of two places.
+    "phrases": replace(_SCAN, options={"substitute": ("--config", "grammar_scan", *_SPANS)}),
     "cogs": Kind(
         100_000,
         _set(optimisation__steps=10_000, held_out=0.0, network__copying="true", network__token_dropout=0.02),
@@ -190,14 +194,14 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "logic-query": ("logic", by_distance(together("geo/logic-query"))),
     "sql-query": ("logic", together("geo/sql-query")),
     "jump": ("scan", known("scan/jump")),
-    "around-right": ("scan", known("scan/around_right")),
+    "around-right": ("phrases", known("scan/around_right")),
     "mcd1": ("scan", mcd(1)),
     "mcd2": ("scan", mcd(2)),
     "mcd3": ("scan", mcd(3)),
     "cogs": ("cogs", known("cogs/variable-free", "gen")),
     # For development: their test parts may be looked at.
     "turn-left": ("scan", known("scan/turn_left")),
-    "opposite-right": ("scan", known("scan/opposite_right")),
+    "opposite-right": ("phrases", known("scan/opposite_right")),
     "mcd-within": ("scan", mcd_within(1)),
     "funql-question-within": ("geo", within("geo-funql/question")),
     "funql-query-within": ("geo", within("geo-funql/query")),
