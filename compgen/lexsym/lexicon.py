@@ -6,7 +6,7 @@ another wherever both have a form of the same types.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import combinations
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -64,25 +64,34 @@ def explained(lexicon: Lexicon, pairs: Pairs) -> Lexicon:
     If data have *opposite left* but never *opposite right*, then *opposite* never is without the symbol of *left*, and
     is linked to it; *left* has it without *opposite*, too.
     """
+    shared = {symbol: words for symbol, words in _by_symbol(lexicon).items() if len(words) > 1}
+    with_word, with_symbol = _examples(pairs, {word for words in shared.values() for word in words}, shared.keys())
+    left = {word: dict(symbols) for word, symbols in lexicon.items()}
+    for symbol, words in shared.items():
+        sure = [with_word[word] for word in words if with_word[word] <= with_symbol[symbol]]
+        for word in words:
+            if any(with_word[word] & with_symbol[symbol] < examples for examples in sure):
+                del left[word][symbol]
+    return {word: symbols for word, symbols in left.items() if symbols}
+
+
+def _by_symbol(lexicon: Lexicon) -> dict[str, list[str]]:
+    """The words that are linked to each symbol."""
     words = defaultdict(list)
     for word, symbols in lexicon.items():
         for symbol in symbols:
             words[symbol].append(word)
-    shared = {symbol: some for symbol, some in words.items() if len(some) > 1}
-    examples: dict[str, set[int]] = {word: set() for some in shared.values() for word in some}
-    having: dict[str, set[int]] = {symbol: set() for symbol in shared}
-    for number, (source, target) in enumerate(pairs):
-        for word in {*source} & examples.keys():
-            examples[word].add(number)
-        for symbol in {*target} & having.keys():
-            having[symbol].add(number)
-    left = {word: dict(symbols) for word, symbols in lexicon.items()}
-    for symbol, some in shared.items():
-        sure = [word for word in some if examples[word] <= having[symbol]]
-        for word in some:
-            if any(examples[word] & having[symbol] < examples[other] for other in sure):
-                del left[word][symbol]
-    return {word: symbols for word, symbols in left.items() if symbols}
+    return words
+
+
+def _examples(pairs: Pairs, *tokens: Set[str]) -> tuple[dict[str, set[int]], ...]:
+    """The numbers of the examples that have each of some tokens, on either side."""
+    found = tuple({token: set[int]() for token in some} for some in tokens)
+    for number, pair in enumerate(pairs):
+        for side, examples in zip(pair, found, strict=True):
+            for token in {*side} & examples.keys():
+                examples[token].add(number)
+    return found
 
 
 def lexemes(lexicon: Lexicon) -> dict[str, tuple[str, ...]]:
@@ -112,10 +121,7 @@ def one_to_many(lexicon: Lexicon, whole_words: bool = False) -> Lexicon:
 
     In the code words may share symbols if they differ by case alone, or by one letter at the end.
     """
-    words = defaultdict(list)
-    for word, symbols in lexicon.items():
-        for symbol in symbols:
-            words[symbol].append(word)
+    words = _by_symbol(lexicon)
     if not whole_words:
         kept = {word: {symbol: count for symbol, count in symbols.items() if len(words[symbol]) == 1}
                 for word, symbols in lexicon.items()}  # fmt: skip

@@ -160,6 +160,7 @@ def test_a_lexicon_file_is_for_types(tmp_path):
     [
         ("jump", 7706, 7706),
         ("around_right", 4785, 3756),
+        ("opposite_right", 4785, 3756),  # *opposite* never is without the action of *left*
         ("jump_around_right", 2346, 1173),
         ("right", 4785, 3756),
         ("turn_left", 1172, 1172),

@@ -11,6 +11,7 @@ from compgen.lexsym.lexicon import (
     check,
     coded_partners,
     components,
+    explained,
     find,
     frequent,
     lexemes,
@@ -41,6 +42,13 @@ MEANING = {"ate": "eat", "eaten": "eat", "drew": "draw", "drawn": "draw", "saw":
 def test_rare_links_are_dropped():
     pairs = [(("red",), ())] * 150 + [(("the",), ())] * 200
     assert frequent({"red": {"9": 100, "3": 1}, "the": {"5": 1}}, pairs, 0.01) == {"red": {"9": 100}}
+
+
+def test_links_that_another_word_explains_are_dropped():
+    pairs = [tuple(map(tuple, pair)) for pair in (("ol", "L"), ("l", "L"), ("e", "L"), ("be", "x"), ("bn", "N"))]
+    lexicon = {"o": {"L": 1}, "l": {"L": 2}, "e": {"L": 1}, "b": {"x": 1, "N": 1}, "n": {"N": 1}}
+    # o is explained by l; e has L where l is not, and b has symbols of its own
+    assert explained(lexicon, pairs) == {key: lexicon[key] for key in ("l", "e", "b", "n")}
 
 
 def test_words_that_share_a_symbol_go_as_coded_and_entries_as_published():
