@@ -82,6 +82,15 @@ void check_hashed(Tables& file, const Counts& counts, float multiplier) {
   hash_table<ngram::detail::ProbEntry>(file, counts.back(), multiplier);
 }
 
+// The first of a trie's compressed pointers, of which KenLM takes for granted that it is 0; they stand behind a head of 8
+// bytes, on a multiple of 8.
+std::uint64_t first_pointer(const std::uint8_t* table) {
+  const std::uint8_t* const head = table + (8 - reinterpret_cast<std::uintptr_t>(table) % 8) % 8;
+  std::uint64_t first = 0;
+  std::memcpy(&first, head + 8, sizeof first);
+  return first;
+}
+
 template <class Quant, class Bhiksha>
 void check_trie(Tables& file, const Counts& counts) {
   ngram::Config config;
@@ -104,6 +113,7 @@ void check_trie(Tables& file, const Counts& counts) {
     using Middle = trie::BitPackedMiddle<Bhiksha>;
     const std::uint8_t bits = Quant::MiddleBits(config);
     std::uint8_t* const table = file.next(Middle::Size(bits, counts[n], counts[0], counts[n + 1], config));
+    if constexpr (std::is_same_v<Bhiksha, trie::ArrayBhiksha>) require(first_pointer(table) == 0);
     Middle middle(table, bits, counts[n], counts[0], counts[n + 1], trie::BitPackedLongest(), config);
     trie::NodeRange longer;  // the n-grams that are longer by a word
     for (std::uint64_t entry = 0; entry < counts[n]; ++entry) {
