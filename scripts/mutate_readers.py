@@ -350,7 +350,7 @@ def mixed(options: Namespace, folder: Path) -> tuple[int, Attempt]:
         if what == "bundle":
             break_one(work / "bundle", rng)
         elif what in files:
-            files[what] = _damaged_model(what, files[what], rng, options.tables)
+            files[what] = _damaged_model(what, files[what], rng)
         for name, data in files.items():
             (work / name).write_bytes(data)
         ways = (["perplexity", "mix.json", "text.txt", "--json"], ["rescore", "mix.json", "text.txt"])
@@ -379,7 +379,7 @@ def _mixture(models: list[str], rng: random.Random) -> dict[str, Any]:
     return {"format": FORMAT, "models": models, "weights": [[w / math.fsum(row) for w in row] for row in rows]}
 
 
-def _damaged_model(name: str, data: bytes, rng: random.Random, tables: bool) -> bytes:
+def _damaged_model(name: str, data: bytes, rng: random.Random) -> bytes:
     if name.endswith(".json"):
         return damaged_bytes(data, rng) if rng.random() < 0.1 else damaged_json(data, rng)
     if name.endswith(".txt"):
@@ -387,13 +387,23 @@ def _damaged_model(name: str, data: bytes, rng: random.Random, tables: bool) -> 
         return packed(data, rng) if rng.random() < 0.3 else data
     if name.endswith(".arpa"):
         return damaged_lines(data, rng) if rng.random() < 0.6 else _other_numbers(data, rng)
-    return damaged_bytes(data, rng) if tables else _damaged_head(data, rng)
+    return _damaged_head(data, rng) if rng.random() < 0.3 else _damaged_tables(data, rng)
+
+
+def _damaged_tables(data: bytes, rng: random.Random) -> bytes:
+    """A binary model with other bytes behind its first ones."""
+    if rng.random() < 0.2:
+        return damaged_bytes(data, rng)
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 5, 40))):
+        at = rng.randrange(HEADER, len(data))
+        size = min(rng.choice((1, 1, 4, 8, 24, 200)), len(data) - at)
+        changed[at : at + size] = rng.choice((b"\xff", b"\0", b"\1", b"\x55", b"\x80", rng.randbytes(1))) * size
+    return bytes(changed)
 
 
 def _damaged_head(data: bytes, rng: random.Random) -> bytes:
-    """A binary model that is cut short, or that says something else of itself."""
-    if rng.random() < 0.2:
-        return data[: rng.randrange(len(data))]
+    """A binary model that says something else of itself."""
     changed = bytearray(data)
     size = HEADER + 20 + 8 * data[HEADER] + 8  # with the number of words
     for _ in range(rng.randrange(1, 4)):
@@ -482,7 +492,6 @@ def main() -> None:
     parser = options_of(__doc__, "--count")
     parser.add_argument("--of", choices=KINDS, required=True)
     parser.add_argument("--ngram", type=Path, help="compgen-ngram; by default the one that `cgen lm` uses")
-    parser.add_argument("--tables", action="store_true", help="damage KenLM's tables, too, whose numbers it believes")
     options = parser.parse_args()
     from compgen.lm.install import program
     from compgen.sampling import native

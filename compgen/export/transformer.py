@@ -6,24 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from compgen.errors import BundleError
 from compgen.export.assemble import write_manifest
 from compgen.export.bundle_writer import Options
 from compgen.export.golden_draws import answers_of, write_golden
 from compgen.export.onnx_graphs import Part, Sizes, save_graphs, trace
-from compgen.export.verify import (
-    BATCH,
-    Task,
-    Written,
-    compare,
-    first_difference,
-    one_thread,
-    replay,
-    require,
-    task,
-)
+from compgen.export.verify import BATCH, answer_distance, compare, one_thread, require, task
 from compgen.models.backend import TorchTransformer
 from compgen.models.transformer import Transformer, TransformerMemory, TransformerStep
 from compgen.progress import Progress
@@ -93,16 +81,8 @@ def verify(checkpoint: Checkpoint, bundle: Bundle, batches: Mapping[int, int], *
         expected, rows = work.answers(truth, samples, BATCH), list[Parity]()
         for name, dtype, decoder in decoders:
             runner = {name: partial(work.answers, decoder)}
-            rows += compare(expected, dtype, runner, batches, partial(_distance, work, truth), progress, len(rows))
+            rows += compare(
+                expected, dtype, runner, batches, partial(answer_distance, work, truth), progress, len(rows)
+            )
     require(rows, "the export does not compute what its checkpoint does")
     return rows
-
-
-def _distance(work: Task, truth: Decoder, row: int, expected: Written, found: Written) -> float:
-    """By how much the first token found that differs is less probable than the one expected."""
-    at = first_difference(expected, found)
-    if at is None:
-        return float("inf")
-    state = truth.open(work.memory_tokens[row : row + 1, 0])
-    right, wrong = np.exp(replay(truth.advance, state, expected[:at])[[expected[at], found[at]]])
-    return float(right - wrong)

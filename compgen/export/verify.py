@@ -114,16 +114,17 @@ class Task:
         return (*tokens, EOS_ID) if len(tokens) < self.max_length else tokens
 
 
-def task(checkpoint: Checkpoint, samples: int, seed: int = SEED) -> Task:
+def task(model: Checkpoint | Bundle, samples: int, seed: int = SEED) -> Task:
     """Samples of a generator at its own temperature, or answers of a predictor to made-up sources."""
-    half, pool = HALVES[checkpoint.kind], checkpoint.pool
+    about = model.manifest if isinstance(model, Bundle) else model
+    half, pool = HALVES[about.kind], model.pool
     if pool is None:
-        memories = as_sources(made_up_sources(samples, len(checkpoint.vocabulary)))[:, None]  # (N, 1, T)
-        return Task(memories, np.zeros((samples, checkpoint.max_length), np.float32), (0.0, 0.0), half, None, seed)
+        memories = as_sources(made_up_sources(samples, len(model.vocabulary)))[:, None]  # (N, 1, T)
+        return Task(memories, np.zeros((samples, about.max_length), np.float32), (0.0, 0.0), half, None, seed)
     addresses = np.arange(samples, dtype=np.int64)
-    first, second = checkpoint.sampling["temperature"]
+    first, second = about.sampling["temperature"]
     memories = pool.tokens[pool.choose(seed, addresses), : pool.longest].astype(np.int64)
-    uniforms = random.uniforms(seed, addresses, checkpoint.max_length)
+    uniforms = random.uniforms(seed, addresses, about.max_length)
     return Task(memories, uniforms, (float(first), float(second)), half, pool, seed)
 
 
@@ -206,19 +207,19 @@ def _runners(work: Task, checkpoint: Checkpoint, bundle: Bundle, native: bool) -
     }
     if native:
         found |= {
-            "native": partial(_native, work, bundle, "own"),
-            "native graph": partial(_native, work, bundle, "graph"),
+            "native": partial(in_cpp, work, bundle, {"--step": "own"}),
+            "native graph": partial(in_cpp, work, bundle, {"--step": "graph"}),
         }
     return found
 
 
-def _native(work: Task, bundle: Bundle, step: str, count: int, batch: int) -> list[Written]:
-    """Samples of the C++ runner, with its own decoding step or with the step's graph."""
-    options: dict[str, object] = {"--step": step, "--batch": batch}
+def in_cpp(work: Task, bundle: Bundle, options: Mapping[str, object], count: int, batch: int) -> list[Written]:
+    """Samples of the C++ runner with some of its options."""
+    given = {"--batch": batch} | dict(options)
     if work.pool is None:
-        drawn = native_runner.raw_answers(bundle, work.sources(count), options)
+        drawn = native_runner.raw_answers(bundle, work.sources(count), given)
     else:
-        drawn = native_runner.raw(bundle, work.seed, 0, count, work.temperature, options)
+        drawn = native_runner.raw(bundle, work.seed, 0, count, work.temperature, given)
     return [work.ended(draw.tokens) for draw in drawn]
 
 
@@ -246,7 +247,9 @@ def judge(expected: list[Written], found: list[Written], distance: Distance) -> 
     return counts(expected, found, lambda row: distance(row, expected[row], found[row]))
 
 
-def counts(expected: list[Written], found: list[Written], distance: Callable[[int], float]) -> dict[str, Any]:
+def counts(
+    expected: list[Written], found: list[Written], distance: Callable[[int], float], near: float = NEAR
+) -> dict[str, Any]:
     """The counts in `Parity`, given how far a row that differs is from what was expected."""
     differing = [row for row, pair in enumerate(zip(expected, found, strict=True)) if pair[0] != pair[1]]
     distances = [distance(row) for row in differing]
@@ -254,7 +257,7 @@ def counts(expected: list[Written], found: list[Written], distance: Callable[[in
         "samples": len(found),
         "tokens": sum(map(len, found)),
         "differing": len(differing),
-        "explained": sum(value < NEAR for value in distances),
+        "explained": sum(value < near for value in distances),
         "largest": max(distances, default=0.0),
     }
 
@@ -281,6 +284,16 @@ def distance(work: Task, truth: Backend, row: int, expected: Written, found: Wri
     draw = float(work.uniforms[row, at]) * cdf[-1]
     # Token k is drawn between cdf[k - 1] and cdf[k].
     return float(cdf[wrong - 1] - draw if wrong > right else draw - cdf[wrong])
+
+
+def answer_distance(work: Task, truth: Decoder, row: int, expected: Written, found: Written) -> float:
+    """By how much the first token found that differs is less probable than the one expected, in a greedy answer."""
+    at = first_difference(expected, found)
+    if at is None:
+        return float("inf")
+    state = truth.open(work.memory_tokens[row : row + 1, 0])
+    right, wrong = np.exp(replay(truth.advance, state, expected[:at])[[expected[at], found[at]]])
+    return float(right - wrong)
 
 
 def first_difference(expected: Written, found: Written) -> int | None:

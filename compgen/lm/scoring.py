@@ -172,7 +172,11 @@ def words_of(model: Path) -> set[str]:
     done = subprocess.run([program("compgen-ngram"), "words", "--", model], capture_output=True, check=False)
     if done.returncode:
         raise UserError(_message(done.stderr))
-    return set(done.stdout.decode().split("\n")) - {"", "<s>", "</s>", "<unk>"}
+    try:
+        words = done.stdout.decode()
+    except UnicodeDecodeError:
+        raise UserError(f"{model}: found words that are not UTF-8; expected a model of a text in UTF-8") from None
+    return set(words.split("\n")) - {"", "<s>", "</s>", "<unk>"}
 
 
 def is_neural(model: Path) -> bool:

@@ -61,8 +61,13 @@ def raw(
 
 def raw_answers(bundle: Bundle, sources: Sequence[Sequence[int]], options: Mapping[str, object]) -> list[Draw]:
     """A predictor's answers to sources of ids, each as a draw whose index is its place; errors as `raw`."""
+    return [_draw(line, place) for place, line in enumerate(raw_lines(bundle, sources, options))]
+
+
+def raw_lines(bundle: Bundle, sources: Sequence[Sequence[int]], options: Mapping[str, object]) -> list[dict[str, Any]]:
+    """What the runner writes of a predictor's answers to sources of ids: `index` is a source's place."""
     text = "".join(" ".join(bundle.vocabulary[token] for token in source) + "\n" for source in sources)
-    return [_draw(line, place) for place, line in enumerate(_lines(bundle, {"--input": "-"} | dict(options), text))]
+    return _lines(bundle, {"--input": "-"} | dict(options), text)
 
 
 def _draw(line: dict[str, Any], index: int) -> Draw:

@@ -37,6 +37,7 @@ std::optional<std::pair<Tokens, Tokens>> halves(const Tokens& tokens);
 
 // The distinct training examples, as a generator's pool holds them.
 struct Training {
+  Training() = default;
   explicit Training(const Pool& pool);
 
   bool knows(const Tokens& source, const Tokens& target, const std::string& novelty) const;

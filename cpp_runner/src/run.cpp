@@ -55,11 +55,16 @@ struct End {
   std::string exhausted;  // why there are no more, though there are some
 };
 
+// Whether the training examples decide what is kept. Else the first sample need not wait for their tables.
+bool asks_training(const Options& options) {
+  return options.filter.novel || options.filter.rare || options.choice.support.has_value();
+}
+
 class Run {
  public:
   Run(const Options& options, const Bundle& bundle)
       : options_(options),
-        training_(bundle.pool),
+        training_(asks_training(options) ? Training(bundle.pool) : Training()),
         bundle_(bundle),
         spelling_(bundle.vocabulary),
         filter_(options.choice.drawing(options.filter), training_),

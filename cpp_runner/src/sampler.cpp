@@ -48,12 +48,15 @@ class Slots {
       batch_.advance();
       if (finished.empty()) continue;
       exchange_.give(std::move(finished));
+      grow(ended);
       replace(ended);
     }
   }
 
  private:
-  static constexpr std::int64_t AHEAD = 256;  // addresses taken, and prototypes encoded, at a time
+  // Rows to begin with, and addresses that are taken, and their prototypes encoded, at a time: few at first, so that the
+  // first sample need not wait for hundreds.
+  static constexpr std::int64_t FIRST = 16, AHEAD = 256;
 
   template <class Array>
   static auto& at(Array& array, std::int64_t index) {
@@ -80,10 +83,16 @@ class Slots {
   }
 
   void fill() {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(sampling_.slots));
+    std::vector<std::int64_t> all(static_cast<std::size_t>(std::min(FIRST, sampling_.slots)));
     std::iota(all.begin(), all.end(), 0);
-    batch_.rows = sampling_.slots;
+    batch_.rows = static_cast<std::int64_t>(all.size());
     replace(all);
+  }
+
+  // Adds rows to those that have ended, as many as there are, until all slots have one.
+  void grow(std::vector<std::int64_t>& ended) {
+    const std::int64_t rows = std::min(2 * batch_.rows, sampling_.slots);
+    while (batch_.rows < rows) ended.push_back(batch_.rows++);
   }
 
   // Begins new draws in rows that have ended; when there are no more, the last rows move into their places.
@@ -108,8 +117,9 @@ class Slots {
 
   // Takes addresses and has their prototypes encoded; false when there are none left.
   bool look_ahead() {
-    const auto [first, last] = exchange_.take(AHEAD);
+    const auto [first, last] = exchange_.take(ahead_);
     if (first == last) return false;
+    ahead_ = std::min(2 * ahead_, AHEAD);
     const std::int64_t n = bundle_.prototypes;
     std::vector<std::int64_t> chosen(static_cast<std::size_t>((last - first) * n));
     for (std::int64_t index = first; index < last; ++index) {
@@ -176,6 +186,7 @@ class Slots {
   std::vector<Real> numbers_;       // (B, L) uniforms
   std::vector<Draw> draws_;         // (B)
   std::deque<std::int64_t> ready_;  // an address, its n prototypes, and so on
+  std::int64_t ahead_ = FIRST;      // addresses to take next
 };
 
 // A network that draws, one token of all its rows at a time.

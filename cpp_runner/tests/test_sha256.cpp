@@ -18,3 +18,12 @@ TEST_CASE("lengths around the padding's block are padded right") {
   CHECK(sha256(std::string(56, 'b')) == "a5fc6e203a4c2b657d0d153885932414b2ffc6a93f0f8bf8b3183315e5a7212c");
   CHECK(sha256(std::string(64, 'b')) == "a0fab1377f49a759b57f63318262ebe89fabfc990e8e93ceac2984561482b9d4");
 }
+
+TEST_CASE("the processor's instructions give what the definition gives") {
+  std::string bytes;
+  for (int size = 0; size < 300; ++size) {
+    CHECK(sha256(bytes, false) == sha256(bytes));
+    bytes += static_cast<char>(size * 37 + 11);
+  }
+  CHECK(sha256(std::string(1'000'000, 'a'), false) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}

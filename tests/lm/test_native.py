@@ -26,9 +26,9 @@ KINDS = ["arpa", "probing", "rest", "trie", "array", "quantised", "both"]
 ONE = {"format": FORMAT, "models": ["arpa"], "weights": [[1.0]]}
 
 
-def run(*words, stdin=b"", cwd=None):
+def run(*words, stdin=b"", cwd=None, timeout=None):
     command = [str(program("compgen-ngram")), *map(str, words)]
-    return subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, timeout=timeout, check=False)
 
 
 def good(*words, **options):
@@ -309,8 +309,44 @@ def test_models_that_cannot_be_are_not_opened(kind, place, value, models, tmp_pa
     for words in (["words", tmp_path / "damaged.bin"], ["perplexity", tmp_path / "damaged.bin"]):
         done = run(*words, stdin=b"the cat\n")
         assert (done.returncode, done.stdout) == (2, b"")
-        said = "not a model that KenLM can read: what it says of itself cannot be: damaged"
+        said = "not a model that KenLM can read: damaged: its header and its tables do not agree"
         assert done.stderr.decode() == f"error: {tmp_path / 'damaged.bin'}: {said}\n"
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("odd", [b"\xff", b"\0", b"\x55"])
+def test_models_with_damaged_tables_are_refused_or_scored(kind, odd, models, tmp_path):
+    """Whatever is damaged, nothing is read where no table is, and no search is without end."""
+    whole, damaged, refused = models[kind].read_bytes(), tmp_path / "damaged.bin", 0
+    for at in range(HEADER + 20, len(whole), max(8, len(whole) // 24)):
+        damaged.write_bytes(whole[:at] + odd * 24 + whole[at + 24 :])
+        done = run("rescore", "--threads", 1, damaged, stdin="\n".join(LINES).encode(), timeout=60)
+        assert done.returncode in (0, 2), (at, done)
+        if done.returncode:
+            assert done.stderr.startswith(f"error: {damaged}: ".encode()) and done.stderr.count(b"\n") == 1
+        refused += done.returncode == 2
+    assert refused
+
+
+def test_a_table_without_an_empty_cell_is_refused(models, tmp_path):
+    """A search for an n-gram ends at an empty cell."""
+    data = bytearray(models["probing"].read_bytes())
+    order = data[HEADER]
+    (count,) = struct.unpack_from("<Q", data, HEADER + 20 + 8 * (order - 1))
+    end, cells = data.rindex(b"<unk>\0"), max(count + 1, int(1.5 * count))
+    for at in range(end - 12 * cells, end, 12):  # of the longest n-grams: a hash of 8 bytes and a probability
+        data[at : at + 8] = bytes(data[at : at + 8]) if any(data[at : at + 8]) else b"\1" * 8
+    (tmp_path / "full.bin").write_bytes(data)
+    done = run("rescore", tmp_path / "full.bin", stdin=b"the zebra\n", timeout=60)
+    assert done.stderr.decode().endswith("damaged: its header and its tables do not agree\n") and done.returncode == 2
+
+
+def test_a_model_that_is_cut_short_is_refused(models, tmp_path):
+    for kind in KINDS[1:]:
+        whole = models[kind].read_bytes()
+        (tmp_path / "cut.bin").write_bytes(whole[: len(whole) // 2])
+        done = run("rescore", tmp_path / "cut.bin", stdin=b"the cat\n")
+        assert done.stderr.decode() == f"error: {tmp_path / 'cut.bin'}: not a model that KenLM can read: cut short\n"
 
 
 # A gzip file says when it was made; the same time always, as tests are named after what they are given.

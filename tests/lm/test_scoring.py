@@ -121,6 +121,12 @@ def test_missing_and_broken_files_are_named(arpa, text, tmp_path):
         score_all([arpa], tmp_path / "cut.gz")
 
 
+def test_words_that_are_not_utf8_are_said(arpa, tmp_path):
+    (tmp_path / "latin.arpa").write_bytes(arpa.read_bytes().replace(b"cat", b"c\xe4t"))
+    with pytest.raises(UserError, match=r"latin.arpa: found words that are not UTF-8"):
+        words_of(tmp_path / "latin.arpa")
+
+
 def test_without_the_programs_it_is_said_how_to_get_them(monkeypatch, text):
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     monkeypatch.setenv("PATH", "/nowhere")

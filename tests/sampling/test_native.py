@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from compgen.api import Predictor
+from compgen.data.vocabulary import EOS_ID
 from compgen.errors import BundleError, UserError
 from compgen.export import assemble
 from compgen.export.bundle_writer import export
@@ -49,6 +51,7 @@ def compgen(*words, **environment):
             "0.7,0.3",
         ),
         ("--draws", 3000, "--filter", "novel", "--vote", "--margin", 1, "--support", 0.01, "--best", 9, "--batch", 7),
+        ("--draws", 500, "--support", 0.02, "--best", 60),  # training examples say which pairs of tokens are new
         ("--draws", 900, "--filter", "rare", "--rare-token", "jump", "--rare-token", "I_TURN_LEFT"),
         ("--draws", 500, "--filter", "rare", "--ngram", 2, "--rarity", 0.02, "--seed", 2**64 - 1, "--best", 40),
     ],
@@ -360,3 +363,16 @@ def test_a_runner_is_found_where_it_was_built_or_else_installed(tmp_path, monkey
 def test_a_missing_runner_is_told():
     done = compgen("sample", "recomb2", "-n", 1, "--runtime", "native", COMPGEN_RUNNER="/nowhere/runner")
     assert done.returncode == 2 and "make cpp" in done.stderr
+
+
+@pytest.mark.usefixtures("built")
+def test_the_table_of_parity_has_a_row_a_batch_and_tells_what_differs(tmp_path):
+    script = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "parity.py"))
+    for kind, rows in (("latent", 2), ("transformer", 4)):
+        (tmp_path / kind).mkdir()
+        found = list(script["KINDS"][kind](tmp_path / kind, {1: 9, 64: 30}))
+        assert [(row.batch, row.samples, row.differing) for row in found] == [(1, 9, 0), (64, 30, 0)] * (rows // 2)
+    expected, other = [(5, 6, EOS_ID), (7, EOS_ID)], [(5, 6, EOS_ID), (8, EOS_ID)]
+    for far, explained in ((1e-6, 1), (1e-4, 0)):
+        (row,) = script["compared"]("x", expected, lambda *_: other, {1: 2}, lambda *_, far=far: far)
+        assert (row.samples, row.tokens, row.differing, row.explained, row.largest) == (2, 5, 1, explained, far)

@@ -1,24 +1,16 @@
 #include "models.h"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <regex>
 
 #include "ahead.h"
+#include "binary.h"
 #include "errors.h"
 #include "lm/binary_format.hh"
 #include "lm/enumerate_vocab.hh"
 #include "lm/model.hh"
 #include "recurrent.h"
-#include "util/file.hh"
-
-namespace lm::ngram {
-void ReadHeader(int file, Parameters& found);  // which KenLM has, but does not declare; its version is fixed
-}
 
 namespace compgen {
 namespace {
@@ -96,29 +88,6 @@ class Lines : public lm::EnumerateVocab {
   }
 };
 
-// What a binary file says of itself, which KenLM believes unseen: other numbers would lead it to where no table is.
-void check_header(const char* name) {
-  const util::scoped_fd file(util::OpenReadOrThrow(name));
-  if (!ngram::IsBinaryFormat(file.get())) return;
-  ngram::Parameters found;
-  ngram::ReadHeader(file.get(), found);
-  std::uint32_t kind = 0;
-  unsigned char listed = 0;
-  std::memcpy(&kind, &found.fixed.model_type, sizeof kind), std::memcpy(&listed, &found.fixed.has_vocabulary, 1);
-  const auto most = util::SizeOrThrow(file.get());  // n-grams have no less than a byte each
-  const auto fits = [&](std::uint64_t count) { return count <= most; };
-  bool good = found.fixed.order >= 2 && found.fixed.order <= KENLM_MAX_ORDER && kind <= ngram::QUANT_ARRAY_TRIE &&
-              listed <= 1 && found.fixed.probing_multiplier >= 1 && found.fixed.probing_multiplier <= 1000 &&
-              std::all_of(found.counts.begin(), found.counts.end(), fits);
-  if (good) {  // what comes next is the vocabulary, and how many words it has
-    std::uint64_t words = 0;
-    util::ErsatzPRead(file.get(), &words, sizeof words, ALIGN8(lseek(file.get(), 0, SEEK_CUR)));
-    const bool hashed = kind == ngram::PROBING || kind == ngram::REST_PROBING;
-    good = hashed ? (words >> 32) <= found.counts[0] + 1 : words <= found.counts[0];  // hashed: behind a version
-  }
-  if (!good) throw std::runtime_error("what it says of itself cannot be: damaged");
-}
-
 // A message of KenLM's without the place in its sources.
 std::string plain(const std::string& message) {
   static const std::regex place(R"([^\s]+\.(?:cc|hh):\d+ in [\s\S]*? threw \w+(?: because `[\s\S]*?')?\.\s*)");
@@ -133,7 +102,7 @@ std::unique_ptr<Model> open(const std::string& path, lm::EnumerateVocab* words) 
   config.enumerate_vocab = words;
   const char* name = path.c_str();
   try {
-    check_header(name);
+    check_binary(name);
     ngram::ModelType type = ngram::PROBING;  // of text, the ARPA format, too
     ngram::RecognizeBinary(name, type);
     switch (type) {
