@@ -99,6 +99,16 @@ def test_filters_leave_out_and_say_so(grammar):
     assert "9 tokens on a side" in short.described()
 
 
+def test_targets_whose_signs_never_stand_together_are_left_out(tmp_path):
+    (tmp_path / "g").write_text("NT_1 on NT_2 ### NT_1 ( on NT_2 )\ncup ### cup\nbox ### box\nbed ### bed\n")
+    method = make("substitute", grammar=str(tmp_path / "g"), classes="one", rounds=2)
+    made = texts(
+        method.fit(dataset("cup on box on bed -> cup ( on box ( on bed ) )", "box on cup -> box ( on cup )")).sample()
+    )
+    assert len(made) > 10 and not any(") (" in text for text in made)
+    assert method.report()["left_out"]["signs of the target stand together that never do in the data"] > 0
+
+
 def test_sources_of_the_data_are_left_out_whatever_their_target(grammar):
     data = dataset(*LINES, "largest of rivers in utah -> smallest")
     method = make("substitute", grammar=grammar, classes="predicate").fit(data)
