@@ -41,7 +41,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def _code(error: Exception) -> int:
-    """Return the number of the system's error, or 0; Polars, whose errors are of types of its own, names it in words."""
+    """Return the number of the system's error, or 0; errors of Polars, of types of its own, have it in their text."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
     found = re.search(r"\(os error (\d+)\)", str(error))
@@ -126,7 +126,7 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
 
 
 def _exchange(made: Path, path: Path) -> None:
-    """Exchange two folders. Where the system cannot do it at once, there is no `path` for a moment, but never a part."""
+    """Exchange two folders. Where the system cannot do it at once, there is no `path` for a moment, never a part."""
     with contextlib.suppress(AttributeError):  # no such function but in Linux
         names = os.fsencode(made), os.fsencode(path)
         if ctypes.CDLL(None).renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0:
