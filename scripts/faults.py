@@ -15,7 +15,8 @@ After each run:
 
 - the exit code is 2 and standard error ends in one line that says why, without a traceback; or the exit code is 0 and
   all outputs are whole;
-- each output is absent, as it was before, or whole; no temporary file is left, but by a kill;
+- each output is absent, as it was before, or whole; no temporary file is left, but by a kill, or where the call that
+  fails is to delete it;
 - the same command, with --resume where there is something to go on with, ends in the outputs of an undisturbed run.
 
 The exit code is 1 if one of these does not hold; each such run is described, with what it takes to run it again.
@@ -163,9 +164,9 @@ class Campaign:
             elif name not in left and fault.over and not journal:
                 wrong.append(f"old one lost: {name}")
         litter = self.strange()
-        if litter and fault.mode == KILL:
-            self.found["left by kills"] += 1
-        elif litter and fault.kind != "unlink":
+        if litter and (fault.mode == KILL or fault.kind == "unlink" or ended.code == 0):
+            self.found["left"] += 1  # by a kill, or because it could not be deleted
+        elif litter:
             wrong.append(f"litter: {', '.join(litter)}")
         if fault.mode == KILL and ended.code == -9:
             return wrong
@@ -257,7 +258,9 @@ def spread(count: int, most: int) -> list[int]:
     """The numbers from 1 to one more than `count`, by which a run must end by itself; or `most`, evenly spread."""
     if not most or count <= most:
         return list(range(1, count + 2)) if count else []
-    return sorted({1 + round(place * (count - 1) / max(1, most - 1)) for place in range(most)})
+    if most == 1:
+        return [(count + 1) // 2]
+    return sorted({1 + round(place * (count - 1) / (most - 1)) for place in range(most)})
 
 
 BAD = (
@@ -275,7 +278,7 @@ BAD = (
 
 def show(rows: list[dict[str, Any]]) -> None:
     """Print a table, as Markdown."""
-    columns = ("injected", "done all the same", "left by kills", "aborted")
+    columns = ("injected", "done all the same", "left", "aborted")
     wrong = [name for name in BAD if any(row.get(name) for row in rows)] or ["lost", "half-written", "traceback"]
     print(f"| command | calls | {' | '.join((*columns, *wrong))} |")
     print(f"|---|---|{'---:|' * (len(columns) + len(wrong))}")
