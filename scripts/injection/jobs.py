@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,9 +52,9 @@ def _sets(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for value in values for word in ("--set", value))
 
 
-def _augment(method: str, *more: str, data: str = "pairs.tsv", name: str = "") -> Job:
+def _augment(method: str, *more: str, data: str = "pairs.tsv", name: str = "", **options: Any) -> Job:
     words = ("augment", method, "{in}/" + data, "-n", "5", *more, "-o", "{out}/more.jsonl")
-    return Job(name or f"augment {method}", words)
+    return Job(name or f"augment {method}", words, **options)
 
 
 OFTEN = (("compgen.trained.run:SAVE_EVERY", 0.0), ("compgen.training.loop:SAVE_EVERY", 0.0))
@@ -66,22 +67,22 @@ RECOMBINE = (
     "cpu",
 )
 SEQ2SEQ = _sets((*TINY_NETWORK, *STEPS))
-TRAINING = {"resume": ("--resume",), "journal": ".partial", "settings": OFTEN}
+TRAINING: dict[str, Any] = {"resume": ("--resume",), "journal": ".partial", "settings": OFTEN}
 SAMPLE = ("{in}/bundle", "--draws", "12", "--filter", "unique", "--batch", "3", "--workers", "1")
 TEXTS = ("--validation", "{in}/validation.txt")
 
 
 def jobs(runner: Path | None) -> list[Job]:
     """All jobs; those of the C++ runner where it is built."""
-    sampling = {"resume": ("--resume",), "settings": OFTEN, "temporary": False}
+    sampling: dict[str, Any] = {"resume": ("--resume",), "settings": OFTEN, "temporary": False}
     found = [
-        Job("sample", ("sample", *SAMPLE, "-o", "{out}/samples.jsonl"), **sampling),  # type: ignore[arg-type]
-        Job("sample .parquet", ("sample", *SAMPLE, "-o", "{out}/samples.parquet"), **sampling),  # type: ignore[arg-type]
+        Job("sample", ("sample", *SAMPLE, "-o", "{out}/samples.jsonl"), **sampling),
+        Job("sample .parquet", ("sample", *SAMPLE, "-o", "{out}/samples.parquet"), **sampling),
         Job("sample --vote", ("sample", *SAMPLE[:3], "--vote", "-o", "{out}/samples.tsv.gz"), temporary=False),
         Job(
             "train recombine", ("train", "recombine", "{in}/pairs.tsv", *RECOMBINE, "-o", "{out}/model.pt"), **TRAINING
-        ),  # type: ignore[arg-type]
-        Job("train seq2seq", ("train", "seq2seq", "{in}/pairs.tsv", *SEQ2SEQ, "-o", "{out}/model.pt"), **TRAINING),  # type: ignore[arg-type]
+        ),
+        Job("train seq2seq", ("train", "seq2seq", "{in}/pairs.tsv", *SEQ2SEQ, "-o", "{out}/model.pt"), **TRAINING),
         Job("train csl", ("train", "csl", "{in}/pairs.tsv", *GRAMMAR, "-o", "{out}/model.grammar")),
         Job(
             "export of a grammar",
@@ -98,7 +99,7 @@ def jobs(runner: Path | None) -> list[Job]:
         Job("data write", ("data", "write", "{in}/pairs.tsv", "-o", "{out}/pairs.jsonl.gz")),
         Job("data write of a folder", ("data", "write", "{in}/pairs.tsv", "-o", "{out}/pairs")),
         Job("select", ("select", "{in}/pairs.tsv", "-n", "4", "--by", "umt", "-o", "{out}/some.jsonl")),
-        _augment("recombine", *RECOMBINE[:-2]),
+        _augment("recombine", *RECOMBINE[:-2], "--set", "filters=[]", **TRAINING),
         _augment("geca"),
         _augment("geca", "--shard", "1/1", name="augment geca by a share"),
         _augment("csl", *GRAMMAR, "--rules", "{out}/rules.txt"),
@@ -109,11 +110,11 @@ def jobs(runner: Path | None) -> list[Job]:
         _augment("resample"),
     ]
     if runner is not None:
-        native = {"resume": ("--resume",), "program": runner, "leap": 3, "temporary": False}
+        native: dict[str, Any] = {"resume": ("--resume",), "program": runner, "leap": 3, "temporary": False}
         found += [
-            Job("compgen-sample", (*SAMPLE, "-o", "{out}/samples.jsonl"), memory=True, **native),  # type: ignore[arg-type]
+            Job("compgen-sample", (*SAMPLE, "-o", "{out}/samples.jsonl"), memory=True, **native),
             Job("compgen-sample .gz", (*SAMPLE[:3], "-o", "{out}/samples.tsv.gz"), program=runner, temporary=False),
-            Job("compgen-sample of a grammar", ("{in}/rules", *SAMPLE[1:], "-o", "{out}/samples.tsv"), **native),  # type: ignore[arg-type]
+            Job("compgen-sample of a grammar", ("{in}/rules", *SAMPLE[1:], "-o", "{out}/samples.tsv"), **native),
         ]
     shell = "printf one > {out}/file; printf two >> {out}/file"
     found.append(Job("a careless program", ("-c", shell), program=Path("/bin/sh"), careless=True))
