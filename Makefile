@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
 
-.PHONY: demo test check docs bench lm runner runner-wheel oldest cpp cpp-sanitize clean
+.PHONY: demo test check campaign docs bench lm runner runner-wheel oldest cpp cpp-sanitize clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py --out runs/demo
@@ -36,6 +36,10 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/complexity.py
+
+# Every call of every command fails once, and is once where it is killed (hours); a short version is in the tests.
+campaign: $(READY) lm runner
+	$(BIN)/python scripts/faults.py --all --over --out build/faults.jsonl
 
 # The documentation as a site in build/site; broken links and anchors are errors.
 docs: $(READY)

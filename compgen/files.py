@@ -1,6 +1,7 @@
 """Files appear whole: content is written to a temporary name beside the goal, then moved."""
 
 import contextlib
+import ctypes
 import errno
 import gzip
 import hashlib
@@ -22,6 +23,7 @@ UNWRITABLE = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
 }
 STDOUT = Path("standard output")
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 
 
 @contextlib.contextmanager
@@ -29,14 +31,21 @@ def writing(path: Path) -> Iterator[None]:
     """Turn errors of the system, as a full disk or a missing folder, into a `UserError` that names `path`."""
     try:
         yield
-    except OSError as error:
-        code = error.errno
-        if not code:  # Polars names the system's error only in its message
-            found = re.search(r"os error (\d+)", str(error))
-            code = int(found[1]) if found else 0
+    except UserError:
+        raise
+    except Exception as error:
+        code = _code(error)
         if code in UNWRITABLE:
             raise UserError(f"{path}: cannot be written: {_why(path, code)}") from error
         raise
+
+
+def _code(error: Exception) -> int:
+    """Return the number of the system's error, or 0; errors of Polars, of types of its own, have it in their text."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    return int(found[1]) if found else 0
 
 
 def _why(path: Path, code: int) -> str:
@@ -84,7 +93,7 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
 
     A file that is replaced hands on its permissions, and a link stays a link. Content for a device or a pipe is copied
     into it at the end. With `directory=True` the temporary path is an existing empty folder, and a folder at `path` is
-    replaced. Errors are those of `writing`.
+    replaced, as a whole. Errors are those of `writing`.
     """
     path = Path(path)
     if is_stream(path):
@@ -105,13 +114,31 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
             else:
                 temporary = _beside(path)
             yield temporary
-            if directory and path.exists():
-                shutil.rmtree(path)
-            take_place(temporary, path)
+            if directory and path.is_dir():
+                _exchange(temporary, path)
+                remove(temporary)  # what was there
+            else:
+                take_place(temporary, path)
         except BaseException:
             if temporary is not None:
                 remove(temporary)
             raise
+
+
+def _exchange(made: Path, path: Path) -> None:
+    """Exchange two folders. Where the system cannot do it at once, there is no `path` for a moment, never a part."""
+    with contextlib.suppress(AttributeError):  # no such function but in Linux
+        names = os.fsencode(made), os.fsencode(path)
+        if ctypes.CDLL(None).renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0:
+            return
+    old = _beside(path)
+    path.replace(old)
+    try:
+        made.replace(path)
+    except BaseException:
+        old.replace(path)
+        raise
+    old.replace(made)
 
 
 def _beside(path: Path) -> Path:

@@ -1,14 +1,16 @@
 """Files appear whole, in the place of nothing that must stay."""
 
 import os
+import shutil
 import stat
 import threading
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from compgen.errors import UserError
-from compgen.files import atomic_path, check_apart, check_writable
+from compgen.files import atomic_path, check_apart, check_writable, writing
 
 
 def write(path, text):
@@ -59,6 +61,55 @@ def test_nothing_is_left_of_what_fails(tmp_path):
     with pytest.raises(ZeroDivisionError), atomic_path(tmp_path / "x") as temporary:
         temporary.write_text(f"{1 // (temporary.write_text('new') - 3)}")
     assert (tmp_path / "x").read_text() == "old" and list(tmp_path.iterdir()) == [tmp_path / "x"]
+
+
+def write_folder(path, text):
+    with atomic_path(path, directory=True) as temporary:
+        for name in ("a", "b"):
+            (temporary / name).write_text(text)
+
+
+def content(folder):
+    return [(path.name, path.read_text()) for path in sorted(folder.iterdir())]
+
+
+@pytest.mark.parametrize("linux", [True, False])
+def test_a_folder_is_replaced_as_a_whole(tmp_path, monkeypatch, linux):
+    write_folder(tmp_path / "x", "old")
+    if not linux:  # no function of the system exchanges two names at once
+        monkeypatch.setattr("ctypes.CDLL", lambda _: object())
+    write_folder(tmp_path / "x", "new")
+    assert content(tmp_path / "x") == [("a", "new"), ("b", "new")] and list(tmp_path.iterdir()) == [tmp_path / "x"]
+
+    def killed(folder, **_):
+        (folder / "a").unlink(missing_ok=True)
+        raise SystemExit
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(SystemExit):
+        write_folder(tmp_path / "x", "last")
+    assert content(tmp_path / "x") == [("a", "last"), ("b", "last")]
+
+
+def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
+    write_folder(tmp_path / "x", "old")
+    replace = Path.replace
+
+    def refuse(path, goal):
+        if goal == tmp_path / "x" and len(list(tmp_path.iterdir())) == 2 and (path / "a").read_text() == "new":
+            raise PermissionError(13, "Permission denied")
+        return replace(path, goal)
+
+    monkeypatch.setattr("ctypes.CDLL", lambda _: object())
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(UserError, match="x: cannot be written: Permission denied"):
+        write_folder(tmp_path / "x", "new")
+    assert content(tmp_path / "x") == [("a", "old"), ("b", "old")] and list(tmp_path.iterdir()) == [tmp_path / "x"]
+
+
+def test_a_full_disk_is_said_of_polars_files_too(tmp_path):
+    with pytest.raises(UserError, match="x: cannot be written: No space left on device"), writing(tmp_path / "x"):
+        pl.DataFrame({"a": [1, 2]}).write_parquet("/dev/full")
 
 
 def test_what_is_read_is_not_written(tmp_path):

@@ -33,8 +33,14 @@ A first round, on SCAN (which compgen makes itself):
 
 # Typer carries its own copy of Click and exports the errors of parsing only by their subclasses.
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
-# Messages of torch and ONNX Runtime, whose errors have no type of their own.
-NO_MEMORY = ("can't allocate memory", "not enough memory", "CUDA out of memory", "Failed to allocate memory")
+# Messages of torch, ONNX Runtime and Polars, whose errors have no type of their own.
+NO_MEMORY = (
+    "Cannot allocate memory",
+    "can't allocate memory",
+    "not enough memory",
+    "CUDA out of memory",
+    "Failed to allocate memory",
+)
 
 COMMANDS = {
     "data": ("compgen.cli.data:app", "List, show, compare, convert and split data sets."),
@@ -130,7 +136,7 @@ def _explained(error: Exception) -> str | None:
         if error.errno in (errno.ENOSPC, errno.EIO):
             return f"standard output: cannot be written: {error.strerror}"  # files have messages of their own
     if isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
+        isinstance(error, RuntimeError | OSError) and any(words in str(error) for words in NO_MEMORY)
     ):
         return f"not enough memory: {' '.join(str(error).split())[:200] or 'ask for less at a time'}"
     return None

@@ -137,6 +137,7 @@ def sample(
     """
     from compgen.api import Generator
     from compgen.sampling.choice import Choice
+    from compgen.sampling.partial import forget_journal
     from compgen.trained.run import Run, finished
 
     config = _filters(options)
@@ -156,6 +157,7 @@ def sample(
     drawn = _drawn(options, config, generator)
     asked = _asked(options, config, choice, generator, drawn)
     if options.resume and finished(out, asked):
+        forget_journal(out)
         say(f"{out} is finished: nothing to continue")
         return
     running = {"batch": options.batch, "workers": options.workers, "engine": options.engine}

@@ -10,7 +10,7 @@ import os
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -118,6 +118,13 @@ def partial_path(out: Path) -> Path:
     """OUT.partial, beside OUT or what that links to."""
     real = linked(out)
     return real.with_name(real.name + ".partial")
+
+
+def forget_journal(out: Path) -> None:
+    """Delete the journal of a run that was killed when OUT was there already."""
+    path = partial_path(out)
+    with suppress(OSError):
+        path.with_name(path.name + ".json").unlink()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import hashlib
 import json
 import warnings
 import zipfile
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,18 +161,21 @@ def _network(tag: str, values: dict[str, Any], vocabulary: int, weights: dict[st
 def write_sealed(content: dict[str, Any], path: Path) -> None:
     """Write a dictionary of tensors, strings and numbers with a digest; the file appears whole or not at all."""
     sealed = {**content, "version": VERSION}
-    with atomic_path(path) as temporary:
-        torch.save({**sealed, "digest": digest(sealed)}, temporary)
+    with atomic_path(path) as temporary, temporary.open("wb") as stream:
+        try:
+            torch.save({**sealed, "digest": digest(sealed)}, stream)
+        except RuntimeError as error:  # torch ends its file before it lets the system's error through
+            raise (error.__context__ if isinstance(error.__context__, OSError) else error) from None
 
 
-def read_sealed(path: Path, keys: set[str]) -> dict[str, Any]:
+def read_sealed(path: Path, keys: set[str], optional: Set[str] = frozenset()) -> dict[str, Any]:
     """Return the dictionary that `write_sealed` wrote, with these keys; raises as `Checkpoint.load`.
 
     No code in the file is run. A file without a digest is read with a `Remark`.
     """
     content, found = _read(path)
     version = content.get("version", UNSEALED)
-    if content.keys() - {"version", "digest"} != keys:
+    if content.keys() - {"version", "digest"} - optional != keys:
         raise CheckpointError(f"{path}: not a compgen checkpoint")
     if type(version) is not int or version not in (UNSEALED, VERSION):
         raise CheckpointError(f"{path}: checkpoint version {version!r:.20}, this compgen reads {UNSEALED} to {VERSION}")

@@ -22,7 +22,7 @@ from torch import Tensor
 from compgen.data.random import Stream
 from compgen.data.vocabulary import PAD_ID
 from compgen.errors import CheckpointError, Interrupted, UserError
-from compgen.files import writing
+from compgen.files import atomic_path, writing
 from compgen.interrupts import interruptible
 from compgen.models.trainable import Trainable
 from compgen.progress import Progress, note
@@ -156,6 +156,7 @@ class _Run:
 
     # What a resumed run takes over as it is; weights, optimiser and random numbers come on top.
     KEPT: ClassVar = ("identity", "step", "factor", "stalled", "best", "best_weights", "spent", "mean")
+    UNLOGGED: ClassVar = {"losses", "tokens", "first"}  # which states of earlier versions do not have
 
     network: Trainable
     examples: Examples
@@ -325,6 +326,9 @@ class _Run:
             "chosen": self.examples.chosen,
             "random": torch.random.get_rng_state(),
             "random_cuda": torch.cuda.get_rng_state() if self.device == "cuda" else None,
+            "losses": torch.tensor([float(loss) for loss in self.losses]),
+            "tokens": self.tokens,
+            "first": self.first,
         }
         write_sealed(state, self.partial)
 
@@ -343,7 +347,8 @@ class _Run:
         """Go on from the saved state; raise CheckpointError if there is none, or one of another identity."""
         if not self.partial.exists():
             raise CheckpointError(f"{self.partial}: no such file: no training was interrupted; leave out --resume")
-        state = read_sealed(self.partial, {*self.KEPT, "network", "optimiser", "chosen", "random", "random_cuda"})
+        keys = {*self.KEPT, "network", "optimiser", "chosen", "random", "random_cuda"}
+        state = read_sealed(self.partial, keys, self.UNLOGGED)
         if not isinstance(state["identity"], dict):
             raise CheckpointError(f"{self.partial}: saved by an earlier version: leave out --resume")
         if differing := _differing(state["identity"], self.identity):
@@ -359,6 +364,24 @@ class _Run:
         torch.random.set_rng_state(state["random"])
         if state["random_cuda"] is not None:
             torch.cuda.set_rng_state(state["random_cuda"])
+        self.losses = list(state.get("losses", torch.empty(0)).to(self.device))
+        self.tokens, self.first = state.get("tokens", 0), state.get("first", math.nan)
+        self.cut_log()
+
+    def cut_log(self) -> None:
+        """Leave only whole lines of updates up to this one in the log: the others are written again."""
+        with writing(self.log):
+            lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+        with atomic_path(self.log) as temporary:
+            temporary.write_text("".join(f"{line}\n" for line in lines if _step(line) <= self.step), encoding="utf-8")
+
+
+def _step(line: str) -> float:
+    """The update of a line of the log; infinite if the line is cut short."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf
 
 
 def bucketed(lengths: NDArray[np.int64], batch: int, rng: Stream) -> list[Rows]:

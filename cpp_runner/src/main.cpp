@@ -260,9 +260,7 @@ void add_running_options(CLI::App& app, Options& options) {
   app.add_option("--workers", options.sampling.workers, "Threads.")->check(CLI::Range(1, 1024))->capture_default_str();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int called(int argc, char** argv) {
   Options options;
   options.step = DEFAULT_STEP;
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -277,8 +275,14 @@ int main(int argc, char** argv) {
   for (const auto* option : app.get_options()) {
     if (option->count() > 0) options.given.push_back(option->get_name());
   }
+  return dispatch(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    return dispatch(options);
+    return called(argc, argv);
   } catch (const UserError& error) {
     std::cerr << "error: " << error.what() << "\n";
   } catch (const std::length_error&) {  // sizes beyond any memory

@@ -243,4 +243,9 @@ std::optional<std::string> step_of_interrupted(const std::string& out) {
   return own ? "own" : "graph";
 }
 
+void forget_journal(const std::string& out) {
+  std::error_code ignored;
+  fs::remove(journal_of(partial_path(resolved(out))), ignored);
+}
+
 }  // namespace compgen

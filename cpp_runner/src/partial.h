@@ -72,4 +72,7 @@ class PartialFile {
 // if there is no journal.
 std::optional<std::string> step_of_interrupted(const std::string& out);
 
+// Deletes the journal of a run that was killed when OUT was there already.
+void forget_journal(const std::string& out);
+
 }  // namespace compgen

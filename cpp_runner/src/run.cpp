@@ -80,6 +80,7 @@ class Run {
           "not for standard output or .gz, nor with --vote, --support or --best");
     }
     if (options_.resume && is_finished(options_.out, asked_)) {
+      forget_journal(options_.out);
       std::cerr << options_.out << " is finished: nothing to continue\n";
       return 0;
     }

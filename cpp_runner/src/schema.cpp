@@ -135,7 +135,7 @@ class Schema {
 }  // namespace
 
 void require_schema(const std::string& name, const nlohmann::json& value) {
-  static const Json schemas = Json::parse(MANIFEST_SCHEMA);
+  static const Json& schemas = *new Json(Json::parse(MANIFEST_SCHEMA));  // stays: to destroy it takes memory
   const Json& schema = schemas.at(name);
   const std::string found = Schema(schema).problem(schema, value, "");
   if (!found.empty()) throw UserError(found);

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from compgen import __version__
+from compgen.cli.main import _explained
 from tests.cli.shell import compgen, refused
 
 
@@ -435,3 +436,10 @@ def test_ctrl_c_while_it_is_loaded_is_quiet():
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(12, "Cannot allocate memory"), OSError("Cannot allocate memory (os error 12)"), MemoryError()]
+)
+def test_want_of_memory_is_no_bug(error):
+    assert _explained(error).startswith("not enough memory: ")

@@ -207,9 +207,12 @@ def test_what_is_finished_stays_whichever_program_wrote_it(tmp_path):
         out = tmp_path / f"{number}.jsonl"
         assert run(first, RECOMB2, out, "--draws", 50, "--resume").returncode == 0  # there is nothing to go on from
         made = out.read_bytes()
+        journal = out.with_name(out.name + ".partial.json")
         for program in (PYTHON, RUNNER):
+            journal.write_text("of a run that was killed at its very end")
             done = run(program, RECOMB2, out, "--draws", 50, "--resume")
             assert done.returncode == 0 and f"{out} is finished: nothing to continue" in done.stderr
+            assert not journal.exists()
             done = run(program, RECOMB2, out, "--draws", 60, "--filter", "novel", "--resume")
             assert done.returncode == 2 and f"{out}: it is there with another filters, draws: leave" in done.stderr
         assert out.read_bytes() == made

@@ -3,6 +3,7 @@
 import pickle
 import random
 import re
+import resource
 import runpy
 import zipfile
 from collections import Counter
@@ -15,7 +16,7 @@ import torch
 import compgen
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
-from compgen.errors import CheckpointError, Remark
+from compgen.errors import CheckpointError, Remark, UserError
 from compgen.recombine.training import train_generator
 from compgen.trained.checkpoint import Checkpoint, digest, write_sealed
 from compgen.training.config import Seq2SeqConfig
@@ -177,3 +178,14 @@ def test_a_digest_is_of_names_types_sizes_and_values():
     ]
     assert len({digest(tree) for tree in trees}) == len(trees)
     assert digest({"a": numbers.reshape(2, 3).T.contiguous()}) == digest(trees[3])
+
+
+def test_a_checkpoint_that_cannot_be_written_is_said_in_a_line(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(UserError, match=r"a\.pt: cannot be written: File too large"):
+            write_sealed({"weights": torch.zeros(10_000)}, tmp_path / "a.pt")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(tmp_path.iterdir())

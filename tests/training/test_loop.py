@@ -21,6 +21,8 @@ from compgen.training.pairs import PairExamples
 from compgen.training.predictors import train_predictor
 from tests.training.tiny import SHORT, TINY, generator_config, toy, weights
 
+TIMES = {"seconds", "tokens_per_second"}
+
 
 @pytest.mark.parametrize("schedule", ["linear", "plateau"])
 def test_a_resumed_run_reaches_the_weights_of_an_uninterrupted_one(tmp_path, monkeypatch, schedule):
@@ -87,6 +89,51 @@ def test_a_damaged_state_is_not_gone_on_from(tmp_path, monkeypatch):
     torch.save(state | {"step": 3}, tmp_path / "a.pt.partial")
     with pytest.raises(CheckpointError, match=r"a\.pt\.partial: damaged"):
         train_generator(toy(), generator_config(), tmp_path / "a.pt", resume=True, quiet=True)
+
+
+def test_a_resumed_training_has_the_log_and_the_loss_of_a_whole_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "LOG_EVERY", 4)
+    config = generator_config("optimisation.keep=last", "held_out=0.3")
+    _, expected = train_generator(toy(), config, tmp_path / "whole.pt", quiet=True)
+    write, saves = loop.write_sealed, []
+
+    def killed(state, path):
+        if state["step"] == 6:
+            raise KeyboardInterrupt
+        write(state, path)
+        saves.append(state["step"])
+
+    monkeypatch.setattr(loop, "SAVE_EVERY", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "write_sealed", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_generator(toy(), config, tmp_path / "cut.pt", quiet=True)
+    assert saves[-1] == 5
+    with (tmp_path / "cut.pt.log.jsonl").open("a") as stream:  # of updates that are made again, the last cut short
+        stream.write('{"step": 8, "loss": 1.0}\n{"step": 9, "lo')
+    _, outcome = train_generator(toy(), config, tmp_path / "cut.pt", resume=True, quiet=True)
+    assert outcome.train_loss == expected.train_loss
+    logs = [(tmp_path / f"{name}.pt.log.jsonl").read_text().splitlines() for name in ("cut", "whole")]
+    timeless = [
+        [{key: value for key, value in json.loads(line).items() if key not in TIMES} for line in lines]
+        for lines in logs
+    ]
+    assert timeless[0] == timeless[1] and len(timeless[0]) == 3
+
+
+def test_a_state_of_an_earlier_version_is_gone_on_from(tmp_path, monkeypatch):
+    config, write, newer = generator_config("optimisation.keep=last"), loop.write_sealed, ("losses", "tokens", "first")
+
+    def written_then(state, path):
+        write({key: value for key, value in state.items() if key not in newer}, path)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "write_sealed", written_then)
+        with pytest.raises(KeyboardInterrupt):
+            train_generator(toy(), config, tmp_path / "a.pt", quiet=True)
+    _, outcome = train_generator(toy(), config, tmp_path / "a.pt", resume=True, quiet=True)
+    assert outcome.steps == 12
 
 
 def test_there_must_be_something_to_resume(tmp_path):

@@ -1,0 +1,79 @@
+"""Faults injected into commands, in short: `make campaign` injects all of them."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+@pytest.fixture
+def shim(tmp_path, monkeypatch):
+    """The module, the library, and its state."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    from injection import shim
+
+    if shim.compiler() is None:
+        pytest.skip("no C compiler (cc)")
+    return shim, shim.build(tmp_path), shim.Shim(tmp_path / "state")
+
+
+def preloaded(shim, *words, **more):
+    """Run a program with the library."""
+    module, library, state = shim
+    environment = os.environ | {module.PRELOAD: str(library), module.STATE: str(library.with_name("state"))} | more
+    done = subprocess.run(list(map(str, words)), env=environment, capture_output=True, text=True, check=False)
+    state.off()
+    return done
+
+
+def campaign(*words):
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / "faults.py", *words], capture_output=True, text=True, check=False, timeout=600
+    )
+    if done.returncode == 2:
+        pytest.skip(done.stderr.strip())
+    return done
+
+
+def test_one_call_fails_in_one_folder(shim, tmp_path):
+    module, _, state = shim
+    (tmp_path / "watched").mkdir()
+    code = "; ".join(
+        f"print(open({str(tmp_path / name)!r}, 'w').write('x'))" for name in ("other", "watched/a", "watched/b", "last")
+    )
+    state.arm(tmp_path / "watched", module.COUNT)
+    assert preloaded(shim, sys.executable, "-c", code).stdout == "1\n" * 4
+    assert {name: count for name, count in state.counts().items() if count} == {"all": 4, "open": 2, "write": 2}
+    state.arm(tmp_path / "watched", module.FAIL, module.KINDS.index("open"), 2, errno.EACCES)
+    done = preloaded(shim, sys.executable, "-c", code)
+    assert done.stdout == "1\n" * 2 and "PermissionError" in done.stderr and state.hits() == 1
+    state.arm(tmp_path / "watched", module.KILL, module.ANY, 3)
+    assert preloaded(shim, sys.executable, "-c", code).returncode == -9
+
+
+def test_what_a_careless_program_leaves_is_found():
+    done = campaign("--of", "a careless program")
+    assert done.returncode == 1
+    assert "a careless program, write 2: EIO: half-written: file" in done.stderr
+    assert "a careless program, all 4: kill: half-written: file" in done.stderr
+
+
+def test_files_and_folders_are_whole_whatever_call_fails():
+    done = campaign("--of", "data write of a folder,select", "--most", "1", "--over")
+    assert done.returncode == 0, done.stderr
+    figures = done.stdout.splitlines()[-1].split("|")
+    assert int(figures[3]) > 30, done.stdout
+
+
+@pytest.mark.parametrize("at", [300, 500, 700])
+def test_the_runner_says_that_memory_is_short_from_its_beginning(shim, built, tmp_path, at):
+    module, _, state = shim
+    state.arm(tmp_path / "watched", module.FAIL, module.KINDS.index("malloc"), at, errno.ENOMEM)
+    done = preloaded(shim, built, tmp_path, "--draws", "3", "-o", tmp_path / "out.jsonl", **{module.MEMORY: "1"})
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith("error: not enough memory"), done.stderr
