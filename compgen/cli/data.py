@@ -144,7 +144,9 @@ def _with_variables(dataset: "Dataset", form: Literal["relative", "named"]) -> "
         changed, count = relative_targets(dataset)
     else:
         changed, count, left = named_targets(dataset)
-    say(f"variables {form} in {count:,} targets" + (f"; {left:,} distances of no variable stay" if left else ""))
+    say(
+        f"targets whose variables are {form} now: {count:,}" + (f"; distances of no variable: {left:,}" if left else "")
+    )
     return changed
 
 

@@ -134,7 +134,7 @@ class Exchanges:
             why = "the source is in the data with another target"
         elif max(len(source), len(target)) > options.longest:
             why = f"more than {options.longest:,} tokens on a side"
-        elif not self._signs_together(target) <= self._joined:
+        elif any(self._signs.issuperset(pair) for pair in {*_pairs(target)} - self._joined):
             why = "signs of the target stand together that never do in the data"
         elif options.seen_heads and not self.classifier.heads(target) <= self._heads:
             why = "a predicate under one that it never is under in the data"
@@ -157,27 +157,24 @@ class Exchanges:
     def _bigrams(self) -> set[tuple[str, str]]:
         return {pair for source in self.known for pair in _pairs(source)}
 
-    def _signs_together(self, target: str) -> set[str]:
-        """Each two neighbours without a letter or digit, such as `) (`: by them a target shows that it is malformed."""
-        return {target[at : at + 2] for at in range(len(target) - 1) if {*target[at : at + 2]} <= self._signs}
-
     @cached_property
     def _signs(self) -> set[str]:
+        """Tokens without a letter or digit, such as brackets: two that never stand together show a malformed target."""
         alphabet = self.classifier.grammar.alphabet
         return {alphabet.encode([token]) for token in alphabet.tokens if not any(map(str.isalnum, token))}
 
     @cached_property
-    def _joined(self) -> set[str]:
-        return {pair for target in self.known.values() for pair in self._signs_together(target)}
+    def _joined(self) -> set[tuple[str, str]]:
+        return {pair for target in self.known.values() for pair in _pairs(target)}
 
     @cached_property
     def _heads(self) -> set[tuple[str, str]]:
         return {pair for target in self.known.values() for pair in self.classifier.heads(target)}
 
 
-def _pairs(source: str) -> Iterator[tuple[str, str]]:
-    """Each two neighbours, the ends of the source among them."""
-    return zip(f" {source}", f"{source} ", strict=True)
+def _pairs(side: str) -> Iterator[tuple[str, str]]:
+    """Each two neighbours, the ends of the side among them."""
+    return zip(f" {side}", f"{side} ", strict=True)
 
 
 def _text(written: tuple[Ints, Ints]) -> list[str]:

@@ -92,10 +92,10 @@ def test_write_converts_and_reports_on_standard_error(tmp_path):
 def test_write_changes_variables_and_names_them_again(tmp_path):
     (tmp_path / "pairs.tsv").write_text("where is it\tf ( A , B , A )\nwho\tg\n")
     done = run("write", tmp_path / "pairs.tsv", "--variables", "relative", "-o", tmp_path / "relative.tsv")
-    assert "variables relative in 1 targets" in done.stderr
+    assert "targets whose variables are relative now: 1" in done.stderr
     assert "where is it\tf ( A+1 , A+1 , A-1 )" in (tmp_path / "relative.tsv").read_text()
     done = run("write", tmp_path / "relative.tsv", "--variables", "named", "-o", tmp_path / "back.tsv")
-    assert "variables named in 1 targets" in done.stderr
+    assert "targets whose variables are named now: 1" in done.stderr
     assert read_dataset(tmp_path / "back.tsv") == read_dataset(tmp_path / "pairs.tsv")
 
 
