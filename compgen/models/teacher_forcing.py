@@ -48,7 +48,8 @@ def attended(
         return step_by_step(network, read, latent, Recurrence(hidden, cell, read), memory, step, seen)
     if latent is not None:
         read = torch.cat([read, latent.unsqueeze(1).expand(-1, read.shape[1], -1)], dim=2)  # (B, L, E + Z)
-    states = network.lstm(read, (hidden.unsqueeze(0), cell.unsqueeze(0)))[0]  # (B, L, H)
+    state = (hidden.unsqueeze(0).contiguous(), cell.unsqueeze(0).contiguous())  # cuDNN takes no other
+    states = network.lstm(read, state)[0]  # (B, L, H)
     query = read if network.attention is None else network.attention.query(torch.cat([states, read], dim=2))
     notes = Notes(states if network.own is None else network.note(states), seen)
     u, scores = network.attend(states, query, memory, notes, step)

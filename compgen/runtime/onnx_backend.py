@@ -61,12 +61,12 @@ class OnnxGraph:
 
 
 @contextmanager
-def refused(name: str) -> Iterator[None]:
-    """Turn what ONNX Runtime raises into a BundleError of one line that names the file."""
+def refused(name: str, how: str = "") -> Iterator[None]:
+    """Turn what ONNX Runtime raises into a BundleError of one line that names the file, and `how` it was run."""
     try:
         yield
     except Exception as error:  # onnxruntime's exceptions share no base but this
-        raise BundleError(f"{name}: ONNX Runtime cannot run it: {' '.join(str(error).split())[:200]}") from error
+        raise BundleError(f"{name}: ONNX Runtime cannot run it{how}: {' '.join(str(error).split())[:200]}") from error
 
 
 class OnnxBackend:
@@ -142,7 +142,8 @@ class OnnxLoop:
             binding.bind_ortvalue_input(name, device.onnxruntime().OrtValue.ortvalue_from_numpy(feed[name], where, 0))
         for name in self._graph.outputs:
             binding.bind_output(name, where)
-        with refused(self.name):
+        # A tensor of 2^31 numbers is too large for CUDA's Transpose: 16,384 rows of two prototypes and 1,024 units.
+        with refused(self.name, f" with a batch of {uniforms.shape[1]:,} (a smaller one may do)"):
             session.run_with_iobinding(binding)
             tokens, log_prob = binding.copy_outputs_to_cpu()
         if tokens.shape != uniforms.shape or log_prob.shape != uniforms.shape[1:]:

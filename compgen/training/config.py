@@ -30,10 +30,9 @@ class OptimisationConfig(BaseModel):
     decay: float = Field(0.5, gt=0, lt=1, description="plateau: factor of the rate")
     clip: float | None = Field(1.0, gt=0, description="largest gradient norm; inf for none")
     keep: Literal["best", "last"] = Field("best", description="weights kept: best held-out score, or the last")
-    precision: Literal["auto", "float32", "bfloat16"] = Field(
-        "auto",
-        description="of products: bfloat16 is faster where the processor has instructions for it, and less exact; "
-        "auto is float32 on a CPU and bfloat16 on a GPU",
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="of products: bfloat16 is faster where the processor has instructions for it, and less exact",
     )
 
 

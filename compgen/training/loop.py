@@ -214,9 +214,7 @@ class _Run:
 
     def precision(self) -> torch.autocast:
         """The context that losses are computed in."""
-        asked = self.config.precision
-        rounded = self.device == "cuda" if asked == "auto" else asked == "bfloat16"
-        return torch.autocast(self.device, dtype=torch.bfloat16, enabled=rounded)
+        return torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.config.precision == "bfloat16")
 
     # -- the loop -------------------------------------------------------------------------------------------------
 

@@ -108,7 +108,10 @@ def main() -> None:
             for rows in options.batches:
                 floor = max(work * rows / flops, bytes_a_step(checkpoint, rows) / copied)
                 for runtime, loop in loops.items():
-                    print(measure(f"{name}, {runtime}", loop, checkpoint, rows, floor), flush=True)
+                    try:
+                        print(measure(f"{name}, {runtime}", loop, checkpoint, rows, floor), flush=True)
+                    except UserError as error:
+                        print(f"| {name}, {runtime} | {rows:,} | {error} | | | |", flush=True)
 
 
 if __name__ == "__main__":

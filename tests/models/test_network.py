@@ -177,3 +177,13 @@ def test_unknown_tokens_differ_by_copying_alone():
 def test_impossible_configurations_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         NetworkConfig(**(SMALL | changes))
+
+
+@pytest.mark.parametrize("initial", ["zeros", "encoder"])
+def test_states_are_contiguous_as_cudnn_asks(initial):
+    """On a CPU nothing else shows it: there an LSTM takes states of any strides."""
+    net = network(memories=1, initial=initial, feed=False)
+    seen = []
+    net.lstm.register_forward_pre_hook(lambda _, given: seen.extend(given[1]))
+    net.loss(*batch(memories=1))
+    assert [state.is_contiguous() for state in seen] == [True, True]
