@@ -115,7 +115,7 @@ KINDS = {
             "substitute": ("--config", "grammar_cogs", "--classes", "slot", "--rounds", "20"),
             "geca": ("--longest", "60"),
         },
-        {"csl": 500_000, "substitute": 300_000},
+        {"csl": 2_000_000, "substitute": 300_000},
     ),
 }
 
