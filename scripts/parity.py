@@ -84,20 +84,25 @@ def draws(
         yield from compared(f"{name}, {step} step", expected, run, batches, partial(distance, work, backend), near)
 
 
-def grammar(folder: Path, batches: Batches) -> Rows:
-    """Compare draws of a random grammar with a target grammar."""
+def drawn_grammar(path: Path, batches: Batches) -> Rows:
+    """Compare draws of a grammar's bundle."""
     from compgen.api import Generator
     from compgen.sampling import native
-    from tests.sampling.grammars import exported_grammar
 
-    path, samples = exported_grammar(folder), max(batches.values())
-    bundle, generator = Bundle.load(path), Generator.load(path)
+    bundle, generator, samples = Bundle.load(path), Generator.load(path), max(batches.values())
     expected = [draw.tokens for draw in generator.draw(0, 0, samples)]
 
     def run(count: int, batch: int) -> list[Written]:
         return [draw.tokens for draw in native.raw(bundle, 0, 0, count, generator.temperature, {"--batch": batch})]
 
     yield from compared("grammar", expected, run, batches, lambda *_: float("inf"), dtype="float64")
+
+
+def grammar(folder: Path, batches: Batches) -> Rows:
+    """Compare draws of a random grammar with a target grammar."""
+    from tests.sampling.grammars import exported_grammar
+
+    yield from drawn_grammar(exported_grammar(folder), batches)
 
 
 def answers(name: str, path: Path, batches: Batches, options: Mapping[str, object]) -> Rows:
