@@ -102,7 +102,7 @@ std::unique_ptr<Model> open(const std::string& path, lm::EnumerateVocab* words) 
   config.enumerate_vocab = words;
   const char* name = path.c_str();
   try {
-    check_binary(name);
+    check_model(name);
     ngram::ModelType type = ngram::PROBING;  // of text, the ARPA format, too
     ngram::RecognizeBinary(name, type);
     switch (type) {
