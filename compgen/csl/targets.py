@@ -223,8 +223,8 @@ class _Spans(Chart[Names]):
 class _Work:
     """How much work is left for one part of a target; the C++ runner counts alike.
 
-    There are as many ways to cut it as choices of the places between a rule's nonterminals, and as many results as names
-    to the power of nonterminals; of grammars that are used, some 150. What a file says may have more than can be tried.
+    There are as many ways to cut it as choices of the places between a rule's nonterminals, and as many results as
+    names to the power of nonterminals; of grammars that are used, some 150. A file may say more than can be tried.
     """
 
     def __init__(self, cell: Callable[[str], Names], steps: int) -> None:
