@@ -24,8 +24,9 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -495,12 +496,25 @@ def judged(reader: Reader, path: Path) -> tuple[object, ...]:
     return found
 
 
-def fuzz(name: str, reader: Reader, inputs: int, seed: int, work: Path) -> Iterator[tuple[bytes, str]]:
-    """Read so many inputs; yield those that are faults, with what happened, each kind once."""
+class Numbers:
+    """The numbers of inputs: so many, or as many as there is time for. `given` says how many there were."""
+
+    def __init__(self, most: int, seconds: float = 0.0) -> None:
+        self.most, self.seconds, self.given = most, seconds, 0
+
+    def __iter__(self) -> Iterator[int]:
+        began = time.monotonic()
+        while self.given < self.most and not 0 < self.seconds < time.monotonic() - began:
+            yield self.given
+            self.given += 1
+
+
+def fuzz(name: str, reader: Reader, inputs: Iterable[int], seed: int, work: Path) -> Iterator[tuple[bytes, str]]:
+    """Read the valid inputs, then those of some numbers; yield the faults, with what happened, each kind once."""
     rng = random.Random(f"{seed} {name}")
     corpus, known, told = list(reader.seeds), set(), set()
     path = work / f"input{reader.suffix}"
-    for number in range(-len(corpus), inputs):
+    for number in chain(range(-len(corpus), 0), inputs):
         data = corpus[number] if number < 0 else changed(rng.choice(corpus), reader.changes, rng)
         path.write_bytes(data)
         try:
@@ -534,15 +548,16 @@ def main() -> None:
         for name in options.of.split(",") if options.of else all_:
             began = time.monotonic()
             faulthandler.dump_traceback_later(HANG * 60, exit=True)
-            for data, what in fuzz(name, all_[name], options.inputs, options.seed, work):
+            numbers = Numbers(options.inputs, options.seconds)
+            for data, what in fuzz(name, all_[name], numbers, options.seed, work):
                 counts[name] += 1
                 print(f"{name}: {what}\n", flush=True)
                 if options.keep:
                     options.keep.mkdir(parents=True, exist_ok=True)
                     (options.keep / f"{name}-{options.seed}-{counts[name]}{all_[name].suffix}").write_bytes(data)
             seconds = time.monotonic() - began
-            figures: dict[str, Any] = {"reader": name, "inputs": options.inputs, "seconds": round(seconds, 1)}
-            figures |= {"a second": round(options.inputs / seconds), "faults": counts[name]}
+            figures: dict[str, Any] = {"reader": name, "inputs": numbers.given, "seconds": round(seconds, 1)}
+            figures |= {"a second": round(numbers.given / seconds), "faults": counts[name]}
             print(json.dumps(figures), flush=True)
             if options.out:
                 with options.out.open("a") as out:

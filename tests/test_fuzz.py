@@ -29,7 +29,7 @@ def test_what_python_reads_is_taken_or_refused_in_a_line(fuzzing, tmp_path):
     module, readers = fuzzing
     faults = []
     for name, reader in readers.items():
-        faults += [(name, what) for _, what in module.fuzz(name, reader, INPUTS, 1, tmp_path)]
+        faults += [(name, what) for _, what in module.fuzz(name, reader, range(INPUTS), 1, tmp_path)]
     assert not faults
 
 
@@ -53,7 +53,7 @@ def test_a_reader_that_fails_is_found_out(fuzzing, tmp_path):
             raise KeyError("ROOT")
 
     reader = module.Reader(".cfg", careless, (module.TARGETS,), (module.damaged_text,))
-    (_, what), *_ = module.fuzz("careless", reader, 300, 1, tmp_path)
+    (_, what), *_ = module.fuzz("careless", reader, range(300), 1, tmp_path)
     assert what.startswith("KeyError")
 
 
