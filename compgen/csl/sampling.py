@@ -81,8 +81,8 @@ class Drawing:
     def __post_init__(self) -> None:
         if not (1 <= self.longest <= LONGEST_SIDE and 0 < self.temperature < math.inf and math.isfinite(self.bias)):
             raise ConfigError(
-                f"drawing: found {self}, expected longest from 1 to {LONGEST_SIDE:,}, a temperature above 0 and a bias that "
-                "is a number"
+                f"drawing: found {self}, expected longest from 1 to {LONGEST_SIDE:,}, a temperature above 0 and a bias "
+                "that is a number"
             )
 
 
