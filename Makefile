@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
 
-.PHONY: demo test check campaign docs bench lm runner runner-wheel oldest cpp cpp-sanitize clean
+.PHONY: demo test check campaign fuzz docs bench lm runner runner-wheel oldest cpp cpp-sanitize clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py --out runs/demo
@@ -37,9 +37,18 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/complexity.py
 
-# Every call of every command fails once, and is once where it is killed (hours); a short version is in the tests.
+# Every call of every command fails once, and is once where it is killed (hours); and readers get damaged inputs, for
+# FUZZ_SECONDS each (C++), or FUZZ_INPUTS of them (Python). A short version is in the tests.
+FUZZ_SECONDS ?= 600
+FUZZ_INPUTS ?= 50000
 campaign: $(READY) lm runner
+	$(MAKE) fuzz
 	$(BIN)/python scripts/faults.py --all --over --out build/faults.jsonl
+
+# The second half alone; what is C++ needs clang, and is left out where there is none.
+fuzz: $(READY)
+	$(BIN)/python scripts/fuzz_readers.py --inputs $(FUZZ_INPUTS) --keep build/faults --out build/fuzzed.jsonl
+	$(BIN)/python scripts/fuzz.py --build --seconds $(FUZZ_SECONDS) --out build/fuzzed.jsonl
 
 # The documentation as a site in build/site; broken links and anchors are errors.
 docs: $(READY)

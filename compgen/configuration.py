@@ -141,16 +141,16 @@ def values_of(name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def _own(name: str) -> bytes:
     """The content of a user's file."""
-    path = Path(name)
+    path, shown = Path(name), name if name.isprintable() else repr(name)
     try:
         if not path.is_file():
             near = difflib.get_close_matches(name, shipped(), 1)
             meant = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"no configuration {name}: expected a TOML file or one of {', '.join(shipped())}{meant}")
+            raise ConfigError(f"no configuration {shown}: expected a TOML file or one of {', '.join(shipped())}{meant}")
         with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"configuration {name}: cannot be read: {getattr(error, 'strerror', error)}") from error
+        raise ConfigError(f"configuration {shown}: cannot be read: {getattr(error, 'strerror', error)}") from error
     if len(content) > LARGEST:
         raise ConfigError(f"configuration {name}: more than {LARGEST:,} bytes, expected a TOML file of settings")
     return content

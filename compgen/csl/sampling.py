@@ -28,7 +28,7 @@ from compgen.data.examples import TOKENS, TRAIN, Dataset
 from compgen.data.ragged import Ints, lists, ranges
 from compgen.data.random import nodes
 from compgen.errors import ConfigError, DataError, ExhaustedError
-from compgen.runtime.manifest import DEEPEST
+from compgen.runtime.manifest import DEEPEST, LONGEST_SIDE
 
 LONGEST = 1000  # tokens on a side
 BLOCK = 4096  # samples that are drawn together
@@ -79,9 +79,10 @@ class Drawing:
     biased: int = 1
 
     def __post_init__(self) -> None:
-        if not (self.longest >= 1 and 0 < self.temperature < math.inf and math.isfinite(self.bias)):
+        if not (1 <= self.longest <= LONGEST_SIDE and 0 < self.temperature < math.inf and math.isfinite(self.bias)):
             raise ConfigError(
-                f"drawing: found {self}, expected longest >= 1, a temperature above 0 and a bias that is a number"
+                f"drawing: found {self}, expected longest from 1 to {LONGEST_SIDE:,}, a temperature above 0 and a bias "
+                "that is a number"
             )
 
 

@@ -1,7 +1,8 @@
 """Target grammars: context-free grammars of well-formed targets ("output CFG", Qiu et al. 2022, section 3.1.2)."""
 
+import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -17,6 +18,7 @@ _ARROW = "=>"
 MARK = "##"  # prefix of names
 _ANY = MARK  # without a name: any token that occurs in no rule
 _FORM = f"'LHS {_ARROW} tokens', nonterminals on the right with {MARK} before their names"
+_STEPS = 65_536  # for one part of a target: as many parts as are tried, and names that are put together
 _UNITS = 2  # stacked unit rules, as in the reference's induction; in sampling the reference stacks one for some data
 
 
@@ -207,9 +209,10 @@ class _Spans(Chart[Names]):
         if is_nonterminal(span):
             return {(name, ((span, name),) if self._tied else ()) for name in checker.names}
         found: Names = {(name, ()) for name in checker.closed.get(span, ())}
+        work = _Work(self.cell, _STEPS if self._tied else sys.maxsize)
         for pattern, rules in chain(*(checker.open.get(first, {}).items() for first in (span[0], ""))):
-            for cells in pattern.cuts(span, self.cell):
-                found |= {(name, types) for name, kinds in rules for types in _together(cells, kinds)}
+            for cells in pattern.cuts(span, work.cell):
+                found |= {(name, types) for name, kinds in rules for types in _together(cells, kinds, work)}
         return found
 
     def _with_units(self, base: Names, below: Names) -> Names:
@@ -217,11 +220,34 @@ class _Spans(Chart[Names]):
         return base | {(name, types) for kind, types in below for name in units.get(kind, ())}
 
 
-def _together(cells: Iterable[Names], kinds: Iterable[str]) -> set[Types]:
+class _Work:
+    """How much work is left for one part of a target; the C++ runner counts alike.
+
+    There are as many ways to cut it as choices of the places between a rule's nonterminals, and as many results as
+    names to the power of nonterminals; of grammars that are used, some 150. A file may say more than can be tried.
+    """
+
+    def __init__(self, cell: Callable[[str], Names], steps: int) -> None:
+        self._cell, self._left = cell, steps
+
+    def cell(self, span: str) -> Names:
+        """Return a cell, which is a step."""
+        self.take(1)
+        return self._cell(span)
+
+    def take(self, steps: int) -> None:
+        """Raise DataError if there are not as many steps left."""
+        self._left -= steps
+        if self._left < 0:
+            raise DataError("target grammar: found a rule whose target can be derived in too many ways, expected fewer")
+
+
+def _together(cells: Iterable[Names], kinds: Iterable[str], work: _Work) -> set[Types]:
     """Return what the nonterminals within some cells are if the cells have the names `kinds`."""
     found: set[Types] = {()}
     for cell, kind in zip(cells, kinds, strict=True):
         below = {types for name, types in cell if name == kind}
+        work.take(len(found) * len(below))
         found = {both for some in found for other in below if (both := _agreed(some, other)) is not None}
         if not found:
             break

@@ -172,6 +172,8 @@ def _records(texts: Iterator[tuple[int, str]]) -> _Fields:
     for number, text in texts:
         try:
             record = json.loads(text)
+            if "\\u" in text:  # half of a surrogate pair, which no text in UTF-8 and so no frame can hold
+                json.dumps(record, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):

@@ -191,7 +191,7 @@ def _named(names: Sequence[str], rows: Iterable[Row], name: str) -> Iterator[Rec
         raise DataError(f"{name}: found two columns with the name {again!r}, expected names that differ")
     for number, fields in rows:
         if len(fields) != len(names):
-            columns = ", ".join(names)
+            columns = " ".join(", ".join(names).split())  # a name in quotes may have a line end
             found = f"{len(fields)} fields in {shown(' | '.join(fields))}"
             raise malformed(name, number, found, f"{len(names)}, as the first line names: {columns:.80}")
         record = dict(zip(names, fields, strict=True))

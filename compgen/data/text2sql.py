@@ -28,7 +28,7 @@ from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
-from compgen.data.content import read_text
+from compgen.data.content import LONGEST_LINE, read_text
 from compgen.data.examples import TRAIN, Dataset
 from compgen.errors import DataError
 
@@ -66,18 +66,28 @@ def read(path: str | Path, split: Split) -> Dataset:
     for number, entry in enumerate(_entries(path), start=1):
         query = _APART.sub(r" \g<0> ", entry.queries[0])
         for sentence in entry.sentences:
-            part = _part(entry.split if split == "query" else sentence.split, f"{path}, entry {number}", split)
-            pairs[part].append((_tokens(sentence.text, sentence), _tokens(query, sentence)))
+            where = f"{path}, entry {number}"
+            part = _part(entry.split if split == "query" else sentence.split, where, split)
+            pairs[part].append((_tokens(sentence.text, sentence, where), _tokens(query, sentence, where)))
     dataset = reduce(operator.add, (Dataset.from_pairs(pairs[part], split=part) for part in _PARTS))
     if not len(dataset):
         raise DataError(f"{path}: no examples: found no question in it, expected {_EXPECTED}")
     return dataset
 
 
-def _tokens(text: str, sentence: _Sentence) -> list[str]:
-    """Return the tokens of a question or a query, with the sentence's values for the variables."""
+def _tokens(text: str, sentence: _Sentence, where: str) -> list[str]:
+    """Return the tokens of a question or a query, with the sentence's values for the variables.
+
+    Raises DataError for a text that grows beyond a line of data: values may hold names of variables, again and again.
+    """
     for name in sorted(sentence.variables, key=len, reverse=True):
-        text = text.replace(name, sentence.variables[name])
+        value = sentence.variables[name]
+        if len(text) + text.count(name) * len(value) > LONGEST_LINE:
+            raise DataError(
+                f"{where}: found values of variables that make a text of more than {LONGEST_LINE:,} characters, "
+                "expected shorter ones"
+            )
+        text = text.replace(name, value)
     return text.split()
 
 

@@ -131,6 +131,7 @@ class RecurrentConfig(BaseModel):
 
 
 DEEPEST = 1000  # levels of a derivation
+LONGEST_SIDE = 2**15 - 1  # tokens: two sides and two symbols are a sample's 2^16; they may double with each level
 MOST_UNITS = 10  # unit rules on top of each other
 
 
@@ -142,7 +143,7 @@ class GrammarSettings(Strict):
     temperature: list[Annotated[float, Field(gt=0)]] = Field(min_length=2, max_length=2)
     least: int = Field(ge=0, le=DEEPEST)
     most: int = Field(ge=0, le=DEEPEST)
-    longest: int = Field(ge=1, le=2**53)
+    longest: int = Field(ge=1, le=LONGEST_SIDE)
     bias: float
     biased: int = Field(ge=-(2**53), le=2**53)
     unit_limit: int = Field(ge=0, le=MOST_UNITS)

@@ -18,6 +18,7 @@ constexpr std::size_t MOST = 99;   // nonterminals of a rule
 constexpr int UNITS = 2;           // unit rules on top of each other
 constexpr std::size_t MILE = 128;  // tokens; recursion must not go deeper by many times as much
 constexpr int DEEPEST = 10'000;    // calls within one another; a stack of 8 MB has room for more
+constexpr int STEPS = 65'536;       // for one part of a target: as many parts as are tried, and names that are put together
 constexpr std::int32_t UNKNOWN = std::numeric_limits<std::int32_t>::max();  // a token outside the grammar
 constexpr std::int32_t ANY = -1;                                            // a nonterminal, whichever
 
@@ -231,6 +232,16 @@ class Spans {
     int& depth_;
   };
 
+  // How much work is left for one part of the target. There are as many ways to cut it as choices of the places between a
+  // rule's nonterminals, and as many results as names to the power of nonterminals; of grammars that are used, some 150.
+  struct Work {
+    int left = STEPS;
+    void step() {
+      if (--left >= 0) return;
+      throw UserError(std::string(NAME) + ": found a rule whose target can be derived in too many ways, expected fewer");
+    }
+  };
+
   const Names& cell(std::size_t begin, std::size_t end) {
     const auto known = cells_.find(begin * target_.size() + end);
     if (known != cells_.end()) return known->second;
@@ -258,6 +269,7 @@ class Spans {
       }
       return found;
     }
+    Work work;
     const Symbols span(from(begin), from(end));
     const auto closed = checker_.closed_.find(span);
     if (closed != checker_.closed_.end()) {
@@ -266,31 +278,33 @@ class Spans {
     for (const auto first : {span[0], ANY}) {
       const auto open = checker_.open_.find(first);
       if (open == checker_.open_.end()) continue;
-      for (const auto& [side, one] : open->second) match(one, begin, end, found);
+      for (const auto& [side, one] : open->second) match(one, begin, end, work, found);
       if (first == ANY) break;
     }
     return found;
   }
 
-  void match(const Checker::Open& open, std::size_t begin, std::size_t end, Names& found) {
+  void match(const Checker::Open& open, std::size_t begin, std::size_t end, Work& work, Names& found) {
     const auto& [head, tail, separators, after, least] = open.pattern;
     if (end - begin < least || !stands(head, begin) || !stands(tail, end - tail.size())) return;
     Cells cells;
-    cut(open, begin + head.size(), end - tail.size(), cells, found);
+    cut(open, begin + head.size(), end - tail.size(), cells, work, found);
   }
 
   // Adds what rules derive whose nonterminals, beyond those with `cells`, fill a part of the target.
-  void cut(const Checker::Open& open, std::size_t begin, std::size_t end, Cells& cells, Names& found) {
+  void cut(const Checker::Open& open, std::size_t begin, std::size_t end, Cells& cells, Work& work, Names& found) {
     const Deeper deeper(depth_);
     const std::size_t number = cells.size();
     if (number == open.pattern.separators.size()) {
-      with(cell(begin, end), cells, [&] { combine(open, cells, found); });
+      work.step();
+      with(cell(begin, end), cells, [&] { combine(open, cells, work, found); });
       return;
     }
     const Symbols& separator = open.pattern.separators[number];
     for (std::size_t at = begin + 1; at + separator.size() + open.pattern.after[number] <= end; ++at) {
       if (!stands(separator, at)) continue;
-      with(cell(begin, at), cells, [&] { cut(open, at + separator.size(), end, cells, found); });
+      work.step();
+      with(cell(begin, at), cells, [&] { cut(open, at + separator.size(), end, cells, work, found); });
     }
   }
 
@@ -304,14 +318,14 @@ class Spans {
   }
 
   // Adds the names of the rules of a pattern whose nonterminals can be what their cells are.
-  static void combine(const Checker::Open& open, const Cells& cells, Names& found) {
+  static void combine(const Checker::Open& open, const Cells& cells, Work& work, Names& found) {
     for (const auto& [name, kinds] : open.rules) {
       std::set<Types> together = {{}};
       for (std::size_t k = 0; k < kinds.size() && !together.empty(); ++k) {
         std::set<Types> next;
         const auto begin = cells[k]->lower_bound({kinds[k], {}});
         for (auto it = begin; it != cells[k]->end() && it->first == kinds[k]; ++it) {
-          for (const auto& some : together) add_agreed(some, it->second, next);
+          for (const auto& some : together) work.step(), add_agreed(some, it->second, next);
         }
         together = std::move(next);
       }

@@ -56,6 +56,16 @@ TEST_CASE("long targets are no deep recursion") {
   CHECK(signatures("ROOT => f ( ##ROOT )\nROOT => x\n", "s ### " + side) == std::vector<Signature>{{"ROOT"}});
 }
 
+TEST_CASE("no more ways are tried than there is time for") {
+  std::string all = "ROOT => ##A ##A ##A ##A ##A ##A ##A ##A ##A ##A ##A ##A", line = "c ###";
+  for (int k = 0; k < 60; ++k) line += " a";
+  const Grammar grammar(line);
+  const Checker checker(TargetGrammar(all + "\nA => a ##A\nA => a"), grammar.tokens);
+  CHECK_THROWS_WITH_AS(checker.signatures(grammar.rules[0].target),
+                       "target grammar: found a rule whose target can be derived in too many ways, expected fewer",
+                       UserError);
+}
+
 TEST_CASE("target grammars that cannot be used are refused") {
   for (const char* text : {"", "STATE", "STATE =>", "STATE -> a", "ROOT => ##CITY", "ROOT => ##ROOT", "A => a",
                            "ROOT => a\nSTATE => x ##STATE", "ROOT => a ##", "ROOT => ## a"}) {

@@ -109,6 +109,31 @@ def test_a_long_target():
         assert checker.allows(target) == (depth == 200)
 
 
+@pytest.mark.parametrize(
+    ("parts", "tokens", "fine"), [(3, 60, True), (12, 60, False), (30, 31, True), (98, 120, False)]
+)
+def test_no_more_ways_are_tried_than_there_is_time_for(parts, tokens, fine):
+    targets = TargetGrammar.parse([f"ROOT => {'##A ' * parts}", "A => a ##A", "A => a"])
+    checker, target = checked(targets, f"x ### {'a ' * tokens}")
+    if fine:
+        assert checker.signatures(target) == {("ROOT",), ("A",)}
+        return
+    with pytest.raises(DataError, match="can be derived in too many ways"):
+        checker.signatures(target)
+    assert checker.allows(target[:9])  # induction asks for no names, and has no such limit
+
+
+def test_no_more_names_are_put_together_than_there_is_time_for():
+    pairs = [f"{name} => ( {' '.join(f'##{one}' for one in kinds)} )" for name in "AB" for kinds in ("AA", "AB", "BA")]
+    targets = TargetGrammar.parse(["ROOT => ##A", "A => a", "B => b", *pairs, "A => ( ##B ##B )"])
+    line = "NT_1"
+    for number in range(2, 20):
+        line = f"( {line} NT_{number} )"
+    checker, target = checked(targets, f"{' '.join(f'NT_{n}' for n in range(1, 20))} ### {line}")
+    with pytest.raises(DataError, match="can be derived in too many ways"):
+        checker.signatures(target)
+
+
 def test_what_is_written_is_read(queries, tmp_path):
     assert TargetGrammar.parse(queries.text().splitlines()) == queries
     assert len(queries.rules) == 11

@@ -101,6 +101,18 @@ def test_damaged_files_are_named_with_the_entry(tmp_path, entries, message):
     assert len(str(caught.value)) < 500
 
 
+def test_values_that_hold_names_make_no_endless_text(tmp_path):
+    doubling = {chr(97 + k) * k: 2 * (chr(96 + k) * (k - 1)) for k in range(2, 26)}  # names of 25 letters, 24, ...
+    long = [{"": "x" * 2**16}, doubling | {"c": "x" * 2**20}, doubling | {"a": "x" * 999}]
+    for variables in long:
+        asked = {"text": "a" * 25 + "y" * 25 + "z" * 9, "question-split": "train", "variables": variables}
+        path = written(tmp_path, [entry(sentences=[asked])])
+        with pytest.raises(
+            DataError, match="entry 1: found values of variables that make a text of more than 1,048,576"
+        ):
+            text2sql.read(path, "query")
+
+
 def test_a_missing_file_and_bytes_that_are_no_text_are_reported(tmp_path):
     with pytest.raises(DataError, match=r"gone.json: no such file"):
         text2sql.read(tmp_path / "gone.json", "query")

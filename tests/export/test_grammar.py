@@ -147,6 +147,7 @@ def test_altered_rules_are_refused(bundle, tmp_path):
         ("longest", "x"),
         ("longest", 1.5),
         ("longest", 0),
+        ("longest", 2**15),  # a bundle of no size could ask for any, as targets double with each level
         ("most", 10**9),
         ("most", 2.5),
         ("bias", "x"),

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import struct
 import subprocess
 from pathlib import Path
@@ -339,6 +340,22 @@ def test_a_table_without_an_empty_cell_is_refused(models, tmp_path):
     (tmp_path / "full.bin").write_bytes(data)
     done = run("rescore", tmp_path / "full.bin", stdin=b"the zebra\n", timeout=60)
     assert done.stderr.decode().endswith("damaged: its header and its tables do not agree\n") and done.returncode == 2
+
+
+@pytest.mark.parametrize("content", [b"a" * 500_000, b"ngram " * 100_000, b"\xff" * 500_000])
+def test_a_model_that_is_one_long_line_is_refused_in_a_short_one(content, tmp_path):
+    (tmp_path / "long.arpa").write_bytes(content)
+    done = run("words", tmp_path / "long.arpa")
+    assert done.returncode == 2 and done.stderr.startswith(b"error: ") and done.stderr.count(b"\n") == 1
+    assert len(done.stderr) < 600
+
+
+@pytest.mark.parametrize("count", [b"-99", b"18446744073709551615", b"1152921504606846977", b"4000000000"])
+def test_a_head_of_more_ngrams_than_there_are_is_refused(count, arpa, tmp_path):
+    (tmp_path / "more.arpa").write_bytes(re.sub(rb"(?<=ngram 1=)\d+", count, arpa.read_bytes()))
+    done = run("words", tmp_path / "more.arpa")
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"its head says that there are more n-grams" in done.stderr
 
 
 def test_a_model_that_is_cut_short_is_refused(models, tmp_path):

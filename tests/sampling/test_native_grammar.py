@@ -189,6 +189,7 @@ REFUSED = {
     "a depth beyond all": sampling(most=1001),
     "no length": sampling(longest=0),
     "a length beyond all": sampling(longest=2**60),
+    "a length beyond a sample": sampling(longest=2**15),
     "a length as text": sampling(longest="9"),
     "a bias as text": sampling(bias="9"),
     "too many units": sampling(unit_limit=11),

@@ -14,7 +14,9 @@
 #include "lm/bhiksha.hh"
 #include "lm/binary_format.hh"
 #include "lm/model.hh"
+#include "lm/read_arpa.hh"
 #include "util/file.hh"
+#include "util/file_piece.hh"
 #include "util/mmap.hh"
 
 namespace lm::ngram {
@@ -132,11 +134,26 @@ void check_header(const ngram::Parameters& header, std::uint32_t kind, std::uint
   for (const std::uint64_t count : header.counts) require(count <= size);  // n-grams have no less than a byte each
 }
 
+// KenLM makes room for as many n-grams as the head of a text says, and its products of these numbers can overflow.
+void check_text(const char* path, const util::scoped_fd& file) {
+  constexpr std::uint64_t MOST = std::uint64_t{1} << 40;  // of a file that is packed, or a stream, which has no size
+  char head[2] = {};
+  const bool is_text = pread(file.get(), head, sizeof head, 0) == sizeof head && (head[0] == '\\' || head[0] == '#' ||
+                                                                                 head[0] == '\n');
+  Counts counts;
+  util::FilePiece text(path);
+  lm::ReadARPACounts(text, counts);
+  const std::uint64_t most = is_text ? util::SizeOrThrow(file.get()) : MOST;
+  for (const std::uint64_t count : counts) {
+    if (count > most) throw std::runtime_error("cut short or damaged: its head says that there are more n-grams");
+  }
+}
+
 }  // namespace
 
-void check_binary(const char* path) {
+void check_model(const char* path) {
   const util::scoped_fd file(util::OpenReadOrThrow(path));
-  if (!ngram::IsBinaryFormat(file.get())) return;
+  if (!ngram::IsBinaryFormat(file.get())) return check_text(path, file);
   const std::uint64_t size = util::SizeOrThrow(file.get());
   ngram::Parameters header;
   ngram::ReadHeader(file.get(), header);

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <regex>
 
 #include "ahead.h"
 #include "binary.h"
@@ -88,11 +87,12 @@ class Lines : public lm::EnumerateVocab {
   }
 };
 
-// A message of KenLM's without the place in its sources.
+// A message of KenLM's without the place in its sources, which it may begin with: `FILE:LINE in FUNCTION threw NAME because
+// `CONDITION'.`, and a line end. It can hold all of a line that is no model's, however long: a regular expression of C++
+// would need a call for each of its characters.
 std::string plain(const std::string& message) {
-  static const std::regex place(R"([^\s]+\.(?:cc|hh):\d+ in [\s\S]*? threw \w+(?: because `[\s\S]*?')?\.\s*)");
-  const std::string found = std::regex_replace(message, place, "");
-  return found.substr(0, found.find_last_not_of(" \n") + 1);
+  const std::size_t threw = message.find(" threw "), end = message.find(".\n");
+  return one_line(threw < end && end != std::string::npos ? message.substr(end + 2) : message);
 }
 
 std::unique_ptr<Model> open(const std::string& path, lm::EnumerateVocab* words) {
@@ -102,7 +102,7 @@ std::unique_ptr<Model> open(const std::string& path, lm::EnumerateVocab* words) 
   config.enumerate_vocab = words;
   const char* name = path.c_str();
   try {
-    check_binary(name);
+    check_model(name);
     ngram::ModelType type = ngram::PROBING;  // of text, the ARPA format, too
     ngram::RecognizeBinary(name, type);
     switch (type) {
