@@ -8,11 +8,12 @@ import functools
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Generic, NamedTuple, TypeVar
 
 from compgen.csl.rules import NONTERMINAL, Rule, is_nonterminal, nonterminals, template
 
+_FEW = 8  # set bits of a long number that are quicker found one by one than by writing it down
 _MILE = 128  # tokens; recursion must not go deeper by many times as much
 Cell = TypeVar("Cell", bound=Collection[object])
 
@@ -145,10 +146,14 @@ class Parser:
                 self.closed[rule.source].append(rule.target)
         self.unit_limit = unit_limit if self.units else 0
         holders = Counter(token for rule in some for token in set(rule.source))
-        self._by_token: defaultdict[str, list[Open]] = defaultdict(list)
+        self._bits: dict[str, int] = {}  # of each letter of sides as `_letters` gives them
+        self._by_token: defaultdict[str, list[tuple[Open, int]]] = defaultdict(list)  # with the bits of their letters
         for rule in some:
             terminals = NONTERMINAL.sub("", rule.source)
-            self._by_token[min(terminals, key=holders.__getitem__, default="")].append(opened(rule))
+            needs = 0
+            for letter in _letters(rule):
+                needs |= self._bits.setdefault(letter, 1 << len(self._bits))
+            self._by_token[min(terminals, key=holders.__getitem__, default="")].append((opened(rule), needs))
 
     def derives(self, goal: Rule) -> bool:
         """Whether the rules derive a goal: an example, or a rule, whose nonterminals derive only themselves."""
@@ -160,12 +165,25 @@ class Parser:
 
     def usable(self, goal: Rule) -> list[Open]:
         """Return the rules with nonterminals both of whose sides occur in those of a goal."""
-        return [one for one in self.fitting(goal.source) if occurs(one.rule.target, goal.target)]
+        missing = ~sum(self._bits.get(letter, 0) for letter in _letters(goal))
+        return [
+            one
+            for one, needs in self._with_token_of(goal.source)
+            if not needs & missing and occurs(one.rule.source, goal.source) and occurs(one.rule.target, goal.target)
+        ]
 
     def fitting(self, source: str) -> list[Open]:
         """Return the rules with nonterminals whose source occurs in a source."""
-        some = (one for token in dict.fromkeys(["", *source]) for one in self._by_token.get(token, ()))
-        return [one for one in some if occurs(one.rule.source, source)]
+        return [one for one, _ in self._with_token_of(source) if occurs(one.rule.source, source)]
+
+    def _with_token_of(self, source: str) -> Iterator[tuple[Open, int]]:
+        return chain.from_iterable(self._by_token.get(token, ()) for token in dict.fromkeys(["", *source]))
+
+
+def _letters(rule: Rule) -> set[str]:
+    """Return the terminals of both sides, where those of the target differ from those of the source."""
+    sides = (NONTERMINAL.sub("", side) for side in rule)
+    return {mark + letter for mark, side in zip("<>", sides, strict=True) for letter in side}
 
 
 class _Targets(Chart[set[str]]):
@@ -246,20 +264,41 @@ class Occurrences:
 
     def of(self, pattern: str, among: int) -> int:
         """Return the numbers, among some, of the sequences that a pattern occurs in."""
-        for token in pattern:
-            if not among:
-                return 0
-            if not is_nonterminal(token):
-                among &= self._holders.get(token, 0)
+        some = self.likely(pattern, among)
         if len(pattern) == 1 and not is_nonterminal(pattern):
-            return among
-        return sum(1 << number for number in bits(among) if occurs(pattern, self._sequences[number]))
+            return some
+        left_out = [number for number in bits(some) if not occurs(pattern, self._sequences[number])]
+        return some ^ number_of(left_out)
+
+    def likely(self, pattern: str, among: int = -1) -> int:
+        """Return the numbers, among some or all, of the sequences that have the tokens of a pattern, in any order."""
+        if among < 0:
+            among = (1 << len(self._sequences)) - 1
+        for token in NONTERMINAL.sub("", pattern):
+            among &= self._holders.get(token, 0)
+        return among
 
 
 def bits(numbers: int) -> Iterator[int]:
     """Yield the places of the set bits, ascending."""
+    if numbers.bit_count() <= _FEW:
+        while numbers:
+            last = numbers & -numbers
+            yield last.bit_length() - 1
+            numbers ^= last
+        return
     written = bin(numbers)[:1:-1]
     at = written.find("1")
     while at >= 0:
         yield at
         at = written.find("1", at + 1)
+
+
+def number_of(places: Sequence[int]) -> int:
+    """Return the number whose set bits have some places, ascending: what `bits` takes apart."""
+    if len(places) <= _FEW:
+        return sum(1 << place for place in places)
+    written = bytearray(b"0") * (places[-1] + 1)
+    for place in places:
+        written[-1 - place] = ord("1")
+    return int(written, 2)

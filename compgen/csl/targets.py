@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from compgen.csl.charts import Chart, Pattern
-from compgen.csl.rules import COPIED, MOST, NONTERMINAL, Alphabet, is_nonterminal
+from compgen.csl.rules import COPIED, MOST, Alphabet, is_nonterminal
 from compgen.data.content import read_text
 from compgen.errors import DataError
 
@@ -152,6 +152,9 @@ class Checker:
         self._alphabet = alphabet
         used = {symbol for rule in grammar.rules for symbol in rule.symbols}
         self._others = alphabet.encode(token for token in alphabet.tokens if token not in used)
+        # Letters that `allows` does not tell apart: tokens in no rule, and nonterminals.
+        alike = dict.fromkeys(self._others, COPIED) | {chr(number): "\1" for number in range(1, MOST + 1)}
+        self._alike = str.maketrans(alike)
         self.names = sorted({rule.name for rule in grammar.rules})
         self.closed: defaultdict[str, list[str]] = defaultdict(list)
         self.units: defaultdict[str, list[str]] = defaultdict(list)
@@ -184,9 +187,10 @@ class Checker:
     def allows(self, target: str) -> bool:
         """Whether some name derives a target whose nonterminals may be any names, as in the reference's induction.
 
-        Occurrences of one nonterminal may have different names.
+        Occurrences of one nonterminal may have different names. Targets that differ in tokens of no rule alone are
+        looked at once.
         """
-        return bool(self._loose.whole(NONTERMINAL.sub("\1", target)))
+        return bool(self._loose.whole(target.translate(self._alike)))
 
     def signatures(self, target: str) -> set[tuple[str, ...]]:
         """Return all (name of the whole, name of NT_1, name of NT_2, ...) by which a target is derived.

@@ -11,8 +11,11 @@ scaled by how far the piece has moved to the left, so hashing takes time in prop
                    + sum over gaps of value(gap) BASE^place
 """
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -27,6 +30,19 @@ CHUNK = 1 << 18  # rows processed together: they fit a processor's cache
 TOKENS = 1 << 22  # of windows read together
 MAX_TOKENS = 1 << 20  # of an example
 MAX_SPANS = 15  # of a fragment
+
+
+def ahead(hashed: Callable[[Ints], pl.DataFrame], chunks: Iterable[Ints]) -> Iterator[pl.DataFrame]:
+    """Yield `hashed` of each chunk, in order; as many threads as Polars has work on the next ones (numpy lets them)."""
+    threads = pl.thread_pool_size()
+    waiting: deque[Future[pl.DataFrame]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for chunk in chunks:
+            waiting.append(pool.submit(hashed, chunk))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,7 @@ class Occurrences:
         if gaps > 1:
             origin = position.min(initial=0)
             width = int(position.max(initial=0) - origin) + 1
-            order = np.argsort(row * width + (position - origin))
+            order = np.argsort(row * width + (position - origin), kind="stable")  # fast where little is out of order
             row, position, gap, length = row[order], position[order], gap[order], length[order]
         return cls(row, position, gap, length, np.searchsorted(row, np.arange(rows)))
 
@@ -127,6 +143,10 @@ class Enumerator:
         entries = Entries.of(self.corpus, self.spans, examples)
         if not len(entries.span):
             return
+        yield from ahead(partial(self._hashed, entries), self._fragments(entries))
+
+    def _fragments(self, entries: Entries) -> Iterator[Ints]:
+        """Yield all fragments of the examples, a chunk at a time: entries, (fragments, gaps)."""
         types = entries.types(self.corpus, self.spans) if self.packing.count > 1 else []
         for start in range(0, len(entries.span), CHUNK):
             members = np.arange(start, min(start + CHUNK, len(entries.span)))[:, None]
@@ -135,8 +155,8 @@ class Enumerator:
 
     def _descend(
         self, entries: Entries, types: list[Hashes], members: Ints, taken: list[Hashes], reached: Ints
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the pairs of some fragments, and of those that extend them by spans behind.
+    ) -> Iterator[Ints]:
+        """Yield some fragments, and those that extend them by spans behind.
 
             descend(fragment): yield fragment
                                for each span after the last that shares no token type: descend(fragment + span)
@@ -148,7 +168,7 @@ class Enumerator:
             taken: token types of each fragment.
             reached: the position of each fragment's last span in the reference's search.
         """
-        yield self._hashed(entries, members)
+        yield members
         if members.shape[1] == self.packing.count:
             return
         last = members[:, -1]

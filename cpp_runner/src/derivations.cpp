@@ -144,7 +144,8 @@ class Derivation {
         parts_(tables.parts),
         ways_(*tables.parts.ways),
         longest_(tables.parts.settings.longest),
-        cache_(tables.parts.states) {}
+        cache_(tables.parts.states),
+        logs_(tables.weights) {}
 
   // Draws a sample; false if no attempt gives a derivation within the limits.
   bool draw(std::uint64_t seed, std::int64_t sample, Draw& draw) {
@@ -218,12 +219,12 @@ class Derivation {
   }
 
   // log p(z), level by level, as Python adds.
-  double score() const {
+  double score() {
     double total = 0;
     for (std::size_t level = 0; level + 1 < levels_.size(); ++level) {
       double sum = 0;
       for (std::size_t k = levels_[level]; k < levels_[level + 1]; ++k) {
-        sum += tables_.weights.of(nodes_[k].slot, nodes_[k].rule);
+        sum += logs_.of(nodes_[k].slot, nodes_[k].rule);
       }
       total += sum;
     }
@@ -246,6 +247,7 @@ class Derivation {
   const Ways& ways_;
   std::int64_t longest_;
   WayChoice::Cache cache_;
+  CachedLogs logs_;
   std::vector<Node> nodes_;               // level by level
   std::vector<std::size_t> levels_;       // where each begins, and the last ends
   std::int64_t source_ = 0, target_ = 0;  // tokens so far

@@ -1,6 +1,7 @@
 // Threads that draw: they share one counter of addresses, and what they draw comes out in order of address.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -75,10 +76,7 @@ class Exchange {
     room_.notify_all();
   }
 
-  bool cancelled() {
-    const std::lock_guard lock(mutex_);
-    return cancelled_;
-  }
+  bool cancelled() const { return cancelled_; }
 
  private:
   static constexpr std::size_t WAITING = 64;
@@ -87,7 +85,7 @@ class Exchange {
   std::deque<std::vector<Draw>> done_;
   std::int64_t next_, stop_;
   int running_;
-  bool cancelled_ = false;
+  std::atomic<bool> cancelled_ = false;
   std::exception_ptr error_, failure_;
 };
 

@@ -66,7 +66,10 @@ std::string as_json(std::size_t source, const Answer& answer) {
 
 Spelling::Spelling(const std::vector<std::string>& vocabulary) : tokens_(vocabulary) {
   for (const auto& token : vocabulary) {
-    quoted_.push_back(nlohmann::json(token).dump());
+    std::string text = nlohmann::json(token).dump() + ',';
+    const std::size_t size = text.size();
+    text.resize(std::max(size, SHORT));
+    quoted_.push_back({std::move(text), size});
     const auto parts = split(token);
     fits_tsv_.push_back(parts.size() == 1 && parts[0] == token);
   }
@@ -112,17 +115,31 @@ std::string Spelling::as_tsv(const Tokens& source, const Tokens& target) const {
 }
 
 std::string Spelling::pair(const Tokens& source, const Tokens& target) const {
-  std::string text;
-  text.reserve(16 * (8 + source.size() + target.size()));
-  const auto list = [&](const Tokens& tokens) {
-    text += '[';
-    for (const auto token : tokens) text += quoted_[static_cast<std::size_t>(token)], text += ',';
-    if (tokens.empty()) text += ']';
-    else text.back() = ']';
-  };
-  text += R"({"source":)", list(source);
-  text += R"(,"target":)", list(target);
+  constexpr std::string_view FIRST = R"({"source":[)", SECOND = R"(,"target":[)";
+  std::size_t room = FIRST.size() + SECOND.size() + SHORT;
+  for (const auto* side : {&source, &target}) {
+    for (const auto token : *side) room += quoted_[static_cast<std::size_t>(token)].size;
+  }
+  std::string text(room, ' ');
+  char* const begin = text.data();
+  char* end = list(source, std::copy(FIRST.begin(), FIRST.end(), begin));
+  end = list(target, std::copy(SECOND.begin(), SECOND.end(), end));
+  text.resize(static_cast<std::size_t>(end - begin));
   return text;
+}
+
+// Writes tokens, behind an opening bracket, and the closing one; returns the end. There must be room for SHORT bytes
+// more: most tokens are copied at a fixed length, which needs no call, and what is too much is written over.
+char* Spelling::list(const Tokens& tokens, char* out) const {
+  for (const auto token : tokens) {
+    const Quoted& one = quoted_[static_cast<std::size_t>(token)];
+    if (one.size <= SHORT) std::memcpy(out, one.text.data(), SHORT);
+    else std::memcpy(out, one.text.data(), one.size);
+    out += one.size;
+  }
+  if (tokens.empty()) ++out;
+  out[-1] = ']';
+  return out;
 }
 
 std::pair<std::vector<std::string>, std::vector<std::string>> words_of(std::string_view line, bool tsv) {

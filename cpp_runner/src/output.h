@@ -31,10 +31,19 @@ class Spelling {
   std::string as_tsv(const Tokens& source, const Tokens& target) const;
 
  private:
+  static constexpr std::size_t SHORT = 32;
+
+  // A token as JSON, with a comma behind it.
+  struct Quoted {
+    std::string text;
+    std::size_t size;  // of the text; it has room for SHORT bytes
+  };
+
   std::string pair(const Tokens& source, const Tokens& target) const;
+  char* list(const Tokens& tokens, char* out) const;
 
   const std::vector<std::string>& tokens_;
-  std::vector<std::string> quoted_;  // as JSON
+  std::vector<Quoted> quoted_;
   std::vector<bool> fits_tsv_;
 };
 

@@ -16,6 +16,9 @@ namespace compgen {
 
 using Json = nlohmann::ordered_json;  // Python's objects keep their order
 
+// zlib's adler32, of bytes behind those that have the sum `before`.
+std::uint32_t adler32(std::string_view bytes, std::uint32_t before);
+
 // OUT.partial, open for writing, and OUT.partial.json, the journal. The caller keeps `counts` up to date. What an error
 // leaves behind stays, to be resumed, if it was ever saved.
 class PartialFile {
@@ -29,7 +32,7 @@ class PartialFile {
   ~PartialFile();
 
   // Throws UserError when nothing more can be written, on a full disk for instance.
-  void line(const std::string& text);
+  void line(std::string_view text);
   // Makes this a point to resume from. `counts` must count the draws up to the last sample written, or up to a later one
   // that was not kept.
   void save();
@@ -54,6 +57,7 @@ class PartialFile {
   void begin();
   void restore();
   void cut(std::int64_t size);
+  void write();
   [[noreturn]] void fail() const;
 
   std::filesystem::path goal_;
@@ -63,6 +67,7 @@ class PartialFile {
   Claim claim_;
   std::filesystem::path journal_;
   std::FILE* stream_ = nullptr;
+  std::string pending_;  // lines that are still to be written
   std::int64_t bytes_ = 0;
   std::uint32_t sum_ = 1;  // Adler-32 of the bytes
   Clock::time_point began_ = Clock::now(), saved_ = Clock::now();

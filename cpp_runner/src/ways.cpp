@@ -53,6 +53,9 @@ void divide(std::vector<double>& table, double temperature) {
   }
 }
 
+// A number for a place in a cache: a product by the golden ratio spreads neighbours, and its upper bits are well mixed.
+std::size_t spread(std::uint64_t key) { return (key * 0x9E3779B97F4A7C15U) >> 32; }
+
 }  // namespace
 
 Ways::Ways(const Grammar& grammar, const TargetGrammar* targets) : most(grammar.most) {
@@ -155,6 +158,13 @@ WayChoice::WayChoice(const Ways& ways, const Weights& weights, const std::functi
   }
 }
 
+double CachedLogs::of(std::int64_t slot, std::int64_t rule) {
+  const std::int64_t pair = slot * weights_.count + rule;
+  auto& [known, found] = entries_[spread(static_cast<std::uint64_t>(pair)) % SIZE];
+  if (known != pair) known = pair, found = weights_.of(slot, rule);
+  return found;
+}
+
 WayChoice::Cache::Cache(std::int64_t states) : states_(states), size_(1) {
   while (size_ * states < CACHED && size_ < CACHED / 16) size_ *= 2;
   of_.assign(at(size_), nullptr), pair_.assign(at(size_), 0), cumulative_.assign(at(size_ * states), 0);
@@ -162,10 +172,8 @@ WayChoice::Cache::Cache(std::int64_t states) : states_(states), size_(1) {
 
 const double* WayChoice::cumulative(std::int64_t slot, std::int64_t name, Cache& cache) const {
   const std::int64_t pair = slot * ways_.names() + name, states = cache.states_;
-  // A product by the golden ratio spreads neighbours; the upper bits are the well mixed ones.
-  const std::uint64_t mixed =
-      (static_cast<std::uint64_t>(pair) + reinterpret_cast<std::uintptr_t>(this)) * 0x9E3779B97F4A7C15U;
-  const auto entry = static_cast<std::int64_t>((mixed >> 32) & static_cast<std::uint64_t>(cache.size_ - 1));
+  const std::size_t mixed = spread(static_cast<std::uint64_t>(pair) + reinterpret_cast<std::uintptr_t>(this));
+  const auto entry = static_cast<std::int64_t>(mixed & at(cache.size_ - 1));
   double* const found = &cache.cumulative_[at(entry * states)];
   if (cache.of_[at(entry)] == this && cache.pair_[at(entry)] == pair) return found;
   cache.of_[at(entry)] = this, cache.pair_[at(entry)] = pair;
@@ -184,8 +192,7 @@ std::int64_t WayChoice::draw(std::int64_t slot, std::int64_t name, double first,
   const double* const weight = cumulative(slot, name, cache);
   const double total = weight[states - 1];
   if (!(total > 0)) return -1;
-  std::int64_t state = 0;
-  for (std::int64_t k = 0; k < states; ++k) state += weight[k] <= first * total;
+  const std::int64_t state = std::upper_bound(weight, weight + states, first * total) - weight;
   const std::int64_t begin = ways_.starts[at(name)], count = ways_.starts[at(name + 1)] - begin;
   const auto edges = edges_.begin() + states * begin + state * count;
   const auto place =

@@ -44,6 +44,20 @@ struct Weights {
   std::vector<double> slot_shares_, rule_shares_;  // exponentials: (slots, S) and (rules, S)
 };
 
+// Logarithms of weights that were computed before, a thread's own: the same rules fill the same slots in most samples.
+class CachedLogs {
+ public:
+  explicit CachedLogs(const Weights& weights) : weights_(weights), entries_(SIZE, {-1, 0}) {}
+
+  // As Weights::of.
+  double of(std::int64_t slot, std::int64_t rule);
+
+ private:
+  static constexpr std::size_t SIZE = 1 << 13;
+  const Weights& weights_;
+  std::vector<std::pair<std::int64_t, double>> entries_;  // slot and rule, and the logarithm
+};
+
 // A choice among ways: of a latent state, given slot and name, and then of a way, given state and name.
 class WayChoice {
  public:

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compgen.csl.charts import Occurrences, Parser, bits, occurs
-from compgen.csl.rules import Grammar, Rule, is_nonterminal, normal
+from compgen.csl.charts import Occurrences, Parser, bits, number_of, occurs
+from compgen.csl.rules import Grammar, Rule, is_nonterminal, nonterminals, normal
 from compgen.data import scan
 from tests.csl import naive
 
@@ -56,6 +56,17 @@ def test_what_is_derived_without_itself(grammar):
     parser = Parser(grammar)
     for goal in grammar:
         assert parser.derives_otherwise(goal) == Parser([rule for rule in grammar if rule != goal]).derives(goal)
+
+
+@settings(deadline=None)
+@given(st.lists(rules(), max_size=8), rules(longest=5))
+def test_rules_that_a_derivation_may_use(grammar, goal):
+    grammar = list(dict.fromkeys(grammar))
+    open_ = [one for one in grammar if nonterminals(one.source) and not is_nonterminal(one.source)]
+    expected = {one for one in open_ if occurs(one.source, goal.source) and occurs(one.target, goal.target)}
+    found = [one.rule for one in Parser(grammar).usable(goal)]
+    assert len(found) == len(expected)
+    assert {*found} == expected
 
 
 def test_unit_rules_stack_so_high():
@@ -135,6 +146,14 @@ def test_occurrences(pattern, sequences, among):
     among &= 2 ** len(sequences) - 1
     expected = [place for place, sequence in enumerate(sequences) if among >> place & 1 and occurs(pattern, sequence)]
     assert [*bits(index.of(pattern, among))] == expected
+    assert {*expected} <= {*bits(index.likely(pattern, among))}
+
+
+@given(st.sets(st.integers(0, 3000), max_size=30))
+def test_places_of_bits(places):
+    numbers = number_of(sorted(places))
+    assert numbers == sum(1 << place for place in places)
+    assert [*bits(numbers)] == sorted(places)
 
 
 @settings(deadline=None)

@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from compgen.csl.rules import MOST, Alphabet, Grammar
 from compgen.csl.targets import TargetGrammar, TargetRule
@@ -68,6 +70,18 @@ def test_what_is_a_part_of_a_target(queries, line, allowed, signatures):
     checker, target = checked(queries, line)
     assert checker.allows(target) == allowed
     assert checker.signatures(target) == signatures
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["the", "new", "dog", "cat", "unheard", "(", ")", "\1", "\2"]), min_size=1, max_size=6))
+def test_a_part_is_what_has_a_name(target):
+    """With each nonterminal once, as then none has two names."""
+    target = [one for place, one in enumerate(target) if one > "\2" or one not in target[:place]]
+    targets = TargetGrammar.parse(["ROOT => the ##WORD", "WORD => ##", "WORD => new ##WORD ( ##ROOT )"])
+    alphabet = Alphabet(["the", "new", "dog", "cat", "(", ")"])
+    checker = targets.checker(alphabet)
+    letters = "".join([one if one <= "\2" else alphabet.encode([one]) for one in target])
+    assert checker.allows(letters) == bool(checker.signatures(letters))
 
 
 def test_what_is_one_nonterminal_in_the_whole_is_any(queries):

@@ -1,9 +1,13 @@
 """Rows that are held in memory or on disk: all of them come back, those with one key together."""
 
+import time
+
+import numpy as np
 import polars as pl
 import pytest
 
 from compgen.errors import UserError
+from compgen.geca.enumeration import ahead
 from compgen.geca.options import GecaOptions
 from compgen.geca.tables import MemoryNeededError, Store
 
@@ -75,3 +79,21 @@ def test_what_cannot_be_is_refused(wrong):
 def test_the_least_and_the_most_that_can_be():
     assert GecaOptions(span=1, spans=1, longest=1, limit=1, window=0).window == 0
     assert GecaOptions(span=2**31 - 1).limit is None
+
+
+def test_what_threads_make_ahead_comes_in_order():
+    def made(chunk):
+        time.sleep(0.01 * (chunk[0] % 3))
+        return pl.DataFrame({"row": chunk})
+
+    chunks = [np.arange(first, first + 2) for first in range(0, 20, 2)]
+    assert [frame["row"].to_list() for frame in ahead(made, chunks)] == [chunk.tolist() for chunk in chunks]
+    assert not [*ahead(made, [])]
+
+
+def test_what_fails_in_a_thread_fails():
+    def failing(chunk):
+        raise ValueError(str(chunk[0]))
+
+    with pytest.raises(ValueError, match="7"):
+        list(ahead(failing, [np.array([7]), np.array([8])]))
