@@ -130,7 +130,7 @@ def cluster(folder: Path, minutes: float) -> bool:
     return same and killed > 0
 
 
-RATE = 150  # draws a second that four workers on two cores make with a benchmark beside them: for how many draws to ask
+RATE = 1000  # draws a second of four workers on two cores with other work beside: for how many draws to ask
 
 
 def workers() -> list[int]:
