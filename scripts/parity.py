@@ -149,7 +149,8 @@ def transformer(folder: Path, batches: Batches) -> Rows:
 
     path = saved(folder / "model.pt", seed=39, spread=1.0, size=16)
     export(path, folder / "bundle", batches={7: 20}, quiet=True)
-    yield from answers("Transformer", folder / "bundle", batches, {})
+    for step in ("own", "graph"):
+        yield from answers(f"Transformer, {step} step", folder / "bundle", batches, {"--step": step})
 
 
 # Language models.

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from safetensors.numpy import save
+
 from compgen.errors import BundleError
 from compgen.export.assemble import write_manifest
 from compgen.export.bundle_writer import Options
 from compgen.export.golden_draws import answers_of, write_golden
 from compgen.export.onnx_graphs import Part, Sizes, save_graphs, trace
+from compgen.export.step_weights import transformer_weights
 from compgen.export.verify import BATCH, answer_distance, compare, one_thread, require, task
 from compgen.models.backend import TorchTransformer
 from compgen.models.transformer import Transformer, TransformerMemory, TransformerStep
@@ -18,7 +21,7 @@ from compgen.progress import Progress
 from compgen.runtime.backend import Decoder
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.cached import MEMORY, STEP_INPUTS, STEP_OUTPUTS
-from compgen.runtime.manifest import ENCODER, STEP, Manifest, Parity
+from compgen.runtime.manifest import ENCODER, STEP, STEP_WEIGHTS, Manifest, Parity
 from compgen.runtime.onnx_transformer import OnnxTransformer
 from compgen.trained.checkpoint import Checkpoint
 
@@ -34,8 +37,9 @@ def write_bundle(checkpoint: Checkpoint, folder: Path, options: Options) -> Mani
 
 
 def assemble(checkpoint: Checkpoint, network: Transformer, folder: Path) -> Bundle:
-    """Write graphs and vocabulary of a checkpoint to `folder`, in the dtype of `network`, its weights."""
+    """Write graphs, weights and vocabulary of a checkpoint to `folder`, in the dtype of `network`."""
     graphs = save_graphs({part.file: trace(part, folder / part.file) for part in _parts(network.eval())}, folder)
+    (folder / STEP_WEIGHTS).write_bytes(save(transformer_weights(network)))
     return write_manifest(checkpoint, folder, architecture="transformer", prototypes=1, graphs=graphs)
 
 

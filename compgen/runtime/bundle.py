@@ -6,6 +6,7 @@ field by field (`runtime.manifest`), every file against its size and SHA-256, gr
 """
 
 import hashlib
+import math
 import os
 import stat
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from compgen.runtime.manifest import (
     VOCABULARY,
     FileEntry,
     Manifest,
+    TransformerSizes,
     first_problem,
     strict_json,
 )
@@ -65,7 +67,7 @@ class Bundle:
         pool = None
         if manifest.kind == "generator":
             pool = _pool(folder / POOL, files[POOL], manifest.prototypes, len(vocabulary))
-        if STEP_WEIGHTS in files and manifest.shape is not None:
+        if STEP_WEIGHTS in files and manifest.architecture != "grammar":
             _check_step_weights(folder / STEP_WEIGHTS, files[STEP_WEIGHTS], manifest, len(vocabulary))
         return cls(folder, manifest, files, vocabulary, pool, hashlib.sha256(content).hexdigest())
 
@@ -231,24 +233,40 @@ def _outside(ids: "np.ndarray[Any, Any]", size: int) -> bool:
     return bool(ids.size and (ids.min() < 0 or ids.max() >= size))
 
 
-def _check_step_weights(path: Path, data: bytes, manifest: Manifest, vocabulary: int) -> None:
-    """Refuse weights of the decoding step that are not those of this network, or not finite; see `export.step_weights`.
+Sizes = dict[str, tuple[int, ...]]
 
-    A matrix `name` may stand in 8-bit integers, as `name.int8`, `name.levels` and `name.scales`.
-    """
+
+def _check_step_weights(path: Path, data: bytes, manifest: Manifest, vocabulary: int) -> None:
+    """Refuse weights of our own step that are not those of this network, or not finite; see `export.step_weights`."""
+    arrays = arrays_of(path, data)
+    if manifest.shape is None:
+        wanted, types = _weights_of_transformer(path.parent / MANIFEST, manifest, vocabulary)
+    else:
+        wanted, types = _weights_of_recurrent(path, manifest, vocabulary, arrays)
+    for name, sizes in wanted.items():
+        array = arrays.get(name)
+        if array is None or array.shape != sizes or str(array.dtype) != types[name]:
+            raise BundleError(f"{path}: {name}: expected {types[name]} of {' x '.join(map(str, sizes))}")
+        if not np.isfinite(array).all():
+            raise BundleError(f"{path}: {name} has numbers that are not finite")
+
+
+def _weights_of_recurrent(
+    path: Path, manifest: Manifest, vocabulary: int, arrays: dict[str, "np.ndarray[Any, Any]"]
+) -> tuple[Sizes, dict[str, str]]:
+    """Shapes and types. A matrix may stand in 8-bit integers, as `name.int8`, `name.levels` and `name.scales`."""
     shape = manifest.decoder
     real, h, f, v = str(np.dtype(shape.dtype)), shape.hidden, shape.output, vocabulary
     n, a, k = manifest.prototypes, manifest.attention, manifest.config["network"]["positions"]
     s = (f if manifest.config["network"]["feed"] else 0) + h
     matrices = {"state_gates": (s, 4 * h), "combine": (h + n * a, f), "project": (f, v)}
-    wanted = {"token_gates": (v, 4 * h), "combine_bias": (f,), "project_bias": (v,)}
+    wanted: Sizes = {"token_gates": (v, 4 * h), "combine_bias": (f,), "project_bias": (v,)}
     if n:
         matrices["state_queries"] = (s, n * a)
         wanted["token_queries"] = (v, n * a)
     if n and k:
         wanted |= {"position_keys": (n, a, 2 * k + 1), "position_values": (n, 2 * k + 1, a)}
     types = dict.fromkeys(wanted, real)
-    arrays = arrays_of(path, data)
     for name, (depth, columns) in matrices.items():
         if f"{name}.int8" in arrays:
             wanted |= {f"{name}.int8": (depth, columns), f"{name}.levels": (depth,), f"{name}.scales": (columns,)}
@@ -257,12 +275,38 @@ def _check_step_weights(path: Path, data: bytes, manifest: Manifest, vocabulary:
                 raise BundleError(f"{path}: {name} is too large for integers")
         else:
             wanted[name], types[name] = (depth, columns), real
-    for name, sizes in wanted.items():
-        array = arrays.get(name)
-        if array is None or array.shape != sizes or str(array.dtype) != types[name]:
-            raise BundleError(f"{path}: {name}: expected {types[name]} of {' x '.join(map(str, sizes))}")
-        if not np.isfinite(array).all():
-            raise BundleError(f"{path}: {name} has numbers that are not finite")
+    return wanted, types
+
+
+def _weights_of_transformer(path: Path, manifest: Manifest, v: int) -> tuple[Sizes, dict[str, str]]:
+    """Shapes and types; raises BundleError for sizes that the manifest, at `path`, does not have."""
+    try:
+        sizes = TransformerSizes.model_validate(manifest.config.get("network"))
+    except ValidationError as error:
+        raise BundleError(f"{path}: config.network.{_line(first_problem(error))}") from error
+    n, h, d, k = sizes.layers, sizes.heads, sizes.size, sizes.relative
+    matrices: Sizes = {"project": (d, v)}
+    of_layers: Sizes = {
+        "attend": (d, 3, h, d // h),
+        "mix": (d, d),
+        "expand": (d, sizes.inner),
+        "contract": (sizes.inner, d),
+    }
+    wanted: Sizes = {"embedding": (v, d), "source_embedding": (v, d), "positioned": (v,)}
+    if not k:
+        wanted["frequency"] = (d // 2,)
+    sides: dict[str, Sizes] = {
+        "encoder": {},
+        "decoder": {"remember": (d, 2 * d), "query": (d, d), "across_mix": (d, d)},
+    }
+    for side, others in sides.items():
+        for layer in range(n):
+            matrices |= {f"{side}.{layer}.{name}": shape for name, shape in (of_layers | others).items()}
+            if k:
+                wanted[f"{side}.{layer}.distances"] = (h, 2 * k + 1, d // h)
+    for name, shape in matrices.items():
+        wanted |= {name: shape, f"{name}_bias": (math.prod(shape[1:]),)}
+    return wanted, dict.fromkeys(wanted, manifest.dtype) | {"positioned": "int8"}
 
 
 MOST_BYTES = 1 << 15  # rows of a matrix in integers, so that no sum leaves 32 bits

@@ -130,6 +130,24 @@ class RecurrentConfig(BaseModel):
     positions: int = Field(ge=0, le=2**16)
 
 
+class TransformerSizes(BaseModel):
+    """What the C++ runner's own step reads of a Transformer's configuration, `config.network`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    layers: int = Field(ge=1, le=64)
+    heads: int = Field(ge=1, le=2**16)
+    size: int = Field(ge=2, le=2**16)
+    inner: int = Field(ge=1, le=2**16)
+    relative: int = Field(ge=0, le=2**16)
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> Self:
+        if self.size % 2 or self.size % self.heads:
+            raise ValueError(f"a size of {self.size} and {self.heads} heads, expected an even multiple")
+        return self
+
+
 DEEPEST = 1000  # levels of a derivation
 LONGEST_SIDE = 2**15 - 1  # tokens: two sides and two symbols are a sample's 2^16; they may double with each level
 MOST_UNITS = 10  # unit rules on top of each other
@@ -240,6 +258,12 @@ class Manifest(Strict):
         """What a recurrent network's decoder state looks like, for the runtime."""
         assert self.shape is not None, "only a recurrent network has such a state"
         return self.shape.of_decoder
+
+    @property
+    def dtype(self) -> str:
+        """The type of the numbers of a network that has no shape, as its step declares it."""
+        tensors = self.graphs[STEP].outputs if STEP in self.graphs else []
+        return next((tensor.dtype for tensor in tensors if tensor.name == "log_probs"), "float32")
 
     @property
     def attention(self) -> int:
@@ -355,5 +379,5 @@ def schemas() -> dict[str, Any]:
     from compgen.runtime.golden import Golden
 
     models: dict[str, type[BaseModel]] = {"manifest": Manifest, "recurrent": RecurrentConfig, "golden": Golden}
-    models["grammar"] = GrammarSettings
+    models |= {"transformer": TransformerSizes, "grammar": GrammarSettings}
     return {name: model.model_json_schema() for name, model in models.items()}

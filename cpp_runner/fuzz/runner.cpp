@@ -25,6 +25,7 @@
 #include "strict_json.h"
 #include "targets.h"
 #include "text.h"
+#include "transformer.h"
 #include "verify.h"
 
 namespace compgen::fuzz {
@@ -208,6 +209,21 @@ std::string mended(const std::string& manifest, const std::vector<std::pair<std:
   return found.dump(-1, ' ', false, Plain::error_handler_t::replace);
 }
 
+template <class Real>
+void use_step(const Bundle& bundle) {
+  if (!bundle.is_transformer()) {
+    make_step<Real>(bundle);
+    return;
+  }
+  const auto network = make_transformer_step<Real>(bundle);
+  const auto last = static_cast<std::int64_t>(bundle.vocabulary.size()) - 1;
+  Writing<Real> writing;
+  network->open({last, EOS, EOS, PAD}, 2, 2, writing);
+  network->step(writing);
+  writing.keep({1, 0, 1});
+  network->step(writing);
+}
+
 void use(const Bundle& bundle) {
   if (bundle.has("golden.json")) {
     try {
@@ -230,9 +246,9 @@ void use(const Bundle& bundle) {
     const Training training(bundle.pool);
     choose_prototypes(bundle.pool, bundle.prototypes);
   }
-  if (bundle.is_transformer() || !bundle.has("step.safetensors")) return;
-  if (bundle.dtype == "float64") make_step<double>(bundle, "portable");
-  else make_step<float>(bundle, "portable");
+  if (!bundle.has(STEP_WEIGHTS)) return;
+  if (bundle.dtype == "float64") use_step<double>(bundle);
+  else use_step<float>(bundle);
 }
 
 // The first part is a manifest: of that number, with its hashes as they are; of another, with those that are right.

@@ -251,6 +251,7 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
     }
     place = folder.string();
     if (architecture == "recurrent") read_network(manifest);
+    if (is_transformer() && has(STEP_WEIGHTS)) read_transformer(manifest);
     if (architecture == "grammar") read_grammar(manifest);
     vocabulary = tokens_of(file("vocabulary.json"));
     if (predicts) return;
@@ -277,6 +278,27 @@ void Bundle::read_network(const Json& manifest) {
   if (prototypes == 0) return;
   attention = last_size(manifest.at("graphs"), "keys");
   final_size = last_size(manifest.at("graphs"), "final");
+}
+
+void Bundle::read_transformer(const Json& manifest) {
+  const Json config = manifest.at("config").value("network", Json());
+  try {
+    require_schema("transformer", config);
+  } catch (const UserError& error) {
+    throw UserError("config.network." + std::string(error.what()));
+  }
+  transformer.layers = config.at("layers").get<std::int64_t>();
+  transformer.heads = config.at("heads").get<std::int64_t>();
+  transformer.size = config.at("size").get<std::int64_t>();
+  transformer.inner = config.at("inner").get<std::int64_t>();
+  transformer.relative = config.at("relative").get<std::int64_t>();
+  if (transformer.size % 2 != 0 || transformer.size % transformer.heads != 0) {
+    throw UserError("config.network.size: expected an even multiple of heads");
+  }
+  dtype = "float32";
+  for (const auto& tensor : manifest.at("graphs").at("step.onnx").at("outputs")) {
+    if (tensor.at("name") == "log_probs") dtype = tensor.at("dtype").get<std::string>();
+  }
 }
 
 void Bundle::read_grammar(const Json& manifest) {

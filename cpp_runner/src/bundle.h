@@ -21,6 +21,13 @@ struct Network {
   std::int64_t positions = 0;                        // the clip of relative positions
 };
 
+// A Transformer's sizes; `relative` is the clip of relative positions, 0 where tokens have sinusoids.
+struct TransformerSizes {
+  std::int64_t layers = 0, heads = 0, size = 0, inner = 0, relative = 0;
+};
+
+// The weights of our own step.
+constexpr const char* STEP_WEIGHTS = "step.safetensors";
 // Files of a grammar's bundle.
 constexpr const char* RULES = "rules.txt";
 constexpr const char* TARGET_RULES = "targets.cfg";
@@ -52,7 +59,7 @@ struct Bundle {
   Pool pool;
   bool approximate = false;  // by intent: weights in 8-bit integers
   bool predicts = false;  // a predictor, whose one memory is its source; else a generator
-  std::string dtype;      // float32 or float64
+  std::string dtype;      // float32 or float64, of a network
   std::int64_t prototypes = 0, max_length = 0;
   std::int64_t hidden = 0, output = 0;         // sizes of the decoder's state; output is that of fed
   struct Latent {                              // the latent edit vector's place in fed, and its largest norm
@@ -60,12 +67,14 @@ struct Bundle {
     double norm = 0;
   } latent;
   Network network;
+  TransformerSizes transformer;  // where it has weights for our own step
   std::int64_t attention = 0, final_size = 0;  // of a prototype token's key; of an encoder's last state
   GrammarSettings grammar;
   std::array<double, 2> temperature{};         // a generator's, of the source half and of the target half
 
  private:
   void read_network(const nlohmann::json& manifest);
+  void read_transformer(const nlohmann::json& manifest);
   void read_grammar(const nlohmann::json& manifest);
 };
 

@@ -40,4 +40,7 @@ std::unique_ptr<Predictor> make_predictor(const Bundle& bundle, std::unique_ptr<
 // graphs cannot be run. The bundle must outlive it.
 std::unique_ptr<Predictor> make_transformer(const Bundle& bundle);
 
+// The same by our own code, without a library. Throws UserError: weights that are not those of the bundle's sizes.
+std::unique_ptr<Predictor> make_own_transformer(const Bundle& bundle);
+
 }  // namespace compgen

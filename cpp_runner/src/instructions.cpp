@@ -3,20 +3,22 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
 #include "errors.h"
 #include "step.h"
+#include "transformer.h"
 
 namespace compgen {
 
-// What step.cpp defines once for each set.
-#define COMPGEN_SET(name)                                       \
-  namespace name {                                              \
-  template <class Real>                                         \
-  std::unique_ptr<const Step<Real>> make(const Bundle& bundle); \
+// What step.cpp and transformer.cpp define once for each set.
+#define COMPGEN_SET(name)                                                          \
+  namespace name {                                                                 \
+  template <class Real>                                                            \
+  std::unique_ptr<const Step<Real>> make(const Bundle& bundle);                    \
+  template <class Real>                                                            \
+  std::unique_ptr<const Transformer<Real>> make_transformer(const Bundle& bundle); \
   }
 #if defined(X86_SETS)
 COMPGEN_SET(vnni)
@@ -29,14 +31,20 @@ COMPGEN_SET(portable)
 namespace {
 
 template <class Real>
-using Make = std::unique_ptr<const Step<Real>> (*)(const Bundle&);
+struct Makers {
+  std::unique_ptr<const Step<Real>> (*step)(const Bundle&);
+  std::unique_ptr<const Transformer<Real>> (*transformer)(const Bundle&);
+};
 
 struct Set {
   std::string name;
   bool runs;  // on this processor
-  Make<float> single;
-  Make<double> twofold;
+  Makers<float> single;
+  Makers<double> twofold;
 };
+
+#define COMPGEN_MAKERS(name) \
+  {name::make<float>, name::make_transformer<float>}, {name::make<double>, name::make_transformer<double>}
 
 // The best first.
 std::vector<Set> sets() {
@@ -46,13 +54,32 @@ std::vector<Set> sets() {
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
-  found.push_back({"vnni", vnni, vnni::make<float>, vnni::make<double>});
-  found.push_back({"avx512", avx512, avx512::make<float>, avx512::make<double>});
-  found.push_back({"avx2", avx2, avx2::make<float>, avx2::make<double>});
+  found.push_back({"vnni", vnni, COMPGEN_MAKERS(vnni)});
+  found.push_back({"avx512", avx512, COMPGEN_MAKERS(avx512)});
+  found.push_back({"avx2", avx2, COMPGEN_MAKERS(avx2)});
 #endif
-  found.push_back({"portable", true, portable::make<float>, portable::make<double>});
+  found.push_back({"portable", true, COMPGEN_MAKERS(portable)});
   found.erase(std::remove_if(found.begin(), found.end(), [](const Set& set) { return !set.runs; }), found.end());
   return found;
+}
+
+// Those of the chosen set.
+template <class Real>
+Makers<Real> makers() {
+  const std::string name = chosen_instructions();
+  const auto all = sets();
+  const auto& set = *std::find_if(all.begin(), all.end(), [&](const Set& one) { return one.name == name; });
+  if constexpr (std::is_same_v<Real, float>) return set.single;
+  else return set.twofold;
+}
+
+template <class Made>
+Made made(const Bundle& bundle, Made (*make)(const Bundle&)) {
+  try {
+    return make(bundle);
+  } catch (const UserError& error) {
+    throw UserError((bundle.folder / STEP_WEIGHTS).string() + ": " + error.what());
+  }
 }
 
 }  // namespace
@@ -74,15 +101,18 @@ std::string chosen_instructions() {
 }
 
 template <class Real>
-std::unique_ptr<const Step<Real>> make_step(const Bundle& bundle, const std::string& instructions) {
-  const auto all = sets();
-  const auto set = std::find_if(all.begin(), all.end(), [&](const Set& one) { return one.name == instructions; });
-  if (set == all.end()) throw std::logic_error("no instruction set " + instructions);
-  if constexpr (std::is_same_v<Real, float>) return set->single(bundle);
-  else return set->twofold(bundle);
+std::unique_ptr<const Step<Real>> make_step(const Bundle& bundle) {
+  return made(bundle, makers<Real>().step);
 }
 
-template std::unique_ptr<const Step<float>> make_step<float>(const Bundle&, const std::string&);
-template std::unique_ptr<const Step<double>> make_step<double>(const Bundle&, const std::string&);
+template <class Real>
+std::unique_ptr<const Transformer<Real>> make_transformer_step(const Bundle& bundle) {
+  return made(bundle, makers<Real>().transformer);
+}
+
+template std::unique_ptr<const Step<float>> make_step<float>(const Bundle&);
+template std::unique_ptr<const Step<double>> make_step<double>(const Bundle&);
+template std::unique_ptr<const Transformer<float>> make_transformer_step<float>(const Bundle&);
+template std::unique_ptr<const Transformer<double>> make_transformer_step<double>(const Bundle&);
 
 }  // namespace compgen

@@ -1,6 +1,8 @@
 #include "open.h"
 
 #include "derivations.h"
+#include "step.h"
+#include "transformer.h"
 
 namespace compgen {
 namespace {
@@ -17,7 +19,21 @@ std::unique_ptr<Backend<Real>> open(const Bundle& bundle, const std::string& ste
   return make_backend<Real>(bundle, true);
 }
 
+template <class Real>
+void check(const Bundle& bundle) {
+  if (bundle.is_transformer()) make_transformer_step<Real>(bundle);
+  else make_step<Real>(bundle);
+}
+
 }  // namespace
+
+bool has_own_step(const Bundle& bundle) { return !bundle.is_grammar() && bundle.has(STEP_WEIGHTS); }
+
+void check_own_step(const Bundle& bundle) {
+  if (!has_own_step(bundle)) return;
+  if (bundle.dtype == "float64") check<double>(bundle);
+  else check<float>(bundle);
+}
 
 std::string step_of(const Bundle& bundle, const std::string& step) {
   if (bundle.is_grammar()) return "";
@@ -37,7 +53,10 @@ std::unique_ptr<Predictor> open_predictor(const Bundle& bundle, const std::strin
                                           std::int64_t& slots) {
   if (beam > 1 && slots == 0) slots = SLOTS_OF_BEAM;
   if (bundle.is_transformer()) {
-    if (slots == 0) slots = SLOTS_OF_GRAPH;
+    const bool own = step_of(bundle, step) == "own";
+    if (slots == 0) slots = own ? SLOTS_OF_OWN : SLOTS_OF_GRAPH;
+    if (own) return make_own_transformer(bundle);
+    check_own_step(bundle);
     return make_transformer(bundle);
   }
   if (bundle.dtype == "float64") return make_predictor<double>(bundle, open<double>(bundle, step, slots));

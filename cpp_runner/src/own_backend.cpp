@@ -1,26 +1,13 @@
 #include "backend.h"
-#include "errors.h"
-#include "instructions.h"
-#include "open.h"
 #include "step.h"
 
 namespace compgen {
 namespace {
 
 template <class Real>
-std::unique_ptr<const Step<Real>> step_of(const Bundle& bundle) {
-  const std::string instructions = chosen_instructions();
-  try {
-    return make_step<Real>(bundle, instructions);
-  } catch (const UserError& error) {
-    throw UserError((bundle.folder / STEP_WEIGHTS).string() + ": " + error.what());
-  }
-}
-
-template <class Real>
 class OwnBackend final : public Backend<Real> {
  public:
-  explicit OwnBackend(const Bundle& bundle) : library_(make_backend<Real>(bundle, false)), step_(step_of<Real>(bundle)) {}
+  explicit OwnBackend(const Bundle& bundle) : library_(make_backend<Real>(bundle, false)), step_(make_step<Real>(bundle)) {}
 
   Encoded<Real> encode(const std::vector<std::int64_t>& tokens, std::int64_t count, std::int64_t width) override {
     return library_->encode(tokens, count, width);
@@ -41,14 +28,6 @@ class OwnBackend final : public Backend<Real> {
 template <class Real>
 std::unique_ptr<Backend<Real>> make_own_backend(const Bundle& bundle) {
   return std::make_unique<OwnBackend<Real>>(bundle);
-}
-
-bool has_own_step(const Bundle& bundle) { return bundle.architecture == "recurrent" && bundle.has(STEP_WEIGHTS); }
-
-void check_own_step(const Bundle& bundle) {
-  if (!has_own_step(bundle)) return;
-  if (bundle.dtype == "float64") step_of<double>(bundle);
-  else step_of<float>(bundle);
 }
 
 template std::unique_ptr<Backend<float>> make_own_backend<float>(const Bundle&);

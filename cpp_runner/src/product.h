@@ -32,6 +32,19 @@ constexpr std::int64_t COLUMNS = 2 * LANES<Real>;
 
 constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
+// A vector register; aligned like the number, so that it may be read from anywhere.
+template <class Real>
+struct Register {
+  typedef Real Vector __attribute__((vector_size(REGISTER), aligned(alignof(Real)), may_alias));
+};
+
+// At least so many numbers, kept from one use to the next.
+template <class T>
+T* room(std::vector<T>& array, std::int64_t size) {
+  if (static_cast<std::int64_t>(array.size()) < size) array.resize(static_cast<std::size_t>(size));
+  return array.data();
+}
+
 // The left factor (M, K), in strips of ROWS rows.
 template <class Real>
 class Left {
@@ -83,8 +96,10 @@ class Right {
     }
   }
 
-  // Writes the product to a matrix whose rows are `stride` apart.
-  void product(const Left<Real>& left, Real* out, std::int64_t stride) const {
+  // Writes the product to a matrix whose rows are `stride` apart, or adds it. Each row begins with `bias`, if there is one:
+  // numbers of whole panels.
+  void product(const Left<Real>& left, Real* out, std::int64_t stride, const Real* bias = nullptr,
+               bool add = false) const {
     for (std::int64_t k = 0; k < depth_; k += DEPTH) {
       const std::int64_t depth = std::min(DEPTH, depth_ - k);
       for (std::int64_t panel = 0; panel < columns_; panel += COLUMNS<Real>) {
@@ -92,31 +107,50 @@ class Right {
         for (std::int64_t strip = 0; strip < left.rows(); strip += ROWS) {
           const std::int64_t rows = std::min(ROWS, left.rows() - strip);
           Real* const to = out + strip * stride + panel;
-          tile(depth, left.at(strip, k), data_.data() + place(panel, k), to, stride, rows, columns, k > 0);
+          const Real* const first = bias && k == 0 ? bias + panel : nullptr;
+          any(depth, left.at(strip, k), data_.data() + place(panel, k), to, stride, rows, columns, first, add || k > 0);
         }
       }
     }
   }
 
  private:
-  // A vector register; aligned like the number, so that it may be read from anywhere.
-  typedef Real Vector __attribute__((vector_size(REGISTER), aligned(alignof(Real)), may_alias));
+  using Vector = typename Register<Real>::Vector;
 
+  // A tile with no more rows than are needed: few rows wait for weights, not for sums.
+  static void any(std::int64_t depth, const Real* a, const Real* b, Real* out, std::int64_t stride, std::int64_t rows,
+                  std::int64_t columns, const Real* bias, bool add) {
+    if (rows == 1) return tile<1>(depth, a, b, out, stride, rows, columns, bias, add);
+    if (rows == 2) return tile<2>(depth, a, b, out, stride, rows, columns, bias, add);
+    if (rows <= 4) return tile<4>(depth, a, b, out, stride, rows, columns, bias, add);
+    if (rows <= 8 && ROWS > 8) return tile<8>(depth, a, b, out, stride, rows, columns, bias, add);
+    tile<ROWS>(depth, a, b, out, stride, rows, columns, bias, add);
+  }
+
+  // Each row's sums are the same whatever N is.
+  template <std::int64_t N>
   static void tile(std::int64_t depth, const Real* a, const Real* b, Real* out, std::int64_t stride, std::int64_t rows,
-                   std::int64_t columns, bool add) {
-    Vector sums[ROWS][2] = {};
+                   std::int64_t columns, const Real* bias, bool add) {
+    Vector sums[N][2] = {};
+    if (bias) {
+#pragma GCC unroll 12
+      for (std::int64_t row = 0; row < N; ++row) {
+        sums[row][0] = *reinterpret_cast<const Vector*>(bias);
+        sums[row][1] = *reinterpret_cast<const Vector*>(bias + LANES<Real>);
+      }
+    }
     for (std::int64_t k = 0; k < depth; ++k, a += ROWS, b += COLUMNS<Real>) {
       const Vector first = *reinterpret_cast<const Vector*>(b);
       const Vector second = *reinterpret_cast<const Vector*>(b + LANES<Real>);
 #pragma GCC unroll 12
-      for (std::int64_t row = 0; row < ROWS; ++row) {
+      for (std::int64_t row = 0; row < N; ++row) {
         sums[row][0] += a[row] * first;
         sums[row][1] += a[row] * second;
       }
     }
-    if (rows == ROWS && columns == COLUMNS<Real>) {
+    if (rows == N && columns == COLUMNS<Real>) {
 #pragma GCC unroll 12
-      for (std::int64_t row = 0; row < ROWS; ++row) {
+      for (std::int64_t row = 0; row < N; ++row) {
         auto* const to = reinterpret_cast<Vector*>(out + row * stride);
         auto* const next = reinterpret_cast<Vector*>(out + row * stride + LANES<Real>);
         *to = add ? *to + sums[row][0] : sums[row][0];
@@ -124,7 +158,7 @@ class Right {
       }
       return;
     }
-    Real edge[ROWS][COLUMNS<Real>];
+    Real edge[N][COLUMNS<Real>];
     std::memcpy(edge, sums, sizeof(edge));
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t column = 0; column < columns; ++column) {

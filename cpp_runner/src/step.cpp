@@ -29,12 +29,6 @@ struct Scratch {
   std::vector<Real> gates, queries, contexts, by_position, scores, logits;
 };
 
-template <class T>
-T* room(std::vector<T>& array, std::int64_t size) {
-  if (static_cast<std::int64_t>(array.size()) < size) array.resize(static_cast<std::size_t>(size));
-  return array.data();
-}
-
 // Symbols as in compgen/models: H hidden, F output fed back (S, its part of the state: F or 0), n memories, A attention,
 // K position clip, V vocabulary, T tokens of a memory with its padding.
 template <class Real>

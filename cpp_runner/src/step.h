@@ -3,13 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "backend.h"
 
 namespace compgen {
-
-constexpr const char* STEP_WEIGHTS = "step.safetensors";
 
 template <class Real>
 class Step {
@@ -19,9 +16,9 @@ class Step {
   virtual void operator()(Batch<Real>& batch) const = 0;
 };
 
-// The step of a bundle in an instruction set that this processor has. Throws UserError: the bundle has no weights for it,
-// or not those of its sizes.
+// The step of a bundle in the chosen instruction set. Throws UserError: the bundle has no weights for it, or not those of
+// its sizes.
 template <class Real>
-std::unique_ptr<const Step<Real>> make_step(const Bundle& bundle, const std::string& instructions);
+std::unique_ptr<const Step<Real>> make_step(const Bundle& bundle);
 
 }  // namespace compgen

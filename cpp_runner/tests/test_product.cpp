@@ -46,6 +46,16 @@ void check(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
     }
   }
   CHECK(out == expected);  // also between the rows, where nothing may be written
+  auto bias = matrix(columns);
+  bias.resize(static_cast<std::size_t>(rounded_up(columns, COLUMNS<Real>)));
+  right.product(left, out.data(), stride, bias.data(), true);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      Real& sum = expected[static_cast<std::size_t>(row * stride + column)];
+      sum += sum + bias[static_cast<std::size_t>(column)];
+    }
+  }
+  CHECK(out == expected);
 }
 
 void check_integers() {
@@ -94,7 +104,7 @@ namespace compgen::INSTRUCTIONS {
 TEST_CASE("products are right for every size that does not fit the tiles") {
   INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
   if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
-  for (const std::int64_t rows : {1, 5, 12, 13, 30}) {
+  for (const std::int64_t rows : {1, 2, 3, 5, 12, 13, 30}) {
     for (const std::int64_t depth : {1, 7, 512, 513, 1100}) {
       for (const std::int64_t columns : {1, 16, 31, 32, 65}) {
         check<float>(rows, depth, columns);

@@ -6,13 +6,17 @@ import subprocess
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save
 
 from compgen.api import Predictor, export_bundle
 from compgen.data.vocabulary import SPECIALS
 from compgen.errors import UserError
+from compgen.export.transformer import assemble
+from compgen.models.backend import TorchTransformer
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.predict import greedy
 from compgen.sampling import native
+from compgen.trained.checkpoint import Checkpoint
 from tests.export.test_transformer import saved
 from tests.export.tiny import exported
 from tests.runtime.altered import edit, sign
@@ -35,12 +39,15 @@ def transformers(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(params=["plain", "tags", "relative", "recurrent", "recurrent graph"])
+KINDS = ("plain", "tags", "relative", "recurrent")
+
+
+@pytest.fixture(params=[f"{kind} {step}" for kind in KINDS for step in ("own", "graph")])
 def bundle(request, transformers):
     """A predictor's bundle, and options of the runner."""
-    if not request.param.startswith("recurrent"):
-        return transformers / request.param, {}
-    return exported("predictor", initial="encoder"), {"--step": "graph"} if "graph" in request.param else {}
+    kind, step = request.param.split()
+    folder = exported("predictor", initial="encoder") if kind == "recurrent" else transformers / kind
+    return folder, {"--step": step}
 
 
 def sources(folder, count, seed=0):
@@ -146,10 +153,11 @@ def test_sources_are_read_as_in_python(transformers, tmp_path, name, content, go
 def test_golden_answers_are_given_again(transformers):
     done = compgen("verify", transformers / "plain", "--json")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(row["runtime"], row["passed"]) for row in rows] == [("onnx, cpu", True), ("C++", True)], done.stderr
+    expected = [("onnx, cpu", True), ("C++ own", True), ("C++ graph", True)]
+    assert [(row["runtime"], row["passed"]) for row in rows] == expected, done.stderr
     words = [native.runner(), transformers / "plain", "--verify"]
     done = subprocess.run(words, capture_output=True, text=True, env=native.environment(), check=False)
-    assert done.returncode == 0 and "graph" in done.stdout, done.stderr
+    assert done.returncode == 0 and "own" in done.stdout and "graph" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -172,14 +180,88 @@ def test_a_generator_has_no_beam():
 
 
 def test_weights_of_a_step_that_does_not_decode_are_looked_at_too(tmp_path):
-    for file in exported("predictor", initial="encoder").iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+    copied(exported("predictor", initial="encoder"), tmp_path)
     sign(tmp_path, "step.safetensors", b"\0" * 8)
     with pytest.raises(UserError, match=r"step\.safetensors: not a file of arrays"):
         Predictor.load(tmp_path, provider="cpu")
     for step in ("own", "graph"):
         done = run(tmp_path, [["a"]], "--step", step)
         assert done.returncode == 2 and done.stderr.startswith(f"error: {tmp_path / 'step.safetensors'}: "), done.stderr
+
+
+@pytest.mark.parametrize("changes", [{}, {"relative": 3}, {"invariant_tags": True}, {"size": 64, "heads": 2}], ids=str)
+def test_answers_in_float64_are_those_of_pytorch(tmp_path, changes):
+    checkpoint = Checkpoint.load(saved(tmp_path / "model.pt", seed=39, spread=0.5, **({"size": 16} | changes)))
+    network = checkpoint.network.double()
+    (tmp_path / "bundle").mkdir()
+    made, truth = assemble(checkpoint, network, tmp_path / "bundle"), TorchTransformer(network)
+    some = ids(made.path, sources(made.path, 40))
+    expected = greedy(truth, some, checkpoint.max_length)
+    for batch in (1, 13):
+        found = native.raw_answers(made, some, {"--batch": batch, "--step": "own"})
+        assert [list(draw.tokens) for draw in found] == [target for target, _ in expected]
+        assert [draw.log_prob for draw in found] == pytest.approx([score for _, score in expected], abs=1e-9)
+
+
+def test_a_bundle_without_weights_for_our_step_is_run_by_its_graphs(tmp_path, transformers):
+    copied(transformers / "plain", tmp_path)
+    (tmp_path / "step.safetensors").unlink()
+    edit(tmp_path, lambda content: content["files"].pop("step.safetensors"))
+    some = sources(tmp_path, 20)
+    assert Predictor.load(tmp_path, provider="cpu").predict(some) == Predictor.load(
+        transformers / "plain", provider="cpu"
+    ).predict(some)
+    found, whole = run(tmp_path, some), run(transformers / "plain", some, "--step", "graph")
+    assert found.returncode == 0 and found.stdout == whole.stdout
+
+
+def weights(change):
+    """A change of the arrays of our own step."""
+
+    def inner(folder):
+        arrays = load_file(folder / "step.safetensors")
+        change(arrays)
+        sign(folder, "step.safetensors", save(arrays))
+
+    return inner
+
+
+def network(**changes):
+    """Other sizes in the manifest."""
+    return lambda folder: edit(folder, lambda content: content["config"]["network"].update(changes))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        weights(lambda arrays: arrays.pop("decoder.0.remember_bias")),
+        weights(lambda arrays: arrays.update({"encoder.0.mix": arrays["encoder.0.mix"][:, 1:].copy()})),
+        weights(lambda arrays: arrays.update(project=arrays["project"].astype(np.float64))),
+        weights(lambda arrays: arrays["decoder.1.expand"].fill(np.nan)),
+        weights(lambda arrays: arrays.update(positioned=arrays["positioned"].astype(np.float32))),
+        network(heads=4),
+        network(heads=3),
+        network(layers=3),
+        network(layers=65),
+        network(relative=1),
+        network(size="16"),
+        lambda folder: edit(folder, lambda content: content["config"].pop("network")),
+        lambda folder: sign(folder, "vocabulary.json", json.dumps([*SPECIALS, "a", "b"]).encode()),
+    ],
+)
+@pytest.mark.parametrize("step", ["own", "graph"])
+def test_weights_of_other_sizes_are_refused_by_both(tmp_path, transformers, change, step):
+    copied(transformers / "plain", tmp_path)
+    change(tmp_path)
+    with pytest.raises(UserError, match=str(tmp_path)):
+        Predictor.load(tmp_path, provider="cpu")
+    done = run(tmp_path, [["a", "b"]], "--step", step)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and str(tmp_path) in done.stderr, done.stderr
+
+
+def copied(bundle, folder):
+    for file in bundle.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
 
 
 def poisoned(name):
@@ -215,15 +297,13 @@ def swapped(folder):
         lambda folder: edit(folder, lambda content: content.update(prototypes=2)),
         lambda folder: edit(folder, lambda content: content["files"].pop("encoder.onnx")),
         lambda folder: edit(folder, lambda c: c.update(shape={"hidden": 1, "output": 1, "dtype": "float32"})),
-        lambda folder: sign(folder, "vocabulary.json", json.dumps([*SPECIALS, "a", "b"]).encode()),
     ],
 )
 def test_what_is_refused_is_refused_by_both(tmp_path, transformers, change):
-    for file in (transformers / "plain").iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+    copied(transformers / "plain", tmp_path)
     change(tmp_path)
     with pytest.raises(UserError) as said:
         Predictor.load(tmp_path, provider="cpu").predict([["a", "b"]])
-    done = run(tmp_path, [["a", "b"]])
+    done = run(tmp_path, [["a", "b"]], "--step", "graph")  # our own step runs no graph
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and str(tmp_path) in done.stderr, done.stderr
     assert str(tmp_path) in str(said.value)

@@ -1,0 +1,75 @@
+// Transformers by our own step.
+#include <algorithm>
+#include <cmath>
+
+#include "decoder.h"
+#include "errors.h"
+#include "transformer.h"
+
+namespace compgen {
+namespace {
+
+template <class Real>
+class OwnTransformerDecoder final : public Decoder {
+ public:
+  OwnTransformerDecoder(const Bundle& bundle, const Transformer<Real>& network) : bundle_(bundle), network_(network) {}
+
+  void open(const std::vector<std::int64_t>& sources, std::int64_t rows, std::int64_t width) override {
+    network_.open(sources, rows, width, writing_);
+    token = writing_.token;
+  }
+
+  void advance() override {
+    writing_.token = token;
+    const std::int64_t position = writing_.step;
+    network_.step(writing_);
+    log_probs.assign(writing_.log_probs.begin(), writing_.log_probs.end());
+    if (!std::all_of(log_probs.begin(), log_probs.end(), [](double one) { return std::isfinite(one); })) {
+      throw UserError(bundle_.folder.string() + ": the network gives a probability that is no number");
+    }
+    for (std::size_t row = 0; row < token.size(); ++row) token[row] = most_probable(row, position);
+  }
+
+  void keep(const std::vector<std::int64_t>& rows) override {
+    writing_.keep(rows);
+    token = gathered(token.data(), 1, rows);
+  }
+
+ private:
+  std::int64_t most_probable(std::size_t row, std::int64_t position) const {
+    const auto vocabulary = static_cast<std::int64_t>(bundle_.vocabulary.size());
+    const double* const all = log_probs.data() + static_cast<std::int64_t>(row) * vocabulary;
+    std::int64_t best = -1;
+    for (std::int64_t one = 0; one < vocabulary; ++one) {
+      if (!forbidden(one, position) && (best < 0 || all[one] > all[best])) best = one;
+    }
+    return std::max<std::int64_t>(best, 0);
+  }
+
+  const Bundle& bundle_;
+  const Transformer<Real>& network_;
+  Writing<Real> writing_;
+};
+
+template <class Real>
+class OwnTransformerPredictor final : public Predictor {
+ public:
+  explicit OwnTransformerPredictor(const Bundle& bundle)
+      : bundle_(bundle), network_(make_transformer_step<Real>(bundle)) {}
+  std::unique_ptr<Decoder> decoder() override {
+    return std::make_unique<OwnTransformerDecoder<Real>>(bundle_, *network_);
+  }
+
+ private:
+  const Bundle& bundle_;
+  std::unique_ptr<const Transformer<Real>> network_;
+};
+
+}  // namespace
+
+std::unique_ptr<Predictor> make_own_transformer(const Bundle& bundle) {
+  if (bundle.dtype == "float64") return std::make_unique<OwnTransformerPredictor<double>>(bundle);
+  return std::make_unique<OwnTransformerPredictor<float>>(bundle);
+}
+
+}  // namespace compgen
