@@ -37,15 +37,19 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/complexity.py
 
-# Every call of every command fails once, and is once where it is killed (hours); and readers get damaged inputs, for
-# FUZZ_SECONDS each (C++), or FUZZ_INPUTS of them (Python). A short version is in the tests.
+# Every call of every command fails once, and is once where it is killed (hours); readers get damaged inputs, for
+# FUZZ_SECONDS each (C++), or FUZZ_INPUTS of them (Python); RANDOM_MODELS of each kind go through all runtimes; and runs are
+# long and crowded. A short version is in the tests.
 FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 50000
+RANDOM_MODELS ?= 1250
 campaign: $(READY) lm runner
 	$(MAKE) fuzz
+	$(BIN)/python scripts/random_models.py --count $(RANDOM_MODELS)
+	$(BIN)/python scripts/load.py --of samples,crowd,cluster
 	$(BIN)/python scripts/faults.py --all --over --out build/faults.jsonl
 
-# The second half alone; what is C++ needs clang, and is left out where there is none.
+# The damaged inputs alone; what is C++ needs clang, and is left out where there is none.
 fuzz: $(READY)
 	$(BIN)/python scripts/fuzz_readers.py --inputs $(FUZZ_INPUTS) --keep build/faults --out build/fuzzed.jsonl
 	$(BIN)/python scripts/fuzz.py --build --seconds $(FUZZ_SECONDS) --out build/fuzzed.jsonl
