@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto SAVE_EVERY = std::chrono::seconds(2);
+constexpr auto SHOW_EVERY = std::chrono::milliseconds(200);  // what is done can be seen in OUT.partial
 constexpr std::size_t PIECE = 1 << 18;    // bytes that are written together
 constexpr std::size_t LARGEST_PART = 40;  // characters of an option in a message
 
@@ -222,11 +223,16 @@ void PartialFile::save() {
   journal.line(state.dump(1, ' ', true));
   journal.finish();
   claim_.keep(true);
-  saved_ = Clock::now();
+  saved_ = shown_ = Clock::now();
 }
 
 void PartialFile::save_now_and_then() {
-  if (Clock::now() - saved_ >= SAVE_EVERY) save();
+  const auto now = Clock::now();
+  if (now - saved_ >= SAVE_EVERY) return save();
+  if (now - shown_ < SHOW_EVERY) return;
+  write();
+  if (std::fflush(stream_) != 0) fail();
+  shown_ = now;
 }
 
 void PartialFile::each_line(const std::function<void(std::string_view, std::int64_t)>& take) const {

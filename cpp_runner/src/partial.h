@@ -70,7 +70,7 @@ class PartialFile {
   std::string pending_;  // lines that are still to be written
   std::int64_t bytes_ = 0;
   std::uint32_t sum_ = 1;  // Adler-32 of the bytes
-  Clock::time_point began_ = Clock::now(), saved_ = Clock::now();
+  Clock::time_point began_ = Clock::now(), saved_ = Clock::now(), shown_ = Clock::now();
 };
 
 // The step that an interrupted run decodes by: what its journal names, the graph if that names none, as Python's; nothing
