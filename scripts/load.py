@@ -25,6 +25,7 @@ from compgen.sampling import native
 
 BUNDLE = Path(__file__).parents[1] / "exported" / "recomb2"
 PYTHON = (sys.executable, "-m", "compgen")
+RATE = 1000  # draws a second of four workers on two cores with other work beside: for how many draws to ask
 
 
 class Watched:
@@ -128,9 +129,6 @@ def cluster(folder: Path, minutes: float) -> bool:
         f"{'the bytes of one process' if same else 'NOT the bytes of one process'} |"
     )
     return same and killed > 0
-
-
-RATE = 1000  # draws a second of four workers on two cores with other work beside: for how many draws to ask
 
 
 def workers() -> list[int]:
