@@ -42,6 +42,7 @@ from compgen.data.variables import relative_targets
 DATA = Path(os.environ.get("COMPGEN_DATA", "."))
 DEV = "dev"
 NAME = re.compile(r'id \( [^)]*\)|" [^"]* "')  # in GeoQuery's programs
+COLUMN = re.compile(r"([A-Z_]+)(alias\d+)(?:(\.)(\w+))?")  # CITYalias0.CITY_NAME
 MAKING, WRITING = Lock(), Lock()
 COMMIT = subprocess.run(
     ["git", "describe", "--always", "--dirty"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
@@ -101,6 +102,8 @@ KINDS = {
     "geo": Kind(30_000, _GEO, {"substitute": ("--classes", "slot", "--rounds", "2")}),
     # Programs in which slots have next to nothing to exchange; two grammars make what one of them does not.
     "logic": Kind(30_000, _GEO, {"substitute-companions": _COMPANIONS}),
+    # Spans as Andreas (2020) has them for SQL.
+    "sql": Kind(2_000, _GEO, {"geca": ("--span", "4", "--spans", "3", "--limit", "50")}),
     "scan": _SCAN,
     # A grammar that has *left* and *right* alone, to put one for the other in one of two places.
     "phrases": replace(_SCAN, options={"substitute": ("--config", "grammar_scan", *_SPANS)}),
@@ -166,6 +169,20 @@ def within(name: str) -> Callable[[], Dataset]:
     return read
 
 
+def names_apart(read: Callable[[], Dataset]) -> Callable[[], Dataset]:
+    """A data set whose SQL has tables, aliases and columns as tokens of their own. Exact match is as it would be."""
+
+    def apart(target: list[str]) -> list[str]:
+        found = [(COLUMN.fullmatch(token), token) for token in target]
+        return [part for match, token in found for part in (filter(None, match.groups()) if match else [token])]
+
+    def changed() -> Dataset:
+        frame = read().frame
+        return Dataset(frame.with_columns(target=pl.Series([apart(one) for one in frame["target"].to_list()])))
+
+    return changed
+
+
 def by_distance(read: Callable[[], Dataset]) -> Callable[[], Dataset]:
     """A data set with its variables as distances. Exact match is as it would be with named ones."""
     return lambda: relative_targets(read())[0]
@@ -194,7 +211,8 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "funql-question": ("geo", known("geo-funql/question")),
     "funql-query": ("geo", known("geo-funql/query")),
     "logic-query": ("logic", by_distance(together("geo/logic-query"))),
-    "sql-query": ("logic", together("geo/sql-query")),
+    "sql-query": ("sql", together("geo/sql-query")),
+    "sql-names": ("sql", names_apart(together("geo/sql-query"))),
     "jump": ("scan", known("scan/jump")),
     "around-right": ("phrases", known("scan/around_right")),
     "mcd1": ("scan", mcd(1)),
@@ -207,7 +225,8 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "mcd-within": ("scan", mcd_within(1)),
     "funql-question-within": ("geo", within("geo-funql/question")),
     "funql-query-within": ("geo", within("geo-funql/query")),
-    "sql-query-within": ("logic", within("geo/sql-query")),
+    "sql-query-within": ("sql", within("geo/sql-query")),
+    "sql-names-within": ("sql", names_apart(within("geo/sql-query"))),
     "logic-query-within": ("logic", by_distance(within("geo/logic-query"))),
     "cogs-long": ("cogs", longest("cogs/variable-free", 0.05)),
 }
