@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from compgen.augmenters.base import Options
 from compgen.csl.induction import Options as Induction
-from compgen.substitution.pieces import Classes
+from compgen.substitution.pieces import Chains, Classes
 
 
 class SubstituteOptions(Options):
@@ -18,7 +18,11 @@ class SubstituteOptions(Options):
         "they are in), the first target token, the slot of the rule above, the types of the first and the last source "
         "word, or one for all. By default what gives most templates of examples that are held out for this.",
     )
-    chains: bool = Field(False, description="Exchange parts with a hole as well: what is around another piece.")
+    chains: Chains = Field(
+        "no",
+        description="Parts with a hole, what is around another piece: exchange them as well, or only insert them, so "
+        "that each exchange nests the sample deeper, beyond what DATA has.",
+    )
     span: int | None = Field(None, ge=1, description="The most source tokens of a piece; by default any number.")
     rounds: int = Field(1, ge=1, le=20, description="Exchanges in one sample, at most.")
     longest: int = Field(1000, ge=1, description="Leave out samples with more tokens on a side.")

@@ -6,7 +6,8 @@
     what one exchange makes: places joined with pieces by class
 
 With chains also, for each node u below v: as a place what is around and below, as a piece what is between, of class
-(class(v), class(u)); v may be the root. At each (v, v) a chain may be put in.
+(class(v), class(u)); v may be the root. At each (v, v) a chain may be put in; where chains are only inserted, these are
+the only places, and chains of class (class(v), class(v)) the only pieces: what is made is its host, nested deeper.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from compgen.evaluation.quality import CLOSING
 from compgen.substitution.trees import CLOSED, Floats, Places, Trees, exchanged
 
 Classes = Literal["predicate", "token", "slot", "types", "one"]
+Chains = Literal["no", "exchange", "insert"]
 _ROOT = "root"  # the class of all roots, but for `types`
 _HOLE, _LEAF, _RULES = "\0", "\1", 2  # in the texts of trees; a rule is the letter of its number, from 2 on
 _PLACES = {"tree": pl.Int64, "node": pl.Int64, "hole": pl.Int64, "class": pl.Int64, "text": pl.String}
@@ -111,25 +113,29 @@ class Table:
             is there (null where a chain can be put in).
         pieces: each piece of a class once, likewise, and its shape, in the order of classes, shapes and texts.
         kinds: the number of classes of nodes, and one.
-        chained: whether there are chains.
+        chains: what is done with parts that have a hole.
     """
 
     trees: Trees
     hosts: pl.DataFrame
     pieces: pl.DataFrame
     kinds: int
-    chained: bool
+    chains: Chains
 
     @classmethod
     def of(
-        cls, classifier: Classifier, derivations: Sequence[Sequence[int]], chains: bool = False, span: int | None = None
+        cls,
+        classifier: Classifier,
+        derivations: Sequence[Sequence[int]],
+        chains: Chains = "no",
+        span: int | None = None,
     ) -> "Table":
         """Build the table of derivations, whose rules are in preorder.
 
         Args:
             classifier: of their nodes.
             derivations: of each example.
-            chains: whether parts with a hole are exchanged as well.
+            chains: whether parts with a hole are exchanged as well, or inserted and nothing else.
             span: the most source tokens of a piece.
         """
         classes = [classifier.classify(rules) for rules in derivations]
@@ -143,10 +149,13 @@ class Table:
             size = trees.size[start : start + len(rules)].tolist()
             lengths = [*map(len, classifier.derived(rules)[1]), 0]  # 0 is that of CLOSED, the last
             text, kind = "".join(map(_letter, rules)), [*kind, -1]
-            for node, hole in _parts(size, chains):
+            for node, hole in _parts(size, chains != "no"):
                 key = kind[node] * (len(number) + 1) + kind[hole] + 1
                 piece, around = _cut(text, size, node, hole)
-                if (node, hole) != (0, CLOSED):  # whole examples are only pieces
+                if chains == "insert" and (hole == CLOSED or kind[node] != kind[hole]):
+                    continue
+                whole = (node, hole) == (0, CLOSED)  # such are pieces alone
+                if node == hole or (chains != "insert" and not whole):
                     hosts.append((tree, node, hole, key, around, None if node == hole else piece))
                 if node != hole and lengths[node] - lengths[hole] <= (span or lengths[node]):
                     pieces.append((tree, node, hole, key, piece, piece.translate(leaves)))
@@ -189,7 +198,8 @@ class Table:
         """Put a random piece in a random place of each tree.
 
         A node below the root is drawn; with chains, in half of the trees also one of those above it and itself, as the
-        top of a chain. Then a shape of the class is drawn, and a piece of this shape. There may be none of the class.
+        top of a chain; where chains are only inserted, a node for which there are some. Then a shape of the class is
+        drawn, and a piece of this shape. There may be none of the class.
 
         Args:
             trees: with classes of this table, and more than a root each.
@@ -199,16 +209,9 @@ class Table:
             The trees that were changed, which these are, and the piece that each was given.
         """
         place, coin, shape, piece = numbers.T
-        node = trees.start + 1 + (place * (trees.count - 1)).astype(np.int64)
-        top, hole, key = node, np.full(len(node), CLOSED), trees.kind[node] * self.kinds
-        if self.chained:
-            here = np.arange(len(trees.rule))
-            above = np.flatnonzero((here <= node[trees.tree]) & (here + trees.size > node[trees.tree]))
-            first, count = runs(trees.tree[above])
-            ends = above[first + (2 * coin * count).astype(np.int64) % count]
-            chain = coin < 1 / 2
-            top, hole = np.where(chain, ends, node), np.where(chain, node, CLOSED)
-            key = trees.kind[top] * self.kinds + np.where(chain, trees.kind[node] + 1, 0)
+        top, hole = self._growing(trees, place) if self.chains == "insert" else self._parts_of(trees, place, coin)
+        key = trees.kind[top] * self.kinds + np.where(hole == CLOSED, 0, trees.kind[hole] + 1)
+        key[(top == trees.start) & (hole == top)] = -1  # nothing is inserted around a whole example
         classes, (first_shape, shapes), (first_piece, pieces) = self._runs
         found = np.minimum(np.searchsorted(classes, key), len(classes) - 1)
         some = np.flatnonzero(classes[found] == key)
@@ -217,6 +220,27 @@ class Table:
         hole = np.where(hole == CLOSED, CLOSED, hole - trees.start)
         out = Places(some, (top - trees.start)[some], hole[some])
         return exchanged(trees, out, self.trees, _places_of(self.pieces, drawn)), some, drawn
+
+    def _parts_of(self, trees: Trees, place: Floats, coin: Floats) -> tuple[Ints, Ints]:
+        """A node below the root of each tree, or a chain that ends there: its top, and its hole or CLOSED."""
+        node = trees.start + 1 + (place * (trees.count - 1)).astype(np.int64)
+        if self.chains == "no":
+            return node, np.full(len(node), CLOSED)
+        here = np.arange(len(trees.rule))
+        above = np.flatnonzero((here <= node[trees.tree]) & (here + trees.size > node[trees.tree]))
+        first, count = runs(trees.tree[above])
+        ends = above[first + (2 * coin * count).astype(np.int64) % count]
+        chain = coin < 1 / 2
+        return np.where(chain, ends, node), np.where(chain, node, CLOSED)
+
+    def _growing(self, trees: Trees, place: Floats) -> tuple[Ints, Ints]:
+        """A node of each tree, below the root, at which chains can be inserted: twice; the root where there is none."""
+        able = np.isin(trees.kind * (self.kinds + 1) + 1, self._runs[0])
+        able[trees.start] = False
+        count = np.add.reduceat(able, trees.start, dtype=np.int64)
+        nodes = np.append(np.flatnonzero(able), 0)[np.cumsum(count) - count + (place * count).astype(np.int64)]
+        top = np.where(count > 0, nodes, trees.start)
+        return top, top
 
     @cached_property
     def _runs(self) -> tuple[Ints, tuple[Ints, Ints], tuple[Ints, Ints]]:

@@ -115,6 +115,11 @@ KINDS = {
             # By types and by predicates more than half of the targets have `) (`, which no training example has; rounds
             # are for depth.
             "substitute": ("--config", "grammar_cogs", "--classes", "slot", "--rounds", "20"),
+            # Nested up to twelve times deeper than training, by short parts: sentences that are long and simple.
+            "substitute-deeper": (
+                *("--config", "grammar_cogs", "--classes", "slot"),
+                *("--chains", "insert", "--span", "5", "--rounds", "12"),
+            ),
             "geca": ("--longest", "60"),
         },
         {"csl": 500_000, "substitute": 300_000},

@@ -65,7 +65,7 @@ CASES = {
     "csl": ("csl", {"induction": SCAN, "training": {"states": 2, "steps": 20}}),
     "csl, uniform": ("csl", {"induction": SCAN, "uniform": True}),
     "substitute": ("substitute", {"induction": SCAN}),
-    "substitute, drawn": ("substitute", {"induction": SCAN, "classes": "one", "chains": True, "rounds": 3}),
+    "substitute, drawn": ("substitute", {"induction": SCAN, "classes": "one", "chains": "exchange", "rounds": 3}),
     "lexsym": ("lexsym", {}),
     "lexsym, as published": ("lexsym", {"mode": "paper", "aligner": "simple"}),
     "lexsym, one for another": ("lexsym", {"move": "substitute", "aligner": "companions"}),

@@ -70,7 +70,7 @@ def test_a_sample_says_what_it_was_made_from(grammar):
 
 
 def test_fewer_samples_are_the_first_of_more(grammar):
-    method = make("substitute", grammar=grammar, classes="one", rounds=3, chains=True).fit(dataset(*LINES))
+    method = make("substitute", grammar=grammar, classes="one", rounds=3, chains="exchange").fit(dataset(*LINES))
     made = method.sample(60, seed=1)
     assert len(made) == 60 and method.sample(20, seed=1).pairs() == made.pairs()[:20]
     assert max(len(source) for source, _ in made.pairs()) > max(len(line.split(" -> ")[0].split()) for line in LINES)

@@ -1,5 +1,7 @@
 """Classes of nodes, and the tables of places and pieces."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -75,7 +77,7 @@ def test_heads_under_heads():
     }
 
 
-def all_made(classes, chains=False, span=None):
+def all_made(classes, chains="no", span=None):
     table = Table.of(Classifier(GRAMMAR, classes), derivations(HOST, DONOR), chains, span)
     every = table.every()
     made = table.exchange(every["host"].to_numpy().astype(int), every["piece"].to_numpy().astype(int))
@@ -102,14 +104,14 @@ def test_all_exchanges_within_a_class():
 
 def test_chains_and_short_pieces():
     _, closed = all_made("types")
-    table, made = all_made("types", chains=True)
-    assert closed <= made and table.chained
+    table, made = all_made("types", chains="exchange")
+    assert closed <= made and table.chains == "exchange"
     _, short = all_made("one", span=1)
     assert "largest of rivers in number" in short and "largest of lakes in utah" not in short
 
 
 @pytest.mark.parametrize("classes", ["predicate", "token", "slot", "types", "one"])
-@pytest.mark.parametrize("chains", [False, True])
+@pytest.mark.parametrize("chains", ["no", "exchange", "insert"])
 @pytest.mark.parametrize("span", [None, 1])
 @pytest.mark.parametrize("lines", [[HOST], [DONOR], [HOST, DONOR]])
 def test_whether_there_is_anything_to_exchange(classes, chains, span, lines):
@@ -145,18 +147,42 @@ def test_shapes_are_drawn_alike_then_pieces():
 
 
 def test_a_draw_exchanges_within_classes():
-    table = Table.of(Classifier(GRAMMAR, "predicate"), derivations(HOST, DONOR), chains=True)
+    table = Table.of(Classifier(GRAMMAR, "predicate"), derivations(HOST, DONOR), chains="exchange")
     random = np.random.default_rng(0).random((500, 4))
     trees = table.trees.take(np.tile([0, 1], 250))
     found, some, pieces = table.draw(trees, random)
-    _, possible = all_made("predicate", chains=True)
+    _, possible = all_made("predicate", chains="exchange")
     assert set(texts(found)) <= possible and len(found.count) == len(some) == len(pieces) > 400
+
+
+def test_chains_that_are_inserted_take_nothing_away():
+    table, made = all_made("one", chains="insert")
+    _, exchanged = all_made("one", chains="exchange")
+    assert made and made <= exchanged
+    trees = table.trees.take(np.tile([0, 1], 50))
+    for turn in range(4):
+        grown, some, _ = table.draw(trees, np.random.default_rng(turn).random((len(trees.count), 4)))
+        assert some.tolist() == list(range(100)) and (grown.count > trees.count).all()
+        # What there was is there still, in its order.
+        for before, after in zip(*(np.split(one.rule, one.start[1:]) for one in (trees, grown)), strict=True):
+            left = iter(after.tolist())
+            assert all(rule in left for rule in before.tolist())
+        trees = grown
+
+
+def test_nothing_is_inserted_around_a_whole_example():
+    table = Table.of(Classifier(GRAMMAR, "one"), derivations(HOST, DONOR), "insert")
+    trees = table.trees.take(np.array([0, 1]))
+    roots = replace(trees, rule=trees.rule[trees.start], kind=trees.kind[trees.start], size=np.ones(2, dtype=int),
+                    start=np.arange(2), count=np.ones(2, dtype=int))  # fmt: skip
+    _, some, _ = table.draw(roots, np.full((2, 4), 0.5))
+    assert not len(some)
 
 
 @pytest.mark.parametrize("classes", ["token", "slot", "types", "one"])
 def test_exchanges_keep_the_classes_of_all_nodes(classes):
     classifier, rows = Classifier(GRAMMAR, classes), derivations(HOST, DONOR)
-    table = Table.of(classifier, rows, chains=True)
+    table = Table.of(classifier, rows, chains="exchange")
     names = {}
     for rules, start in zip(rows, table.trees.start, strict=True):
         names |= dict(zip(table.trees.kind[start:].tolist(), classifier.classify(rules), strict=False))
