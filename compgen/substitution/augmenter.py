@@ -12,7 +12,7 @@ depends on the seed and its number alone.
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count as count_from
@@ -151,7 +151,9 @@ class Substitute(Augmenter[SubstituteOptions]):
         self._rows = np.array([rows[pair] for pair, root in roots.items() if root >= 0], dtype=np.int64)
         self._derivations = [trees[root] for root in roots.values() if root >= 0]
         self.underived = len(examples) - len(self._rows)
-        self._known = {example.source: example.target for example in examples.values()}
+        self._known: dict[str, set[str]] = defaultdict(set)
+        for example in examples.values():
+            self._known[example.source].add(example.target)
 
     def _tabulate(self, dataset: Dataset, classes: Classes, seed: int) -> None:
         """Find all places and pieces, by some classes, and leave out those that do not agree with the data."""
@@ -160,7 +162,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         table = Table.of(classifier, self._derivations, self.options.chains, self.options.span)
         every = Exchanges(self.options, classifier, table, self._rows, self._known)
         outcomes = every.outcomes(seed) if table.alternatives else set()
-        some = ((kind, self._known[source] == target) for kind, source, target in outcomes)
+        some = ((kind, target in self._known[source]) for kind, source, target in outcomes)
         self.agreement = Agreement.of(some, self.options.agreement)
         self.exchanges = every.without(self.agreement.left_out)
 

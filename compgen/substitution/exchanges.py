@@ -5,7 +5,7 @@ for each exchange: write the derivation's source and target
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count as count_from
@@ -26,6 +26,7 @@ from compgen.substitution.trees import Trees
 BLOCKS = 10  # blocks of samples on which agreement is counted
 Found = tuple[str, int, list[int]]  # target, row of the host, and pieces
 Made = tuple[Ints, Trees, Ints]  # rows of hosts, derivations, and pieces in each (samples, exchanges)
+Targets = Mapping[str, Collection[str]]  # by source
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Exchanges:
         classifier: of the table's pieces.
         table: places and pieces.
         rows: in DATA, of the table's derivations.
-        known: the targets of DATA by their sources, as letters.
+        known: the targets of DATA by their sources, as letters; a source may have several.
         left_out: how many samples were, by the reason.
     """
 
@@ -45,7 +46,7 @@ class Exchanges:
     classifier: Classifier
     table: Table
     rows: Ints
-    known: Mapping[str, str]
+    known: Targets
     left_out: Counter[str] = field(default_factory=Counter)
 
     def without(self, classes: list[int]) -> "Exchanges":
@@ -57,33 +58,38 @@ class Exchanges:
         found: dict[str, Found] = {}
         self.left_out.clear()
         novelty = Novelty()
-        for rows, trees, pieces in self._blocks(seed):
+        for block in self._blocks(seed, self.options.rounds):
             before = len(found)
-            for place, (source, target) in enumerate(zip(*self.written(trees), strict=True)):
-                if len(found) == count:
-                    break
-                if not self._wanted(source, target):
-                    continue
-                if source not in found:
-                    found[source] = target, int(rows[place]), pieces[place].tolist()
-                elif found[source][0] != target:
-                    self.left_out["the source was made with another target before"] += 1
-            if len(found) == count or (not self._few and novelty.exhausted(len(found) - before)):
+            for made in block:
+                self._add(found, made, count)
+            if len(found) == count or (not self._few(self.options.rounds) and novelty.exhausted(len(found) - before)):
                 break
             watch("exchange", len(found) / (count or self.table.total), "")
         return found
 
+    def _add(self, found: dict[str, Found], made: Made, count: int | None) -> None:
+        """Add what is wanted, until there are `count`."""
+        rows, trees, pieces = made
+        for place, (source, target) in enumerate(zip(*self.written(trees), strict=True)):
+            if len(found) == count:
+                return
+            if not self._wanted(source, target):
+                continue
+            if source not in found:
+                found[source] = target, int(rows[place]), pieces[place].tolist()
+            elif found[source][0] != target:
+                self.left_out["the source was made with another target before"] += 1
+
     def outcomes(self, seed: int) -> set[tuple[int, str, str]]:
-        """Of the first exchanges of one piece (BLOCKS), those that make the source of another example.
+        """Of some exchanges of one piece (BLOCKS), those that make the source of another example.
 
         Each is the class of its piece, the source, and the target it makes.
         """
         kinds, outcomes = self.table.pieces["class"].to_numpy(), set[tuple[int, str, str]]()
         own = dict(zip(self.rows.tolist(), self.written(self.table.trees)[0], strict=True))
-        for rows, trees, pieces in islice(self._blocks(seed), BLOCKS):
-            if pieces.shape[1] == 1:
-                sides = self.written(trees)
-                made = zip(kinds[pieces[:, 0]].tolist(), rows.tolist(), *sides, strict=True)
+        for block in islice(self._blocks(seed, 1), BLOCKS):
+            for rows, trees, pieces in block:
+                made = zip(kinds[pieces[:, 0]].tolist(), rows.tolist(), *self.written(trees), strict=True)
                 outcomes |= {
                     (kind, source, target)
                     for kind, row, source, target in made
@@ -91,15 +97,15 @@ class Exchanges:
                 }
         return outcomes
 
-    @property
-    def _few(self) -> bool:
+    def _few(self, rounds: int) -> bool:
         """Whether all exchanges are made, not drawn."""
-        return self.options.rounds == 1 and self.table.total <= MANY
+        return rounds == 1 and self.table.total <= MANY
 
-    def _blocks(self, seed: int) -> Iterator[Made]:
-        return self._every(seed) if self._few else self._samples(seed)
+    def _blocks(self, seed: int, rounds: int) -> Iterator[list[Made]]:
+        """Blocks of BLOCK samples with up to so many exchanges."""
+        return self._every(seed) if self._few(rounds) else self._samples(seed, rounds)
 
-    def _every(self, seed: int) -> Iterator[Made]:
+    def _every(self, seed: int) -> Iterator[list[Made]]:
         """All exchanges of one piece: each is drawn without replacement, as probable as its piece is (see `Table`)."""
         every = self.table.every()
         random = (words(seed, np.arange(len(every)), SamplePurpose.SUBSTITUTIONS, 1)[:, 0] + 0.5) * 2.0**-32
@@ -107,29 +113,31 @@ class Exchanges:
         for block in every[order].iter_slices(BLOCK):
             hosts, pieces = (block[column].to_numpy().astype(np.int64) for column in ("host", "piece"))
             rows = self.rows[self.table.hosts["tree"].to_numpy()[hosts]]
-            yield rows, self.table.exchange(hosts, pieces), pieces[:, None]
+            yield [(rows, self.table.exchange(hosts, pieces), pieces[:, None])]
 
-    def _samples(self, seed: int) -> Iterator[Made]:
-        """Samples 0, 1, ..., without those for which there is no piece of a class."""
-        changeable, rounds = np.flatnonzero(self.table.trees.count > 1), self.options.rounds
+    def _samples(self, seed: int, rounds: int) -> Iterator[list[Made]]:
+        """Samples 0, 1, ..., by their number of exchanges, without those for which there is no piece of a class."""
+        changeable = np.flatnonzero(self.table.trees.count > 1)
         for start in count_from(0, BLOCK):
             random = words(seed, np.arange(start, start + BLOCK), SamplePurpose.SUBSTITUTIONS, 2 + 4 * rounds)
             numbers = random.astype(np.float64) * 2.0**-32
             host = changeable[(numbers[:, 0] * len(changeable)).astype(np.int64)]
             times = 1 + (numbers[:, 1] * rounds).astype(np.int64)
             trees, sample, used = self.table.trees.take(host), np.arange(BLOCK), np.zeros((BLOCK, 0), dtype=np.int64)
+            block: list[Made] = []
             for turn in range(rounds):
                 trees, some, pieces = self.table.draw(trees, numbers[sample, 2 + 4 * turn : 6 + 4 * turn])
                 sample, used = sample[some], np.column_stack([used[some], pieces])
                 done = times[sample] == turn + 1
-                yield self.rows[host[sample[done]]], trees.take(np.flatnonzero(done)), used[done]
+                block.append((self.rows[host[sample[done]]], trees.take(np.flatnonzero(done)), used[done]))
                 trees, sample, used = trees.take(np.flatnonzero(~done)), sample[~done], used[~done]
+            yield block
 
     def _wanted(self, source: str, target: str) -> bool:
         """Whether an example is new, and passes the filters; else it is counted by the reason, unless it is known."""
         options, why = self.options, ""
         if source in self.known:
-            if self.known[source] == target:
+            if target in self.known[source]:
                 return False
             why = "the source is in the data with another target"
         elif max(len(source), len(target)) > options.longest:
@@ -163,13 +171,17 @@ class Exchanges:
         alphabet = self.classifier.grammar.alphabet
         return {alphabet.encode([token]) for token in alphabet.tokens if not any(map(str.isalnum, token))}
 
+    @property
+    def _targets(self) -> Iterator[str]:
+        return (target for some in self.known.values() for target in some)
+
     @cached_property
     def _joined(self) -> set[tuple[str, str]]:
-        return {pair for target in self.known.values() for pair in _pairs(target)}
+        return {pair for target in self._targets for pair in _pairs(target)}
 
     @cached_property
     def _heads(self) -> set[tuple[str, str]]:
-        return {pair for target in self.known.values() for pair in self.classifier.heads(target)}
+        return {pair for target in self._targets for pair in self.classifier.heads(target)}
 
 
 def _pairs(side: str) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ from compgen.errors import DataError, ExhaustedError
 
 INNER, NEGATION = "span", "exclude"
 BLOCK, MANY = 1 << 17, 200_000  # exchanges that are made together; new ones among which are drawn
-MOST = 500  # spans of an example
+MOST = 200  # spans of an example: no deeper than functions may call themselves
 _NOUNS = frozenset({"state", "city", "river", "capital", "mountain", "place"})  # alone they are all of their kind
 _BLANK = "_"  # of a city's state, where it is not said
 _SIDES = ("before", "left", "own", "right", "after", "opening", "inner", "closing")

@@ -114,10 +114,10 @@ def test_programs_are_made_from_below(some, program):
         ),
         (spans((0, 9, "span")), "found the span 0 to 9, expected words from 0 to 8"),
         (spans((0, 1, "state"), (2, 3, "river")), "is in no other, expected one that has them all"),
-        ([], "found 0 spans, expected 1 to 500"),
+        ([], "found 0 spans, expected 1 to 200"),
         ([{"type": "state"}], 'expected a list of {"span": [first, last], "type": text}'),
         (spans((0, float("inf"), "span")), "expected a list of"),
-        (spans(*[(0, 8, "span")] * 501), "found 501 spans, expected 1 to 500"),
+        (spans(*[(0, 8, "span")] * 201), "found 201 spans, expected 1 to 200"),
     ],
 )
 def test_spans_that_cannot_be_used_are_counted(some, message):

@@ -1,0 +1,102 @@
+"""What substitution draws: blocks of samples, how many exchanges each has, and which of them tell of the grammar."""
+
+from collections import Counter
+from itertools import islice
+
+import pytest
+
+from compgen.augmenters.drawing import BLOCK
+from compgen.augmenters.registry import make
+from compgen.data.examples import Dataset
+from compgen.substitution.augmenter import CANDIDATES, Substitute
+
+RULES = """NT_1 of NT_2 ### NT_1 ( NT_2 )
+rivers in NT_1 ### river ( loc ( NT_1 ) )
+largest ### largest
+number ### count
+ohio ### ohio
+utah ### utah
+"""
+LINES = (
+    "largest of rivers in ohio -> largest ( river ( loc ( ohio ) ) )",
+    "number of rivers in utah -> count ( river ( loc ( utah ) ) )",
+    "number of rivers in ohio -> count ( river ( loc ( ohio ) ) )",
+)
+
+
+def dataset(*lines):
+    return Dataset.from_pairs(tuple(side.split() for side in line.split(" -> ")) for line in lines)
+
+
+@pytest.fixture
+def grammar(tmp_path):
+    path = tmp_path / "grammar.rules"
+    path.write_text(RULES)
+    return str(path)
+
+
+def exchanges(grammar, *lines, **options):
+    options = {"classes": "one"} | options
+    return make("substitute", grammar=grammar, **options).fit(dataset(*(lines or LINES))).exchanges
+
+
+@pytest.mark.parametrize("rounds", [3, 20])
+def test_a_block_has_as_many_samples_whatever_the_rounds(grammar, rounds):
+    for block in islice(exchanges(grammar, rounds=rounds)._blocks(0, rounds), 2):
+        assert sum(len(rows) for rows, _, _ in block) == BLOCK
+
+
+def test_a_sample_has_up_to_so_many_exchanges_each_number_alike(grammar):
+    block = next(exchanges(grammar, rounds=4)._blocks(0, 4))
+    counts = {pieces.shape[1]: len(rows) for rows, _, pieces in block}
+    assert sorted(counts) == [1, 2, 3, 4] and min(counts.values()) > 0.9 * BLOCK / 4
+
+
+def test_agreement_is_of_single_exchanges_whatever_the_rounds(grammar):
+    found = [exchanges(grammar, rounds=rounds).outcomes(0) for rounds in (1, 2, 20)]
+    assert found[0] and found[0] == found[1] == found[2]
+
+
+def test_a_host_is_no_other_example(grammar):
+    assert not exchanges(grammar, LINES[0], agreement=0).outcomes(0)
+
+
+def test_one_shape_is_drawn_as_often_as_another(grammar):
+    """Four words and one phrase may stand in each place: the phrase is first with half of the seeds, not a fifth."""
+    found = exchanges(grammar, *LINES[:2], agreement=0)
+    nodes = found.table.trees.size
+    first = Counter()
+    for seed in range(100):
+        _, _, pieces = next(found._blocks(seed, 1))[0]
+        piece = found.table.pieces.row(int(pieces[0, 0]), named=True)
+        first[int(nodes[found.table.trees.start[piece["tree"]] + piece["node"]])] += piece["node"] > 0
+    assert first[2] > 0.4 * first.total()
+
+
+def test_a_source_of_the_data_may_have_several_targets(tmp_path):
+    """Both are right: neither is a disagreement, nor new."""
+    lines = [*LINES, *(line.replace("( ohio )", "( utah )") for line in LINES if "ohio" in line)]
+    rules = tmp_path / "two.rules"
+    rules.write_text(RULES + "ohio ### utah\n")
+    found = make("substitute", grammar=str(rules), classes="slot").fit(dataset(*lines))
+    assert found.agreement.kept[0] == found.agreement.kept[1] > 0
+    made = {(" ".join(source), " ".join(target)) for source, target in found.sample().pairs()}
+    assert made and not made & {tuple(line.split(" -> ")) for line in lines}
+
+
+def test_a_token_may_be_called_root(tmp_path):
+    def made(head):
+        (tmp_path / head).write_text(f"a NT_1 ### {head} ( NT_1 x )\nc ### C\nd ### D\n")
+        lines = (f"a c -> {head} ( C x )", f"a d -> {head} ( D x )", f"a a c -> {head} ( {head} ( C x ) x )")
+        found = make("substitute", grammar=str(tmp_path / head), classes="predicate").fit(dataset(*lines)).sample()
+        return {" ".join(source) for source, _ in found.pairs()}
+
+    assert made("root") == made("goot")
+
+
+@pytest.mark.parametrize(("slot", "best"), [(11, "types"), (20, "slot")])
+def test_classes_must_be_ahead_by_more_than_chance(monkeypatch, slot, best):
+    counts = dict.fromkeys(CANDIDATES, 0) | {"types": 10, "slot": slot}
+    monkeypatch.setattr(Substitute, "_covered", lambda *_: counts)
+    lines = [f"{word} -> {word.upper()} {word}" for word in "abcdefgh"]
+    assert make("substitute")._best_classes(dataset(*lines), 0) == best
