@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -114,9 +115,10 @@ def cluster(folder: Path, minutes: float) -> bool:
     def kill() -> None:
         nonlocal killed
         while not ended.wait(60):
-            if busy := workers():
-                os.kill(busy[0], signal.SIGKILL)
-                killed += 1
+            if busy := workers(run.process.pid):
+                with suppress(ProcessLookupError):  # it has just ended by itself
+                    os.kill(busy[0], signal.SIGKILL)
+                    killed += 1
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -131,16 +133,25 @@ def cluster(folder: Path, minutes: float) -> bool:
     return same and killed > 0
 
 
-def workers() -> list[int]:
-    """Processes of Ray that are in the middle of a range: Ray names them by their task."""
-    found = []
+def workers(driver: int) -> list[int]:
+    """Descendants of a process that are in the middle of a range: Ray names them by their task."""
+    found, parent = [], {driver: 0}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
+            parent[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             if (entry / "cmdline").read_bytes().startswith(b"ray::judge_range"):
                 found.append(int(entry.name))
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return found
+    return [pid for pid in found if driver in _above(pid, parent)]
+
+
+def _above(pid: int, parent: dict[int, int]) -> list[int]:
+    """The processes above one."""
+    above = []
+    while pid := parent.get(pid, 0):
+        above.append(pid)
+    return above
 
 
 def geca(folder: Path, memory: float, millions: float) -> bool:

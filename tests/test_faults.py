@@ -56,6 +56,24 @@ def test_one_call_fails_in_one_folder(shim, tmp_path):
     assert preloaded(shim, sys.executable, "-c", code).returncode == -9
 
 
+@pytest.mark.parametrize(
+    "body",
+    ["FILE* out = fopen(to, \"w\"); fwrite(text, 1, 100, out); fwrite(text, 1, 100, out); fclose(out);",
+     "int out = open(to, O_CREAT | O_WRONLY, 0600); write(out, text, 100); write(out, text, 100);"],
+)  # fmt: skip
+def test_a_write_that_is_killed_is_made_by_half(shim, tmp_path, body):
+    module, _, state = shim
+    (tmp_path / "watched").mkdir()
+    heads = "".join(f"#include <{name}.h>\n" for name in ("fcntl", "stdio", "unistd"))
+    (tmp_path / "twice.c").write_text(
+        heads + "int main(int n, char** words) { char* to = words[n - 1]; char text[100] = {1}; " + body + " }"
+    )
+    subprocess.run([module.compiler(), "-o", tmp_path / "twice", tmp_path / "twice.c"], check=True)
+    state.arm(tmp_path / "watched", module.KILL, module.KINDS.index("write"), 2)
+    done = preloaded(shim, tmp_path / "twice", tmp_path / "watched" / "out")
+    assert done.returncode == -9 and (tmp_path / "watched" / "out").stat().st_size == 150
+
+
 def test_what_a_careless_program_leaves_is_found():
     done = campaign("--of", "a careless program")
     assert done.returncode == 1

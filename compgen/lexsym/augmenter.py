@@ -176,9 +176,11 @@ class Lexsym(Augmenter[LexsymOptions]):
         """The example that was changed; words that were exchanged, and their symbols, are marked alike."""
         shown = self.shown("from", sample.get(HOST))
         marks: dict[str, int] = {}
+        tokens = {token for token, _ in shown.source}
+        words = {_named({word: ""}): word for word in self._symbols if tokens.issuperset(word.split(JOINED))}
         for number, swap in enumerate(str(sample.get("swaps", "")).split()):
-            named = swap.partition("=")[0]
-            word = named if named in self._symbols else named.replace("_", JOINED)  # a phrase
+            heads = (swap[:end] for end in range(len(swap), 0, -1))  # words and images may have equal signs
+            word = next((words[head] for head in heads if head in words), "")
             units = [token for unit in (word, *self._symbols.get(word, ())) for token in unit.split(JOINED)]
             marks |= dict.fromkeys(units, number)
         source, target = ([(token, marks.get(token, -1)) for token, _ in side] for side in (shown.source, shown.target))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import combinations
 from pathlib import Path
 from typing import Literal, NamedTuple
+from unicodedata import category
 
 from compgen.csl.seeds import companions
 from compgen.data.content import read_text
@@ -260,7 +261,7 @@ def write(path: Path, entries: Sequence[Entry]) -> None:
 
 
 def read(path: Path) -> list[Entry]:
-    """Read a lexicon: type, word and one or more symbols between tabs.
+    """Read a lexicon: type, word and one or more symbols between tabs, of all words in the order to exchange them in.
 
     Raises:
         DataError: a line has fewer columns, or lines contradict each other.
@@ -268,24 +269,30 @@ def read(path: Path) -> list[Entry]:
     found: dict[str, Entry] = {}
     lexeme: dict[str, Side] = {}  # of each symbol
     forms: dict[tuple[str, Side], str] = {}
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        name, *units = [column.strip() for column in line.split("\t")]
+    for number, line in enumerate(read_text(path).split("\n"), 1):  # other ends of lines may be in words
+        name, *units = [column.strip(" \r") for column in line.split("\t")]
         if (name, *units) == HEADER or not line.strip():
             continue
         place = f"{path}, line {number}"
-        if not name or len(units) < 2 or not all(unit and unit.isprintable() for unit in units):
+        if not name or len(units) < 2 or not all(unit and _writable(unit) for unit in units):
             raise DataError(f"{place}: found {line!r:.60}, expected type, word and symbols between tabs")
-        word, *symbols = (JOINED.join(unit.split()) for unit in units)
-        entry = Entry(name, word, tuple(sorted(symbols)))
+        word, *symbols = (JOINED.join(filter(None, unit.split(" "))) for unit in units)
+        entry = Entry(name, word, tuple(symbols))
         contradiction = _contradiction(entry, found, lexeme, forms)
         if contradiction:
             raise DataError(
-                f"{place}: {contradiction}; expected each word once, meaning the same as another or nothing like it"
+                f"{place}: {contradiction}; expected each word once, with the symbols of another in the same order, or "
+                "none of them"
             )
         found[word] = entry
         forms[name, entry.symbols] = word
         lexeme |= dict.fromkeys(symbols, entry.symbols)
     return [*found.values()]
+
+
+def _writable(text: str) -> bool:
+    """Whether a text has no control characters. Others that are not seen, such as joiners, are part of words."""
+    return not any(category(letter) == "Cc" for letter in text)
 
 
 def _contradiction(
@@ -295,7 +302,7 @@ def _contradiction(
     if entry.word in found:
         return f"{entry.word!r} is there already"
     if any(lexeme.get(symbol, entry.symbols) != entry.symbols for symbol in entry.symbols):
-        return f"{entry.word!r} shares a symbol with a word that means something else"
+        return f"{entry.word!r} shares a symbol with a word that has others, or another order of them"
     same = None if entry.type == ALONE else forms.get((entry.type, entry.symbols))
     return "" if same is None else f"{same!r} means the same and is of the type {entry.type!r} too: no way to choose"
 

@@ -27,11 +27,10 @@ def beam(
     width: int,
     max_length: int,
     *,
-    alpha: float = 0.0,
     batch: int = 32,
 ) -> list[Scored]:
     """Return the best target found for each source of token ids; arguments as for `nbest`."""
-    return [found[0] for found in nbest(decoder, sources, 1, width, max_length, alpha=alpha, batch=batch)]
+    return [found[0] for found in nbest(decoder, sources, 1, width, max_length, batch=batch)]
 
 
 def nbest(
@@ -41,7 +40,6 @@ def nbest(
     width: int,
     max_length: int,
     *,
-    alpha: float = 0.0,
     batch: int = 32,
 ) -> list[list[Scored]]:
     """Return the best targets found for each source, the best first.
@@ -50,13 +48,12 @@ def nbest(
         decoder, sources, max_length: as for `greedy`.
         count: how many targets, at most `width`. There are fewer where fewer end; where none ends, the best live one.
         width: hypotheses kept a row.
-        alpha: ranks by log-probability / ((5 + length) / 6)^alpha; 0 ranks by log-probability.
         batch: sources searched at once.
     """
     results: dict[int, list[Scored]] = {}
     for rows in by_length(sources, batch):
         state = decoder.open(as_sources([sources[row] for row in rows]))
-        found = _search(decoder, state, width, max_length, alpha, count)
+        found = _search(decoder, state, width, max_length, count)
         results |= dict(zip(rows, found, strict=True))
     return [results[row] for row in range(len(sources))]
 
@@ -78,19 +75,17 @@ def beam_over(
         max_length: of an output, the end symbol included. Where nothing ends by then, the best live one counts.
         fed: see `first_state`.
     """
-    found = _search(Recurrent(backend), opening(backend, memory_tokens, 0, fed), width, max_length, 0.0, 1)
+    found = _search(Recurrent(backend), opening(backend, memory_tokens, 0, fed), width, max_length, 1)
     return [best for (best,) in found]
 
 
-def _search(
-    decoder: Decoder, state: State, width: int, max_length: int, alpha: float, count: int
-) -> list[list[Scored]]:
+def _search(decoder: Decoder, state: State, width: int, max_length: int, count: int) -> list[list[Scored]]:
     """The best outputs found for each row of a state before the first token, the best first."""
     if not 1 <= width <= WIDEST:
         raise UserError(f"beam width {width}: expected 1 to {WIDEST:,}")
     if not 1 <= count <= width:
         raise UserError(f"best {count}: expected 1 to {width:,}, the beam's width")
-    beams = [_Beam(max_length, alpha, count) for _ in state["token"]]
+    beams = [_Beam(count) for _ in state["token"]]
     running = list(beams)
     for step in range(max_length):
         state, log_probs = decoder.advance(state)
@@ -114,12 +109,10 @@ def _search(
 class _Beam:
     """The hypotheses of one row: K live ones, and the best `count` that have ended."""
 
-    max_length: int
-    alpha: float
     count: int
     tokens: Ints = field(default_factory=lambda: np.zeros((1, 0), dtype=np.int64))  # (K, L)
     scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))  # (K)
-    ended: list[tuple[float, Scored]] = field(default_factory=list)  # with their ranks, the best first
+    ended: list[Scored] = field(default_factory=list)  # the best first
 
     def extend(self, log_probs: NDArray[np.float64], width: int) -> Ints:
         """Add a token to each live hypothesis, given log-probabilities (K, V); return the parents of the new ones.
@@ -143,18 +136,14 @@ class _Beam:
             return True
         if len(self.ended) < self.count:
             return False
-        return self.ended[-1][0] >= self._rank(float(self.scores.max()), self.max_length)
+        return self.ended[-1][1] >= float(self.scores.max())
 
     def best(self) -> list[Scored]:
         """The best ended hypotheses, else the best live one."""
-        return [found for _, found in self.ended] or [(self.tokens[0].tolist(), float(self.scores[0]))]
+        return self.ended or [(self.tokens[0].tolist(), float(self.scores[0]))]
 
     def _end(self, parent: int, score: float) -> None:
-        rank = self._rank(score, self.tokens.shape[1] + 1)
         if score > -np.inf:
-            self.ended.append((rank, (self.tokens[parent].tolist(), score)))
-            self.ended.sort(key=lambda one: -one[0])  # of equal ones, the earlier stays first
+            self.ended.append((self.tokens[parent].tolist(), score))
+            self.ended.sort(key=lambda one: -one[1])  # of equal ones, the earlier stays first
             del self.ended[self.count :]
-
-    def _rank(self, score: float, length: int) -> float:
-        return float(score / ((5 + length) / 6) ** self.alpha)

@@ -26,10 +26,11 @@ from typing import Any
 import numpy as np
 from cells import call, train
 
-from compgen.augmenters.selection import STRATEGIES, tags
+from compgen.augmenters.selection import STRATEGIES
 from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
+from compgen.data.templates import tags
 from compgen.data.unimorph import split_tags
 from compgen.evaluation.significance import Floats, paired
 from compgen.files import atomic_path

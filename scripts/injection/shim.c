@@ -1,14 +1,14 @@
 // Counts the calls of the system that concern one folder, and fails one of them, or kills the process there.
 //
 // LD_PRELOAD names this library and FAULTS_STATE a file that holds `struct state`, which all processes of a run map:
-// scripts/faults/shim.py writes what is asked and reads the counts. A call concerns the folder if its path, or the
+// scripts/injection/shim.py writes what is asked and reads the counts. A call concerns the folder if its path, or the
 // path of its descriptor, is the folder or below it; reading goes by a kind of its own. With `kind` ANY, calls are
-// counted together. A call that fails is not made. A write that is killed is made by half: the file is torn.
+// counted together. A call that fails is not made. A write() or fwrite() that is killed is made by half: the file is torn.
 //
 // What glibc calls inside itself does not come by here. So calls that write to a FILE count as writes, whether or not
 // they empty its buffer, and what reads from one does not count. Memory is counted in C++ programs that are started
-// with FAULTS_MEMORY: allocations by the program itself, not by its libraries. With `leap`, each look of a C++ program at its steady clock finds it so many
-// seconds later, so that what is done every few seconds is done as often as it can be.
+// with FAULTS_MEMORY: allocations by the program itself, not by its libraries. With `leap`, each look of a C++ program at
+// its steady clock finds it so many seconds later, so that what is done every few seconds is done as often as it can be.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -205,22 +205,35 @@ ssize_t copy_file_range(int from, off64_t* at, int to, off64_t* there, size_t si
   return BY_FD(WRITE, to) ? -1 : next(from, at, to, there, size, flags);
 }
 
-// Nonzero if writing to a FILE must fail; a process that dies there leaves on disk what is in the buffer.
-static int file_fails(FILE* file) {
-  if (!watching() || !file || !fd_concerns(fileno(file))) return 0;
+// What becomes of writing to a FILE, with errno set if it must fail, and no more watching if the process dies there.
+static enum verdict of_file(FILE* file) {
+  if (!watching() || !file || !fd_concerns(fileno(file))) return PASS;
   const enum verdict found = judge(WRITE);
-  if (found == DIES) {
-    state->mode = OFF;
-    fflush(file);
-    die();
-  }
   if (found == FAILS) errno = state->error;
+  if (found == DIES) state->mode = OFF;
+  return found;
+}
+
+// Die, and leave on disk what is in the buffer.
+static void die_of(FILE* file) {
+  fflush(file);
+  die();
+}
+
+static int file_fails(FILE* file) {
+  const enum verdict found = of_file(file);
+  if (found == DIES) die_of(file);
   return found == FAILS;
 }
 
 size_t fwrite(const void* bytes, size_t size, size_t count, FILE* file) {
   NEXT(fwrite);
-  return file_fails(file) ? 0 : next(bytes, size, count, file);
+  const enum verdict found = of_file(file);
+  if (found == DIES) {
+    next(bytes, 1, size * count / 2, file);
+    die_of(file);
+  }
+  return found == FAILS ? 0 : next(bytes, size, count, file);
 }
 
 int fputc(int byte, FILE* file) {

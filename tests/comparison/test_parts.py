@@ -1,10 +1,23 @@
 """Test and validation parts of a comparison."""
 
+from collections import defaultdict
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compgen.comparison.parts import COMBINATIONS, FEWEST, ONCE, RANDOM, UNUSED, carve, carvings, divide, inflected
+from compgen.comparison.parts import (
+    COMBINATIONS,
+    FEWEST,
+    ONCE,
+    RANDOM,
+    UNUSED,
+    Carving,
+    carve,
+    carvings,
+    divide,
+    inflected,
+)
 from compgen.data.catalog import load
 from compgen.data.compounds import Ngrams
 from compgen.data.examples import TRAIN, Dataset
@@ -47,6 +60,18 @@ def test_a_carving_holds_out_what_training_then_lacks(number):
     word = next(t for side, t in tokens(data) if not side and sum(t in source for source, _ in train.pairs()) == 1)
     assert all(word in source for source, _ in once.pairs())
     assert min(carved.splits[part] for part in (RANDOM, COMBINATIONS, ONCE)) >= FEWEST
+
+
+@pytest.mark.parametrize(("together", "own"), [(3, False), (4, True)])
+def test_a_target_token_of_its_own_is_nearly_where_the_word_is(together, own):
+    """Dice coefficients of 6/8 and 8/9."""
+    pairs = [(["x", "a"], ["X" if at < together else "B", "A"]) for at in range(5)] + [(["a"], ["A"])] * 5
+    carving = Carving(Dataset.from_pairs(pairs), 10, lambda _: None)
+    with_token = defaultdict(list)
+    for row, some in enumerate(carving.tokens):
+        for token in some:
+            with_token[token].append(row)
+    assert carving.has_own(with_token[0, "x"], with_token) is own
 
 
 def test_carvings_differ_and_are_the_same_again():

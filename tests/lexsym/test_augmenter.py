@@ -190,3 +190,21 @@ def test_types_of_cogs_without_a_tagger(tmp_path):
     assert "shark" in nouns and "Paula" in names and "helped" in verbs
     assert any({"ate", "drew", "saw"} <= some for some in types.values())
     assert any({"eaten", "drawn", "seen"} <= some for some in types.values())
+
+
+def test_symbols_are_exchanged_in_the_order_of_the_columns(tmp_path):
+    data = dataset("mary give it -> GIVE ( AGENT mary )", "x send y -> SENDER ( ACT z )")
+    path = lexicon(tmp_path, "v|give|GIVE|AGENT", "v|send|SENDER|ACT")
+    assert "mary send it -> SENDER ( ACT mary )" in texts(make("lexsym", lexicon=path).fit(data).sample())
+    path = lexicon(tmp_path, "v|give|GIVE|AGENT", "v|send|ACT|SENDER")
+    assert "mary send it -> ACT ( SENDER mary )" in texts(make("lexsym", lexicon=path).fit(data).sample())
+
+
+def test_words_with_equal_signs_are_explained(tmp_path):
+    data = dataset("a = b -> EQ a b", "a == b -> SAME a b", "a p=r b -> PR a b")
+    path = lexicon(tmp_path, "t|=|EQ", "t|==|SAME", "t|p=r|PR")
+    method = make("lexsym", lexicon=path, move="substitute").fit(data)
+    for swaps, source in (("====", "="), ("====", "=="), ("==p=r", "="), ("p=r==", "p=r"), ("p=r===", "p=r")):
+        host = next(row for row, (tokens, _) in enumerate(data.pairs()) if source in tokens)
+        first, *_ = method.explain({"host": host, "swaps": swaps})
+        assert [token for token, mark in first.source if mark == 0] == [source]

@@ -137,6 +137,7 @@ def test_a_lexicon_is_written_and_read(tmp_path):
         Entry("t2", "eaten", ("eat",)),
         Entry("t3", f"new{JOINED}york", (f"new{JOINED}york",)),
         Entry("t4", "purple", ("25", "29")),
+        Entry("t4", "می\u200cخ", ("a\u00a0b", "\u2028")),
         Entry("t4", "nyc", (f"city{JOINED}of{JOINED}york", "ny")),
     ]
     path = tmp_path / "lexicon.tsv"
@@ -152,7 +153,11 @@ def test_a_lexicon_is_written_and_read(tmp_path):
         ("t1\t\tdog", "line 3: found"),
         ("t2\tcat\tfeline", "line 3: 'cat' is there already"),
         ("t1\tcats\tcat", "line 3: 'cat' means the same and is of the type 't1' too"),
-        ("t2\tkitten\tcat\tyoung", "line 3: 'kitten' shares a symbol with a word that means something else"),
+        (
+            "t2\tkitten\tcat\tyoung",
+            "line 3: 'kitten' shares a symbol with a word that has others, or another order of them",
+        ),
+        ("t2\tcats\tyoung\tcat", "line 3: 'cats' shares a symbol with a word that has others"),
         ("t1\tki\x02t\tkit", "line 3: found"),
     ],
 )

@@ -58,16 +58,6 @@ def test_beam_finds_what_greedy_passes_by():
     assert beam(Recurrent(GARDEN_PATH), [[5]], 2, 4) == [([B], pytest.approx(np.log(0.36)))]
 
 
-def test_alpha_prefers_longer_outputs():
-    model = Table({(): {A: 0.5, B: 0.5}, (A,): {EOS: 0.9, A: 0.1}, (B,): {A: 1.0}, (A, A): {EOS: 1.0}} | {
-        (B, A): {A: 1.0}, (B, A, A): {EOS: 0.85, A: 0.15}, (B, A, A, A): {EOS: 1.0}
-    })  # fmt: skip
-    assert beam(Recurrent(model), [[5]], 3, 6)[0][0] == [A]
-    tokens, score = beam(Recurrent(model), [[5]], 3, 6, alpha=1.0)[0]
-    assert tokens == [B, A, A]
-    assert score == pytest.approx(np.log(0.5 * 0.85))
-
-
 def test_without_an_end_the_best_unfinished_hypothesis_counts():
     assert greedy(Recurrent(GARDEN_PATH), [[5]], 1) == [([A], pytest.approx(np.log(0.6)))]
     assert beam(Recurrent(GARDEN_PATH), [[5]], 3, 1) == [([A], pytest.approx(np.log(0.6)))]

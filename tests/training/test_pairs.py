@@ -26,16 +26,16 @@ def numbered(count, epoch):
     return [([100 + epoch, 200 + place], [9] * (1 + place % 3)) for place in range(count)]
 
 
-class ByLength(torch.nn.Module):
-    """A network whose loss a token is 10 for sources with an even number, and else next to nothing."""
+class ByParity(torch.nn.Module):
+    """A network whose loss a token is one number for sources with an even number, and another for odd ones."""
 
-    def __init__(self):
+    def __init__(self, even, odd):
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.even, self.odd, self.weight = even, odd, torch.nn.Parameter(torch.zeros(1))
 
     def loss(self, sequences, memories):
-        even = (memories[:, 0, 1:2] % 2 == 0).float()
-        return (1e-6 + 10 * even).expand(-1, sequences.shape[1] - 1) * (sequences[:, 1:] != 0)
+        loss = torch.where(memories[:, 0, 1:2] % 2 == 0, self.even, self.odd)
+        return loss.expand(-1, sequences.shape[1] - 1) * (sequences[:, 1:] != 0)
 
 
 def held(examples):
@@ -59,7 +59,7 @@ def test_few_fresh_examples_are_repeated_and_many_are_drawn():
 
 
 def test_hard_examples_are_those_with_a_high_loss():
-    network = ByLength().train()
+    network = ByParity(10.0, 1e-6).train()
     examples = FreshExamples(ORIGINAL, numbered, 0.8, 4, seed=1, network=network)
     examples.plan(0)
     assert held(examples) == [(100, 200 + place) for place in range(12)]  # nothing is known yet
@@ -70,6 +70,20 @@ def test_hard_examples_are_those_with_a_high_loss():
     examples.chosen = {2: [5, 6]}  # as after an interruption
     examples.plan(2)
     assert held(examples) == [(102, 205), (102, 206)]
+
+
+def test_hard_examples_are_drawn_by_their_loss_a_token():
+    def shares(network):
+        """Of even ones and of long ones among 300 that are kept of 1,200."""
+        examples = FreshExamples(ORIGINAL * 100, numbered, 0.5, 64, seed=1, network=network)
+        examples.plan(1)
+        places = np.array(examples.chosen[1])
+        assert len(places) == 300
+        return np.mean(places % 2 == 0), np.mean(places % 3 == 2)
+
+    even, long = shares(ByParity(3.0, 1.0))
+    assert 0.6 < even < 0.85 and 0.25 < long < 0.35  # three times as often at first, whatever their length
+    assert 0.4 < shares(ByParity(1.0, 1.0))[0] < 0.6
 
 
 def config(*more):
