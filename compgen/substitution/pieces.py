@@ -149,15 +149,12 @@ class Table:
             size = trees.size[start : start + len(rules)].tolist()
             lengths = [*map(len, classifier.derived(rules)[1]), 0]  # 0 is that of CLOSED, the last
             text, kind = "".join(map(_letter, rules)), [*kind, -1]
-            for node, hole in _parts(size, chains != "no"):
+            for node, hole, is_place, is_piece in _parts(size, kind, chains):
                 key = kind[node] * (len(number) + 1) + kind[hole] + 1
                 piece, around = _cut(text, size, node, hole)
-                if chains == "insert" and (hole == CLOSED or kind[node] != kind[hole]):
-                    continue
-                whole = (node, hole) == (0, CLOSED)  # such are pieces alone
-                if node == hole or (chains != "insert" and not whole):
+                if is_place:
                     hosts.append((tree, node, hole, key, around, None if node == hole else piece))
-                if node != hole and lengths[node] - lengths[hole] <= (span or lengths[node]):
+                if is_piece and lengths[node] - lengths[hole] <= (span or lengths[node]):
                     pieces.append((tree, node, hole, key, piece, piece.translate(leaves)))
         places = pl.DataFrame(hosts, schema=_PLACES | {"own": pl.String}, orient="row")
         parts = pl.DataFrame(pieces, schema=_PLACES | {"shape": pl.String}, orient="row")
@@ -271,9 +268,11 @@ def _cut(text: str, size: Sequence[int], node: int, hole: int) -> tuple[str, str
     return text[node:hole] + _HOLE + text[stop:end], text[:node] + _HOLE + text[hole:stop] + _HOLE + text[end:]
 
 
-def _parts(size: Sequence[int], chains: bool) -> Iterator[tuple[int, int]]:
-    """The places in a tree, given the sizes of its subtrees: node and hole."""
+def _parts(size: Sequence[int], kind: Sequence[int], chains: Chains) -> Iterator[tuple[int, int, bool, bool]]:
+    """The parts of a tree, given the sizes of its subtrees and the classes: node, hole, and if a place and a piece."""
     for node, nodes in enumerate(size):
-        yield node, CLOSED
-        for hole in range(max(node, 1), node + nodes) if chains else ():
-            yield node, hole
+        if chains != "insert":
+            yield node, CLOSED, node > 0, True
+        for hole in range(max(node, 1), node + nodes) if chains != "no" else ():
+            if chains == "exchange" or kind[node] == kind[hole]:
+                yield node, hole, chains == "exchange" or node == hole, node != hole
