@@ -254,8 +254,10 @@ class Cell:
 
     @property
     def settings(self) -> str:
-        """A hash of these settings."""
-        return sha256(repr(self.kind).encode()).hexdigest()[:8]
+        """A hash of those of these settings that it depends on."""
+        kind, methods = self.kind, [] if self.system == "bare" else self.system.removeprefix("fresh ").split("+")
+        own = [(method, kind.count, kind.options.get(method), kind.pools.get(method)) for method in methods]
+        return sha256(repr((kind.predictor, own)).encode()).hexdigest()[:8]
 
     def run(self, out: Path, figures: Path) -> float:
         """Its exact match, in percent; from `figures` if it is there, else added there."""
