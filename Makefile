@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
+EXTRAS = cpu,train,pretrained,lm,plot,ray,docs,dev
 
-.PHONY: demo test check campaign fuzz docs bench lm runner runner-wheel oldest cpp cpp-sanitize clean
+.PHONY: demo test check campaign fuzz docs bench lm runner runner-wheel oldest test-oldest lock sbom audit \
+    cpp cpp-sanitize clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py --out runs/demo
@@ -24,11 +26,17 @@ runner: $(READY)
 runner-wheel: $(READY)
 	cpp_runner/wheel.sh build/wheel $(BIN)/python
 
-# The oldest ONNX Runtime that is allowed, beside the environment's, for the tests of what bundles must not reach.
+# An environment of the oldest versions that pyproject.toml allows, for the tests of what bundles must not reach: it has what samples
+# from bundles. `make test-oldest` adds the rest to it (the index's torch: 7 GB) and runs all tests there.
+OLDEST = $(BIN)/uv pip install --quiet --python build/oldest/bin/python --resolution lowest-direct
 oldest: $(READY)
-	@test -d build/oldest || { rm -rf build/oldest.new && $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --no-deps --target build/oldest.new onnxruntime==1.22.0 && mv build/oldest.new build/oldest; } || \
-	    echo "onnxruntime 1.22.0 cannot be had: the tests with it are skipped"
+	@test -e build/oldest/ready || { $(BIN)/uv venv --quiet --clear --python $(BIN)/python build/oldest && \
+	    $(OLDEST) -e '.[cpu]' && touch build/oldest/ready; } || \
+	    echo "the oldest versions cannot be had: the tests with them are skipped"
+
+test-oldest: oldest
+	$(OLDEST) -e '.[$(EXTRAS)]'
+	build/oldest/bin/python -m pytest -n 2 --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -62,12 +70,33 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python scripts/bench/throughput.py runs/demo/recomb2.pt
 
-# constraints.txt pins every version. Torch goes first and alone: asked for by version, it can come as a CPU build.
+# constraints.txt pins every version, by the SHA-256 of each of its files. pip checks them from 26.1 on, and so goes first. Two things
+# are not checked: this project, and a build of torch in a folder that pip looks into (find-links). That is how a CPU build can be
+# had, which is not the index's file; where there is none, torch is the index's, and checked.
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,train,pretrained,lm,plot,ray,docs,dev]'
+	sed -n '/^pip==/,/[^\\]$$/p' constraints.txt >$(VENV)/pip.txt
+	$(PIP) install --require-hashes -r $(VENV)/pip.txt
+	$(PIP) install --no-index --no-deps torch==2.13.0 2>$(VENV)/torch.log || true
+	$(PIP) install -c constraints.txt hatchling editables
+	$(PIP) install --no-deps --no-build-isolation -e .
+	$(PIP) install -c constraints.txt 'compgen[$(EXTRAS)]'
 	touch $@
+
+# constraints.txt anew, for all platforms, from the index that uv uses; what is pinned stays. `make lock LOCK=--upgrade` takes the
+# newest versions, `LOCK="--upgrade-package numpy"` those of one package.
+lock: $(READY)
+	echo '.[$(EXTRAS)]' | $(BIN)/uv pip compile - --quiet --universal --generate-hashes --no-annotate --no-emit-package compgen \
+	    --custom-compile-command 'make lock' -o constraints.txt $(LOCK)
+
+# What a release is made of, as CycloneDX JSON.
+sbom: $(READY)
+	$(BIN)/python scripts/sbom.py build/compgen.cdx.json
+
+# The pinned versions, looked up among known vulnerabilities: fails if there are any, and if they cannot be looked up.
+audit: $(READY)
+	$(BIN)/python scripts/audit.py
 
 # The C++ runner. ONNX Runtime comes with the environment; with torch there, so does the TorchScript runner.
 cpp: $(READY)

@@ -115,7 +115,10 @@ class Transformer(Trainable):
         if self.config.relative:
             return embedded
         angles = places.unsqueeze(2).to(self.frequency.dtype) * self.frequency  # (B, L, d / 2)
-        waves = torch.cat([torch.sin(angles), torch.cos(angles)], dim=2)  # (B, L, d)
+        # ONNX Runtime before 1.29 has no cosine in float64, in which exports are verified.
+        double = angles.dtype == torch.float64
+        cosines = torch.sin(angles + math.pi / 2) if double else torch.cos(angles)  # (B, L, d / 2)
+        waves = torch.cat([torch.sin(angles), cosines], dim=2)  # (B, L, d)
         return embedded + waves
 
     def _log_probs(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:

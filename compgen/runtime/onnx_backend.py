@@ -5,7 +5,7 @@ sampling loop, which programs without this package can run, too.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
@@ -39,7 +39,9 @@ class OnnxGraph:
         """Open a file of a bundle; raise as `OnnxBackend`, and BundleError for inputs or outputs of other names."""
         known, outputs = interfaces[name]
         self.name = str(bundle.path / name)
-        self.session = _session(self.name, bundle.file(name), threads, provider)
+        # ONNX Runtime before 1.26 fuses transposed products in float64, too, and then has no kernel for them.
+        skipped = ["MatmulTransposeFusion"] if bundle.manifest.dtype == "float64" else []
+        self.session = _session(self.name, bundle.file(name), threads, provider, skipped)
         self.inputs = [tensor.name for tensor in self.session.get_inputs()]
         self.outputs = list(outputs)
         missing = set(outputs) - {tensor.name for tensor in self.session.get_outputs()}
@@ -160,17 +162,17 @@ def cuda_works(bundle: Bundle) -> bool:
     return True
 
 
-def _session(name: str, content: bytes, threads: int, provider: str) -> Any:
+def _session(name: str, content: bytes, threads: int, provider: str, skipped: Sequence[str]) -> Any:
     if device.choose(provider) == "cuda":
         try:
-            return _open(name, content, threads, device.CUDA)
+            return _open(name, content, threads, device.CUDA, skipped)
         except BundleError as error:
             if provider != "auto":
                 raise UserError(f"CUDA was asked for and cannot be had: {error}") from error
-    return _open(name, content, threads, device.CPU)
+    return _open(name, content, threads, device.CPU, skipped)
 
 
-def _open(name: str, content: bytes, threads: int, provider: str) -> Any:
+def _open(name: str, content: bytes, threads: int, provider: str, skipped: Sequence[str] = ()) -> Any:
     runtime = device.onnxruntime()
     runtime.set_default_logger_severity(4)  # a refused graph is one message of ours, below
     options = runtime.SessionOptions()
@@ -184,7 +186,7 @@ def _open(name: str, content: bytes, threads: int, provider: str) -> Any:
         providers = [(provider, {"use_tf32": "0"}), device.CPU]
     # Before it raises, ONNX Runtime's Python prints to standard output that it tries once more.
     with refused(name), redirect_stdout(io.StringIO()):
-        session = runtime.InferenceSession(content, options, providers=providers)
+        session = runtime.InferenceSession(content, options, providers=providers, disabled_optimizers=list(skipped))
     if session.get_providers()[0] != provider:
         raise BundleError(f"{name}: ONNX Runtime offers {session.get_providers()[0]}, expected {provider}")
     return session
