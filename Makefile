@@ -26,11 +26,11 @@ runner: $(READY)
 runner-wheel: $(READY)
 	cpp_runner/wheel.sh build/wheel $(BIN)/python
 
-# An environment of the oldest versions that pyproject.toml allows, for the tests of what bundles must not reach: it has what samples
-# from bundles. `make test-oldest` adds the rest to it (the index's torch: 7 GB) and runs all tests there.
+# An environment of the oldest versions that pyproject.toml allows, for the tests of what bundles must not reach: it has what
+# samples from bundles. `make test-oldest` adds the rest to it (the index's torch: 7 GB) and runs all tests there.
 OLDEST = $(BIN)/uv pip install --quiet --python build/oldest/bin/python --resolution lowest-direct
 oldest: $(READY)
-	@test -e build/oldest/ready || { $(BIN)/uv venv --quiet --clear --python $(BIN)/python build/oldest && \
+	@test -e build/oldest/ready || { rm -rf build/oldest && $(BIN)/uv venv --quiet --python $(BIN)/python build/oldest && \
 	    $(OLDEST) -e '.[cpu]' && touch build/oldest/ready; } || \
 	    echo "the oldest versions cannot be had: the tests with them are skipped"
 
@@ -70,9 +70,9 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python scripts/bench/throughput.py runs/demo/recomb2.pt
 
-# constraints.txt pins every version, by the SHA-256 of each of its files. pip checks them from 26.1 on, and so goes first. Two things
-# are not checked: this project, and a build of torch in a folder that pip looks into (find-links). That is how a CPU build can be
-# had, which is not the index's file; where there is none, torch is the index's, and checked.
+# constraints.txt pins every version, by the SHA-256 of each of its files. pip checks them from 26.1 on, and so goes first. Two
+# things are not checked: this project, and a build of torch in a folder that pip looks into (find-links). That is how a CPU
+# build can be had, which is not the index's file; where there is none, torch is the index's, and checked.
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
