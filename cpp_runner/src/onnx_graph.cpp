@@ -33,6 +33,10 @@ Graph::Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name,
     : outputs_(std::move(outputs)) {
   Ort::SessionOptions options;
   options.AddConfigEntry("session.load_model_format", "ONNX");
+  // ONNX Runtime before 1.26 fuses transposed products in float64, too, and then has no kernel for them.
+  if (bundle.dtype == "float64") {
+    options.AddConfigEntry("optimization.disable_specified_optimizers", "MatmulTransposeFusion");
+  }
   options.SetIntraOpNumThreads(1);  // workers run side by side instead
   options.SetInterOpNumThreads(1);
   const std::string& model = bundle.file(name);
