@@ -41,8 +41,9 @@ class Options(BaseModel):
 def check(data: DataArgument, options: Options, columns: Columns) -> None:
     """Say what a table is taken for, what is wrong in it and where, and which methods apply to it.
 
-    An error is what no command reads; a warning is what is read otherwise than meant, perhaps; a note is worth knowing.
-    The exit code is 0 if DATA can be read, as it is or as mended by --fix, and 2 if not.
+    An error is what no command reads or learns from; a warning is what is read otherwise than meant, perhaps; a note is
+    worth knowing.
+    The exit code is 0 if DATA can be read and learnt from, as it is or as mended by --fix, and 2 if not.
 
     Examples: cgen check pairs.tsv
 
@@ -64,14 +65,15 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     everything = sorted([*found.findings, *findings(found.rows)], key=lambda one: SEVERITIES.index(one.severity))
     if error and not any(one.severity == "error" for one in everything):
         everything.insert(0, Finding("error", error, [], "mend it"))
-    applies = {} if dataset is None else applicable(dataset)
+    wrong = dataset is None or any(one.severity == "error" for one in everything)
+    applies = {} if dataset is None or wrong else applicable(dataset)
     if options.as_json:
         _print_json(data, found, dataset, everything, applies)
     else:
         _print(data, found, dataset, everything, applies)
     if options.fix is not None:
         _fix(found, options.fix)
-    elif dataset is None:
+    elif wrong:
         raise typer.Exit(2)
 
 
@@ -140,7 +142,7 @@ def _next(data: str, found: "Table", dataset: "Dataset | None", applies: dict[st
         return f"cgen check {shlex.quote(data)} --fix mended.tsv"
     method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
-    if len(dataset) >= COMPARED and (dataset.frame["target"].list.len() > 0).any():
+    if len(dataset) >= COMPARED and not split and (dataset.frame["target"].list.len() > 0).any():
         return f"cgen compare {shlex.quote(data)} -o comparison"
     return f"cgen augment {method} {shlex.quote(data)}{split} -o more.jsonl"
 

@@ -19,6 +19,7 @@ SAMPLE = 1_000  # rows that `worst` looks at
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it fill the unit interval evenly
 NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])
 SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"
+BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word
 ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
@@ -58,9 +59,10 @@ def worst(dataset: Dataset) -> str | None:
     frame = dataset.frame.select(COLUMNS)
     # Evenly spread, and by no fixed step: tables may repeat something every ten rows. The first row is among them.
     places = (np.arange(min(SAMPLE, frame.height)) * GOLDEN % 1 * frame.height).astype(np.int64)
-    some = Dataset(frame[np.unique(places)] if frame.height > SAMPLE else frame)
+    places = np.union1d(places, (frame["split"] == TRAIN).arg_true()[:1].to_numpy())  # `splits` looks for one
+    some = Dataset(frame[places] if frame.height > SAMPLE else frame)
     found = (check(rows_of(some)) for check in (header, bars, splits, quotes, brackets))
-    return next((finding.what for finding in found if finding), None)
+    return next((finding.what for finding in found if finding and finding.severity != "note"), None)
 
 
 def findings(rows: pl.DataFrame) -> list[Finding]:
@@ -105,18 +107,29 @@ def bars(rows: pl.DataFrame) -> Finding | None:
 
 
 def splits(rows: pl.DataFrame) -> Finding | None:
-    """Names of splits that look like targets."""
-    names = rows["split"].unique()
+    """Names of splits that look like targets, or without the one to learn from."""
+    names = rows["split"].unique(maintain_order=True)
     spaced = names.str.strip_chars().str.contains(r"\s").sum()
     many = len(names) > max(20, rows.height / 20)
-    if not (many or 2 * spaced > len(names) or ids(rows["source"], rows["split"])):
+    odd = many or 2 * spaced > len(names) or ids(rows["source"], rows["split"])
+    if not odd and (TRAIN in names or rows.is_empty()):
         return None
-    shown = ", ".join(names.sort()[:2].str.slice(0, 20).to_list())
-    return Finding(
-        "warning",
-        f"the third column is read as names of splits ({len(names):,} different: {shown}...), which look like targets",
-        [],
-        "lines are source TAB target, or source TAB target TAB split: leave out a first column of ids",
+    shown = ", ".join(names[:3].str.slice(0, 20).to_list()) + (f"... {len(names):,} in all" if len(names) > 3 else "")
+    if not odd and names.str.contains(SPLITS).all():
+        advice = f"name the one to learn from by --split, or call it {TRAIN}"
+        return Finding("note", f"no split {TRAIN}, which commands learn from; found {shown}", [], advice)
+    what = f"read as names of splits: {shown}" + "; they look like targets" * bool(odd)
+    what += "" if TRAIN in names else f"; {TRAIN} is not among them"
+    return Finding("warning" if TRAIN in names else "error", what, [], _splits_advice(rows))
+
+
+def _splits_advice(rows: pl.DataFrame) -> str:
+    """What to do about a third column that holds no splits."""
+    if any(2 * rows[column].str.contains(BUNDLE).sum() > rows.height for column in ("target", "split")):
+        return "words? these are lemma TAB form TAB tags, in this order; tags begin with a capital or a digit: N;NOM;PL"
+    return (
+        "lines are source TAB target, or source TAB target TAB split: leave out a first column of ids; "
+        f"examples to learn from have the split {TRAIN}, or none"
     )
 
 

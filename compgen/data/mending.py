@@ -36,7 +36,7 @@ def mend(table: Table) -> Mended:
     pair, repetitions and later targets of one source are left out, and lines that could not be read.
 
     Raises:
-        DataError: nothing is left.
+        DataError: nothing is left, or there are no examples to learn from.
     """
     plain = table.rows.with_columns(_clean(side) for side in SIDES)
     rewritten = sum(int((plain[side] != table.rows[side]).sum()) for side in SIDES)
@@ -47,6 +47,8 @@ def mend(table: Table) -> Mended:
             plain = plain.filter(~pl.col("number").is_in(finding.lines))
     if plain.is_empty():
         raise DataError("nothing is left to write: no line has a source and a target that can be mended")
+    if (finding := checks.splits(plain)) and finding.severity == "error":
+        raise DataError(f"nothing is written: {finding.what}: {finding.advice}")
     sides = [pl.col(side).str.extract_all(TOKEN) for side in SIDES]
     frame = plain.select(*sides, "split").with_columns(_further(plain["rest"]))
     return Mended(Dataset(frame), rewritten, left_out)
