@@ -21,6 +21,7 @@ NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "
 SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"
 BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word
 ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
+AGAIN = "the same example as before"
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
 _BRACKETS = re.compile(r"\(\)|\[\]|\{\}")
@@ -182,7 +183,7 @@ def special(rows: pl.DataFrame) -> Finding | None:
 def duplicates(rows: pl.DataFrame) -> Finding | None:
     """Examples that are there before."""
     again = pl.struct(COLUMNS).is_first_distinct().not_()
-    return _found(rows, again, "note", "the same example as before", "remove it, if it is not to count twice")
+    return _found(rows, again, "note", AGAIN, "remove it, if it is not to count twice")
 
 
 def contradictions(rows: pl.DataFrame) -> Finding | None:
