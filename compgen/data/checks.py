@@ -13,6 +13,7 @@ import polars as pl
 
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
 from compgen.data.named import TAGS, USUAL, plain
+from compgen.data.signs import JOINER
 from compgen.data.vocabulary import CONTROL, SPECIALS
 
 SAMPLE = 1_000  # rows that `worst` looks at
@@ -22,6 +23,7 @@ SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[
 BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word
 ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
 AGAIN = "the same example as before"
+APART = "`cgen data write DATA --signs apart -o OUT` puts blanks around brackets and other signs"
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
 _BRACKETS = re.compile(r"\(\)|\[\]|\{\}")
@@ -281,23 +283,17 @@ def unsegmented(rows: pl.DataFrame) -> Finding | None:
         one = ~text.str.contains(r"\s") & (text.str.len_chars() > 12)
         if rows.height and 2 * one.sum() > rows.height:
             shown = text.filter(one)[0][:40]
-            advice = "put blanks between what is to be exchanged: between words and brackets, or between letters"
+            advice = f"put blanks between what is to be exchanged: between letters, or between words; {APART}"
             return Finding("warning", f"most {side}s are one long token, as {shown!r}", [], advice)
     return None
 
 
 def glued(rows: pl.DataFrame) -> Finding | None:
     """Brackets that are part of tokens, in most rows of a side with several tokens."""
-    for side in SIDES:
-        inside = rows[side].str.contains(r"\w[()\[\]{}]|[(\[{]\w")
-        if rows.height and 2 * (inside & rows[side].str.contains(r"\S\s+\S")).sum() > rows.height:
-            return Finding(
-                "note",
-                f"brackets in {side}s are parts of tokens",
-                [],
-                "put blanks around brackets: then parts can be exchanged",
-            )
-    return None
+    inside = {side: rows[side].str.contains(rf"[^\s{JOINER}][()\[\]{{}}]|[()\[\]{{}}]\S") for side in SIDES}
+    sides = [side for side in SIDES if 2 * (inside[side] & rows[side].str.contains(r"\S\s+\S")).sum() > rows.height]
+    what = f"brackets in {' and '.join(f'{side}s' for side in sides)} are parts of tokens"
+    return Finding("note", what, [], f"{APART}: then parts can be exchanged") if sides else None
 
 
 def spelled(rows: pl.DataFrame) -> Finding | None:
