@@ -146,8 +146,8 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
         mended = mend(found)
     except DataError:
         return f"mend it by hand, then cgen check {words}"
-    worse = any(one.severity != "note" for one in mended.left_out)
-    if dataset is None or (found.format != KNOWN and (mended.rewritten or worse or found.findings)):
+    worse = any(one.severity != "note" for one in (*mended.left_out, *found.findings))
+    if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
         return f"cgen check {words} --fix mended.tsv"
     method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"

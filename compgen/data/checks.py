@@ -5,6 +5,8 @@ blanks. In sentences all targets are empty.
 """
 
 import re
+import shlex
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -17,6 +19,8 @@ from compgen.data.signs import JOINER
 from compgen.data.vocabulary import CONTROL, SPECIALS
 
 SAMPLE = 1_000  # rows that `worst` looks at
+FEWEST = 10  # rows in which a first one can be told from others
+RARE = 20  # times as many rows as those without a word of others
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it fill the unit interval evenly
 NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])
 SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"
@@ -100,6 +104,28 @@ def header(rows: pl.DataFrame) -> Finding | None:
         [rows["number"][0]],
         "delete the line, or name the columns by --source and --target",
     )
+
+
+def strange_first(rows: pl.DataFrame) -> Finding | None:
+    """The first row has a few words that no other row has, which is rare: names of columns, perhaps."""
+    bags = [{*source.split(), *target.split()} for source, target in rows.select(SIDES).iter_rows()]
+    held = Counter(token for bag in bags for token in bag)
+    strange = [all(held[token] == 1 for token in bag) for bag in bags]
+    first = [rows[side][0] for side in SIDES]
+    few = all(0 < len(text.split()) <= 4 for text in first)
+    if len(bags) < FEWEST or not (few and strange[0] and RARE * sum(strange) <= len(bags)) or header(rows):
+        return None
+    return Finding(
+        "note",
+        f"all words of the first line ({' | '.join(first)}) occur in no other: is it a header?",
+        [rows["number"][0]],
+        f"if it names the columns, delete it, or say {naming(*first)}",
+    )
+
+
+def naming(source: str, target: str) -> str:
+    """Return the options that name two columns."""
+    return shlex.join(["--source", source.strip(), "--target", target.strip()])
 
 
 def bars(rows: pl.DataFrame) -> Finding | None:

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import shlex
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from compgen.data.catalog import load
-from compgen.data.checks import Finding, ids, rows_of
+from compgen.data.checks import Finding, ids, naming, rows_of, strange_first
 from compgen.data.content import looks_like_json, name_of, read_bytes
 from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
@@ -223,8 +222,7 @@ def _unnamed(table: Table, first: list[Any]) -> Table:
     """Take nothing from a CSV without names of columns: which are the sides would be a guess."""
     advice = "write a first line of names, as: source,target"
     if len(first) > 1 and len({*first}) == len(first):
-        names = shlex.join(["--source", first[0].strip(), "--target", first[1].strip()])
-        advice += f"; if these are names, say which are meant, as: {names}"
+        advice += f"; if these are names, say which are meant, as: {naming(*first[:2])}"
     what = f"no names of columns in the first line: {', '.join(first):.80}"
     finding = Finding("error", what, [], advice)
     return table._replace(meaning="fields without names", findings=[*table.findings, finding])
@@ -243,8 +241,10 @@ def _by_position(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
         findings.append(Finding("warning", what, [], "leave the ids out; --fix does"))
     order = range(first, min(width, first + 3))
     meaning = "id TAB " * first + " TAB ".join(COLUMNS[: len(order)]) if width > 1 else "sentences, one a line"
-    picked = [(number, *(fields[at] if at < len(fields) else None for at in order)) for number, fields in rows]
-    return table._replace(meaning=meaning, rows=_frame(picked), findings=findings)
+    frame = _frame([(number, *(fields[at] if at < len(fields) else None for at in order)) for number, fields in rows])
+    if table.format == "tsv" and (strange := strange_first(frame)):
+        findings.append(strange)
+    return table._replace(meaning=meaning, rows=frame, findings=findings)
 
 
 def _has_ids(rows: list[tuple[int, list[Any]]]) -> bool:

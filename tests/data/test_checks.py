@@ -92,3 +92,13 @@ def test_the_worst_is_found_in_a_part_of_a_large_table():
     assert worst(Dataset.from_pairs(pairs)) is None
     pairs[::10] = [(source, ["f", "(", "x"]) for source, _ in pairs[::10]]
     assert worst(Dataset.from_pairs(pairs)) == checks.brackets(rows_of(Dataset.from_pairs(pairs))).what
+
+
+def test_a_first_line_of_words_of_its_own_is_strange_where_others_share_theirs():
+    others = [(f"go {number % 3}", "MOVE x") for number in range(30)]
+    assert checks.strange_first(rows(("Satz", "unser Programm"), *others)).lines == [1]
+    assert checks.strange_first(rows(("Satz", "MOVE"), *others)) is None
+    assert checks.strange_first(rows(("one two three four five", "f"), *others)) is None
+    assert checks.strange_first(rows(("source", "target"), *others)) is None  # `header` says so
+    assert checks.strange_first(rows(*[(f"a{number}", f"b{number}") for number in range(30)])) is None
+    assert checks.strange_first(rows(("Satz", "Programm"), *others[:5])) is None
