@@ -79,11 +79,10 @@ def read_dataset(
             format = guess(content)
         elif asked is None and format == "text" and _looks_like_scan(content):
             format = "scan"
-        if columns.given and format in ("scan", "text"):
-            raise DataError(f"{name}: {format} has no columns with names: leave out --{next(iter(columns.given))}")
+        _check_named(columns, format, name)
         found = FORMATS[format].read(content, name, columns)
     if found.frame.is_empty():
-        raise DataError(f"{name}: no examples: the file is empty")
+        raise DataError(f"{name}: no examples: {_why_none(format, content or b'')}")
     _check_examples(found, f"{name}, {'row' if format in ('parquet', FOLDER) else 'line'}", answers)
     return Dataset(found.frame)
 
@@ -141,6 +140,19 @@ def format_of(path: str | Path) -> str:
 def _check_format(format: str) -> None:
     if format not in NAMES:
         raise DataError(f"unknown format {format!r}: known formats are {', '.join(NAMES)}")
+
+
+def _check_named(columns: Columns, format: str, name: str) -> None:
+    """Raise DataError if columns are named in a format that has none."""
+    if columns.given and format in ("scan", "text"):
+        raise DataError(f"{name}: {format} has no columns with names: leave out --{next(iter(columns.given))}")
+
+
+def _why_none(format: str | None, content: bytes) -> str:
+    """Say why there are no examples."""
+    if format in ("csv", "tsv") and content.strip():
+        return "found one line, which is read as the names of the columns"
+    return "the file is empty"
 
 
 def is_pipe(path: str | Path) -> bool:
