@@ -169,6 +169,12 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
     )
     with pytest.raises(compgen.UserError, match="expected a list"):
         compgen.predict(model, "walk now")
+    with pytest.raises(compgen.UserError, match="found the source 'walk now', a string, expected a list of tokens"):
+        predictor.predict(["walk now"], unknown=True)
+    assert predictor.remarks([["walk", "now", "x"]]) == ["1 source tokens are unknown to it: x"]
+    assert (
+        "2 source tokens are unknown to it, most of them (a header line," in predictor.remarks([["x", "y", "now"]])[0]
+    )
     ((best, score), (_, less)) = predictor.best([["walk", "now"]], 2)[0]
     assert best == ["WALK", "now"] and 0 > score > less
     with pytest.raises(compgen.UserError, match="best 0"):

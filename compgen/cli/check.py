@@ -12,7 +12,7 @@ from compgen.cli.common import DataArgument, JsonOption, say, show, show_json, s
 from compgen.cli.options import option, with_options
 from compgen.data.content import name_of
 from compgen.data.named import Columns
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError
 
 if TYPE_CHECKING:
     from compgen.data.checks import Finding
@@ -41,8 +41,9 @@ class Options(BaseModel):
 def check(data: DataArgument, options: Options, columns: Columns) -> None:
     """Say what a table is taken for, what is wrong in it and where, and which methods apply to it.
 
-    An error is what no command reads; a warning is what is read otherwise than meant, perhaps; a note is worth knowing.
-    The exit code is 0 if DATA can be read, as it is or as mended by --fix, and 2 if not.
+    An error is what no command reads or learns from; a warning is what is read otherwise than meant, perhaps; a note is
+    worth knowing.
+    The exit code is 0 if DATA can be read and learnt from, as it is or as mended by --fix, and 2 if not.
 
     Examples: cgen check pairs.tsv
 
@@ -52,37 +53,39 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     """
     from compgen.augmenters.applicable import applicable
     from compgen.data.checks import SEVERITIES, Finding, findings
+    from compgen.data.content import read_bytes
     from compgen.data.formats import is_pipe
     from compgen.data.lenient import read_table
 
-    if is_pipe(data):
-        raise UserError(f"{name_of(data)}: it is read twice here, which a pipe cannot be: give a file")
     if options.fix is not None:
         writable_format(options.fix, None, data)
-    found = read_table(data, columns)
-    dataset, error = _read(data, columns)
+    content = read_bytes(data, None) if is_pipe(data) else None
+    found = read_table(data, columns, content)
+    dataset, error = _read(data, columns, content)
     everything = sorted([*found.findings, *findings(found.rows)], key=lambda one: SEVERITIES.index(one.severity))
     if error and not any(one.severity == "error" for one in everything):
         everything.insert(0, Finding("error", error, [], "mend it"))
-    applies = {} if dataset is None else applicable(dataset)
+    wrong = dataset is None or any(one.severity == "error" for one in everything)
+    applies = {} if dataset is None or wrong else applicable(dataset)
     if options.as_json:
         _print_json(data, found, dataset, everything, applies)
     else:
-        _print(data, found, dataset, everything, applies)
+        given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
+        _print(shlex.join([data, *given]), name_of(data), found, dataset, everything, applies)
     if options.fix is not None:
         _fix(found, options.fix)
-    elif dataset is None:
+    elif wrong:
         raise typer.Exit(2)
 
 
-def _read(data: str, columns: Columns) -> "tuple[Dataset | None, str]":
+def _read(data: str, columns: Columns, content: bytes | None) -> "tuple[Dataset | None, str]":
     """The dataset as commands read it, or why they refuse."""
     from compgen.data.catalog import load
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return load(data, columns=columns), ""
+            return load(data, columns=columns, content=content), ""
     except DataError as error:
         return None, str(error)
 
@@ -103,11 +106,19 @@ def _print_json(
 
 
 def _print(
-    data: str, found: "Table", dataset: "Dataset | None", everything: "list[Finding]", applies: dict[str, str | None]
+    words: str,
+    name: str,
+    found: "Table",
+    dataset: "Dataset | None",
+    everything: "list[Finding]",
+    applies: dict[str, str | None],
 ) -> None:
-    """Print what a table is taken for, the findings, the methods, and what to type next."""
+    """Print what a table is taken for, the findings, the methods, and what to type next.
+
+    `words` are DATA and the options of its columns, as to be typed.
+    """
     unread = f"no command reads it; examples that can be made out: {found.rows.height:,}"
-    show(f"{data}: {found.format}; {found.meaning}; {unread if dataset is None else sizes(dataset)}")
+    show(f"{name}: {found.format}; {found.meaning}; {unread if dataset is None else sizes(dataset)}")
     for one in everything:
         show(f"\n{one.severity:<8} {_places(one.lines, found.place)}{one.what}", f"         {one.advice}")
     if not everything:
@@ -115,7 +126,7 @@ def _print(
     if applies:
         rows = [(name, "yes" if why is None else "no", why or "") for name, why in applies.items()]
         show("", table(("method", "applies", "why not"), rows, whole=2))
-    show(f"\nNext: {_next(data, found, dataset, applies)}")
+    show(f"\nNext: {_next(words, found, dataset, applies)}")
 
 
 def _places(lines: list[int], place: str) -> str:
@@ -126,23 +137,23 @@ def _places(lines: list[int], place: str) -> str:
     return f"{place}{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:SHOWN]))}{more}: "
 
 
-def _next(data: str, found: "Table", dataset: "Dataset | None", applies: dict[str, str | None]) -> str:
-    """The next command to type."""
+def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[str, str | None]) -> str:
+    """The next command to type, on `words`."""
     from compgen.data.lenient import KNOWN
     from compgen.data.mending import mend
 
     try:
         mended = mend(found)
     except DataError:
-        return f"mend {data} by hand, then cgen check {shlex.quote(data)}"
-    worse = any(one.severity != "note" for one in mended.left_out)
-    if dataset is None or (found.format != KNOWN and (mended.rewritten or worse or found.findings)):
-        return f"cgen check {shlex.quote(data)} --fix mended.tsv"
+        return f"mend it by hand, then cgen check {words}"
+    worse = any(one.severity != "note" for one in (*mended.left_out, *found.findings))
+    if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
+        return f"cgen check {words} --fix mended.tsv"
     method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
-    if len(dataset) >= COMPARED and (dataset.frame["target"].list.len() > 0).any():
-        return f"cgen compare {shlex.quote(data)} -o comparison"
-    return f"cgen augment {method} {shlex.quote(data)}{split} -o more.jsonl"
+    if len(dataset) >= COMPARED and not split and (dataset.frame["target"].list.len() > 0).any():
+        return f"cgen compare {words} -o comparison"
+    return f"cgen augment {method} {words}{split} -o more.jsonl"
 
 
 def _fix(found: "Table", out: Path) -> None:

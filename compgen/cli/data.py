@@ -111,6 +111,11 @@ def write(
         "Write variables of targets (A, B, ... or $0, $1, ...) by their distance from the last new one, so that parts "
         "read alike at any depth (A+1, A+0); or distances as named variables again, in predictions too.",
     ),
+    signs: Literal["apart", "marked", "joined"] | None = option(
+        None,
+        "apart: set brackets, commas, quotes and other signs apart from words; marked: with ￭ at what stood close to "
+        "the token before; joined: put back what is marked, in predictions too.",
+    ),
 ) -> None:
     """Write a data set to a file, in the format that the file's suffix or --format names.
 
@@ -122,14 +127,22 @@ def write(
         cgen data write questions.csv --source question --target sql -o questions
 
         cgen data write geo/logic-query --variables relative -o relative.jsonl
+
+        cgen data write glued.tsv --signs apart -o apart.tsv
     """
     from compgen.data.formats import write_dataset
+    from compgen.data.signs import apart, together
 
     format = writable_format(out, format, data)
     dataset = load_split(data, split, columns=columns)
+    if signs in ("apart", "marked"):
+        dataset = apart(dataset, marked=signs == "marked")
     if variables:
         dataset = _with_variables(dataset, variables)
-    record = {"data": named(data), "split": split, "swap": swap, "variables": variables, "command": called()}
+    if signs == "joined":
+        dataset = together(dataset)
+    changes = {"swap": swap, "variables": variables, "signs": signs}
+    record = {"data": named(data), "split": split, **changes, "command": called()}
     write_dataset(dataset.swapped() if swap else dataset, out, format, record)
     if str(out) != "-":
         say(f"{out}: {sizes(dataset)}")

@@ -45,12 +45,15 @@ def divide(dataset: Dataset, test: int | None = None, by: By | None = None, seed
     """Return the training and the test part of some data: those that they have, or new ones.
 
     Splits `train` and `test` are taken as they are, unless `test` or `by` ask for another division; other splits are
-    left out. A test part is made of data of one split: of `test` examples, by default a fifth.
+    left out. Else all examples are divided anew, `test` of them to test on, by default a fifth.
 
     Raises:
-        DataError: there are too few examples for either part, or the data do not allow the division.
+        DataError: there is no split `train`, so that names of splits may be something else; there are too few examples
+            for either part, or the data do not allow the division.
     """
     names = dataset.splits
+    if TRAIN not in names and len(dataset):
+        dataset.split(TRAIN)  # whose error lists the splits
     if TRAIN in names and TEST in names and test is None and by is None:
         train, tested, how = dataset.split(TRAIN), dataset.split(TEST), "the split test of the data"
     else:

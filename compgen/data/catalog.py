@@ -180,18 +180,24 @@ def names() -> list[str]:
     return [f"{name}/{split}" for name, known in DATASETS.items() for split in known.splits]
 
 
-def load(spec: str, format: str | None = None, answers: bool = False, columns: Columns = USUALLY) -> Dataset:
+def load(
+    spec: str,
+    format: str | None = None,
+    answers: bool = False,
+    columns: Columns = USUALLY,
+    content: bytes | None = None,
+) -> Dataset:
     """Return the dataset that `spec` stands for: a file or folder, `-` for standard input, or NAME/SPLIT.
 
     A file that exists wins over a name such as `scan/jump`. A file without any suffix (but .gz) is read as words of
-    SIGMORPHON or UniMorph, which are published so, unless `format` is given. `answers` and `columns` as for
-    `read_dataset`. What looks like a mistake in a table is said in a `Remark`.
+    SIGMORPHON or UniMorph, which are published so, unless `format` is given. `answers`, `columns` and `content`
+    as for `read_dataset`. What looks like a mistake in a table is said in a `Remark`.
     """
     name, _, split = spec.partition("/")
     if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():
         format = "unimorph"
     if spec == "-" or Path(spec).exists() or not _may_be_name(spec):
-        dataset = read_dataset(spec, format, answers, columns)
+        dataset = read_dataset(spec, format, answers, columns, content)
         if remark := checks.worst(dataset):
             warnings.warn(f"{spec}: {remark}; `cgen check {spec}` shows where", Remark, stacklevel=2)
         return dataset

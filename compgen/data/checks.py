@@ -5,6 +5,8 @@ blanks. In sentences all targets are empty.
 """
 
 import re
+import shlex
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -13,13 +15,19 @@ import polars as pl
 
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
 from compgen.data.named import TAGS, USUAL, plain
+from compgen.data.signs import JOINER
 from compgen.data.vocabulary import CONTROL, SPECIALS
 
 SAMPLE = 1_000  # rows that `worst` looks at
+FEWEST = 10  # rows in which a first one can be told from others
+RARE = 20  # times as many rows as those without a word of others
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it fill the unit interval evenly
 NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])
 SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"
+BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word
 ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
+AGAIN = "the same example as before"
+APART = "`cgen data write DATA --signs apart -o OUT` puts blanks around brackets and other signs"
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
 _BRACKETS = re.compile(r"\(\)|\[\]|\{\}")
@@ -58,9 +66,10 @@ def worst(dataset: Dataset) -> str | None:
     frame = dataset.frame.select(COLUMNS)
     # Evenly spread, and by no fixed step: tables may repeat something every ten rows. The first row is among them.
     places = (np.arange(min(SAMPLE, frame.height)) * GOLDEN % 1 * frame.height).astype(np.int64)
-    some = Dataset(frame[np.unique(places)] if frame.height > SAMPLE else frame)
+    places = np.union1d(places, (frame["split"] == TRAIN).arg_true()[:1].to_numpy())  # `splits` looks for one
+    some = Dataset(frame[places] if frame.height > SAMPLE else frame)
     found = (check(rows_of(some)) for check in (header, bars, splits, quotes, brackets))
-    return next((finding.what for finding in found if finding), None)
+    return next((finding.what for finding in found if finding and finding.severity != "note"), None)
 
 
 def findings(rows: pl.DataFrame) -> list[Finding]:
@@ -97,6 +106,28 @@ def header(rows: pl.DataFrame) -> Finding | None:
     )
 
 
+def strange_first(rows: pl.DataFrame) -> Finding | None:
+    """The first row has a few words that no other row has, which is rare: names of columns, perhaps."""
+    bags = [{*source.split(), *target.split()} for source, target in rows.select(SIDES).iter_rows()]
+    held = Counter(token for bag in bags for token in bag)
+    strange = [all(held[token] == 1 for token in bag) for bag in bags]
+    first = [rows[side][0] for side in SIDES]
+    few = all(0 < len(text.split()) <= 4 for text in first)
+    if len(bags) < FEWEST or not (few and strange[0] and RARE * sum(strange) <= len(bags)) or header(rows):
+        return None
+    return Finding(
+        "note",
+        f"all words of the first line ({' | '.join(first)}) occur in no other: is it a header?",
+        [rows["number"][0]],
+        f"if it names the columns, delete it, or say {naming(*first)}",
+    )
+
+
+def naming(source: str, target: str) -> str:
+    """Return the options that name two columns."""
+    return shlex.join(["--source", source.strip(), "--target", target.strip()])
+
+
 def bars(rows: pl.DataFrame) -> Finding | None:
     """Sentences of which most are pairs with bars between them."""
     barred = pl.col("source").str.contains(r"\S\s*\|\|\|\s*\S") & (pl.col("target") == "")
@@ -105,18 +136,29 @@ def bars(rows: pl.DataFrame) -> Finding | None:
 
 
 def splits(rows: pl.DataFrame) -> Finding | None:
-    """Names of splits that look like targets."""
-    names = rows["split"].unique()
+    """Names of splits that look like targets, or without the one to learn from."""
+    names = rows["split"].unique(maintain_order=True)
     spaced = names.str.strip_chars().str.contains(r"\s").sum()
     many = len(names) > max(20, rows.height / 20)
-    if not (many or 2 * spaced > len(names) or ids(rows["source"], rows["split"])):
+    odd = many or 2 * spaced > len(names) or ids(rows["source"], rows["split"])
+    if not odd and (TRAIN in names or rows.is_empty()):
         return None
-    shown = ", ".join(names.sort()[:2].str.slice(0, 20).to_list())
-    return Finding(
-        "warning",
-        f"the third column is read as names of splits ({len(names):,} different: {shown}...), which look like targets",
-        [],
-        "lines are source TAB target, or source TAB target TAB split: leave out a first column of ids",
+    shown = ", ".join(names[:3].str.slice(0, 20).to_list()) + (f"... {len(names):,} in all" if len(names) > 3 else "")
+    if not odd and names.str.contains(SPLITS).all():
+        advice = f"name the one to learn from by --split, or call it {TRAIN}"
+        return Finding("note", f"no split {TRAIN}, which commands learn from; found {shown}", [], advice)
+    what = f"read as names of splits: {shown}" + "; they look like targets" * bool(odd)
+    what += "" if TRAIN in names else f"; {TRAIN} is not among them"
+    return Finding("warning" if TRAIN in names else "error", what, [], _splits_advice(rows))
+
+
+def _splits_advice(rows: pl.DataFrame) -> str:
+    """What to do about a third column that holds no splits."""
+    if any(2 * rows[column].str.contains(BUNDLE).sum() > rows.height for column in ("target", "split")):
+        return "words? these are lemma TAB form TAB tags, in this order; tags begin with a capital or a digit: N;NOM;PL"
+    return (
+        "lines are source TAB target, or source TAB target TAB split: leave out a first column of ids; "
+        f"examples to learn from have the split {TRAIN}, or none"
     )
 
 
@@ -169,7 +211,7 @@ def special(rows: pl.DataFrame) -> Finding | None:
 def duplicates(rows: pl.DataFrame) -> Finding | None:
     """Examples that are there before."""
     again = pl.struct(COLUMNS).is_first_distinct().not_()
-    return _found(rows, again, "note", "the same example as before", "remove it, if it is not to count twice")
+    return _found(rows, again, "note", AGAIN, "remove it, if it is not to count twice")
 
 
 def contradictions(rows: pl.DataFrame) -> Finding | None:
@@ -267,23 +309,17 @@ def unsegmented(rows: pl.DataFrame) -> Finding | None:
         one = ~text.str.contains(r"\s") & (text.str.len_chars() > 12)
         if rows.height and 2 * one.sum() > rows.height:
             shown = text.filter(one)[0][:40]
-            advice = "put blanks between what is to be exchanged: between words and brackets, or between letters"
+            advice = f"put blanks between what is to be exchanged: between letters, or between words; {APART}"
             return Finding("warning", f"most {side}s are one long token, as {shown!r}", [], advice)
     return None
 
 
 def glued(rows: pl.DataFrame) -> Finding | None:
     """Brackets that are part of tokens, in most rows of a side with several tokens."""
-    for side in SIDES:
-        inside = rows[side].str.contains(r"\w[()\[\]{}]|[(\[{]\w")
-        if rows.height and 2 * (inside & rows[side].str.contains(r"\S\s+\S")).sum() > rows.height:
-            return Finding(
-                "note",
-                f"brackets in {side}s are parts of tokens",
-                [],
-                "put blanks around brackets: then parts can be exchanged",
-            )
-    return None
+    inside = {side: rows[side].str.contains(rf"[^\s{JOINER}][()\[\]{{}}]|[()\[\]{{}}]\S") for side in SIDES}
+    sides = [side for side in SIDES if 2 * (inside[side] & rows[side].str.contains(r"\S\s+\S")).sum() > rows.height]
+    what = f"brackets in {' and '.join(f'{side}s' for side in sides)} are parts of tokens"
+    return Finding("note", what, [], f"{APART}: then parts can be exchanged") if sides else None
 
 
 def spelled(rows: pl.DataFrame) -> Finding | None:

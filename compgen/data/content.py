@@ -1,5 +1,6 @@
 """The content of a file or of standard input: unpacked if it is gzip, with lines of limited length, in UTF-8."""
 
+import codecs
 import gzip
 import io
 import re
@@ -66,7 +67,10 @@ def _opened(path: str | Path) -> Iterator["io.BufferedReader[Any] | gzip.GzipFil
             stream = _standard_input(stack) if str(path) == "-" else stack.enter_context(Path(path).open("rb"))
             start = stream.peek(len(_GZIP_MAGIC))
             packed = start.startswith(_GZIP_MAGIC) or (start and name.endswith(".gz"))
-            yield stack.enter_context(gzip.GzipFile(fileobj=stream)) if packed else stream
+            unpacked = stack.enter_context(gzip.GzipFile(fileobj=stream)) if packed else stream
+            if unpacked.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                raise DataError(f"{name}: this looks like UTF-16, expected UTF-8: save it so")
+            yield unpacked
         except FileNotFoundError:
             raise DataError(f"{path}: no such file") from None
         except EOFError:
@@ -124,7 +128,9 @@ def decoded(content: bytes, name: str, before: int = 0) -> str:
         # `error.object` is what was decoded, less the byte order mark that `error.start` does not count either.
         number = before + error.object.count(b"\n", 0, error.start) + 1
         found = error.object[error.start : error.start + 1].hex()
-        raise malformed(name, number, f"the byte 0x{found}", "text in UTF-8") from None
+        raise malformed(
+            name, number, f"the byte 0x{found}", "text in UTF-8: save it so if it is in Latin-1 or another encoding"
+        ) from None
 
 
 def malformed(name: str, number: int, found: str, expected: str) -> DataError:

@@ -25,6 +25,7 @@ COLUMNS = tuple(SCHEMA)
 TRAIN = "train"
 
 
+MOST_SPLITS = 6  # that are listed; more are counted
 SHOWN = 5  # examples of a dataset in a notebook
 _SHARING = 0.1  # of the examples have a token of the source in the target: from there on the sides share tokens
 
@@ -83,8 +84,9 @@ class Dataset:
         """Return the examples of one split."""
         part = self.frame.filter(pl.col("split") == name)
         if part.is_empty():
-            available = ", ".join(f"{split} ({count:,})" for split, count in self.splits.items()) or "none"
-            raise DataError(f"no examples in split {name!r}; available splits: {available}")
+            raise DataError(
+                f"no examples in split {name!r}; available splits: {_some(self.splits, '{} ({:,})') or 'none'}"
+            )
         return Dataset(part)
 
     def unique(self) -> "Dataset":
@@ -161,8 +163,8 @@ class Dataset:
         return f"<table><caption>{html.escape(self.sizes())}</caption><tr>{head}</tr>{rows}</table>"
 
     def sizes(self) -> str:
-        """Return the splits and their sizes in words."""
-        return ", ".join(f"{name} {count:,}" for name, count in self.splits.items()) or "no examples"
+        """Return the splits and their sizes in words, the first few if there are many."""
+        return _some(self.splits, "{} {:,}") or "no examples"
 
     def __add__(self, other: "Dataset") -> "Dataset":
         """Return the examples of both, ours first; a column that only one has is null for the other.
@@ -181,9 +183,19 @@ class Dataset:
         return isinstance(other, Dataset) and self.frame.equals(other.frame)
 
 
+def _some(splits: dict[str, int], form: str) -> str:
+    """Return splits with their sizes, and how many more there are."""
+    shown = [form.format(_cut(name, 40), count) for name, count in list(splits.items())[:MOST_SPLITS]]
+    more = f" and {len(splits) - MOST_SPLITS:,} more" if len(splits) > MOST_SPLITS else ""
+    return ", ".join(shown) + more
+
+
 def _text(tokens: Sequence[str], most: int) -> str:
     """Return tokens with blanks between them, cut to so many characters."""
-    text = " ".join(tokens)
+    return _cut(" ".join(tokens), most)
+
+
+def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

@@ -49,13 +49,17 @@ _SCAN_LINE = "'IN: source tokens OUT: target tokens'"
 
 
 def read_dataset(
-    path: str | Path, format: str | None = None, answers: bool = False, columns: Columns = USUALLY
+    path: str | Path,
+    format: str | None = None,
+    answers: bool = False,
+    columns: Columns = USUALLY,
+    content: bytes | None = None,
 ) -> Dataset:
     """Read the dataset in a file or folder, or on standard input if `path` is `-`.
 
     Without `format` the suffix decides; for standard input and other pipes, the first line that is not blank. Where a
     format has no splits, all examples are in `train`. With `answers`, targets are a predictor's and may be empty.
-    `columns` names those of a table that hold sources and targets.
+    `columns` names those of a table that hold sources and targets. `content` is what was read at `path`, if it was.
 
     Raises:
         DataError: there is no such file, it is not as the format wants it, or it has no examples to learn from.
@@ -69,16 +73,16 @@ def read_dataset(
     if format == FOLDER:
         found = _of_frame(read_folder(path), name, columns)
     else:
-        content = read_bytes(path, None if format is None else format not in _WHOLE)
+        if content is None:
+            content = read_bytes(path, None if format is None else format not in _WHOLE)
         if format is None:
-            format = _guess(content)
+            format = guess(content)
         elif asked is None and format == "text" and _looks_like_scan(content):
             format = "scan"
-        if columns.given and format in ("scan", "text"):
-            raise DataError(f"{name}: {format} has no columns with names: leave out --{next(iter(columns.given))}")
+        _check_named(columns, format, name)
         found = FORMATS[format].read(content, name, columns)
     if found.frame.is_empty():
-        raise DataError(f"{name}: no examples: the file is empty")
+        raise DataError(f"{name}: no examples: {_why_none(format, content or b'')}")
     _check_examples(found, f"{name}, {'row' if format in ('parquet', FOLDER) else 'line'}", answers)
     return Dataset(found.frame)
 
@@ -138,12 +142,25 @@ def _check_format(format: str) -> None:
         raise DataError(f"unknown format {format!r}: known formats are {', '.join(NAMES)}")
 
 
+def _check_named(columns: Columns, format: str, name: str) -> None:
+    """Raise DataError if columns are named in a format that has none."""
+    if columns.given and format in ("scan", "text"):
+        raise DataError(f"{name}: {format} has no columns with names: leave out --{next(iter(columns.given))}")
+
+
+def _why_none(format: str | None, content: bytes) -> str:
+    """Say why there are no examples."""
+    if format in ("csv", "tsv") and content.strip():
+        return "found one line, which is read as the names of the columns"
+    return "the file is empty"
+
+
 def is_pipe(path: str | Path) -> bool:
     """Whether the data come from standard input or a named pipe, e.g. the shell's `<(...)`: these have no suffix."""
     return str(path) == "-" or Path(path).is_fifo()
 
 
-def _guess(content: bytes) -> str:
+def guess(content: bytes) -> str:
     """Return the format that the beginning of `content` looks like."""
     if content.startswith(PARQUET_MAGIC):
         return "parquet"

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from compgen.data.catalog import load
-from compgen.data.checks import Finding, ids, rows_of
-from compgen.data.content import looks_like_json, read_bytes
+from compgen.data.checks import Finding, ids, naming, rows_of, strange_first
+from compgen.data.content import looks_like_json, name_of, read_bytes
 from compgen.data.examples import COLUMNS, TRAIN
-from compgen.data.formats import format_of
+from compgen.data.formats import format_of, guess
 from compgen.data.named import Columns, looks_like_names, words_columns
 from compgen.data.records import separator
 from compgen.data.unimorph import looks_like_words
@@ -53,35 +53,41 @@ class _Fields(NamedTuple):
     findings: list[Finding]
 
 
-def read_table(spec: str, columns: Columns) -> Table:
-    """Read a table, which is no pipe, as far as it can be read.
+def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Table:
+    """Read a table as far as it can be read. Of a pipe, which can be read but once, `content` is what it held.
 
     Raises:
         DataError: there is no such file, or no line of it can be understood.
     """
     path = Path(spec)
-    if not path.is_file():
+    if content is not None:
+        format = guess(content)
+    elif not path.is_file():
         return _strictly(spec, columns, "folder" if path.is_dir() else KNOWN)
-    format = format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
+    else:
+        format = format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
     if format in ("parquet", "unimorph"):
-        return _strictly(spec, columns, format)
-    content = read_bytes(spec, lines=format != "json")
+        return _strictly(spec, columns, format, content)
+    if content is None:
+        content = read_bytes(spec, lines=format != "json")
     text = content.decode("utf-8", "replace").removeprefix("\ufeff")
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
     if format == "tsv" and not columns.given and looks_like_words(_lines(text)["line"]):
-        return _strictly(spec, columns, "unimorph")
-    found = {"csv": _csv, "jsonl": _jsonl, "json": _json, "scan": _scan}.get(format, _tabs)(text)
+        return _strictly(spec, columns, "unimorph", content)
+    found = _READERS[format](text)
+    if format in _HEADED and found.rows:
+        found = _even(_headed(found, bool(columns.given)))
     if not found.rows:
-        return _strictly(spec, columns, format)  # whose message says why
-    return _understood(format, found, columns, spec)
+        return _strictly(spec, columns, format, content)  # whose message says why
+    return _understood(format, found, columns, name_of(spec))
 
 
-def _strictly(spec: str, columns: Columns, format: str) -> Table:
+def _strictly(spec: str, columns: Columns, format: str, content: bytes | None = None) -> Table:
     """Read what has no lines, or none that could be meant otherwise, as every command does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dataset = load(spec, columns=columns)
+        dataset = load(spec, columns=columns, content=content)
     rows = rows_of(dataset).with_columns(pl.col("number").cast(pl.Int64), rest=pl.lit(None, pl.String))
     meaning = "lemma TAB form TAB tags" if format == "unimorph" else "columns " + ", ".join(dataset.frame.columns)
     return Table(format, meaning, rows, [], "example")
@@ -93,17 +99,29 @@ def _lines(text: str) -> pl.DataFrame:
 
 
 def _tabs(text: str) -> _Fields:
-    """Lines of TSV or text: fields between TABs; between bars where most lines have no TAB but bars."""
+    """Lines of TSV: fields between TABs; between bars where most lines have no TAB but bars."""
     lines = list(_lines(text).iter_rows())
     tabs, bars = (sum(sign in line for _, line in lines) for sign in ("\t", "|||"))
-    findings: list[Finding] = []
-    if bars > tabs:
-        advice = "write a TAB for |||; --fix does"
-        barred = [number for number, line in lines if "|||" in line]
-        findings.append(Finding("warning", "source ||| target in place of source TAB target", barred, advice))
-    rows = [(number, BARS.split(line) if bars > tabs else line.split("\t")) for number, line in lines]
-    names = [field.strip() for field in rows[0][1]] if rows and looks_like_names(rows[0][1]) else None
-    return _even(_Fields(rows[1:] if names else rows, names, findings))
+    if bars <= tabs:
+        return _Fields([(number, line.split("\t")) for number, line in lines], None, [])
+    advice = "write a TAB for |||; --fix does"
+    barred = [number for number, line in lines if "|||" in line]
+    finding = Finding("warning", "source ||| target in place of source TAB target", barred, advice)
+    return _Fields([(number, BARS.split(line)) for number, line in lines], None, [finding])
+
+
+def _sentences(text: str) -> _Fields:
+    """Lines of text, whole; in fields where most have bars."""
+    found = _tabs(text)
+    return (
+        found if found.findings else _Fields([(number, [line]) for number, line in _lines(text).iter_rows()], None, [])
+    )
+
+
+def _headed(found: _Fields, given: bool) -> _Fields:
+    """Take the first line for names of columns, if it looks like them, or if names are `given`."""
+    first = [str(field).strip() for field in found.rows[0][1]]
+    return found._replace(rows=found.rows[1:], names=first) if given or looks_like_names(first) else found
 
 
 def _even(found: _Fields) -> _Fields:
@@ -127,12 +145,8 @@ def _csv(text: str) -> _Fields:
             rows += [(number, row)] if any(field.strip() for field in row) else []
             number = reader.line_num + 1
     except csv.Error as error:
-        broken = Finding("error", f"no CSV from here on ({error})", [number], "close the quotes")
-        return _Fields(rows, None, [broken])
-    names = [field.strip() for field in rows[0][1]] if rows and looks_like_names(rows[0][1]) else None
-    advice = "write a first line of names, as: source,target; or say which by --source and --target"
-    findings = [] if names else [Finding("error", "no names of columns in the first line", [], advice)]
-    return _even(_Fields(rows[1:] if names else rows, names, findings))
+        return _Fields(rows, None, [Finding("error", f"no CSV from here on ({error})", [number], "close the quotes")])
+    return _Fields(rows, None, [])
 
 
 def _scan(text: str) -> _Fields:
@@ -188,13 +202,15 @@ def _records(texts: Iterator[tuple[int, str]]) -> _Fields:
     return _Fields(rows, list(names), [finding] * bool(bad))
 
 
+_READERS = {"csv": _csv, "jsonl": _jsonl, "json": _json, "scan": _scan, "tsv": _tabs, "text": _sentences}
+_HEADED = ("csv", "tsv", "text")  # formats whose first line may have names of columns
+
+
 def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Table:
     """Choose the columns of sources, targets and splits."""
     names, rows, empty = found.names, found.rows, Table(format, "", _frame([]), list(found.findings))
-    if names is None and columns.given:
-        names, rows = [str(field).strip() for field in rows[0][1]], rows[1:]
     if names is None:
-        return _by_position(empty, rows)
+        return _unnamed(empty, rows[0][1]) if format == "csv" else _by_position(empty, rows)
     words = None if columns.given else words_columns(names)
     if words is None:
         return _by_names(empty, names, rows, columns, name)
@@ -202,19 +218,33 @@ def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Tab
     return empty._replace(meaning="words, from the columns " + ", ".join(words), rows=_frame(sides))
 
 
+def _unnamed(table: Table, first: list[Any]) -> Table:
+    """Take nothing from a CSV without names of columns: which are the sides would be a guess."""
+    advice = "write a first line of names, as: source,target"
+    if len(first) > 1 and len({*first}) == len(first):
+        advice += f"; if these are names, say which are meant, as: {naming(*first[:2])}"
+    what = f"no names of columns in the first line: {', '.join(first):.80}"
+    finding = Finding("error", what, [], advice)
+    return table._replace(meaning="fields without names", findings=[*table.findings, finding])
+
+
 def _by_position(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
     """Take the first columns for source, target and split, but for ids before them."""
     width, findings = max(len(fields) for _, fields in rows), list(table.findings)
     if width == 1 and table.format == "tsv":
-        findings.append(Finding("error", "no TAB between source and target", [row[0] for row in rows], "write a TAB"))
+        lines, advice = [row[0] for row in rows], "write a TAB between them; a file of sentences is .txt"
+        findings.append(Finding("error", "no TAB between source and target", lines, advice))
+        return table._replace(meaning="one column", findings=findings)
     first = 1 if width > 2 and _has_ids(rows) else 0
     if first:
         what = "the first column is ids: commands take it for sources, and the targets for names of splits"
         findings.append(Finding("warning", what, [], "leave the ids out; --fix does"))
     order = range(first, min(width, first + 3))
     meaning = "id TAB " * first + " TAB ".join(COLUMNS[: len(order)]) if width > 1 else "sentences, one a line"
-    picked = [(number, *(fields[at] if at < len(fields) else None for at in order)) for number, fields in rows]
-    return table._replace(meaning=meaning, rows=_frame(picked), findings=findings)
+    frame = _frame([(number, *(fields[at] if at < len(fields) else None for at in order)) for number, fields in rows])
+    if table.format == "tsv" and (strange := strange_first(frame)):
+        findings.append(strange)
+    return table._replace(meaning=meaning, rows=frame, findings=findings)
 
 
 def _has_ids(rows: list[tuple[int, list[Any]]]) -> bool:

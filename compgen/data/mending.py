@@ -36,7 +36,7 @@ def mend(table: Table) -> Mended:
     pair, repetitions and later targets of one source are left out, and lines that could not be read.
 
     Raises:
-        DataError: nothing is left.
+        DataError: nothing is left, or most lines would be left out, repetitions aside; or there is no split `train`.
     """
     plain = table.rows.with_columns(_clean(side) for side in SIDES)
     rewritten = sum(int((plain[side] != table.rows[side]).sum()) for side in SIDES)
@@ -45,11 +45,24 @@ def mend(table: Table) -> Mended:
         if finding := check(plain):
             left_out.append(finding)
             plain = plain.filter(~pl.col("number").is_in(finding.lines))
-    if plain.is_empty():
-        raise DataError("nothing is left to write: no line has a source and a target that can be mended")
+    _check_enough(table, plain.height, left_out)
+    if (finding := checks.splits(plain)) and finding.severity == "error":
+        raise DataError(f"nothing is written: {finding.what}: {finding.advice}")
     sides = [pl.col(side).str.extract_all(TOKEN) for side in SIDES]
     frame = plain.select(*sides, "split").with_columns(_further(plain["rest"]))
     return Mended(Dataset(frame), rewritten, left_out)
+
+
+def _check_enough(table: Table, kept: int, left_out: list[Finding]) -> None:
+    """Raise DataError, which says what to do, if a table loses most of its lines."""
+    lost = sum(len(finding.lines) for finding in left_out if finding.what != checks.AGAIN)
+    count = kept + sum(len(finding.lines) for finding in left_out)
+    if kept and 2 * lost <= count:
+        return
+    whole = [finding for finding in table.findings if finding.severity == "error" and not finding.lines]
+    cause = max([*whole, *left_out], key=lambda finding: len(finding.lines))
+    lines = f"of {count:,} lines {lost:,} would be left out, " if lost else ""
+    raise DataError(f"nothing is written: {lines}{'most for ' * bool(lost)}{cause.what}: {cause.advice}")
 
 
 def _clean(side: str) -> pl.Expr:

@@ -19,7 +19,7 @@ import polars as pl
 
 from compgen.data.content import decoded, malformed, name_of, read_bytes, shown
 from compgen.data.examples import TRAIN, Dataset
-from compgen.data.named import USUALLY, Columns
+from compgen.data.named import USUALLY, Columns, words_columns
 from compgen.data.tables import Placed, check_one_split
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
@@ -142,6 +142,10 @@ def dataset(words: Iterable[Word], split: str = TRAIN, language: str = "", name:
 def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
     """Return a word as tokens: lemma and tags, and form."""
     lemma, form, tags = word
+    if words_columns([lemma, form, *tags]):
+        raise DataError("found a header line, expected words: delete it, or give the file the suffix .tsv")
+    if tags and not is_tag(tags[0]) and ";" in form and all(map(is_tag, form.split(";"))):
+        raise DataError(f"found the tags {form!r:.80} in second place, expected lemma TAB form TAB tags, in this order")
     for text in (lemma, form):
         for letter in characters(text, language):
             if is_tag(letter):

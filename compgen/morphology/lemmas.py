@@ -33,9 +33,9 @@ def by_lemma(dataset: Dataset, train: float = 0.8, validation: float = 0.1, seed
 
 def _lemma(source: list[str]) -> str:
     letters, tags = split_tags(source)
-    if not tags:
+    if not (letters and tags) or any(len(letter) > 1 for letter in letters):
         raise DataError(
-            f"found the source {' '.join(source)!r}, expected lemma and tags (examples of inflection); swap those of "
-            "analysis by `cgen data write --swap`"
+            f"found the source {' '.join(source)!r:.80}, expected the letters of a lemma and tags (examples of "
+            "inflection); swap those of analysis by `cgen data write --swap`"
         )
     return "".join(letters)

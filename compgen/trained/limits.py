@@ -1,4 +1,6 @@
-"""Bounds of the numbers that sampling takes, on the command line and in Python."""
+"""What sampling and predicting take, on the command line and in Python: bounds of numbers, and lists of tokens."""
+
+from collections.abc import Sequence
 
 from compgen.errors import UserError
 
@@ -24,3 +26,12 @@ def check_limits(**numbers: int | None) -> None:
         least, most = LIMITS[name]
         if number is not None and not least <= number <= most:
             raise UserError(f"{name} {number}: expected a number from {least:,} to {most:,}")
+
+
+def check_tokens(sources: Sequence[Sequence[str]]) -> None:
+    """Raise UserError for a source that is a string, which would be taken for its characters."""
+    for source in sources:
+        if isinstance(source, str):
+            raise UserError(
+                f"found the source {source!r:.60}, a string, expected a list of tokens, as of source.split()"
+            )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from compgen.data.vocabulary import Vocabulary
 from compgen.runtime.backend import Decoder
 from compgen.trained.architectures import LOSSES, Runtime, cores, open_model
-from compgen.trained.limits import check_limits
+from compgen.trained.limits import check_limits, check_tokens
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -123,6 +123,7 @@ class StepwisePredictor(Predictor):
         from compgen.runtime.beam import nbest
         from compgen.runtime.predict import greedy
 
+        check_tokens(sources)
         read = [self.vocabulary.lend(source) if unknown else (self.vocabulary.encode(source), {}) for source in sources]
         ids, width = [source for source, _ in read], beam_of(count, beam)
         if width == 1:
@@ -151,7 +152,8 @@ class StepwisePredictor(Predictor):
 
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
         """See `Predictor`."""
-        return unknown_remark({token for source in sources for token in source if token not in self.vocabulary})
+        tokens = {token for source in sources for token in source}
+        return unknown_remark([token for token in tokens if token not in self.vocabulary], len(tokens))
 
 
 def beam_of(count: int, beam: int | None) -> int:
@@ -160,6 +162,8 @@ def beam_of(count: int, beam: int | None) -> int:
     return max(count, beam or 1)
 
 
-def unknown_remark(tokens: Collection[str]) -> list[str]:
+def unknown_remark(tokens: Collection[str], count: int) -> list[str]:
+    """Say that some of `count` different source tokens are unknown, and what it may mean if most are."""
     some = ", ".join(sorted(tokens)[:5]) + (", ..." if len(tokens) > 5 else "")
-    return [f"{len(tokens):,} source tokens are unknown to it: {some}"] if tokens else []
+    most = ", most of them (a header line, another order of columns, other data?)" if 2 * len(tokens) > count else ""
+    return [f"{len(tokens):,} source tokens are unknown to it{most}: {some}"] if tokens else []

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from compgen.errors import DataError, UserError
 from compgen.trained.architectures import PREDICTOR, Architecture, Runtime, require_torch, torch_device
+from compgen.trained.limits import check_tokens
 from compgen.trained.predictor import Answer, Predictor, beam_of, unknown_remark
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class PretrainedPredictor(Predictor):
         unknown: bool = False,
     ) -> list[list[Answer]]:
         """See `Predictor`. Sources that are too long are cut at their end."""
+        check_tokens(sources)
         lost = [] if unknown else self.model.spelling.lost(token for source in sources for token in source)
         if lost:
             raise DataError(f"unknown token {lost[0]!r}: the model's tokenizer cannot write it")
@@ -57,7 +59,8 @@ class PretrainedPredictor(Predictor):
 
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
         """See `Predictor`."""
-        said = unknown_remark(self.model.spelling.lost(token for source in sources for token in source))
+        tokens = {token for source in sources for token in source}
+        said = unknown_remark(self.model.spelling.lost(tokens), len(tokens))
         long, limit = self.model.too_long(self.model.sources(sources)), self.model.source_length
         return said + ([f"{long:,} sources have more than its {limit:,} pieces and are cut"] if long else [])
 

@@ -118,11 +118,12 @@ def check_examples(
     """Raise UserError for sentences in place of pairs, or for settings of augmented examples if there are none."""
     if augmented is not None and fresh is not None:
         raise UserError("augmented examples are given, or drawn anew in each epoch: not both")
-    if len(dataset) and not (dataset.frame["target"].list.len() > 0).any():
-        raise DataError(
-            "found sentences, expected pairs: a predictor learns targets from sources; for language models see "
-            "`cgen lm train` and `cgen train recombine --config rnnlm_small`"
-        )
+    for what, given in (("", dataset), ("augmented examples: ", augmented)):
+        if given is not None and len(given) and not (given.frame["target"].list.len() > 0).any():
+            raise DataError(
+                f"{what}found sentences, expected pairs: a predictor learns targets from sources; for language models "
+                "see `cgen lm train` and `cgen train recombine --config rnnlm_small`"
+            )
     if augmented is None and fresh is None and "p_aug" in config.model_fields_set and config.p_aug is not None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
     if augmented is None and config.held_out_augmented:

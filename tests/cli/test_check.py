@@ -1,6 +1,9 @@
 """`cgen check`, as a user runs it. What it says of wrong tables is in test_wrong_tables.py."""
 
 import json
+import shlex
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -8,7 +11,7 @@ from typer.testing import CliRunner
 from compgen.cli.main import app
 from compgen.data.formats import read_dataset
 from compgen.errors import UserError
-from tests.cli.shell import compgen, refused
+from tests.cli.shell import compgen, refused, said
 
 WRONG = 'id\tsplit\na "b"\tf ( x )\n"c d"\tf ( y )\ne\t\na "b"\tf ( x )\n'
 
@@ -49,7 +52,7 @@ def test_what_fix_cannot_mend_is_not_sent_to_it(folder):
     (folder / "glued.tsv").write_text("how many rivers\tanswer(count(river))\n")
     assert "Next: cgen augment" in run("glued.tsv").stdout
     (folder / "empty.tsv").write_text("a\t\n\tb\n")
-    assert "Next: mend empty.tsv by hand" in run("empty.tsv").stdout
+    assert "Next: mend it by hand, then cgen check empty.tsv" in run("empty.tsv").stdout
 
 
 def test_json_has_a_line_for_the_table_each_finding_and_each_method():
@@ -88,10 +91,66 @@ def test_columns_can_be_named(folder):
     assert frame.row(0, named=True) == {"source": ["how", "many"], "target": ["count"], "split": "train", "note": "x"}
 
 
-def test_a_pipe_is_refused_because_it_is_read_twice():
-    result = run("-")
-    assert isinstance(result.exception, UserError)
-    assert "standard input: it is read twice" in str(result.exception)
+@pytest.mark.parametrize("name", ["wrong.tsv", "good.tsv"])
+def test_a_pipe_is_checked_as_a_file_is(folder, name):
+    """It can be read but once, and the checks and the readers of commands both need it."""
+    file, pipe = (
+        compgen("check", name, cwd=folder),
+        compgen("check", "-", cwd=folder, stdin=(folder / name).read_text()),
+    )
+    assert pipe.returncode == file.returncode
+    assert pipe.stdout.replace("standard input", name) == file.stdout.replace(f" {name}", " -")
+
+
+def test_a_named_pipe_of_words_is_checked(folder):
+    call = f"{shlex.quote(sys.executable)} -m compgen check <(printf 'gehen\\tging\\tV;PST\\n')"
+    done = subprocess.run(["bash", "-c", call], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and ": unimorph; lemma TAB form TAB tags; train 1\n" in done.stdout, done
+
+
+def test_the_next_command_names_the_columns_that_were_given(folder):
+    (folder / "x.csv").write_text("Frage,our Programm\n" + "".join(f"a {at},f {at}\n" for at in range(120)))
+    result = run("x.csv", "--source", "Frage", "--target", "our Programm")
+    assert result.exit_code == 0 and "error" not in result.stdout
+    assert result.stdout.endswith("Next: cgen compare x.csv --source Frage --target 'our Programm' -o comparison\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        (
+            "onecol.tsv",
+            b"a b\nc d\n",
+            "of 2 lines 2 would be left out, most for no TAB between source and target: write",
+        ),
+        ("spaces.tsv", b"a b    c\nc d    e\n", "most for no TAB between source and target: write a TAB between them"),
+        ("x.csv", b"Frage,Programm,Autor\na b,c,me\nd,e,me\n", "which are meant, as: --source Frage --target Programm"),
+        ("latin1.tsv", "Öl\tb\nöl\td\ne\tf\n".encode("latin-1"), "lost in a conversion (U+FFFD): save the table anew"),
+        (
+            "utf16.tsv",
+            "Öl\tb\nc\td\n".encode("utf-16"),
+            "utf16.tsv: this looks like UTF-16, expected UTF-8: save it so",
+        ),
+    ],
+)
+def test_fix_writes_nothing_where_most_lines_would_be_lost(folder, name, content, says):
+    (folder / name).write_bytes(content)
+    for words in (["check", name], ["check", name, "--fix", "mended.tsv"]):
+        code, text = said(*words)
+        assert code == 2 and "--fix mended.tsv" not in text, text
+    assert says in text
+    assert not (folder / "mended.tsv").exists()
+
+
+def test_a_table_of_repetitions_is_mended(folder):
+    (folder / "twice.tsv").write_text("a\tb\n" * 5 + "c\td\n")
+    assert run("twice.tsv", "--fix", "mended.tsv").exit_code == 0
+    assert (folder / "mended.tsv").read_text() == "a\tb\nc\td\n"
+
+
+def test_a_tab_in_a_sentence_is_a_blank(folder):
+    (folder / "x.txt").write_text("a b\nc\td\n")
+    assert run("x.txt").stdout.startswith("x.txt: text; sentences, one a line; train 2\n\nNothing is wrong.\n")
 
 
 def test_fix_does_not_write_over_what_it_reads(folder):

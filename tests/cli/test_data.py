@@ -89,6 +89,15 @@ def test_write_converts_and_reports_on_standard_error(tmp_path):
     assert read_dataset(out) == SPLITS["jump"][0]()
 
 
+def test_write_sets_signs_apart_and_back(tmp_path):
+    (tmp_path / "glued.tsv").write_text("a b (c)\tf(a,b.c )\n")
+    assert run("write", tmp_path / "glued.tsv", "--signs", "apart", "-o", tmp_path / "apart.tsv").exit_code == 0
+    assert (tmp_path / "apart.tsv").read_text() == "a b ( c )\tf ( a , b . c )\n"
+    assert run("write", tmp_path / "glued.tsv", "--signs", "marked", "-o", tmp_path / "marked.tsv").exit_code == 0
+    assert run("write", tmp_path / "marked.tsv", "--signs", "joined", "-o", tmp_path / "back.tsv").exit_code == 0
+    assert (tmp_path / "back.tsv").read_text() == (tmp_path / "glued.tsv").read_text()
+
+
 def test_write_changes_variables_and_names_them_again(tmp_path):
     (tmp_path / "pairs.tsv").write_text("where is it\tf ( A , B , A )\nwho\tg\n")
     done = run("write", tmp_path / "pairs.tsv", "--variables", "relative", "-o", tmp_path / "relative.tsv")

@@ -24,6 +24,18 @@ WRONG = [
         "warning  line 1: the first line (My sentence | T",
     ),
     ("id_header.tsv", "id\tsplit\na b\tc d\n", 0, "line 1: the first line (id | split) looks like names of columns"),
+    (
+        "odd_header.tsv",
+        "Anweisung\tunser Programm\n" + "a b\tc d\n" * 19,
+        0,
+        "note     line 1: all words of the first line (Anweisung | unser Programm) occur in no other: is it a header?",
+    ),
+    (
+        "odd_header.tsv",
+        "Anweisung\tunser Programm\n" + "a b\tc d\n" * 19,
+        0,
+        "say --source Anweisung --target 'unser Pr",
+    ),
     ("known_header.tsv", "source\ttarget\na b\tc d\n", 0, "columns 'source' and 'target'; train 1"),
     ("quotes.tsv", '"a, b"\tc\nd\te\n', 0, "warning  line 1: sides in double quotes"),
     ("doubled.tsv", 'd\te\n"say ""x"""\t"c"\n', 0, "warning  line 2: sides in double quotes"),
@@ -34,12 +46,6 @@ WRONG = [
         "the first column is ids: commands take it for sources",
     ),
     ("four.tsv", "1\ta\tb\ttrain\n2\tc\td\ttest\n", 2, "the first column is ids"),
-    (
-        "many_splits.tsv",
-        "a\tb\tc d\ne\tf\tg h\n",
-        0,
-        "names of splits (2 different: c d, g h...), which look like targets",
-    ),
     ("bars.txt", "what ||| f\nwho ||| g\n", 0, "lines 1, 2: source ||| target in place of source TAB target"),
     ("bars.tsv", "what ||| f\nwho ||| g\n", 2, "lines 1, 2: source ||| target in place of source TAB target"),
     ("spaces.tsv", "a b    c d\ne f    g h\n", 2, "error    lines 1, 2: no TAB between source and target"),
@@ -59,6 +65,9 @@ WRONG = [
         0,
         "most targets are one long token, as 'answer(count(river))'",
     ),
+    ("json.tsv", 'a b (c)\t[{"op": "f"}]\n', 0, "note     brackets in sources and targets are parts of tokens"),
+    ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "`cgen data write DATA --signs apart -o OUT` puts blanks around brackets"),
+    ("marked.tsv", "a b\tf ￭( ￭x ￭)\n", 0, "Nothing is wrong"),
     ("glued_some.tsv", "how many\tanswer (count(river) all)\n", 0, "brackets in targets are parts of tokens"),
     ("unsegmented.tsv", "東京都は日本の首都であり人口\tb\n", 0, "most sources are one long token"),
     ("letters.tsv", "h a b l a r\th a b l o\n", 0, "sources are letters between blanks"),
@@ -70,6 +79,13 @@ WRONG = [
     ("special.tsv", "a\tb\nc <unk>\td\n", 2, "error    line 2: a control character, or a special symbol"),
     ("latin.tsv", b"a\tb\ncaf\xe9\td\n", 2, "line 2: a character lost in a conversion"),
     ("words.tsv", "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n", 0, "unimorph; lemma TAB form TAB tags"),
+    ("words_header", "lemma\tform\ttags\ngehen\tging\tV;PST\n", 2, "line 1: found a header line, expected words: del"),
+    (
+        "words_order",
+        "gehen\tV;PST\tging\n",
+        2,
+        "line 1: found the tags 'V;PST' in second place, expected lemma TAB form",
+    ),
     ("no_header.csv", "how many,count\nwhere is,place\n", 2, "error    no names of columns in the first line"),
     ("open_quote.csv", 'source,target\n"a,b\nc,d\n', 2, "line 2: found a row that is no CSV"),
     ("short_row.csv", "source,target\na,b\nc\n", 2, "error    line 3: another number of fields than 2"),
@@ -117,6 +133,48 @@ def test_check_says_what_is_wrong_and_where(folder, name, content, code, says):
 def test_check_says_no_more_can_be_read_than_the_commands_read(folder, name, content, code):
     written(folder, name, content)
     assert said("data", "show", name)[0] == code
+
+
+# Tables that can be read, but not learnt from: what `check` says, and then commands that learn.
+UNLEARNT = [
+    (
+        "targets.tsv",
+        "a\tb\tc d\ne\tf\tg h\n",
+        "names of splits: c d, g h; they look like targets; train is not among them",
+    ),
+    ("small_tags.tsv", "gehen\tging\tv;pst\nsehen\tsah\tv;pst\n", "words? these are lemma TAB form TAB tags"),
+    ("tags_second.tsv", "gehen\tV;PST\tging\nsehen\tV;PST\tsah\n", "words? these are lemma TAB form TAB tags"),
+    ("own_names.tsv", "a\tb\tmine\nc\td\tmine\n", "names of splits: mine; train is not among them"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "says"), UNLEARNT, ids=[row[0] for row in UNLEARNT])
+def test_a_table_without_train_is_an_error_for_check_and_for_what_learns(folder, name, content, says):
+    written(folder, name, content)
+    code, text = said("check", name)
+    assert code == 2 and "error    " in text and says in text, text
+    assert "Next: mend it by hand" in text
+    assert said("check", name, "--fix", "mended.tsv")[0] == 2 and not (folder / "mended.tsv").exists()
+    for command in (["augment", "geca"], ["compare"]):
+        code, text = said(*command, name, "-o", "out.jsonl")
+        assert code == 2 and "train is not among them" in text and "no examples in split 'train'" in text, text
+
+
+def test_of_many_names_of_splits_the_first_few_are_listed(folder):
+    written(folder, "forms.tsv", "".join(f"{at}lemma\tN;PL\tform{at}\n" for at in range(300)))
+    code, text = said("check", "forms.tsv")
+    assert code == 2 and "form5 1 and 294 more\n" in text and len(text) < 1000
+    text = said("augment", "geca", "forms.tsv", "-o", "out.jsonl")[1]
+    assert text.endswith(
+        "available splits: form0 (1), form1 (1), form2 (1), form3 (1), form4 (1), form5 (1) and 294 more\n"
+    )
+
+
+def test_usual_names_of_splits_without_train_are_a_note(folder):
+    written(folder, "dev.tsv", "".join(f"a {at}\tb {at}\tdev\n" for at in range(120)))
+    code, text = said("check", "dev.tsv")
+    assert code == 0 and "note     no split train, which commands learn from; found dev" in text, text
+    assert text.endswith("Next: cgen augment geca dev.tsv --split dev -o more.jsonl\n")
 
 
 # What a command that reads the table warns of, in a line that names `cgen check`.

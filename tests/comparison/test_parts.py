@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -138,3 +139,9 @@ def test_no_token_is_held_out_altogether(number):
     data = commands() + Dataset.from_pairs(odd)
     carved = carve(data, number)
     assert tokens(carved.split(TRAIN)) | tokens(carved.split(RANDOM)) == tokens(data)
+
+
+def test_data_without_a_part_to_train_on_are_not_divided():
+    data = Dataset(commands().frame.with_columns(split=pl.lit("n;nom;pl")))
+    with pytest.raises(DataError, match=r"no examples in split 'train'; available splits: n;nom;pl \("):
+        divide(data)

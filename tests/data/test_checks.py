@@ -57,7 +57,7 @@ def test_examples_are_not_taken_for_a_header(lines):
 
 
 def test_categories_in_the_third_column_are_splits():
-    lines = [(f"a {number}", "b", f"category{number % 21}") for number in range(2100)]
+    lines = [(f"a {number}", "b", f"category{number % 20}" if number % 21 else "train") for number in range(2100)]
     assert checks.splits(rows(*lines)) is None
 
 
@@ -79,8 +79,26 @@ def test_words_of_inflection_are_meant_to_be_letters():
     assert checks.spelled(rows(("g e h e n", "g i n g"), ("s e h e n", "s a h"))) is not None
 
 
+def test_the_one_training_example_among_many_is_not_missed():
+    """All that is looked at of a large table is a thousand examples."""
+    pairs = Dataset.from_pairs([([f"a{number}", "b"], ["f"]) for number in range(20_000)])
+    others = pl.Series("split", ["train" if number == 7_777 else "mine" for number in range(20_000)])
+    assert worst(Dataset(pairs.frame.with_columns(others))) is None
+    assert "train is not among them" in worst(Dataset(pairs.frame.with_columns(split=pl.lit("mine"))))
+
+
 def test_the_worst_is_found_in_a_part_of_a_large_table():
     pairs = [([f"a{number}"], ["f", "(", "x", ")"]) for number in range(20_000)]
     assert worst(Dataset.from_pairs(pairs)) is None
     pairs[::10] = [(source, ["f", "(", "x"]) for source, _ in pairs[::10]]
     assert worst(Dataset.from_pairs(pairs)) == checks.brackets(rows_of(Dataset.from_pairs(pairs))).what
+
+
+def test_a_first_line_of_words_of_its_own_is_strange_where_others_share_theirs():
+    others = [(f"go {number % 3}", "MOVE x") for number in range(30)]
+    assert checks.strange_first(rows(("Satz", "unser Programm"), *others)).lines == [1]
+    assert checks.strange_first(rows(("Satz", "MOVE"), *others)) is None
+    assert checks.strange_first(rows(("one two three four five", "f"), *others)) is None
+    assert checks.strange_first(rows(("source", "target"), *others)) is None  # `header` says so
+    assert checks.strange_first(rows(*[(f"a{number}", f"b{number}") for number in range(30)])) is None
+    assert checks.strange_first(rows(("Satz", "Programm"), *others[:5])) is None

@@ -81,7 +81,7 @@ def test_letters_that_cannot_be_read_as_utf8_are_not_written(tmp_path):
 
 
 def test_nothing_left_is_an_error(tmp_path):
-    with pytest.raises(DataError, match="nothing is left to write"):
+    with pytest.raises(DataError, match="of 2 lines 2 would be left out, most for an empty side"):
         mended(tmp_path / "x.tsv", "a\t\n\tb\n")
 
 

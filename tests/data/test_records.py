@@ -132,7 +132,7 @@ def test_json_of_one_long_line_is_read_from_a_file(tmp_path):
         ("x.csv", 'source,target\na,b\n\n"c"x,d\n', r"line 4: found a row that is no CSV .*, expected quotes in pairs"),
         ("x.csv", "source,source\na,b\n", "found two columns with the name 'source'"),
         ("x.csv", "source,target\na,\nb,c\n", "line 2: found an empty target"),
-        ("x.csv", "source,target\n", "no examples: the file is empty"),
+        ("x.csv", "source,target\n", "no examples: found one line, which is read as the names of the columns"),
         ("x.tsv", "source\ttarget\na\tb\tc\n", r"line 2: found 3 fields"),
         ("x.json", "", "no examples: the file is empty"),
         ("x.json", "[]", "no examples: the file is empty"),

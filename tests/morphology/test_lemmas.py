@@ -32,7 +32,7 @@ def test_shares_are_those_that_are_meant():
 def test_what_leaves_a_part_empty_is_refused():
     with pytest.raises(DataError, match="leave nothing to test on"):
         by_lemma(paradigms("abc"), 0.9, 0.1)
-    with pytest.raises(DataError, match="found the source 'a x', expected lemma and tags"):
+    with pytest.raises(DataError, match="found the source 'a x', expected the letters of a lemma and tags"):
         by_lemma(Dataset.from_pairs([(["a", "x"], ["a", "N"])]))
     with pytest.raises(DataError, match="1 lemmas are too few"):
         by_lemma(paradigms("a"))
