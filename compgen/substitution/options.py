@@ -16,12 +16,10 @@ class SubstituteOptions(Options):
         None,
         description="Pieces are exchanged for others of their class: the predicate above (the token before the bracket "
         "they are in), the first target token, the slot of the rule above, the types of the first and the last source "
-        "word, or one for all. By default what gives most templates of examples that are held out for this.",
+        "word, or one for all. By default what gives most templates of held-out examples.",
     )
     chains: Chains = Field(
-        "no",
-        description="Parts with a hole, what is around another piece: exchange them as well, or only insert them, so "
-        "that each exchange nests the sample deeper, beyond what DATA has.",
+        "no", description="Exchange parts with a hole, too, or insert them alone: samples nest deeper."
     )
     span: int | None = Field(None, ge=1, description="The most source tokens of a piece; by default any number.")
     rounds: int = Field(1, ge=1, le=20, description="Exchanges in one sample, at most.")
@@ -39,8 +37,8 @@ class SubstituteOptions(Options):
         0.7,
         ge=0,
         le=1,
-        description="Leave out classes whose exchanges, where they make the source of another example, make its target "
-        "less often (by two standard errors); 0: leave out none, and keep to one grammar.",
+        description="Leave out classes whose exchanges, where they make another example's source, are right less often "
+        "(by two standard errors); 0: keep all, and one grammar.",
     )
     grammar: str | None = Field(
         None,
@@ -49,8 +47,7 @@ class SubstituteOptions(Options):
     )
     spans: str | None = Field(
         None,
-        description="Instead of a grammar: a column of DATA with span trees, whose arguments of predicates are "
-        "exchanged as SUBS does.",
+        description="A column of DATA with span trees, whose arguments of predicates are exchanged as SUBS does.",
         json_schema_extra={"metavar": "COLUMN"},
     )
     lexicon: str | None = Field(
