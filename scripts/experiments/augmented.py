@@ -217,7 +217,6 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "funql-query": ("geo", known("geo-funql/query")),
     "logic-query": ("logic", by_distance(together("geo/logic-query"))),
     "sql-query": ("sql", together("geo/sql-query")),
-    "sql-names": ("sql", names_apart(together("geo/sql-query"))),
     "jump": ("scan", known("scan/jump")),
     "around-right": ("phrases", known("scan/around_right")),
     "mcd1": ("scan", mcd(1)),
