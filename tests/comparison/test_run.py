@@ -1,16 +1,18 @@
 """A whole comparison, with real training of a few updates; and one that is killed."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import compgen
-from compgen.comparison import experiment, plan
+from compgen.comparison import engine, experiment, plan
 from compgen.comparison.options import CompareOptions
 from compgen.comparison.result import Result
 from compgen.comparison.run import compare
@@ -170,5 +172,38 @@ def test_a_run_that_is_interrupted_saves_the_training_it_is_in(number, tmp_path)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert number == signal.SIGTERM or b"out: stopped; the same command goes on" in said
+    assert b"out: stopped; the same command goes on" in said
     assert [path.name for path in tmp_path.glob("out/made/*.partial")] == ["bare-0-0-500.pt.partial"]
+
+
+def test_a_run_that_is_terminated_twice_ends_soon(tmp_path):
+    """As by `timeout`, which sends its signal to a process, and again to the group of it."""
+    write_dataset(commands(), tmp_path / "d.tsv")
+    words = ["compare", "d.tsv", "--methods", "recombine", "--test", "20", "--by", "random", "--jobs", "2", "-o", "out"]
+    process = subprocess.Popen([sys.executable, "-m", "compgen", *words], cwd=tmp_path, start_new_session=True)
+    while not any(path.stat().st_size for path in tmp_path.glob("out/made/*.log.jsonl")):
+        time.sleep(0.2)
+        assert process.poll() is None
+    for pause in (0.02, 0.05):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(pause)
+    assert process.wait(timeout=engine.GRACE + 10) == 128 + signal.SIGTERM
+    assert sorted(tmp_path.glob("out/made/*.partial"))  # of what was trained
+
+
+def _deaf():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path("deaf").touch()
+    time.sleep(600)
+
+
+def test_a_worker_that_does_not_end_is_killed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine, "GRACE", 0.5)
+    worker = multiprocessing.get_context("spawn").Process(target=_deaf)
+    worker.start()
+    while not Path("deaf").exists():
+        time.sleep(0.1)
+    began = time.monotonic()
+    engine._end()
+    assert worker.exitcode == -signal.SIGKILL and 0.5 <= time.monotonic() - began < 5
