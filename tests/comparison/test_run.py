@@ -19,6 +19,7 @@ from compgen.comparison.run import compare
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.errors import ConfigError, DataError, UserError
+from compgen.files import lock
 from tests.comparison.test_parts import commands, words
 
 FEW = """
@@ -98,7 +99,7 @@ def test_the_commands_make_the_model_again(compared):
         ({"methods": ("resample",)}, "this is the control"),
         ({"methods": ("stemcorrupt",)}, "--methods stemcorrupt: it does not apply: takes words"),
         ({"predictor": "lstm"}, "no predictor 'lstm': expected seq2seq, transformer, or the folder"),
-        ({"minutes": 0.01, "methods": ("geca",)}, "too little time: .* give more --minutes"),
+        ({"minutes": 0.01, "methods": ("geca",)}, "too little time: .* give --minutes 1 or more"),
         ({"test": 10_000}, "expected more than the 10,000 to test on"),
         ({"minute": 5}, "minute: no such setting; did you mean minutes"),
         ({"seeds": 0}, "seeds: found 0, expected a number greater than or equal to 1"),
@@ -107,6 +108,7 @@ def test_the_commands_make_the_model_again(compared):
 def test_what_cannot_succeed_is_refused(options, says, tmp_path):
     with pytest.raises(UserError, match=says):
         compare(commands(), tmp_path / "out", say=lambda _: None, **options)
+    assert not (tmp_path / "out").exists()  # another comparison may take its place
 
 
 def test_sentences_few_examples_and_foreign_folders_are_refused(compared, tmp_path):
@@ -115,8 +117,18 @@ def test_sentences_few_examples_and_foreign_folders_are_refused(compared, tmp_pa
         compare(Dataset.from_pairs([([f"w{at}"], []) for at in range(90)]), tmp_path / "a", by="random")
     with pytest.raises(DataError, match="distinct training examples, expected 50 or more"):
         compare(Dataset(commands().frame.head(60)), tmp_path / "b", CompareOptions(test=20, by="random"))
-    with pytest.raises(UserError, match=r"holds a comparison with other settings \(seeds was 2, is 3\)"):
+    with pytest.raises(UserError, match=r"holds another comparison \(seeds was 2, is 3\): choose another"):
         compare(data, folder, methods=("geca",), seeds=3, test=30, by="random")
+    with pytest.raises(UserError, match=r"\(the data differ; methods was \['geca'\], is \['recombine', 'geca', 'csl'"):
+        compare(Dataset(data.frame.head(130)), folder, seeds=2, test=30, by="random")
+    (tmp_path / "e").mkdir()
+    with pytest.raises(DataError, match="expected 50 or more"):
+        compare(Dataset(commands().frame.head(60)), tmp_path / "e", test=20, by="random")
+    assert tmp_path.joinpath("e").is_dir() and not list(tmp_path.joinpath("e").iterdir())
+    with (folder / "comparison.json").open("rb") as stream:
+        lock(stream, folder / "comparison.json")
+        with pytest.raises(UserError, match=r"comparison\.json: another run is writing it"):
+            compare(data, folder, methods=("geca",), seeds=2, test=30, by="random")
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "thesis.txt").write_text("mine")
     with pytest.raises(UserError, match="expected a new or empty folder"):
