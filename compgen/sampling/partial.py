@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from compgen.errors import ExhaustedError, UserError
 from compgen.files import atomic_path, linked, lock, remove, take_place, writing
+from compgen.progress import note
 from compgen.runtime.manifest import strict_json
 from compgen.sampling.output import PARQUET, READERS, WRITERS, Sample, format_of, lines_of, make_parquet
 from compgen.sampling.resampling import Counts
@@ -80,6 +81,8 @@ class PartialFile:
 
     def begin(self) -> None:
         """Start anew and delete what an earlier run has left."""
+        if self.journal.exists():
+            note(f"{self.path}: the samples of an interrupted run are dropped (--resume would have gone on with them)")
         remove(self.journal)  # first: it must never describe another run's bytes
         self._cut(0)
 
