@@ -138,9 +138,7 @@ def _updates(data: _Data, start: RecombineConfig, rows: int, longest: int, rows_
     steps = max(FEWEST, min(wanted, possible))
     why = ", as there is time for" if wanted > possible else ""
     if possible < FEWEST:
-        why = (
-            f", the fewest that can teach anything: they take longer than the time given, which allows {possible:,}"
-        )
+        why = f", the fewest that can teach anything: they take longer than the time given, which allows {possible:,}"
     return steps, f"{steps:,} updates for about {rows:,} rows{why}"
 
 
