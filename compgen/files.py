@@ -14,7 +14,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from compgen.errors import UserError
 
@@ -183,6 +183,26 @@ def check_apart(out: Path, *read: str | Path | None) -> None:
         theirs = None if path is None else _status(Path(path))
         if ours is not None and theirs is not None and stat.S_ISREG(ours.st_mode) and os.path.samestat(ours, theirs):
             raise UserError(f"{out}: it is read, too: choose another name for what is written")
+
+
+def lock(stream: BinaryIO, path: Path) -> None:
+    """Lock an open file against other runs; the lock ends with the process, however that ends.
+
+    Raises:
+        UserError: another run has it, or has just moved or deleted it.
+    """
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        return  # Windows
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UserError(f"{path}: another run is writing it") from error
+    except OSError:
+        return  # a file system without locks
+    if not path.exists() or path.stat().st_ino != os.fstat(stream.fileno()).st_ino:
+        raise UserError(f"{path}: another run has just ended and taken it: try again")
 
 
 def remove(path: Path) -> None:

@@ -2,22 +2,29 @@
 
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+TOGETHER = 1.0  # seconds in which signals count as one: `timeout` sends its own to a process, and again to its group
 
 
 @contextmanager
 def interruptible() -> Iterator[Sequence[int]]:
-    """Yield a list that collects SIGINT and SIGTERM; a second signal raises KeyboardInterrupt at once."""
+    """Yield a list that takes SIGINT or SIGTERM; one more, a second later, raises KeyboardInterrupt at once."""
     got: list[int] = []
+    again = 0.0
     if threading.current_thread() is not threading.main_thread():
         yield got
         return
 
     def note(number: int, _frame: object) -> None:
-        if got:
+        nonlocal again
+        if not got:
+            got.append(number)
+            again = time.monotonic() + TOGETHER
+        elif time.monotonic() > again:
             raise KeyboardInterrupt
-        got.append(number)
 
     old = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -1,5 +1,9 @@
-"""Progress of long work on standard error: a bar on a terminal, a line now and then in a pipe."""
+"""Progress of long work on standard error: a bar on a terminal, a line now and then in a pipe.
 
+Workers that run side by side write lines on a terminal, too: their bars would overwrite each other.
+"""
+
+import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -48,7 +52,7 @@ class Progress:
         self.task: Any = None
 
     def __enter__(self) -> "Progress":
-        if not self.quiet and sys.stderr.isatty():
+        if not self.quiet and sys.stderr.isatty() and multiprocessing.parent_process() is None:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 

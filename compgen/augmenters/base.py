@@ -27,6 +27,7 @@ PAIRS, SENTENCES = "pairs", "sentences"  # kinds of data
 WORDS = "words"  # pairs of inflection: the letters of a lemma and tags, and the letters of a form
 HOST = "host"  # the column with the row, in the data given to `fit`, of the training example that a new one changes
 METHOD = "method"
+MOST = 1_000_000  # samples of a method that has no end of them: all are held in memory
 
 
 class Options(BaseModel):
@@ -85,7 +86,8 @@ class Augmenter(ABC, Generic[O_co]):
         takes: kinds of data that it applies to: PAIRS, SENTENCES, WORDS.
         columns: what its samples have besides source, target, split and `method`, with types.
         usual: how many samples it makes unless asked; None for all that there are.
-        copies: whether samples can be training examples.
+        copies: whether samples can be training examples; of those there is no end, and MOST are made at once.
+        beyond: how to have more than MOST.
         configuration: the shipped configuration that its options come from unless another is given.
         configurations: the shipped configurations, for the help.
         clashes: options that leave a table of the configuration without effect, each with that table.
@@ -100,6 +102,7 @@ class Augmenter(ABC, Generic[O_co]):
     columns: ClassVar[dict[str, Any]] = {}
     usual: ClassVar[int | None] = None
     copies: ClassVar[bool] = False
+    beyond: ClassVar[str] = "make them in parts, each with another seed"
     configuration: ClassVar[str | None] = None
     configurations: ClassVar[str] = ""
     clashes: ClassVar[dict[str, str]] = {}
@@ -172,6 +175,11 @@ class Augmenter(ABC, Generic[O_co]):
             raise UserError("fit the augmenter to a dataset before sampling from it")
         check_draws(self.name, count, seed)
         asked = self.usual if count is None else count
+        if self.copies and asked is not None and asked > MOST:
+            raise UserError(
+                f"{self.name}: found {asked:,} examples asked for, expected at most {MOST:,}, as all are held in "
+                f"memory: {self.beyond}"
+            )
         drawn = self.draw(asked, seed, watch)
         origin = [pl.lit(TRAIN).alias("split"), pl.lit(self.name).alias(METHOD)]
         frame = drawn.select("source", "target", *origin, *self.columns)

@@ -1,5 +1,6 @@
 """`cgen compare`: which augmentation helps on some data?"""
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -37,8 +38,12 @@ def compare(
     from compgen.data.catalog import load
 
     dataset = load(data, columns=columns)
+    broken = signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # pipes to workers break with them
     try:
         result = compare(dataset, out, options, name=data, command=called(), say=say)
     except (KeyboardInterrupt, Interrupted) as error:
-        raise Interrupted(f"{out}: stopped; the same command goes on") from error
+        number = error.number if isinstance(error, Interrupted) else signal.SIGINT
+        raise Interrupted(f"{out}: stopped; the same command goes on", number) from error
+    finally:
+        signal.signal(signal.SIGPIPE, broken)
     summary(result, out / "report.html")

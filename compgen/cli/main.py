@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import sys
+import time
 import warnings
 from contextlib import suppress
 from importlib import import_module
@@ -14,10 +15,11 @@ import typer
 
 from compgen.cli.lazy import lazy_group
 from compgen.errors import Interrupted, Remark, UserError
+from compgen.interrupts import TOGETHER
 
 NAME = "cgen"  # of the command; bash has a builtin `compgen`, which hides a program of that name
 COMPLETE = "_CGEN_COMPLETE"  # set by the scripts of `cgen completion` where they ask for completions
-INTERRUPTED = 128 + signal.SIGINT
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 
 HELP = """Make the training examples that people lack: recombine what you have, train on it, show that it generalises.
 
@@ -100,13 +102,18 @@ def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: 
 _show_warning = warnings.showwarning
 
 
-def _terminated(*_: object) -> NoReturn:
-    """On SIGTERM, unwind as on Ctrl-C, so that no half-written file and no temporary folder is left."""
-    _signals.append(signal.SIGTERM)
-    sys.exit(128 + signal.SIGTERM)
+def _terminated(*_: object) -> None:
+    """On SIGTERM, unwind as on Ctrl-C, so that no half-written file and no temporary folder is left.
+
+    What comes together with the first is of no account: it would cut the unwinding short.
+    """
+    if _signals and time.monotonic() < _signals[0] + TOGETHER:
+        return
+    _signals[:] = [time.monotonic()]
+    sys.exit(TERMINATED)
 
 
-_signals: list[int] = []  # those that ended the command
+_signals: list[float] = []  # when the SIGTERM came that ends the command
 
 
 def _call() -> int | None:
@@ -123,7 +130,7 @@ def _call() -> int | None:
     except Exception:
         if not _signals:
             raise
-        sys.exit(128 + _signals[0])  # a library has turned the exit, raised in its callback, into an error
+        sys.exit(TERMINATED)  # a library has turned the exit, raised in its callback, into an error
 
 
 def _explained(error: Exception) -> str | None:

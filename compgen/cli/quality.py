@@ -38,7 +38,7 @@ def say_warnings(warnings: Sequence[str]) -> None:
 
 
 def refuse(warnings: Sequence[str], what: str) -> None:
-    """Raise UserError, which says what became of the examples, if there are warnings."""
+    """Raise UserError, which says what that means for the examples, if there are warnings."""
     if warnings:
         raise UserError(f"--strict: {len(warnings)} warning{'s' if warnings[1:] else ''} above: {what}")
 
@@ -108,7 +108,7 @@ def command(
         show(*found.in_words())
         say_warnings(found.warnings())
     if options.strict:
-        refuse(found.warnings(), f"{made} stays as it is")
+        refuse(found.warnings(), f"{made} is not as it should be")
 
 
 def _derives(targets: str | None, training: "Dataset") -> "Derives | None":

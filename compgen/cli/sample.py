@@ -10,8 +10,8 @@ from pydantic import BaseModel, model_validator
 
 from compgen.cli.common import TrustOption, say
 from compgen.cli.options import argument, bounds, option, spelled, with_options
-from compgen.cli.quality import StrictOption, judged
-from compgen.errors import ExhaustedError, Interrupted, UserError
+from compgen.cli.quality import StrictOption, judged, say_warnings
+from compgen.errors import Interrupted, UserError
 from compgen.files import check_apart, is_stream
 from compgen.record import write_record
 from compgen.sampling.output import PARQUET, format_of, lines_of
@@ -34,7 +34,9 @@ MEASURED = 10_000  # samples whose quality is measured, at least; of more than t
 class Options(BaseModel):
     """The options of `cgen sample`."""
 
-    count: int | None = option(None, "Stop when N samples are kept.", "-n", ge=1, metavar="N")
+    count: int | None = option(
+        None, "Stop when N samples are kept; with a warning when no more can be had.", "-n", ge=1, metavar="N"
+    )
     out: str = option("-", "A .jsonl, .tsv (also with .gz) or .parquet file, or -.", "--output", "-o", metavar="OUT")
     draws: int | None = option(None, "Make D draws, however many are kept.", ge=1, metavar="D")
     filters: tuple[str, ...] = option(
@@ -174,7 +176,7 @@ def sample(
     if isinstance(end.stopped, KeyboardInterrupt):
         raise Interrupted(f"interrupted; {end.written:,} samples written, --start {following} goes on", *end.signals)
     if end.stopped is not None:
-        raise ExhaustedError(f"{end.stopped}; {end.written:,} samples are in {options.out}")
+        say_warnings([f"{end.stopped}; {end.written:,} samples are in {options.out}, fewer than asked for"])
 
 
 class _Quality:
@@ -184,8 +186,8 @@ class _Quality:
         self.generator, self.options, self.resumable = generator, options, resumable
         self.figures: dict[str, Any] | None = None
 
-    def check(self, path: Path, counts: "Counts") -> None:
-        """Measure the samples in a file that will become OUT.
+    def check(self, path: Path, counts: "Counts", why: str) -> None:
+        """Measure the samples in a file that will become OUT; `why` they are fewer than asked for, or nothing.
 
         Raises:
             UserError: there is a warning, and --strict.
@@ -209,7 +211,8 @@ class _Quality:
         asked = asked if stride == 1 else None  # that there are fewer is said where drawing ends
         format = FORMATS[lines_of(format_of(Path(options.out))).removeprefix(".")]
         made = Dataset(format.read("\n".join(lines).encode(), options.out, USUALLY).frame)
-        found = judged(made, self.generator.examples(), asked, counts.warnings(), kept if options.strict else None)
+        more = [*counts.warnings(), *([why] if why and options.strict else [])]  # else it is said at the end
+        found = judged(made, self.generator.examples(), asked, more, kept if options.strict else None)
         self.figures = found.to_dict()
 
 

@@ -87,7 +87,11 @@ class RecombineOptions(Options):
 
     config: ConfigOption = "auto"
     minutes: float | None = option(
-        None, "With --config auto: what training may take on two cores, about; by default 8.", gt=0, metavar="M"
+        None,
+        "With --config auto: what training may take on two cores, about; by default 8. The fewest updates that can "
+        "teach anything are made in any case.",
+        gt=0,
+        metavar="M",
     )
 
     def sets(self) -> list[str]:

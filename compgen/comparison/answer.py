@@ -123,6 +123,11 @@ def sentence(rows: Sequence[Tested], choice: Choice, tried: int) -> str:
     """The answer in a sentence or two."""
     by_role = {row.role: row for row in rows}
     chosen = by_role["chosen"]
+    if all(row.accuracy == 1 for row in rows):
+        return (
+            "This test cannot tell whether a method helps: all systems, the bare data too, answer every test example "
+            "exactly. Ask for more by another test part, --by length or --by tmcd."
+        )
     if not choice.methods:
         return (
             f"None of {tried} methods helps on validation data: leave the data as they are. Trained on them, the "

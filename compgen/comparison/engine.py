@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from compgen.comparison.options import Engine
 from compgen.comparison.steps import Step, perform, result_of
-from compgen.errors import UserError
+from compgen.errors import Interrupted, UserError
+from compgen.interrupts import TOGETHER, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TICK = 0.5  # seconds, after which a signal is looked for
+GRACE, SHORT = 10.0, 0.05  # seconds that workers have to save a state, and between two looks whether they did
 Finished = Callable[[Step], Sequence[Step]]  # is told what is done, and returns what to run then
 
 
@@ -51,12 +54,24 @@ def workers(folder: Path, engine: Engine, jobs: int) -> "Iterator[Workers]":
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield _Processes(folder, pool, jobs)
-    except (KeyboardInterrupt, SystemExit):  # training saves its state at the first signal
-        for worker in multiprocessing.active_children():
-            worker.terminate()
+    except BaseException:
+        _end()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end() -> None:
+    """End all workers, whatever they do, but let a training save its state; another signal cuts that short."""
+    children, began = multiprocessing.active_children(), time.monotonic()
+    with interruptible() as again:
+        for worker in children:
+            worker.terminate()
+        while any(worker.is_alive() for worker in children):
+            if time.monotonic() > began + (TOGETHER if again else GRACE):
+                for worker in children:
+                    worker.kill()
+            time.sleep(SHORT)
 
 
 class _Processes:
@@ -64,14 +79,18 @@ class _Processes:
         self.folder, self.pool, self.count = folder, pool, count
 
     def run(self, steps: Sequence[Step], finished: Finished) -> None:
-        running = {self.pool.submit(perform, self.folder, step): step for step in steps}
+        running = {self.pool.submit(_perform, self.folder, step): step for step in steps}
         try:
-            while running:
-                done, _ = wait(running, TICK, FIRST_COMPLETED)
-                for future in done:
-                    step = running.pop(future)
-                    future.result()
-                    running |= {self.pool.submit(perform, self.folder, more): more for more in finished(step)}
+            # An exception out of a handler of signals could leave locks of the pool taken, and it would wait for ever.
+            with interruptible() as interrupted:
+                while running and not interrupted:
+                    done, _ = wait(running, TICK, FIRST_COMPLETED)
+                    for future in done:
+                        step = running.pop(future)
+                        future.result()
+                        running |= {self.pool.submit(_perform, self.folder, more): more for more in finished(step)}
+            if interrupted:
+                raise Interrupted("stopped", interrupted[0])
         except BrokenProcessPool as error:
             raise UserError(
                 "a process of the comparison was killed, perhaps for want of memory; the same command goes on, with "
@@ -82,11 +101,19 @@ class _Processes:
                 future.cancel()
 
 
+def _perform(folder: Path, step: Step) -> None:
+    """Run a step in a worker, which ends where it is interrupted: the pool may have given it the next one already."""
+    try:
+        perform(folder, step)
+    except (Interrupted, KeyboardInterrupt):
+        os._exit(1)
+
+
 def _begin(parent: int) -> None:
     """Prepare a worker: one thread, signals from the parent alone, and an end with it, as it may be killed."""
+    os.setpgrp()  # a terminal's Ctrl-C is for the parent
     import torch
 
-    os.setpgrp()  # a terminal's Ctrl-C is for the parent
     torch.set_num_threads(1)
 
     def watch() -> None:
@@ -103,7 +130,7 @@ class _Ray:
         self.folder, self.ray, self.count = folder.resolve(), ray, count
 
     def run(self, steps: Sequence[Step], finished: Finished) -> None:
-        task = self.ray.remote(_perform).options(num_cpus=1, max_retries=3)
+        task = self.ray.remote(_perform_alone).options(num_cpus=1, max_retries=3)
         running = {task.remote(self.folder, step): step for step in steps}
         while running:
             (done,), _ = self.ray.wait(list(running), num_returns=1)
@@ -119,7 +146,8 @@ class _Ray:
             running |= {task.remote(self.folder, more): more for more in finished(step)}
 
 
-def _perform(folder: Path, step: Step) -> None:
+def _perform_alone(folder: Path, step: Step) -> None:
+    """Run a step by one thread."""
     import torch
 
     torch.set_num_threads(1)

@@ -1,6 +1,7 @@
 """The experiment: which augmentation helps on given data?
 
-    1. carve validation out of training; find how many updates the bare data need; plan what the time allows
+    1. carve validation out of training; refuse what a few updates show to take too long; find how many updates the
+       bare data need; plan what the time allows
     2. let every method make examples from the carved training data, and train the predictor on each system
     3. go on with the best systems, and with the union of the two best methods, in further rounds
     4. choose by validation alone, and write the choice down
@@ -26,9 +27,11 @@ from compgen.comparison.plan import (
     FOR_AUGMENTING,
     GAIN,
     LAST_UPDATES,
+    MEASURED,
     SPARE,
     TIMES,
     Plan,
+    check_time,
     make_plan,
     most_updates,
 )
@@ -85,7 +88,7 @@ class Experiment(Running):
             return share
         return System((method,), max(TIMES)).share(self.sizes[str(carving)])
 
-    # -- 1. how many updates --------------------------------------------------------------------------------------
+    # -- 1. how much time, and how many updates -----------------------------------------------------------------------
 
     def begin(self, train: Dataset) -> None:
         """Write the training data and all carvings."""
@@ -98,6 +101,20 @@ class Experiment(Running):
         path = self.folder / "data" / f"{name}.parquet"
         if not path.exists():
             write_dataset(dataset, path)
+
+    def check_time(self) -> None:
+        """Refuse, after a few updates of the bare data, what the time does not allow.
+
+        Raises:
+            UserError: there is too little time for the poorest plan.
+        """
+        given = {"updates": MEASURED, "predictor": self.recipe.name, "changes": list(self.recipe.changes)}
+        step = Step("speed", "speed", given)
+        self.run([step])
+        if not self.next_updates()[0]:  # nothing is trained yet
+            per_update = read_result(self.folder, step.name)["per_update"]
+            time = self.seconds, self.elapsed()
+            check_time(*time, per_update, len(self.methods), self.seeds, self.workers.count)
 
     def curve(self) -> dict[str, Any]:
         """Double the updates of the bare data until they gain nothing; plan by what that took."""

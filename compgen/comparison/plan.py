@@ -4,6 +4,7 @@ All costs are trials: one training of the predictor. What a trial takes is measu
 from the richest on, and the first that fits is taken; so a plan is a function of that one measurement.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ FIRST_UPDATES, LAST_UPDATES = 500, 32_000
 ENOUGH, GAIN = 0.9, 0.01  # of training examples known by heart; of accuracy on `random`, by twice the updates
 ALL, SOME, FEW = 1000, 6, 3  # systems that go into further rounds, beside the bare data and the control
 FAR_BEHIND = 4.0  # standard errors of the difference: what is behind by more is tried no further
+MEASURED = 20  # updates by which the time of one is measured first of all
 FOR_AUGMENTING = 0.2  # of the time
 SPARE = 0.9  # of the time is planned
 
@@ -52,30 +54,47 @@ def most_updates(seconds: float, per_update: float, methods: int, seeds: int, le
     That is the poorest plan, unless training examples are `learned` already: then more updates are worth less than
     all amounts, and a test of each method.
     """
-    plan = Plan(1, TIMES, 1, seeds, 1) if learned else Plan(1, TIMES[-1:], 1, min(2, seeds), 0)
+    plan = Plan(1, TIMES, 1, seeds, 1) if learned else _poorest(1, seeds)
     return int(seconds / per_update / plan.trials(methods))
 
 
 def make_plan(seconds: float, per_update: float, updates: int, methods: int, seeds: int) -> Plan:
-    """The richest plan that fits into so many seconds of one process.
-
-    Raises:
-        UserError: none does.
-    """
+    """The richest plan that fits into so many seconds of one process, or the poorest; see `check_time`."""
     for plan in _plans(updates, seeds):
         if plan.trials(methods) * plan.updates * per_update <= seconds:
             return plan
-    needed = Plan(FIRST_UPDATES, TIMES[-1:], 1, min(2, seeds), 0).trials(methods) * FIRST_UPDATES * per_update
-    raise UserError(
-        f"too little time: {needed / 60:.0f} minutes of one process are needed for the least that can tell anything "
-        f"({methods} methods, {FIRST_UPDATES} updates, {per_update:.2f} s each), and {seconds / 60:.0f} are left: give "
-        "more --minutes or --jobs, or name fewer --methods"
-    )
+    return _poorest(FIRST_UPDATES, seeds)
+
+
+def check_time(seconds: float, elapsed: float, per_update: float, methods: int, seeds: int, count: int) -> None:
+    """Check, by what the first few updates took, that there is time for the poorest plan.
+
+    Args:
+        seconds: allowed.
+        elapsed: of these.
+        count: of processes.
+
+    Raises:
+        UserError: there is not.
+    """
+    trials = _poorest(FIRST_UPDATES, seeds).trials(methods)
+    training = (1 + trials / count) * FIRST_UPDATES * per_update  # the learning curve begins with one, alone
+    needed = max(training / (1 - FOR_AUGMENTING), elapsed + training) / SPARE
+    if needed > seconds:
+        raise UserError(
+            f"too little time: the least that can tell anything is {1 + trials} trainings, {count} at a time, of "
+            f"{FIRST_UPDATES} updates, which take {per_update:.2f} s each; give --minutes {math.ceil(needed / 60)} or "
+            "more, more --jobs if there are cores for them, or fewer --methods or --seeds"
+        )
+
+
+def _poorest(updates: int, seeds: int) -> Plan:
+    """The plan of the fewest trials."""
+    return Plan(updates, TIMES[-1:], 1, min(2, seeds), 0)
 
 
 def _plans(updates: int, seeds: int) -> Iterator[Plan]:
     """Plans with ever less in them: first systems in further rounds go, then other methods' seeds, rounds, ..."""
-    fewer = min(2, seeds)
     while updates >= FIRST_UPDATES:
         for survivors in (ALL, SOME, FEW):  # a first round of few examples may rank the best low
             yield Plan(updates, TIMES, 3, seeds, seeds, survivors)
@@ -85,5 +104,5 @@ def _plans(updates: int, seeds: int) -> Iterator[Plan]:
         yield Plan(updates, TIMES, 1, seeds, 1)
         yield Plan(updates, TIMES, 1, seeds, 0)
         yield Plan(updates, TIMES[-1:], 1, seeds, 0)
-        yield Plan(updates, TIMES[-1:], 1, fewer, 0)
+        yield _poorest(updates, seeds)
         updates //= 2

@@ -43,7 +43,7 @@ class Recipe(NamedTuple):
         from compgen import api
 
         resume = out.with_name(out.name + ".partial").exists()
-        options: dict[str, Any] = {"augmented": augmented, "seed": seed, "resume": resume, "quiet": True}
+        options: dict[str, Any] = {"augmented": augmented, "seed": seed, "resume": resume}
         if self.name not in SCRATCH:
             trained = api.train_pretrained(dataset, self.name, PRETRAINED, out, self.changed(updates), **options)
             return float(trained["seconds"])

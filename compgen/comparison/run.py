@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,10 @@ from compgen.configuration import load_config
 from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
-from compgen.errors import UserError
-from compgen.files import atomic_path, check_writable
+from compgen.errors import Interrupted, UserError
+from compgen.files import atomic_path, check_writable, lock, remove
 
+CLAIM = "comparison.json"  # says what a folder is for, and is locked while a comparison runs
 LEAST_MINUTES = 0.5  # for a generator
 DRAWS_EACH = 10  # for each of its samples, at most: where fewer than one in ten is new, they would take hours
 
@@ -62,28 +64,31 @@ def compare(
     divided = divide(dataset, options.test, options.by)
     methods, verdicts = _methods(options.methods, divided.train)
     predictor = recipe(options.predictor, divided.train)
-    _claim(folder, dataset, options.model_dump(exclude=RUNNING) | {"predictor": list(predictor), "methods": methods})
+    settings = options.model_dump(exclude=RUNNING) | {"predictor": list(predictor), "methods": methods}
     jobs = options.jobs or _cores()
     minutes = FOR_AUGMENTING * options.minutes * jobs / (2 * (1 + carvings(divided.train)))
-    with workers(folder, options.engine, jobs) as pool:
-        experiment = Experiment(
-            folder=folder,
-            methods=methods,
-            recipe=predictor,
-            seconds=60 * options.minutes,
-            seeds=options.seeds,
-            options={"recombine": {"minutes": max(LEAST_MINUTES, round(minutes, 2)), "draws_each": DRAWS_EACH}},
-            workers=pool,
-            say=say,
-        )
-        write_dataset(divided.test, folder / "data" / "test.parquet")
-        experiment.begin(divided.train)
-        tested = experiment.tested()
-    found = Findings(experiment, divided, verdicts, tested)
-    result = found.result(name, command, options.minutes)
-    with atomic_path(folder / "compare.json") as temporary:
-        temporary.write_text(result.model_dump_json(indent=1), encoding="utf-8")
-    write_report(folder)
+    with _claimed(folder, dataset, settings) as accept:
+        with workers(folder, options.engine, jobs) as pool:
+            experiment = Experiment(
+                folder=folder,
+                methods=methods,
+                recipe=predictor,
+                seconds=60 * options.minutes,
+                seeds=options.seeds,
+                options={"recombine": {"minutes": max(LEAST_MINUTES, round(minutes, 2)), "draws_each": DRAWS_EACH}},
+                workers=pool,
+                say=say,
+            )
+            write_dataset(divided.test, folder / "data" / "test.parquet")
+            experiment.begin(divided.train)
+            experiment.check_time()
+            accept()
+            tested = experiment.tested()
+        found = Findings(experiment, divided, verdicts, tested)
+        result = found.result(name, command, options.minutes)
+        with atomic_path(folder / "compare.json") as temporary:
+            temporary.write_text(result.model_dump_json(indent=1), encoding="utf-8")
+        write_report(folder)
     return result
 
 
@@ -131,24 +136,50 @@ def _why(reason: str | None, tried: bool) -> str:
     return reason or ("" if tried else "not asked for")
 
 
-def _claim(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> None:
-    """Note what the folder is for, or check that it is for the same.
+@contextmanager
+def _claimed(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> Iterator[Callable[[], None]]:
+    """Keep a folder for a comparison, and others out of it; yield what to call when nothing can be refused any more.
+
+    A comparison that is refused before that leaves the folder as it was.
+
+    Raises:
+        UserError: the folder holds another comparison, or other files, or another run writes it.
+    """
+    there, accepted = folder.exists(), []
+    new, path = _claim(folder, dataset, settings), folder / CLAIM
+    with path.open("r+b") as stream:
+        lock(stream, path)
+        try:
+            yield lambda: accepted.append(True)
+        except UserError as error:
+            if new and not accepted and not isinstance(error, Interrupted):
+                for one in list(folder.iterdir()) if there else [folder]:
+                    remove(one)
+            raise
+
+
+def _claim(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> bool:
+    """Note what the folder is for, or check that it is for the same; return whether it is new.
 
     Raises:
         UserError: it holds another comparison, or other files.
     """
-    path = folder / "comparison.json"
+    path = folder / CLAIM
     digest = sha256(dataset.frame.select("source", "target", "split").write_json().encode()).hexdigest()
     ours = json.loads(json.dumps(settings | {"data": digest}))
     if path.exists():
         theirs = json.loads(path.read_text(encoding="utf-8"))
         changed = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
         if changed:
-            said = "; ".join(f"{key} was {theirs.get(key)!r:.60}, is {ours.get(key)!r:.60}" for key in changed)
-            raise UserError(f"{folder}: holds a comparison with other settings ({said}): choose another folder")
-        return
+            said = "; ".join(
+                "the data differ" if key == "data" else f"{key} was {theirs.get(key)!r}, is {ours.get(key)!r}"
+                for key in sorted(changed, key="data".__ne__)
+            )
+            raise UserError(f"{folder}: holds another comparison ({said}): choose another folder")
+        return False
     if folder.is_dir() and any(folder.iterdir()):
         raise UserError(f"{folder}: expected a new or empty folder, or one of the same comparison")
     check_writable(path)
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(ours, indent=1), encoding="utf-8")
+    return True

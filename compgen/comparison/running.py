@@ -104,4 +104,6 @@ def _in_words(found: dict[str, Any]) -> str:
         return ", ".join(f"{name} {share:.1%}" for name, share in accuracies([found]).items())
     if "made" in found:
         return f"{found['made']:,} examples" + (f" ({found['why']})" if found["why"] else "")
+    if "per_update" in found:
+        return f"{found['per_update']:.3f} s an update"
     return "trained" if "answers" not in found else "answered"

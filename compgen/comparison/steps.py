@@ -26,6 +26,8 @@ from compgen.trained.predictor import Predictor
 VALIDATION = (RANDOM, COMBINATIONS, ONCE)
 FULL = "full"  # in place of a carving: all training examples
 EXAMPLES_SHOWN = 20
+WARM = 5  # updates that do not count where the time of one is measured
+LEAST_TIME = 0.0001  # seconds of one
 LEARNED = 100  # training examples that are looked at to see what is known by heart
 
 
@@ -149,6 +151,16 @@ def trial(
     return found | {"right": right, "learned": learned}
 
 
+def speed(folder: Path, updates: int, predictor: str, changes: list[str]) -> dict[str, Any]:
+    """Train the predictor on the bare data for a few updates, and say how many seconds one takes (`per_update`)."""
+    recipe, out = predictors.Recipe(predictor, tuple(changes)), folder / "made" / "speed.pt"
+    seconds = []
+    for count in (WARM, WARM + updates):  # the first ones take longer
+        seconds.append(recipe.train(originals(folder, 0), None, out, updates=count, seed=0))
+        predictors.remove(out)
+    return {"per_update": max(LEAST_TIME, round((seconds[1] - seconds[0]) / updates, 4))}
+
+
 def added(folder: Path, made: dict[str, int], share: int, carving: int | str) -> Dataset | None:
     """The synthetic examples of a system; None if it has none."""
     if not made:
@@ -175,4 +187,4 @@ def test(folder: Path, system: str, seed: int, updates: int) -> dict[str, Any]:
     return {"answers": model.predict(tested.frame["source"].to_list(), unknown=True)}
 
 
-STEPS: dict[str, Callable[..., dict[str, Any]]] = {"augment": augment, "trial": trial, "test": test}
+STEPS: dict[str, Callable[..., dict[str, Any]]] = {"speed": speed, "augment": augment, "trial": trial, "test": test}

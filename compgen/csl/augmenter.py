@@ -85,6 +85,9 @@ class Csl(Augmenter[CslOptions]):
     columns: ClassVar[dict[str, Any]] = {"index": pl.Int64, "log_prob": pl.Float64}
     usual = 10_000
     copies = True
+    beyond = (
+        "`cgen train csl DATA -o G.grammar` and `cgen sample G.grammar -n N -o OUT` write any number as they are drawn"
+    )
     configuration = "csl"
     clashes: ClassVar[dict[str, str]] = {"uniform": "training"}
     configurations = (
@@ -123,11 +126,11 @@ class Csl(Augmenter[CslOptions]):
             with atomic_path(Path(self.options.rules)) as temporary:
                 temporary.write_text(self.grammar.text(), "utf-8")
 
-    def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
+    def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
         """Samples 0 to `count` - 1: sample i is a function of the grammar, its probabilities, the seed and i."""
         if self.trained is None or count is None:
             raise UserError("csl: there is no end of samples: say how many")
-        return self.trained.sampler().sample(count, seed).frame
+        return self.trained.sampler().sample(count, seed, watch=lambda done: watch("sample", done / count, "")).frame
 
     def facts(self) -> dict[str, Any]:
         """The number of rules, of those that induction began with, and of unlabelled sources that have a parse."""

@@ -10,7 +10,7 @@ attempt, and its place in the derivation, counted level by level.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -143,8 +143,10 @@ class Sampler:
         )
         self._require_end()
 
-    def sample(self, number: int, seed: int = 0, start: int = 0) -> Dataset:
-        """Return samples `start` to `start` + `number` - 1; they may repeat.
+    def sample(
+        self, number: int, seed: int = 0, start: int = 0, watch: Callable[[int], None] = lambda _: None
+    ) -> Dataset:
+        """Return samples `start` to `start` + `number` - 1; they may repeat. `watch` hears how many there are.
 
         Raises:
             ExhaustedError: all of a thousand attempts at one sample failed or were too long.
@@ -154,6 +156,7 @@ class Sampler:
         log_probs: list[Floats] = []
         for block in self.blocks(seed, start, start + number):
             log_probs.append(block.log_probs)
+            watch(sum(map(len, log_probs)))
             for column, numbers, lengths in zip(columns, block.numbers, block.lengths, strict=True):
                 column.append(lists(words, numbers, lengths))
         source, target = (pl.concat(column) if column else pl.Series([], dtype=TOKENS) for column in columns)

@@ -161,6 +161,11 @@ class Quality:
             found.append(
                 f"{self.distinct:,} of {self.made:,} examples are distinct: ask for fewer (-n), or drop repetitions"
             )
+        if self.made and self.copies == self.made and "host" not in self.used:  # `resample` copies hosts on purpose
+            found.append(
+                f"all {self.made:,} examples are training examples, from which nothing new is learned: try another "
+                "method (`cgen check` says which apply)"
+            )
         return found
 
 

@@ -12,7 +12,8 @@ Two schemes:
   for, given how much of the history the training text knows. The control has the same models, of resampled sentences.
 """
 
-from collections.abc import Callable, Sequence
+import io
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
@@ -29,7 +30,7 @@ from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
 from compgen.lm.estimation import Estimation, estimate, fixed_discounts, write_sentences
 from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
-from compgen.lm.scoring import Scores, score, score_all
+from compgen.lm.scoring import Scores, opened, score, score_all, split_words
 
 SURE = 0.05  # the p-value below which a gain is believed
 LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 less its two markers
@@ -204,6 +205,10 @@ def experiment(
     if (training.frame["target"].list.len() > 0).any():
         raise UserError("found pairs, expected sentences: a text file with one a line")
     _check_texts(validation, test)
+    known = {" ".join(words) for words in training.frame["source"].to_list()}
+    for part, path in (("validation", validation), ("test", test)):
+        if _all_in(path, known):
+            watch(f"warning: {path}: all sentences of the {part} text are in the training text: give others")
     estimation = estimation or Estimation()
     if not any(estimation.prune[:1]):  # otherwise the model does not know all words of the text
         check_vocabularies(partners, set(training.frame["source"].explode()))
@@ -225,6 +230,13 @@ def _check_texts(validation: Path, test: Path) -> None:
         found = sum(len(block.lengths) for block in score([], path))
         if found < needed:
             raise DataError(f"{path}: found {found or 'no'} sentence, expected {needed} or more")
+
+
+def _all_in(path: Path, known: Set[str]) -> bool:
+    """Whether all sentences of a text are among those known."""
+    with opened(path) as (stream, _):
+        lines = io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", newline="\n")
+        return all(" ".join(words) in known for words in map(split_words, lines) if words)
 
 
 def outputs(folder: Path, scheme: Scheme, seeds: Sequence[int]) -> list[Path]:
@@ -278,7 +290,10 @@ class _Setting:
             texts.append(write_sentences(sentences, self.folder / f"{name}.txt"))
             # With enough sentences no n-gram occurs only once, and discounts are estimated from those.
             estimation = replace(estimation, fallback=True)
-        self.fallbacks[name] = estimate(texts, out, estimation)["fallback_orders"]
+        try:
+            self.fallbacks[name] = estimate(texts, out, estimation)["fallback_orders"]
+        except DataError as error:  # names a file that is none of the user's
+            raise DataError(str(error).replace(str(self.text), "the training text")) from error
         return out
 
     def trial(self, seed: int) -> Trial:

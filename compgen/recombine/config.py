@@ -99,7 +99,11 @@ class RecombineConfig(Configuration):
         json_schema_extra={"hidden": True},  # --config auto says it
     )
     minutes: float | None = Field(
-        None, gt=0, le=MOST, description="with --config auto: time to train, on two cores", exclude=True
+        None,
+        gt=0,
+        le=MOST,
+        description="with --config auto: time on two cores; 500 updates or more",
+        exclude=True,
     )
     _set: dict[str, Any] = PrivateAttr(default_factory=dict)
 

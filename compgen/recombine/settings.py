@@ -136,7 +136,10 @@ def _updates(data: _Data, start: RecombineConfig, rows: int, longest: int, rows_
     wanted = round(cast(int, start.optimisation.steps) * max(1.0, rows / ROWS))
     possible = round(rows_of_time / _cost(data, longest))
     steps = max(FEWEST, min(wanted, possible))
-    return steps, f"{steps:,} updates for about {rows:,} rows" + (", as there is time for" if wanted > possible else "")
+    why = ", as there is time for" if wanted > possible else ""
+    if possible < FEWEST:
+        why = f", the fewest that can teach anything: they take longer than the time given, which allows {possible:,}"
+    return steps, f"{steps:,} updates for about {rows:,} rows{why}"
 
 
 def _unknown_below(data: _Data) -> int:

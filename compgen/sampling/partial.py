@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from compgen.errors import ExhaustedError, UserError
-from compgen.files import atomic_path, linked, remove, take_place, writing
+from compgen.files import atomic_path, linked, lock, remove, take_place, writing
+from compgen.progress import note
 from compgen.runtime.manifest import strict_json
 from compgen.sampling.output import PARQUET, READERS, WRITERS, Sample, format_of, lines_of, make_parquet
 from compgen.sampling.resampling import Counts
@@ -80,6 +81,8 @@ class PartialFile:
 
     def begin(self) -> None:
         """Start anew and delete what an earlier run has left."""
+        if self.journal.exists():
+            note(f"{self.path}: the samples of an interrupted run are dropped (--resume would have gone on with them)")
         remove(self.journal)  # first: it must never describe another run's bytes
         self._cut(0)
 
@@ -146,7 +149,7 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
         path.parent.mkdir(parents=True, exist_ok=True)
         resume = resume and path.exists()  # a run killed as it ended can leave a journal of nothing
         with path.open("ab") as stream:
-            _lock(stream, path)
+            lock(stream, path)
             partial = PartialFile(path, stream, options, suffix)
             partial.restore() if resume and partial.journal.exists() else partial.begin()
             try:
@@ -165,22 +168,6 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
             else:
                 take_place(path, out)
             remove(partial.journal)
-
-
-def _lock(stream: BinaryIO, path: Path) -> None:
-    """Lock the file against another run; the lock ends with the process, however that ends."""
-    try:
-        import fcntl
-    except ModuleNotFoundError:
-        return  # Windows
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise UserError(f"{path}: another run is writing it") from error
-    except OSError:
-        return  # a file system without locks
-    if not path.exists() or path.stat().st_ino != os.fstat(stream.fileno()).st_ino:
-        raise UserError(f"{path}: another run has just ended and taken it: try again")
 
 
 def same(one: object, other: object) -> bool:

@@ -26,7 +26,7 @@ class End:
 
     Attributes:
         written: the number of samples.
-        stopped: what ended it early, though there are samples.
+        stopped: what ended it early, though there are samples: an interruption, or that no more can be had.
         signals: those that interrupted it.
     """
 
@@ -44,15 +44,15 @@ class Run:
     Attributes:
         drawing: options of `Generator.stream` on which samples depend.
         running: the other options.
-        check: called with the file of all samples, before it becomes OUT, and the counts; if it raises, OUT stays as
-            it was.
+        check: called with the file of all samples, before it becomes OUT, the counts, and why there are fewer than
+            asked for, or nothing; if it raises, OUT stays as it was.
     """
 
     generator: Generator
     count: int | None
     drawing: dict[str, Any]
     running: dict[str, Any]
-    check: Callable[[Path, Counts], None] = lambda _path, _counts: None
+    check: Callable[[Path, Counts, str], None] = lambda _path, _counts, _why: None
 
     def to_file(self, out: Path, resume: bool) -> End:
         """Write samples to a file as they come, so that an interrupted run can be resumed."""
@@ -80,7 +80,7 @@ class Run:
                         raise
                     stopped = error
             partial.save()
-            self.check(partial.path, counts)
+            self.check(partial.path, counts, _why(stopped))
         return End(counts, counts.kept, partial.seconds, stopped, signals)
 
     def to_stream(self, out: str, choice: Choice, config: FilterConfig) -> End:
@@ -88,7 +88,7 @@ class Run:
         counts, began, sample_of = Counts(), time.monotonic(), self.generator.sample_of
         stopped: BaseException | None = None
         kept: list[Kept] = []
-        checked = sample_writer(out, lambda path: self.check(path, counts))
+        checked = sample_writer(out, lambda path: self.check(path, counts, _why(stopped)))
         with checked as write, interruptible() as signals, self._progress(counts) as progress:
 
             def watch(counts: Counts) -> None:
@@ -121,6 +121,10 @@ class Run:
 
     def _done(self, counts: Counts) -> int:
         return counts.kept if self.count else counts.drawn
+
+
+def _why(stopped: BaseException | None) -> str:
+    return str(stopped) if isinstance(stopped, ExhaustedError) else ""
 
 
 def finished(out: Path, asked: dict[str, Any]) -> bool:

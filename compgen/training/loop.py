@@ -7,10 +7,13 @@ that of the random numbers.
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -22,7 +25,7 @@ from torch import Tensor
 from compgen.data.random import Stream
 from compgen.data.vocabulary import PAD_ID
 from compgen.errors import CheckpointError, Interrupted, UserError
-from compgen.files import atomic_path, writing
+from compgen.files import lock, writing
 from compgen.interrupts import interruptible
 from compgen.models.trainable import Trainable
 from compgen.progress import Progress, note
@@ -88,14 +91,17 @@ def train(
     Raises:
         Interrupted: training was interrupted (its state is saved).
         CheckpointError: `resume` without a usable state, or with one of another identity.
-        UserError: the log cannot be written, or the loss is not finite any more.
+        UserError: the log cannot be written, another training writes it, or the loss is not finite any more.
     """
     run = _Run(network.to(device), examples, config, out, identity, score, device, quiet)
     if resume:
-        run.restore()
-    else:
-        run.begin()
-    return run.go()
+        run.check_saved()
+    with run.alone():
+        if resume:
+            run.restore()
+        else:
+            run.begin()
+        return run.go()
 
 
 def find_device(name: str) -> str:
@@ -221,7 +227,7 @@ class _Run:
     def go(self) -> Outcome:
         """Train to the end."""
         self.mark = self.saved = time.monotonic()
-        with interruptible() as interrupted, Progress("train", self.total, self.step, quiet=self.quiet) as progress:
+        with interruptible() as interrupted, self.progress() as progress:
             for rows in self.batches():
                 self.update(rows)
                 if self.step % LOG_EVERY == 0 or self.step == self.total:
@@ -239,6 +245,10 @@ class _Run:
         self.keep()
         held_out = None if self.score is None else self.best if self.config.keep == "best" else self.score(self.network)
         return Outcome(self.step, self.spent, self.mean, held_out, self.trouble or "")
+
+    def progress(self) -> Progress:
+        """Updates of all; trainings that run side by side are told apart by the name of what they write."""
+        return Progress(f"train {self.out.name}", self.total, self.step, quiet=self.quiet)
 
     def keep(self) -> None:
         """Give the network the weights that are kept."""
@@ -330,6 +340,16 @@ class _Run:
         }
         write_sealed(state, self.partial)
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other trainings away from the log, and so from the state, whose file is replaced with each save."""
+        with writing(self.log):
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            stream = self.log.open("ab")
+        with stream:
+            lock(stream, self.log)
+            yield
+
     def begin(self) -> None:
         """Make room for a new run's log; keep the state of an interrupted training under another name."""
         if self.partial.exists():
@@ -338,13 +358,16 @@ class _Run:
                 self.partial.replace(old)
             note(f"{self.out}: a training was interrupted here; its state is now {old} (--resume would go on with it)")
         with writing(self.log):
-            self.log.parent.mkdir(parents=True, exist_ok=True)
             self.log.write_text("", encoding="utf-8")
 
-    def restore(self) -> None:
-        """Go on from the saved state; raise CheckpointError if there is none, or one of another identity."""
+    def check_saved(self) -> None:
+        """Raise CheckpointError if there is no state to go on from."""
         if not self.partial.exists():
             raise CheckpointError(f"{self.partial}: no such file: no training was interrupted; leave out --resume")
+
+    def restore(self) -> None:
+        """Go on from the saved state; raise CheckpointError if it is gone, or of another identity."""
+        self.check_saved()
         keys = {*self.KEPT, "network", "optimiser", "chosen", "random", "random_cuda"}
         state = read_sealed(self.partial, keys, self.UNLOGGED)
         if not isinstance(state["identity"], dict):
@@ -369,12 +392,11 @@ class _Run:
     def cut_log(self) -> None:
         """Leave only whole lines of updates up to this one in the log: the others are written again."""
         with writing(self.log):
-            lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
-        with atomic_path(self.log) as temporary:
-            temporary.write_text("".join(f"{line}\n" for line in lines if _step(line) <= self.step), encoding="utf-8")
+            lines = self.log.read_bytes().splitlines(keepends=True)
+            os.truncate(self.log, sum(map(len, takewhile(lambda line: _step(line) <= self.step, lines))))
 
 
-def _step(line: str) -> float:
+def _step(line: bytes) -> float:
     """The update of a line of the log; infinite if the line is cut short."""
     try:
         return float(json.loads(line)["step"])

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <vector>
 
@@ -158,6 +159,10 @@ PartialFile::~PartialFile() {
 }
 
 void PartialFile::begin() {
+  if (fs::exists(journal_)) {
+    std::cerr << path().string()
+              << ": the samples of an interrupted run are dropped (--resume would have gone on with them)\n";
+  }
   fs::remove(journal_);  // first: it must never describe another run's bytes
   cut(0);
 }

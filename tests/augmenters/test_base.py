@@ -6,7 +6,7 @@ import pytest
 from compgen.augmenters.base import Augmenter, Options
 from compgen.augmenters.registry import BUILT_IN, find, make
 from compgen.data.examples import TOKENS, Dataset
-from compgen.errors import ConfigError
+from compgen.errors import ConfigError, UserError
 
 DATA = Dataset.from_pairs([(["a"], ["A"]), (["b"], ["B"])])
 
@@ -42,3 +42,12 @@ def test_a_fitted_method_draws_by_other_options_but_does_not_pretend_to_have_lea
     assert method.with_options(variants=5).options.variants == 5
     with pytest.raises(ConfigError, match="geca learns by `span`: make another with this option, and fit it"):
         method.with_options(span=2)
+
+
+@pytest.mark.parametrize("name", ["csl", "resample"])
+def test_what_has_no_end_is_bounded_before_memory_is(name):
+    made = make(name, **({"training": None} if name == "csl" else {})).fit(
+        Dataset.from_pairs([(["walk"], ["W"]), (["run"], ["R"])])
+    )
+    with pytest.raises(UserError, match=f"{name}: found 2,000,000,000 examples asked for, expected at most 1,000,000"):
+        made.sample(2 * 10**9)

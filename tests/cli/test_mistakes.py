@@ -228,7 +228,7 @@ MISTAKES = [
     ("data split lemma pairs.tsv -o x.tsv", "found the source 'walk', expected the letters of a lemma and tags"),
     ("data split tmcd brackets.tsv -o x.tsv", "found 1 of '(' that are not closed, expected a ')' for each"),
     ("data split tmcd pairs.tsv -o x.tsv --test 2", "found no way to have every atom of the test part in 2 training"),
-    ("data quality more.jsonl --train pairs.tsv -n 50 --strict", "--strict: 1 warning above: more.jsonl stays as it"),
+    ("data quality more.jsonl --train pairs.tsv -n 50 --strict", "--strict: 2 warnings above: more.jsonl is not as it"),
     ("evaluate p.pt sentences.txt", "found an example without a target, expected targets to score by"),
     # Comparisons.
     ("compare pairs.tsv -o x", "found 6 examples, expected more than the 20 to test on: give more examples"),
@@ -241,7 +241,7 @@ MISTAKES = [
     ("compare many.tsv -o x --predictor lstm", "no predictor 'lstm': expected seq2seq, transformer, or the folder of"),
     ("compare many.tsv -o x --predictor thesis", "no predictor 'thesis'"),
     ("compare many.tsv -o thesis", "thesis: expected a new or empty folder, or one of the same comparison"),
-    ("compare many.tsv -o compared", "compared: holds a comparison with other settings"),
+    ("compare many.tsv -o compared", "compared: holds another comparison (the data differ; methods"),
     ("compare many.tsv -o many.tsv", "many.tsv is a file, expected a folder"),
     ("compare many.tsv -o x --by chance", "--by chance: expected template, length, tmcd or random"),
     ("compare many.tsv -o x --minutes 0", "--minutes 0.0: expected a number greater than 0"),

@@ -87,6 +87,15 @@ def test_roles_and_the_sentence():
     assert said.startswith("None of 4 methods helps")
 
 
+@pytest.mark.parametrize("chosen", [BARE_SYSTEM, GECA])
+def test_a_test_that_all_systems_pass_tells_nothing(chosen):
+    systems, targets = (BARE_SYSTEM, CONTROL, GECA), [["a"]] * 60
+    found = [answers(system, np.ones((2, 60), dtype=bool), targets) for system in systems]
+    rows = measured(found, dict.fromkeys(systems, 9), chosen, CONTROL)
+    said = sentence(rows, Choice(system=str(chosen), methods=list(chosen.methods), examples=9, why=""), 2)
+    assert said.startswith("This test cannot tell whether a method helps") and "--by length or --by tmcd" in said
+
+
 def test_a_gain_that_chance_explains_is_said_to_be_one():
     targets = [["a"]] * 60
     rows = measured(

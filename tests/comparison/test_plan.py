@@ -1,10 +1,22 @@
 """What a comparison can do in its time."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compgen.comparison.plan import ALL, FIRST_UPDATES, TIMES, Plan, make_plan, most_updates
+from compgen.comparison.plan import (
+    ALL,
+    FIRST_UPDATES,
+    FOR_AUGMENTING,
+    SPARE,
+    TIMES,
+    Plan,
+    check_time,
+    make_plan,
+    most_updates,
+)
 from compgen.errors import UserError
 
 METHODS = st.integers(1, 6)
@@ -18,15 +30,31 @@ def test_the_trials_of_a_plan():
 
 
 @given(METHODS, st.floats(0.01, 1), st.sampled_from([500, 1000, 4000]), st.integers(1, 5), st.floats(1, 1e6))
-def test_a_plan_fits_or_is_refused(methods, per_update, updates, seeds, seconds):
-    least = Plan(FIRST_UPDATES, TIMES[-1:], 1, min(2, seeds), 0).trials(methods) * FIRST_UPDATES * per_update
-    if seconds < least:
-        with pytest.raises(UserError, match=r"too little time: \d+ minutes of one process are needed"):
-            make_plan(seconds, per_update, updates, methods, seeds)
-        return
+def test_a_plan_fits_or_is_the_poorest(methods, per_update, updates, seeds, seconds):
+    poorest = Plan(FIRST_UPDATES, TIMES[-1:], 1, min(2, seeds), 0)
     plan = make_plan(seconds, per_update, updates, methods, seeds)
+    if seconds < poorest.trials(methods) * FIRST_UPDATES * per_update:
+        assert plan == poorest
+        return
     assert plan.trials(methods) * plan.updates * per_update <= seconds
     assert FIRST_UPDATES <= plan.updates <= updates and plan.seeds <= seeds
+
+
+@given(METHODS, st.floats(0.01, 1), st.integers(1, 5), st.integers(1, 8), st.floats(0, 100))
+def test_what_is_refused_for_want_of_time_is_done_in_the_minutes_that_are_named(
+    methods, per_update, seeds, count, spent
+):
+    with pytest.raises(UserError, match=f"500 updates, which take {per_update:.2f} s each; give --minutes") as refused:
+        check_time(spent, spent, per_update, methods, seeds, count)
+    minutes = int(re.search(r"--minutes (\d+) or", str(refused.value))[1])
+    check_time(60 * minutes, spent, per_update, methods, seeds, count)
+    first = FIRST_UPDATES * per_update
+    left = count * min((1 - FOR_AUGMENTING) * SPARE * 60 * minutes - first, SPARE * 60 * minutes - spent - first)
+    poorest = Plan(FIRST_UPDATES, TIMES[-1:], 1, min(2, seeds), 0)
+    assert poorest.trials(methods) * FIRST_UPDATES * per_update <= left * 1.0001  # as the comparison plans then
+    if minutes > 1:
+        with pytest.raises(UserError):
+            check_time(60 * (minutes - 1), spent, per_update, methods, seeds, count)
 
 
 @given(METHODS, st.integers(1, 5))

@@ -1,22 +1,25 @@
 """A whole comparison, with real training of a few updates; and one that is killed."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import compgen
-from compgen.comparison import experiment, plan
+from compgen.comparison import engine, experiment, plan
 from compgen.comparison.options import CompareOptions
 from compgen.comparison.result import Result
 from compgen.comparison.run import compare
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.errors import ConfigError, DataError, UserError
+from compgen.files import lock
 from tests.comparison.test_parts import commands, words
 
 FEW = """
@@ -96,7 +99,7 @@ def test_the_commands_make_the_model_again(compared):
         ({"methods": ("resample",)}, "this is the control"),
         ({"methods": ("stemcorrupt",)}, "--methods stemcorrupt: it does not apply: takes words"),
         ({"predictor": "lstm"}, "no predictor 'lstm': expected seq2seq, transformer, or the folder"),
-        ({"minutes": 0.01, "methods": ("geca",)}, "too little time: .* give more --minutes"),
+        ({"minutes": 0.01, "methods": ("geca",)}, "too little time: .* give --minutes 1 or more"),
         ({"test": 10_000}, "expected more than the 10,000 to test on"),
         ({"minute": 5}, "minute: no such setting; did you mean minutes"),
         ({"seeds": 0}, "seeds: found 0, expected a number greater than or equal to 1"),
@@ -105,6 +108,7 @@ def test_the_commands_make_the_model_again(compared):
 def test_what_cannot_succeed_is_refused(options, says, tmp_path):
     with pytest.raises(UserError, match=says):
         compare(commands(), tmp_path / "out", say=lambda _: None, **options)
+    assert not (tmp_path / "out").exists()  # another comparison may take its place
 
 
 def test_sentences_few_examples_and_foreign_folders_are_refused(compared, tmp_path):
@@ -113,8 +117,18 @@ def test_sentences_few_examples_and_foreign_folders_are_refused(compared, tmp_pa
         compare(Dataset.from_pairs([([f"w{at}"], []) for at in range(90)]), tmp_path / "a", by="random")
     with pytest.raises(DataError, match="distinct training examples, expected 50 or more"):
         compare(Dataset(commands().frame.head(60)), tmp_path / "b", CompareOptions(test=20, by="random"))
-    with pytest.raises(UserError, match=r"holds a comparison with other settings \(seeds was 2, is 3\)"):
+    with pytest.raises(UserError, match=r"holds another comparison \(seeds was 2, is 3\): choose another"):
         compare(data, folder, methods=("geca",), seeds=3, test=30, by="random")
+    with pytest.raises(UserError, match=r"\(the data differ; methods was \['geca'\], is \['recombine', 'geca', 'csl'"):
+        compare(Dataset(data.frame.head(130)), folder, seeds=2, test=30, by="random")
+    (tmp_path / "e").mkdir()
+    with pytest.raises(DataError, match="expected 50 or more"):
+        compare(Dataset(commands().frame.head(60)), tmp_path / "e", test=20, by="random")
+    assert tmp_path.joinpath("e").is_dir() and not list(tmp_path.joinpath("e").iterdir())
+    with (folder / "comparison.json").open("rb") as stream:
+        lock(stream, folder / "comparison.json")
+        with pytest.raises(UserError, match=r"comparison\.json: another run is writing it"):
+            compare(data, folder, methods=("geca",), seeds=2, test=30, by="random")
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "thesis.txt").write_text("mine")
     with pytest.raises(UserError, match="expected a new or empty folder"):
@@ -170,5 +184,38 @@ def test_a_run_that_is_interrupted_saves_the_training_it_is_in(number, tmp_path)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert number == signal.SIGTERM or b"out: stopped; the same command goes on" in said
+    assert b"out: stopped; the same command goes on" in said
     assert [path.name for path in tmp_path.glob("out/made/*.partial")] == ["bare-0-0-500.pt.partial"]
+
+
+def test_a_run_that_is_terminated_twice_ends_soon(tmp_path):
+    """As by `timeout`, which sends its signal to a process, and again to the group of it."""
+    write_dataset(commands(), tmp_path / "d.tsv")
+    words = ["compare", "d.tsv", "--methods", "recombine", "--test", "20", "--by", "random", "--jobs", "2", "-o", "out"]
+    process = subprocess.Popen([sys.executable, "-m", "compgen", *words], cwd=tmp_path, start_new_session=True)
+    while not any(path.stat().st_size for path in tmp_path.glob("out/made/*.log.jsonl")):
+        time.sleep(0.2)
+        assert process.poll() is None
+    for pause in (0.02, 0.05):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(pause)
+    assert process.wait(timeout=engine.GRACE + 10) == 128 + signal.SIGTERM
+    assert sorted(tmp_path.glob("out/made/*.partial"))  # of what was trained
+
+
+def _deaf():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path("deaf").touch()
+    time.sleep(600)
+
+
+def test_a_worker_that_does_not_end_is_killed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine, "GRACE", 0.5)
+    worker = multiprocessing.get_context("spawn").Process(target=_deaf)
+    worker.start()
+    while not Path("deaf").exists():
+        time.sleep(0.1)
+    began = time.monotonic()
+    engine._end()
+    assert worker.exitcode == -signal.SIGKILL and 0.5 <= time.monotonic() - began < 5

@@ -90,3 +90,10 @@ def test_seed_rules_are_what_sides_share_or_else_words_that_go_together():
 def test_misspelt_seed_rules_are_told_with_those_there_are():
     with pytest.raises(UserError, match=r"nmaes: no such file, and none of matches, names, companions"):
         seed_rules("nmaes", Dataset.from_pairs([(["a"], ["b"])]))
+
+
+def test_drawing_shows_how_far_it_is():
+    shares = []
+    made = csl(training=None).fit(COMMANDS)
+    made.sample(10_000, watch=lambda stage, share, _: shares.append((stage, share)))
+    assert shares == [("sample", 0.4096), ("sample", 0.8192), ("sample", 1.0)]

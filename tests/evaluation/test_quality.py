@@ -129,3 +129,12 @@ def test_the_distance_is_that_of_pairs_of_different_rows():
     assert quality(two, two).distance == pytest.approx(2 / 3)  # of three tokens, with the mark between the sides
     many = Dataset.from_pairs([([str(n)], ["x"]) for n in range(9)])
     assert quality(many, many).distance == pytest.approx(1 / 3)
+
+
+def test_copies_alone_are_warned_of_unless_they_are_drawn_on_purpose():
+    train = dataset(*TRAIN)
+    (said,) = quality(train, train).warnings()
+    assert said.startswith("all 4 examples are training examples, from which nothing new is learned")
+    assert not quality(dataset(*TRAIN, "e > e"), train).warnings()
+    again = Dataset(train.frame.with_columns(host=pl.int_range(4)))  # as `resample` has it
+    assert not quality(again, train).warnings()

@@ -82,6 +82,15 @@ def test_a_template_has_as_few_variants_as_give_the_count():
         assert kind.sample(augmenter, count, 0) == drawn(count, variants)
 
 
+def test_a_text_that_is_the_training_text_is_said_to_be_it(tmp_path):
+    said, data = [], Dataset.from_pairs((tokens, []) for tokens in sentences(60, 1)[:9])
+    texts = [write_sentences(sentences(60, seed)[:9], tmp_path / f"{seed}.txt") for seed in (1, 2)]
+    with pytest.raises(DataError, match=r"^the training text: too small or too regular"):
+        experiment(data, *texts, tmp_path / "out", SCHEMES["paper"], watch=said.append)
+    assert said[0] == f"warning: {texts[0]}: all sentences of the validation text are in the training text: give others"
+    assert not any("test text" in line for line in said)
+
+
 def test_what_cannot_be_is_said(tmp_path):
     with pytest.raises(ExhaustedError, match="GECA"):
         run(tmp_path, [["one", "two"], ["three", "four", "five"]] * 2, SCHEMES["paper"])

@@ -69,6 +69,13 @@ def test_what_is_set_stays_and_the_rest_follows_it():
         settings(COMMANDS, given={"prototypes": 0})
 
 
+def test_the_fewest_updates_are_said_to_take_longer_than_the_time_given():
+    found, reasons = settings(COMMANDS, minutes=0.01)
+    assert found.optimisation.steps == module.FEWEST
+    assert ", the fewest that can teach anything: they take longer than the time given" in reasons[2]
+    assert "as there is time for" not in reasons[2]
+
+
 def test_words_go_by_their_tags():
     assert are_words(WORDS) and not are_words(COMMANDS)
     assert not are_words(Dataset.from_pairs([(["What", "borders", "Texas"], ["x"])]))

@@ -74,12 +74,14 @@ def test_what_nobody_can_go_on_from_is_removed(tmp_path, error, save):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_that_begins_forgets_the_one_before(tmp_path):
+def test_a_run_that_begins_forgets_the_one_before_and_says_so(tmp_path, capsys):
     out = tmp_path / "s.jsonl"
     with pytest.raises(KeyboardInterrupt):
         run(out, KeyboardInterrupt(), save=True)
+    assert not capsys.readouterr().err
     with pytest.raises(KeyboardInterrupt), partial_file(out, OPTIONS):
         raise KeyboardInterrupt
+    assert capsys.readouterr().err.startswith(f"{out}.partial: the samples of an interrupted run are dropped (--resume")
     with partial_file(out, OPTIONS, resume=True) as partial:
         assert partial.counts.drawn == 0 and not list(partial.pairs())
 

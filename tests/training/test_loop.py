@@ -81,6 +81,28 @@ def test_an_interrupted_training_is_not_overwritten_without_a_word(tmp_path, mon
     assert f"its state is now {tmp_path}/a.pt.partial.old (--resume" in capsys.readouterr().err
 
 
+def test_two_trainings_do_not_write_one_output(tmp_path, monkeypatch, capsys):
+    update, out = loop._Run.update, tmp_path / "a.pt"
+
+    def with_another(run, rows):
+        if run.step == 7:
+            run.save()
+            state = run.partial.read_bytes()
+            with monkeypatch.context() as patch:
+                patch.setattr(loop._Run, "update", update)
+                for resume in (False, True):
+                    with pytest.raises(UserError, match=r"a\.pt\.log\.jsonl: another run is writing it"):
+                        train_generator(toy(), generator_config(), out, seed=2, resume=resume, quiet=True)
+            assert run.partial.read_bytes() == state
+        return update(run, rows)
+
+    monkeypatch.setattr(loop._Run, "update", with_another)
+    train_generator(toy(), generator_config(), out, quiet=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pt", "a.pt.log.jsonl"]
+    assert not capsys.readouterr().err
+    train_generator(toy(), generator_config(), out, quiet=True)  # which the first no longer keeps away
+
+
 def test_a_damaged_state_is_not_gone_on_from(tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoint, "save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):

@@ -1,0 +1,25 @@
+"""Progress: a bar on a terminal, but for workers, and lines elsewhere."""
+
+import io
+import multiprocessing
+import sys
+
+import pytest
+
+from compgen import progress
+from compgen.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_workers_write_lines_on_a_terminal(monkeypatch, worker):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: object() if worker else None)
+    with Progress("train a.pt", 4) as bar:
+        bar.update(2, "loss 1.0")
+    assert (sys.stderr.getvalue() == "train a.pt: 2/4 loss 1.0 0 s, 0 s left\n") == worker
