@@ -87,6 +87,6 @@ def recipe(name: str | None, dataset: Dataset) -> Recipe:
 
 
 def remove(out: Path) -> None:
-    """Delete a trained predictor and its log."""
-    files.remove(out)
-    files.remove(out.with_name(out.name + ".log.jsonl"))
+    """Delete a trained predictor, its log, and the state of an interrupted training."""
+    for end in ("", ".log.jsonl", ".partial"):
+        files.remove(out.with_name(out.name + end))

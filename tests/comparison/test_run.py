@@ -178,7 +178,7 @@ def test_a_run_that_is_interrupted_saves_the_training_it_is_in(number, tmp_path)
     write_dataset(commands(), tmp_path / "d.tsv")
     words = ["compare", "d.tsv", "--methods", "geca", "--test", "20", "--by", "random", "--jobs", "1", "-o", "out"]
     process = subprocess.Popen([sys.executable, "-m", "compgen", *words], cwd=tmp_path, stderr=subprocess.PIPE)
-    while not any(path.stat().st_size for path in tmp_path.glob("out/made/*.log.jsonl")):  # 50 updates are made
+    while not any(path.stat().st_size for path in tmp_path.glob("out/made/bare*.log.jsonl")):  # 50 updates are made
         time.sleep(0.2)
         assert process.poll() is None
     process.send_signal(number)
@@ -193,7 +193,7 @@ def test_a_run_that_is_terminated_twice_ends_soon(tmp_path):
     write_dataset(commands(), tmp_path / "d.tsv")
     words = ["compare", "d.tsv", "--methods", "recombine", "--test", "20", "--by", "random", "--jobs", "2", "-o", "out"]
     process = subprocess.Popen([sys.executable, "-m", "compgen", *words], cwd=tmp_path, start_new_session=True)
-    while not any(path.stat().st_size for path in tmp_path.glob("out/made/*.log.jsonl")):
+    while not any(path.stat().st_size for path in tmp_path.glob("out/made/bare*.log.jsonl")):
         time.sleep(0.2)
         assert process.poll() is None
     for pause in (0.02, 0.05):

@@ -79,6 +79,7 @@ def test_a_system_has_what_one_of_its_methods_made_if_the_other_made_nothing(fol
 
 def test_the_training_of_a_predictor_shows_its_progress(folder, monkeypatch, capsys):
     monkeypatch.setattr("compgen.progress.LINE_EVERY", 0.0)
+    (folder / "made" / "speed.pt.partial").touch()  # of a run that was interrupted, and differs
     found = steps.speed(folder, 2, "seq2seq", ["held_out=0.0", "optimisation.batch=4"])
     assert f"train speed.pt: {steps.WARM + 2}/{steps.WARM + 2} loss " in capsys.readouterr().err
     assert 0 < found["per_update"] < 10 and not list((folder / "made").iterdir())
