@@ -397,7 +397,9 @@ class _Run:
 
 
 def _step(line: bytes) -> float:
-    """The update of a line of the log; infinite if the line is cut short."""
+    """The update of a line of the log; infinite if the line is cut short, be it by its end alone."""
+    if not line.endswith(b"\n"):
+        return math.inf
     try:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):

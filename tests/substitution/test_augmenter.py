@@ -12,6 +12,7 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.scan import interpret
 from compgen.errors import DataError, ExhaustedError
+from tests.substitution.toy import dataset
 
 RULES = """NT_1 of NT_2 ### NT_1 ( NT_2 )
 rivers in NT_1 ### river ( loc ( NT_1 ) )
@@ -26,10 +27,6 @@ LINES = (
     "number of lakes in utah -> count ( lake ( loc ( utah ) ) )",
     "rivers in utah -> river ( loc ( utah ) )",
 )
-
-
-def dataset(*lines):
-    return Dataset.from_pairs(tuple(side.split() for side in line.split(" -> ")) for line in lines)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 from compgen.augmenters.drawing import BLOCK
 from compgen.augmenters.registry import make
-from compgen.data.examples import Dataset
 from compgen.substitution.augmenter import CANDIDATES, Substitute
+from tests.substitution.toy import dataset
 
 RULES = """NT_1 of NT_2 ### NT_1 ( NT_2 )
 rivers in NT_1 ### river ( loc ( NT_1 ) )
@@ -22,10 +22,6 @@ LINES = (
     "number of rivers in utah -> count ( river ( loc ( utah ) ) )",
     "number of rivers in ohio -> count ( river ( loc ( ohio ) ) )",
 )
-
-
-def dataset(*lines):
-    return Dataset.from_pairs(tuple(side.split() for side in line.split(" -> ")) for line in lines)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Training: resumed, interrupted, logged, and what cannot be trained."""
 
 import json
+import math
 import os
 import signal
 
@@ -291,3 +292,8 @@ def test_products_may_be_in_bfloat16(tmp_path, feed):
         assert weight.dtype == weights(exact)[name].dtype, name
     assert any((weights(exact)[name] != weight).any() for name, weight in weights(rounded).items())
     assert other.train_loss == pytest.approx(outcome.train_loss, rel=0.1)
+
+
+@pytest.mark.parametrize(("line", "step"), [(b'{"step": 3}\n', 3), (b'{"step": 3}', math.inf), (b'{"st\n', math.inf)])
+def test_a_line_of_the_log_counts_when_it_is_whole(line, step):
+    assert loop._step(line) == step
