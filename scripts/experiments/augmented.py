@@ -30,6 +30,7 @@ from threading import Lock
 from typing import Any
 
 import polars as pl
+import torch
 from cells import call, train
 
 from compgen.data.catalog import load
@@ -281,7 +282,9 @@ class Cell:
         seed = ("--threads", "1", "--seed", str(self.seed))
         train(folder, predictor, "seq2seq", str(data), *kind.predictor, *more, *changes, *seed)
         found = json.loads(call(folder, "evaluate", str(predictor), str(data), "--split", self.part, "--json"))
-        return {"exact": found["exact_match"], "minutes": round((time.time() - began) / 60, 1), "commit": COMMIT}
+        device = "cuda" if torch.cuda.is_available() else "cpu"  # where both trained and answered
+        minutes = round((time.time() - began) / 60, 1)
+        return {"exact": found["exact_match"], "minutes": minutes, "commit": COMMIT, "device": device}
 
     def added(self, out: Path, kind: Kind, data: Path) -> tuple[str, ...]:
         """What the predictor is given beside the original data."""
