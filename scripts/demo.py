@@ -2,8 +2,8 @@
 
     python scripts/demo.py --out runs/demo
 
-The printed lines are the commands; each can be run by hand. The two predictors differ in what they learn from alone, and
-train side by side. What is done already is not done again, so an interrupted demo goes on where it stopped.
+The printed lines are the commands; each can be run by hand. The two predictors differ in what they learn from alone,
+and train side by side. What is done already is not done again, so an interrupted demo goes on where it stopped.
 
 Sizes and rates are for few minutes, and were chosen where another verb is held out (`docs/notebook.md`).
 """
