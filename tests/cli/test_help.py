@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from compgen.cli.main import COMMANDS as VERBS
 from compgen.cli.main import app
-from tests.cli.shell import compgen, refused
+from tests.cli.shell import compgen, refused, started
 
 
 def leaves(command, path=()):
@@ -108,7 +108,7 @@ def test_shells_complete_commands_and_options(shell):
         words = text.split(" ")
         asked = {"COMP_WORDS": text, "COMP_CWORD": str(len(words) - 1), "_TYPER_COMPLETE_ARGS": text}
         asked |= {"_CGEN_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-        done = compgen(env=os.environ | asked)
+        done = started(env=os.environ | asked)
         assert done.returncode == 0, done.stderr
         return set(re.findall(r"^[^\w-]*([\w-]+)", done.stdout.replace("_arguments '*: :((", ""), re.MULTILINE))
 
