@@ -20,11 +20,11 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.cli.shell", "torch", "polars", "onnxruntime"])
 
 
-def compgen(*words, stdin="", cwd=None):
-    """What a call in a process of its own comes to; `stdin` is text."""
+def compgen(*words, stdin="", cwd=None, env=None):
+    """What a call in a process of its own comes to; `stdin` is text, `env` what is read after imports."""
     pipes = [os.pipe() for _ in range(3)]
     inner = [Connection(pipes[0][0], writable=False), *(Connection(pipe[1], readable=False) for pipe in pipes[1:])]
-    process = FORKS.Process(target=_call, args=(inner, list(map(str, words)), cwd, dict(os.environ)))
+    process = FORKS.Process(target=_call, args=(inner, list(map(str, words)), cwd, dict(env or os.environ)))
     process.start()
     for end in inner:
         end.close()

@@ -15,6 +15,7 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import BundleError, UserError
 from compgen.runtime.bundle import Bundle
+from tests.cli.shell import compgen
 
 VERBS = ("walk", "run", "look", "jump")
 PAIRS = [
@@ -172,10 +173,6 @@ def test_a_batch_without_bound(bundle):
     assert pairs(generator, 3, batch=10**12) == pairs(generator, 3)
 
 
-def run(*words):
-    return subprocess.run([sys.executable, "-m", "compgen", *words], capture_output=True, text=True, check=False)
-
-
 def fly(path):
     """A predictor that knows how to fly, and little else."""
     pairs = Dataset.from_pairs([(["fly"], ["FLY"])] * 20)
@@ -188,37 +185,37 @@ def fly(path):
 def test_commands(tmp_path):
     data, model, out = tmp_path / "data.tsv", tmp_path / "csl.grammar", tmp_path / "more.jsonl"
     data.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
-    done = run("train", "csl", str(data), "--config", "csl_scan", "--uniform", "-o", str(model))
+    done = compgen("train", "csl", data, "--config", "csl_scan", "--uniform", "-o", model)
     assert done.returncode == 0 and done.stdout.strip() == str(model), done.stderr
-    assert run("export", str(model), "--samples", "10", "-o", str(tmp_path / "csl")).returncode == 0
-    assert run("sample", str(tmp_path / "csl"), "-n", "25", "--filter", "novel,unique", "-o", str(out)).returncode == 0
+    assert compgen("export", model, "--samples", "10", "-o", tmp_path / "csl").returncode == 0
+    assert compgen("sample", tmp_path / "csl", "-n", "25", "--filter", "novel,unique", "-o", out).returncode == 0
     assert len(read_dataset(out).unique()) == 25
     again = tmp_path / "again.jsonl"
-    assert run("sample", str(model), "-n", "25", "--filter", "novel,unique", "-o", str(again)).returncode == 0
+    assert compgen("sample", model, "-n", "25", "--filter", "novel,unique", "-o", again).returncode == 0
     assert again.read_text() == out.read_text()
-    scores = run("evaluate", str(tmp_path / "csl"), str(data), "--direct", "--json")
+    scores = compgen("evaluate", tmp_path / "csl", data, "--direct", "--json")
     assert json.loads(scores.stdout)["exact_match"] == 1
     (tmp_path / "asked.tsv").write_text("jump twice\tJUMP JUMP\nfly\tFLY\n")
-    asked = ["evaluate", str(tmp_path / "csl"), str(tmp_path / "asked.tsv"), "--json"]
-    both = run(*asked, "--direct", "--otherwise", str(fly(tmp_path / "fly.pt")))
+    asked = ["evaluate", tmp_path / "csl", tmp_path / "asked.tsv", "--json"]
+    both = compgen(*asked, "--direct", "--otherwise", str(fly(tmp_path / "fly.pt")))
     assert "1 answered" in both.stderr and json.loads(both.stdout)["exact_match"] == 1, both.stderr
-    refused = run(*asked, "--otherwise", str(tmp_path / "fly.pt"))
+    refused = compgen(*asked, "--otherwise", tmp_path / "fly.pt")
     assert refused.returncode == 2 and "add --direct" in refused.stderr
     (tmp_path / "one.tsv").write_text("a\tA\n")
-    only = run("train", "csl", str(tmp_path / "one.tsv"), "--uniform", "-o", str(tmp_path / "one.grammar"))
+    only = compgen("train", "csl", tmp_path / "one.tsv", "--uniform", "-o", tmp_path / "one.grammar")
     assert (
         only.returncode == 0
         and "it parses, but cannot be sampled: nothing to recombine: each of the 1 rules of the grammar" in only.stderr
     )
-    refused = run("train", "csl", str(data), "--uniform", "--set", "training.steps=3", "-o", str(model))
+    refused = compgen("train", "csl", data, "--uniform", "--set", "training.steps=3", "-o", model)
     assert refused.returncode == 2 and "leave out --set training" in refused.stderr
-    refused = run("train", "csl", str(data), "-o", str(tmp_path / "csl.pt"))
+    refused = compgen("train", "csl", data, "-o", tmp_path / "csl.pt")
     assert refused.returncode == 2 and "ends in .grammar" in refused.stderr
-    refused = run("train", "seq2seq", str(data), "-o", str(tmp_path / "csl.grammar"))
+    refused = compgen("train", "seq2seq", data, "-o", tmp_path / "csl.grammar")
     assert refused.returncode == 2 and "ends in .pt" in refused.stderr
-    scores = run("evaluate", str(model), str(data), "--direct", "--json")
+    scores = compgen("evaluate", model, data, "--direct", "--json")
     assert json.loads(scores.stdout)["exact_match"] == 1
-    verified = run("verify", str(tmp_path / "csl"), "--json")
+    verified = compgen("verify", tmp_path / "csl", "--json")
     rows = [
         json.loads(line) for line in verified.stdout.splitlines()
     ]  # numpy's, and the C++ runner's where it is built

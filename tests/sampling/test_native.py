@@ -21,16 +21,14 @@ from compgen.export.bundle_writer import export
 from compgen.export.verify import parity
 from compgen.runtime.bundle import Bundle
 from compgen.sampling import native
+from tests.cli import shell
 from tests.export.tiny import exported, make
 
 EXPORTED = Path(__file__).parents[2] / "exported"
 
 
 def compgen(*words, **environment):
-    command = [sys.executable, "-m", "compgen", *map(str, words)]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=300, env=os.environ | {"COLUMNS": "200"} | environment
-    )
+    return shell.compgen(*words, env=os.environ | {"COLUMNS": "200"} | environment)
 
 
 @pytest.mark.usefixtures("built")

@@ -13,6 +13,7 @@ import pytest
 
 from compgen.sampling import native
 from compgen.sampling.partial import SAVE_EVERY
+from tests.cli.shell import compgen
 from tests.sampling.grammars import exported_grammar
 
 pytestmark = pytest.mark.usefixtures("built")
@@ -40,7 +41,10 @@ def command(program, bundle, out, *words, slow=False):
 
 
 def run(*asked):
-    return subprocess.run(command(*asked), capture_output=True, text=True, timeout=300, env=native.environment())
+    words = command(*asked)
+    if asked[0] == PYTHON:
+        return compgen(*words[3:])
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, env=native.environment())
 
 
 def partial(out):

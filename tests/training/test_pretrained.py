@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 
 import numpy as np
@@ -21,6 +20,7 @@ from compgen.models.spelling import Spelling
 from compgen.runtime.predict import as_sources
 from compgen.training import loop
 from compgen.training.config import PretrainedConfig
+from tests.cli import shell
 
 transformers = pytest.importorskip("transformers", reason="needs transformers, the extra [pretrained]")
 
@@ -383,9 +383,7 @@ def test_the_command_line(base, trained, tmp_path):
     data.write_text("".join(f"{' '.join(source)}\t{' '.join(target)}\n" for source, target in toy().pairs()))
 
     def run(*arguments):
-        environment = os.environ | {"HF_HUB_OFFLINE": "1"}
-        command = [sys.executable, "-m", "compgen", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+        return shell.compgen(*arguments, env=os.environ | {"HF_HUB_OFFLINE": "1"})
 
     options = ["-o", tmp_path / "m", "--set", "optimisation.steps=2", "--threads", 1]
     done = run("train", "pretrained", data, "--model", base, "--augmented", data, *options)
