@@ -10,12 +10,13 @@ options that make it again. `make runner` builds the C++ runner.
 """
 
 import argparse
+import inspect
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     asked = parser.parse_args()
+    vars(inspect)["getsourcelines"] = cache(inspect.getsourcelines)  # TorchScript asks for the same source for each model
     failed, began = 0, time.monotonic()
     print(
         "| kind | models | sequences compared | differing | explained by rounding | failed |\n|---|---|---|---|---|---|"
