@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     asked = parser.parse_args()
-    vars(inspect)["getsourcelines"] = cache(inspect.getsourcelines)  # TorchScript asks for the same source for each model
+    vars(inspect)["getsourcelines"] = cache(inspect.getsourcelines)  # which TorchScript asks for again
     failed, began = 0, time.monotonic()
     print(
         "| kind | models | sequences compared | differing | explained by rounding | failed |\n|---|---|---|---|---|---|"
