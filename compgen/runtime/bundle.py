@@ -221,12 +221,10 @@ def pool_problem(pool: PrototypePool, prototypes: int, vocabulary: int) -> str:
         return "a sequence that goes on after its padding"
     if pool.too_large:
         return f"more than 2^53 tuples of {prototypes} prototypes"
-    if not prototypes:
-        return ""
     groups_fit = (pool.starts >= 0) & (pool.counts >= 1) & (pool.starts <= len(pool.members) - pool.counts)
-    if not (len(pool.starts) and groups_fit.all()):
+    if prototypes and not (len(pool.starts) and groups_fit.all()):
         return f"groups outside the {len(pool.members)} members"
-    return "a prototype without tokens" if (pool.tokens[pool.members, :1] == 0).any() else ""
+    return ""
 
 
 def _outside(ids: "np.ndarray[Any, Any]", size: int) -> bool:

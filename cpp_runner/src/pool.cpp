@@ -58,9 +58,8 @@ Pool::Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabu
   }
   if (ends_.empty()) throw UserError("no prototypes go together");
   for (const std::int64_t member : members_) {
-    const auto& sequence = sequences_[static_cast<std::size_t>(member)];
-    if (sequence.empty()) throw UserError("a prototype without tokens");
-    longest_ = std::max(longest_, static_cast<std::int64_t>(sequence.size()));
+    const auto length = static_cast<std::int64_t>(sequences_[static_cast<std::size_t>(member)].size());
+    longest_ = std::max(longest_, length);
   }
 }
 

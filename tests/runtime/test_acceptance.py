@@ -147,6 +147,29 @@ def token_after_padding(pool):
     pool["tokens"][row, -2] = 0
 
 
+def most_tuples(pool):
+    """As many members as make more than 2^53 pairs in blocks of all with all."""
+    pool["members"] = np.zeros(3_000_000, np.int32)
+    pool["starts"] = np.zeros((1001, 2), np.int64)
+    pool["counts"] = np.full((1001, 2), len(pool["members"]), np.int64)
+
+
+def length_of_header(value):
+    def change(folder):
+        data = (folder / "pool.safetensors").read_bytes()
+        sign(folder, "pool.safetensors", value.to_bytes(8, "little") + data[8:])
+
+    return change
+
+
+def longer(name):
+    def change(folder):
+        with (folder / name).open("ab") as file:
+            file.write(b"\n")
+
+    return change
+
+
 STEP = (exported() / "step.onnx").read_bytes()
 BIG = "9" * 400
 REFUSED = {
@@ -169,6 +192,12 @@ REFUSED = {
         json.dumps(["<pad>", "<s>", "</s>", "→", "<unk>", *"abcdefg"]) + "\0"
     ),
     "control character": raw(b"made up", b"made \x01"),
+    "another format": put("format", value="zip"),
+    "no format": drop("format"),
+    "a list for a manifest": lambda folder: (folder / "manifest.json").write_text("[]"),
+    "a manifest that is too large": lambda folder: (folder / "manifest.json").open("a").write(" " * (1 << 24)),
+    "a file that is longer": longer("step.onnx"),
+    "a file that is not there": lambda folder: (folder / "vocabulary.json").unlink(),
     "version as true": put("version", value=True),
     "version as 1.0": put("version", value=1.0),
     "version as text": put("version", value="1"),
@@ -228,6 +257,12 @@ REFUSED = {
         edit(folder, lambda c: c["graphs"].update({"other.onnx": c["graphs"]["step.onnx"]})),
     ),
     "a graph that is not listed": lambda folder: sign(folder, "start.onnx", STEP),
+    "a graph without a file": lambda folder: edit(
+        folder, lambda c: c["graphs"].update({"start.onnx": c["graphs"]["step.onnx"]})
+    ),
+    "final of no fixed size": put("graphs", "encoder.onnx", "outputs", 2, "shape", value=["B", 2, "F"]),
+    "final of no size at all": put("graphs", "encoder.onnx", "outputs", 2, "shape", value=[]),
+    "no keys": put("graphs", "encoder.onnx", "outputs", 0, "name", value="locks"),
     "keys of no fixed size": put("graphs", "encoder.onnx", "outputs", 0, "shape", value=["B", 2, "T", "A"]),
     "keys of another size": put("graphs", "encoder.onnx", "outputs", 0, "shape", value=["B", 2, "T", 6]),
     "a tensor of nine sizes": put("graphs", "step.onnx", "inputs", 0, "shape", value=[1] * 9),
@@ -245,6 +280,18 @@ REFUSED = {
     "pool with more": arrays("pool.safetensors", lambda p: p.update(more=p["members"])),
     "pool with less": arrays("pool.safetensors", lambda p: p.pop("counts")),
     "pool beyond its members": arrays("pool.safetensors", lambda p: p.update(counts=p["counts"] + 99)),
+    "pool of members outside": arrays("pool.safetensors", lambda p: p.update(members=p["members"] + 99)),
+    "pool of members below 0": arrays("pool.safetensors", lambda p: p.update(members=p["members"] - 99)),
+    "pool of groups of none": arrays("pool.safetensors", lambda p: p.update(counts=p["counts"] * 0)),
+    "pool of groups below 0": arrays("pool.safetensors", lambda p: p.update(starts=p["starts"] - 99)),
+    "pool of groups that end outside": arrays("pool.safetensors", lambda p: p.update(starts=p["starts"] + 99)),
+    "pool of groups of other prototypes": arrays(
+        "pool.safetensors", lambda p: p.update(starts=p["starts"][:, :1].copy(), counts=p["counts"][:, :1].copy())
+    ),
+    "pool of groups that do not agree": arrays("pool.safetensors", lambda p: p.update(starts=p["starts"][:0])),
+    "pool of no group": arrays("pool.safetensors", lambda p: p.update(starts=p["starts"][:0], counts=p["counts"][:0])),
+    "pool of too many tuples": arrays("pool.safetensors", most_tuples),
+    "pool of another rank": arrays("pool.safetensors", lambda p: p.update(members=p["members"][None].copy())),
     "pool without an end": arrays("pool.safetensors", lambda p: p["tokens"].__setitem__(p["tokens"] == 2, 3)),
     "pool with one sequence without an end": arrays(
         "pool.safetensors", lambda p: np.place(p["tokens"][2], p["tokens"][2] == 2, 3)
@@ -253,6 +300,24 @@ REFUSED = {
     "arrays that overlap": header("pool.safetensors", lambda h: h["members"].update(data_offsets=[0, 24])),
     "arrays of no type": header("pool.safetensors", lambda h: h["members"].update(dtype="BF16")),
     "arrays of fractions": header("pool.safetensors", lambda h: h["members"].update(shape=[6.0])),
+    "arrays of a type that is a number": header("pool.safetensors", lambda h: h["members"].update(dtype=1)),
+    "arrays without a type": header("pool.safetensors", lambda h: h["members"].pop("dtype")),
+    "an array that is a list": header("pool.safetensors", lambda h: h.update(members=[])),
+    "arrays without a shape": header("pool.safetensors", lambda h: h["members"].pop("shape")),
+    "arrays of a shape that is a number": header("pool.safetensors", lambda h: h["members"].update(shape=6)),
+    "arrays without a place": header("pool.safetensors", lambda h: h["members"].pop("data_offsets")),
+    "arrays of three places": header("pool.safetensors", lambda h: h["members"].update(data_offsets=[0, 24, 24])),
+    "arrays that end before they begin": header(
+        "pool.safetensors", lambda h: h["members"].update(data_offsets=h["members"]["data_offsets"][::-1])
+    ),
+    "arrays that end outside": header("pool.safetensors", lambda h: h["members"]["data_offsets"].__setitem__(1, 9**9)),
+    "arrays of another size": header("pool.safetensors", lambda h: h["members"].update(shape=[1])),
+    "arrays larger than the file": header("pool.safetensors", lambda h: h["members"].update(shape=[9**9, 9**9])),
+    "arrays without a header": lambda folder: sign(folder, "pool.safetensors", b"1234567"),
+    "a header of nothing": length_of_header(0),
+    "a header beyond the file": length_of_header(2**62),
+    "a header that is no object": lambda folder: sign(folder, "pool.safetensors", bytes([2, *[0] * 7]) + b"[]"),
+    "metadata that are a list": header("pool.safetensors", lambda h: h.update(__metadata__=[])),
     "metadata of numbers": header("pool.safetensors", lambda h: h.update(__metadata__={"a": 1})),
     "bytes after the arrays": lambda folder: sign(
         folder, "pool.safetensors", (folder / "pool.safetensors").read_bytes() + b"\0\0"
@@ -276,6 +341,8 @@ ACCEPTED = {
     "as it is": lambda _: None,
     "without defaults": drop("architecture"),
     "with an unlisted file": lambda folder: (folder / "stray.onnx").write_bytes(b"whatever"),
+    "with a file of another name": lambda folder: sign(folder, "Read-me_2.txt", b"whatever"),
+    "with prototypes of 16 bits": arrays("pool.safetensors", lambda p: p.update(tokens=p["tokens"].astype(np.uint16))),
     "nested, but not too deep": raw(b'"made up"', b"[" * 62 + b"]" * 62),
     "another word for what it is": put("compgen", value="9.9 ✓"),
     "metadata in a file of arrays": header("pool.safetensors", lambda h: h.update(__metadata__={"a": "b"})),
