@@ -132,9 +132,8 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// The last size in the shape of an output of the encoder; 0 if it has no such output, or its size is not fixed.
+// The last size in the shape of an output of the encoder, which there is; 0 if it has no such output, or of no fixed size.
 std::int64_t last_size(const Json& graphs, const std::string& output) {
-  if (!graphs.contains("encoder.onnx")) return 0;
   for (const auto& tensor : graphs.at("encoder.onnx").at("outputs")) {
     if (tensor.at("name") != output) continue;
     const Json& shape = tensor.at("shape");
@@ -172,7 +171,7 @@ void require_whole(const Json& manifest, const Layout& layout) {
   const Json& files = manifest.at("files");
   const Json& graphs = manifest.at("graphs");
   std::set<std::string> required = layout.files, known = layout.graphs, listed;
-  if (prototypes > 0 && known.count("encoder.onnx")) required.insert("encoder.onnx");
+  if (prototypes > 0) required.insert("encoder.onnx");
   if (prototypes == 0) known.erase("encoder.onnx");
   if (manifest.at("kind") == "generator") required.insert("pool.safetensors");
   for (const auto& name : required) {

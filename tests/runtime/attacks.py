@@ -104,6 +104,12 @@ def _reference(model: onnx.ModelProto) -> None:
     _with_attribute(model, ref_attr_name="value", type=onnx.AttributeProto.TENSOR)
 
 
+def _operator(model: onnx.ModelProto) -> None:
+    """An operator of a library that a runtime may have loaded."""
+    model.graph.node.append(helper.make_node("Leak", ["token"], ["leaked"], domain="ours"))
+    model.opset_import.append(helper.make_opsetid("ours", 1))
+
+
 CHANGES = {
     "initializer": _initializer,
     "absolute path": _absolute,
@@ -131,6 +137,7 @@ CHANGES = {
     "session's options": _metadata,
     "compiled context": _context,
     "reference to a function's attribute": _reference,
+    "another's operator": _operator,
 }
 
 
@@ -158,6 +165,14 @@ def _appended(honest: bytes, tensor: bytes) -> bytes:
     return honest + field(7, field(5, tensor))
 
 
+def _deep(levels: int) -> bytes:
+    """A graph in an attribute of a node of a graph, and so on."""
+    graph = b""
+    for _ in range(levels):
+        graph = field(1, field(5, field(6, graph)))
+    return graph
+
+
 KEYS = field(13, field(1, b"location") + field(2, SECRET.encode()))
 ENCODINGS = {
     # A location of 2^32 + 1, which a reader that keeps 32 bits takes for EXTERNAL.
@@ -174,6 +189,14 @@ ENCODINGS = {
     "another format": lambda honest: b"\x10\x00\x00\x00ORTM" + honest,
     "two formats at once": lambda honest: b"\x12\x40\x00\x00ORTM" + bytes(58) + honest,
     "cut short": lambda honest: honest[:-3],
+    "location as text": lambda honest: _appended(honest, _tensor_with(field(14, b"1"))),
+    "a field without a number": lambda honest: honest + b"\x02\x00",
+    "a number that is cut short": lambda honest: honest + b"\x08\x80",
+    "a number beyond 64 bits": lambda honest: honest + b"\x08" + b"\xff" * 9 + b"\x02",
+    "a number of more than ten bytes": lambda honest: honest + b"\x08" + b"\xff" * 10 + b"\x01",
+    "four bytes that are cut short": lambda honest: honest + varint(1 << 3 | 5) + b"\x00\x00",
+    "eight bytes that are cut short": lambda honest: honest + varint(1 << 3 | 1) + b"\x00\x00",
+    "graphs within graphs": lambda honest: honest + field(7, _deep(12)),
     "nothing known": lambda honest: honest + field(99, b"x"),
 }
 

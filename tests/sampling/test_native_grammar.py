@@ -160,6 +160,9 @@ REFUSED = {
     "the nonterminal 100": text("rules.txt", b"NT_100 ### a\n"),
     "rules that are no UTF-8": text("rules.txt", b"a ### \xff\n"),
     "rules with half a surrogate pair": text("rules.txt", b"a ### \xed\xa0\x80\n"),
+    "a special symbol": lambda folder: sign(
+        folder, "rules.txt", re.sub(rb" ### (?=[A-Z]\b)\S+", b" ### </s>", (folder / "rules.txt").read_bytes(), count=1)
+    ),
     "targets that are no UTF-8": text("targets.cfg", b"ROOT => \xc0\x80\n"),
     "targets without ROOT": text("targets.cfg", b"A => a\n"),
     "targets without an arrow": text("targets.cfg", b"ROOT -> a\n"),
@@ -178,6 +181,7 @@ REFUSED = {
     "tables of rank 1": scores(lambda tables: tables.update(slots=tables["slots"].ravel())),
     "scores that are no numbers": scores(lambda tables: tables["slots"].fill(np.nan)),
     "infinite scores": scores(lambda tables: tables["rules"].fill(np.inf)),
+    "tables of rank 0": scores(lambda tables: tables.update(rules=np.array(1.0))),
     "no tables": text("scores.safetensors", b"\0" * 40),
     "an unknown token": lambda folder: sign(
         folder,
@@ -239,6 +243,31 @@ def test_what_is_refused_is_refused_by_both(folder, name):
     words = [native.runner(), folder, "--draws", "20"]
     done = subprocess.run(words, capture_output=True, text=True, env=native.environment(), check=False)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and str(folder) in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda tables: tables.update(
+                slots=np.zeros((len(tables["slots"]), 2**18)), rules=np.zeros((2**18, tables["rules"].shape[1]))
+            ),
+            r"found 262,144 latent states and \d+ names of targets, expected a product below 2\^20",
+        ),
+        (
+            lambda tables: tables["rules"].fill(-1e308),
+            r"temperature 0\.001: found scores that it makes infinite, expected a higher one",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_from_is_said_alike(folder, change, message):
+    scores(change)(folder)
+    sampling(temperature=[0.001, 0.001])(folder)
+    with pytest.raises(UserError, match=message) as said:
+        drawn(folder)
+    words = [native.runner(), folder, "--draws", "20"]
+    done = subprocess.run(words, capture_output=True, text=True, env=native.environment(), check=False)
+    assert (done.returncode, done.stderr) == (2, f"error: {said.value}\n")
 
 
 @pytest.mark.parametrize("name", ACCEPTED)

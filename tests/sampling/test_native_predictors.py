@@ -296,6 +296,9 @@ def swapped(folder):
         lambda folder: edit(folder, lambda content: content.update(kind="generator")),
         lambda folder: edit(folder, lambda content: content.update(prototypes=2)),
         lambda folder: edit(folder, lambda content: content["files"].pop("encoder.onnx")),
+        lambda folder: edit(folder, lambda content: content["config"]["network"].update(size=7)),
+        lambda folder: edit(folder, lambda content: content["config"]["network"].update(heads=3)),
+        lambda folder: edit(folder, lambda content: content["config"].pop("network")),
         lambda folder: edit(folder, lambda c: c.update(shape={"hidden": 1, "output": 1, "dtype": "float32"})),
     ],
 )
