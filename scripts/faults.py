@@ -144,6 +144,7 @@ class Campaign:
         if not self.shim.hits():
             return False
         self.found["injected"] += 1
+        self.found["killed"] += fault.mode == KILL
         wrong = self.judged(fault, ended) + self.again(before, fault.kind)
         for what in wrong:
             self.found[what.partition(":")[0]] += 1
@@ -279,7 +280,7 @@ BAD = (
 
 def show(rows: list[dict[str, Any]]) -> None:
     """Print a table, as Markdown."""
-    columns = ("injected", "done all the same", "left", "aborted")
+    columns = ("injected", "killed", "done all the same", "left", "aborted")
     wrong = [name for name in BAD if any(row.get(name) for row in rows)] or ["lost", "half-written", "traceback"]
     print(f"| command | calls | {' | '.join((*columns, *wrong))} |")
     print(f"|---|---|{'---:|' * (len(columns) + len(wrong))}")

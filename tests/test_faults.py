@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,3 +96,13 @@ def test_the_runner_says_that_memory_is_short_from_its_beginning(shim, built, tm
     done = preloaded(shim, built, tmp_path, "--draws", "3", "-o", tmp_path / "out.jsonl", **{module.MEMORY: "1"})
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert done.stderr.startswith("error: not enough memory"), done.stderr
+
+
+def test_no_code_reads_a_clock_that_can_be_set():
+    """So that one that jumps changes nothing; only a comparison's list of steps has the order of their files' times."""
+    root = SCRIPTS.parent
+    asks = re.compile(r"\btime\.time(_ns)?\b|\bfrom time import|datetime|system_clock|gettimeofday|CLOCK_REALTIME")
+    files = [*(root / "compgen").rglob("*.py"), *(root / "cpp_runner" / "src").iterdir()]
+    files += (root / "compgen" / "lm" / "native").iterdir()
+    assert len(files) > 200
+    assert not [path.name for path in files if path.is_file() and asks.search(path.read_text("utf-8"))]

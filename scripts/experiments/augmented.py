@@ -100,7 +100,16 @@ _SCAN = Kind(
     },
 )
 KINDS = {
-    "geo": Kind(30_000, _GEO, {"substitute": ("--classes", "slot", "--rounds", "2")}),
+    "geo": Kind(
+        30_000,
+        _GEO,
+        {
+            "substitute": ("--classes", "slot", "--rounds", "2"),
+            # More templates of held-out ones (funql-query-within: three quarters, of two thirds), by more exchanges and
+            # samples; sources may be odd at one place, not more.
+            "substitute-wide": ("--classes", "slot", "--rounds", "3", "--bigrams", "1", "-n", "100000"),
+        },
+    ),
     # Programs in which slots have next to nothing to exchange; two grammars make what one of them does not.
     "logic": Kind(30_000, _GEO, {"substitute-companions": _COMPANIONS}),
     # Spans as Andreas (2020) has them for SQL.
@@ -315,7 +324,7 @@ class Cell:
             if not file.exists():
                 made = file if pool is None else file.with_name(f"pool-{file.name}")
                 asked = ("-n", str(pool or kind.count), "--seed", str(self.seed), "-o", str(made))
-                call(out / self.task, "augment", method.partition("-")[0], str(data), *options, *asked)
+                call(out / self.task, "augment", method.partition("-")[0], str(data), *asked, *options)
                 if made != file:
                     chosen = ("-n", str(kind.count), "--by", "umt", "--template", "length", "-o", str(file))
                     call(out / self.task, "select", str(made), *chosen)
