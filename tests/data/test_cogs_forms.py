@@ -2,8 +2,9 @@
 
 import pytest
 
-from compgen.data.cogs_forms import logical_form, variable_free
-from compgen.errors import DataError
+from compgen.data.cogs_forms import converted, logical_form, variable_free
+from compgen.data.examples import Dataset
+from compgen.errors import DataError, UserError
 
 # A sentence, its logical form and its variable-free form.
 PAIRS = [
@@ -128,6 +129,19 @@ def test_what_is_too_deep_is_refused():
 def test_a_verb_alone_has_no_logical_form():
     with pytest.raises(DataError, match="found 'sleep' without arguments"):
         logical_form(split("Slept ."), ["sleep"])
+
+
+def test_a_data_set_is_converted_whole_or_but_for_what_cannot_be():
+    pairs = [(split(sentence), split(lf)) for sentence, lf, _ in PAIRS]
+    found, kept = converted(Dataset.from_pairs(pairs), "variable-free", "mine")
+    assert [target for _, target in found.pairs()] == [split(free) for *_, free in PAIRS] and kept == 0
+    odd = Dataset.from_pairs([*pairs, (["A", "cat"], ["say"])])
+    with pytest.raises(DataError, match="^mine, example 6: "):
+        converted(odd, "variable-free", "mine")
+    found, kept = converted(odd, "variable-free", "mine", keep=True)
+    assert found.pairs()[-1] == (["A", "cat"], ["say"]) and kept == 1
+    with pytest.raises(UserError, match="no form 'short': expected "):
+        converted(odd, "short", "mine")
 
 
 def test_all_published_targets_are_restored_to_the_letter(downloaded):
