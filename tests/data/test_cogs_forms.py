@@ -136,7 +136,7 @@ def test_a_data_set_is_converted_whole_or_but_for_what_cannot_be():
     found, kept = converted(Dataset.from_pairs(pairs), "variable-free", "mine")
     assert [target for _, target in found.pairs()] == [split(free) for *_, free in PAIRS] and kept == 0
     odd = Dataset.from_pairs([*pairs, (["A", "cat"], ["say"])])
-    with pytest.raises(DataError, match="^mine, example 6: "):
+    with pytest.raises(DataError, match=r"^mine, example 6: "):
         converted(odd, "variable-free", "mine")
     found, kept = converted(odd, "variable-free", "mine", keep=True)
     assert found.pairs()[-1] == (["A", "cat"], ["say"]) and kept == 1
