@@ -79,7 +79,7 @@ class Scores:
         added to the scores of rules whose arity is `biased` or more, so that derivations get longer.
 
         Raises:
-            UserError: the temperature is not above 0, or so low that scores become infinite.
+            UserError: the temperature is not above 0, or it or the bias makes scores infinite.
         """
         if not 0 < temperature < float("inf"):
             raise UserError(f"temperature {temperature:g}: expected a number above 0 for a grammar's rules")
@@ -88,7 +88,10 @@ class Scores:
         if not (np.isfinite(states).all() and np.isfinite(rules).all()):
             raise UserError(f"temperature {temperature:g}: found scores that it makes infinite, expected a higher one")
         if bias:
-            rules = rules + bias * (np.asarray(arities) >= biased)
+            with np.errstate(over="ignore"):
+                rules = rules + bias * (np.asarray(arities) >= biased)
+            if not np.isfinite(rules).all():
+                raise UserError(f"drawing.bias {bias:g}: found scores that it makes infinite, expected one nearer to 0")
         return Weights(*(table - logsumexp(table)[:, None] for table in (states, rules)))
 
     def log_probs(self) -> Floats:

@@ -26,10 +26,9 @@ bool is_a(const Json& value, const std::string& type) {
   throw std::logic_error("the schema has a type " + type);
 }
 
-// Equal, and of one type: 1 is neither true nor 1.0.
+// Equal, and of one type: 1 is not 1.0, which Json takes for equal; nor true, which it does not.
 bool same(const Json& value, const Json& wanted) {
-  return value == wanted && value.is_boolean() == wanted.is_boolean() &&
-         value.is_number_float() == wanted.is_number_float();
+  return value == wanted && value.is_number_float() == wanted.is_number_float();
 }
 
 // What JSON Schema says, as far as our models use it; a keyword beyond that is an error of ours.
@@ -66,7 +65,7 @@ class Schema {
       const auto fits = [&](const Json& choice) { return problem(choice, value, place).empty(); };
       return std::any_of(rule.begin(), rule.end(), fits) ? "" : wrong("another value");
     }
-    if (value.is_number() && !value.is_boolean()) return number_problem(keyword, rule, value, wrong);
+    if (value.is_number()) return number_problem(keyword, rule, value, wrong);
     if (value.is_string()) return "";  // the one "pattern" is that of a hash, which is compared with a hash
     if (value.is_array()) return array_problem(keyword, rule, value, place, wrong);
     if (value.is_object()) return object_problem(keyword, rule, schema, value, place);

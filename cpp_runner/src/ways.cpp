@@ -42,15 +42,18 @@ void normalise(std::vector<double>& table, std::int64_t columns) {
   }
 }
 
+// Refuses a setting that made scores infinite.
+void require_finite(const std::vector<double>& scores, const std::string& setting, double value,
+                    const std::string& expected) {
+  if (std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); })) return;
+  char shown[32];
+  std::snprintf(shown, sizeof shown, "%g", value);
+  throw UserError(setting + " " + shown + ": found scores that it makes infinite, expected " + expected);
+}
+
 void divide(std::vector<double>& table, double temperature) {
-  for (double& score : table) {
-    score /= temperature;
-    if (std::isfinite(score)) continue;
-    char shown[32];
-    std::snprintf(shown, sizeof shown, "%g", temperature);
-    throw UserError("temperature " + std::string(shown) +
-                    ": found scores that it makes infinite, expected a higher one");
-  }
+  for (double& score : table) score /= temperature;
+  require_finite(table, "temperature", temperature, "a higher one");
 }
 
 // A number for a place in a cache: a product by the golden ratio spreads neighbours, and its upper bits are well mixed.
@@ -104,11 +107,8 @@ Weights::Weights(const Grammar& grammar, std::int64_t number, const std::vector<
   for (std::size_t k = 0; bias != 0 && k < rules.size(); ++k) {
     if (grammar.rules[k % grammar.rules.size()].arity >= biased) rules[k] += bias;
   }
+  require_finite(rules, "drawing.bias", bias, "one nearer to 0");
   normalise(slots, states), normalise(rules, count);
-  const auto weighs = [](double weight) { return weight < std::numeric_limits<double>::infinity(); };
-  if (!std::all_of(slots.begin(), slots.end(), weighs) || !std::all_of(rules.begin(), rules.end(), weighs)) {
-    throw UserError("found logarithms of weights that are no numbers, or infinite");
-  }
   for (const double weight : slots) slot_shares_.push_back(std::exp(weight));
   rule_shares_.resize(rules.size());
   for (std::int64_t state = 0; state < states; ++state) {

@@ -246,23 +246,30 @@ def test_what_is_refused_is_refused_by_both(folder, name):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "settings", "message"),
     [
+        (
+            lambda tables: tables["rules"].fill(1e308),
+            {"bias": 1e308, "biased": 0},
+            r"drawing\.bias 1e\+308: found scores that it makes infinite, expected one nearer to 0",
+        ),
         (
             lambda tables: tables.update(
                 slots=np.zeros((len(tables["slots"]), 2**18)), rules=np.zeros((2**18, tables["rules"].shape[1]))
             ),
+            {},
             r"found 262,144 latent states and \d+ names of targets, expected a product below 2\^20",
         ),
         (
             lambda tables: tables["rules"].fill(-1e308),
+            {"temperature": [0.001, 0.001]},
             r"temperature 0\.001: found scores that it makes infinite, expected a higher one",
         ),
     ],
 )
-def test_what_cannot_be_drawn_from_is_said_alike(folder, change, message):
+def test_what_cannot_be_drawn_from_is_said_alike(folder, change, settings, message):
     scores(change)(folder)
-    sampling(temperature=[0.001, 0.001])(folder)
+    sampling(**settings)(folder)
     with pytest.raises(UserError, match=message) as said:
         drawn(folder)
     words = [native.runner(), folder, "--draws", "20"]
