@@ -11,7 +11,9 @@ EXTRAS = cpu,train,pretrained,lm,plot,ray,docs,dev
 demo: $(READY)
 	$(BIN)/python scripts/demo.py --out runs/demo
 
-test: $(READY) check lm runner oldest
+# What the tests need is made two at a time: compilers, checkers and downloads wait for different things.
+test: $(READY)
+	$(MAKE) -j 2 check lm runner oldest
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # KenLM's programs; where they cannot be built, this says what is missing, and the tests that need them are skipped.
