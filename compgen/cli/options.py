@@ -150,8 +150,18 @@ def _typer_info(name: str, field: FieldInfo) -> Any:
         metavar=extra.get("metavar") or (f"[{'|'.join(choices)}]" if choices else None),
         help=f"{field.description or ''}{repeated}",
         hidden=bool(extra.get("hidden")),
+        autocompletion=_completing(choices) if choices else None,
         **_bounds(field, whole=kind in (int, int | None, list[int])),
     )
+
+
+def _completing(choices: Sequence[str]) -> Callable[[str], list[str]]:
+    """Return what shells ask for on TAB: the choices that begin as what was typed."""
+
+    def completed(incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return completed
 
 
 def _typer_type(annotation: Any) -> tuple[Any, tuple[str, ...]]:

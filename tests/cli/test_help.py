@@ -117,6 +117,7 @@ def test_shells_complete_commands_and_options(shell):
     assert completed("cgen data sh") == {"show"}
     assert completed("cgen data split te") == {"template"}
     assert completed("cgen sample --nov") == {"--novelty"}
+    assert completed("cgen augment substitute x.tsv --classes t") == {"token", "types"}
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
