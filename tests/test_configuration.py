@@ -29,7 +29,10 @@ def test_every_shipped_configuration_loads():
         ("seq2seq_small", ["zzz=10"], r"zzz: no such setting$"),
         ("seq2seq_small", ["optimisation.batch=zero"], "zero"),
         ("seq2seq_small", ["batch"], "expected KEY=VALUE"),
+        ("seq2seq_small", ["=3"], "expected KEY=VALUE"),
         ("seq2seq_small", ["held_out.x=1"], "held_out is a value"),
+        ("csl_scan", [], r"configuration csl_scan \(of another command\): "),
+        (".", [], r"no configuration \."),
         ("seq2seq_small", ["network.memories=3"], r"network\.memories is 1 here, found 3"),
     ],
 )
@@ -55,3 +58,22 @@ def test_a_configuration_file_may_have_a_base(tmp_path):
     path.write_text(f'base = "{path}"\n')
     with pytest.raises(ConfigError, match="leads back"):
         load_config(Seq2SeqConfig, str(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a = " + "[" * 100_000, "not TOML that can be read: brackets too deep in each other"),
+        ("a = ", "not TOML: "),
+        ("# " + "x" * 2**20, "more than 1,048,576 bytes"),
+        ("optimisation = 3", r"optimisation: found 3, expected a table of settings, for instance --set "),
+        ("[network]\nhidden = {a = 1}", r"network\.hidden: found \{'a': 1\}, expected "),
+        ("[network]\nlatent = 3", r"configuration .*: a predictor has no latent vector|network: "),
+    ],
+)
+def test_what_a_file_says_wrongly_is_said_in_a_line(tmp_path, content, message):
+    path = tmp_path / "mine.toml"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=message) as said:
+        load_config(Seq2SeqConfig, str(path))
+    assert str(path) in str(said.value) and "\n" not in str(said.value)
