@@ -18,7 +18,7 @@ from typing import BinaryIO, TextIO
 
 from compgen.errors import UserError
 
-UNWRITABLE = {
+UNUSABLE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EACCES, errno.EPERM, errno.EROFS),
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
 }
@@ -26,17 +26,26 @@ STDOUT = Path("standard output")
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 
 
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> contextlib.AbstractContextManager[None]:
     """Turn errors of the system, as a full disk or a missing folder, into a `UserError` that names `path`."""
+    return _told(path, "written")
+
+
+def reading(path: Path) -> contextlib.AbstractContextManager[None]:
+    """The same, of a file of our own that is read again."""
+    return _told(path, "read")
+
+
+@contextlib.contextmanager
+def _told(path: Path, done: str) -> Iterator[None]:
     try:
         yield
     except UserError:
         raise
     except Exception as error:
         code = _code(error)
-        if code in UNWRITABLE:
-            raise UserError(f"{path}: cannot be written: {_why(path, code)}") from error
+        if code in UNUSABLE:
+            raise UserError(f"{path}: cannot be {done}: {_why(path, code)}") from error
         raise
 
 

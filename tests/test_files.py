@@ -11,6 +11,7 @@ import pytest
 
 from compgen.errors import UserError
 from compgen.files import atomic_path, check_apart, check_writable, writing
+from compgen.geca.tables import read_again
 
 
 def write(path, text):
@@ -141,3 +142,9 @@ def test_a_folder_is_not_written_into(tmp_path):
 def test_standard_output_is_no_file_here():
     with pytest.raises(UserError, match="the name of a file"):
         check_writable(Path("-"))
+
+
+def test_a_file_of_our_own_that_cannot_be_read_again_is_said(tmp_path):
+    for path, why in ((tmp_path, "Is a directory"), (tmp_path / "gone", "No such file or directory")):
+        with pytest.raises(UserError, match=f"^{path}: cannot be read: {why}$"):
+            read_again(path)

@@ -37,7 +37,7 @@ from compgen.geca.augmenter import check_licensed, first, merged, spelled
 from compgen.geca.corpus import Corpus
 from compgen.geca.options import GecaOptions
 from compgen.geca.spans import Spans
-from compgen.geca.tables import CollisionError, Tables, memory_for
+from compgen.geca.tables import CollisionError, Tables, memory_for, read_again
 
 POLL = 0.5  # seconds between two looks into the folder
 RETRIES = 5  # of a step whose worker was lost
@@ -133,13 +133,13 @@ class Job:
         return tables.licences
 
     def _made(self, tables: Tables) -> pl.DataFrame:
-        tables.licences = pl.concat(map(pl.read_ipc, self.files("licences")))
+        tables.licences = pl.concat(map(read_again, self.files("licences")))
         check_licensed(tables)
         return first(tables, self.options, self.count, self.seed)
 
     def merge(self) -> pl.DataFrame:
         """Return the examples that all shards have made."""
-        rows = merged(([pl.read_ipc(path)] for path in self.files("made")), self.count, self.options.bytes)
+        rows = merged(([read_again(path)] for path in self.files("made")), self.count, self.options.bytes)
         with memory_for(*self._corpus, self.options.bytes) as most:
             return spelled(Tables(*self._corpus, self.options, most, folder=self.folder), rows, self.count)
 

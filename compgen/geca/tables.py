@@ -17,7 +17,7 @@ import polars as pl
 
 from compgen.data.ragged import Ints
 from compgen.errors import UserError
-from compgen.files import writing
+from compgen.files import reading, writing
 from compgen.geca.corpus import Corpus
 from compgen.geca.enumeration import Enumerator
 from compgen.geca.options import GecaOptions
@@ -40,6 +40,12 @@ class CollisionError(Exception):
 
 class MemoryNeededError(Exception):
     """A partition has more rows than memory may hold; `args[0]` of them."""
+
+
+def read_again(path: Path) -> pl.DataFrame:
+    """Return rows that were put on disk; raises UserError if they cannot be read."""
+    with reading(path):
+        return pl.read_ipc(path)
 
 
 class Store:
@@ -91,11 +97,11 @@ class Store:
             if rows > self.most:
                 raise MemoryNeededError(rows)
             if size + rows > self.most:
-                yield pl.concat(map(pl.read_ipc, together))
+                yield pl.concat(map(read_again, together))
                 together, size = [], 0
             together, size = together + files, size + rows
         if together:
-            yield pl.concat(map(pl.read_ipc, together))
+            yield pl.concat(map(read_again, together))
 
 
 class Tables:
