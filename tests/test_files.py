@@ -145,6 +145,5 @@ def test_standard_output_is_no_file_here():
 
 
 def test_a_file_of_our_own_that_cannot_be_read_again_is_said(tmp_path):
-    for path, why in ((tmp_path, "Is a directory"), (tmp_path / "gone", "No such file or directory")):
-        with pytest.raises(UserError, match=f"^{path}: cannot be read: {why}$"):
-            read_again(path)
+    with pytest.raises(UserError, match=f"^{tmp_path / 'gone'}: cannot be read: No such file or directory$"):
+        read_again(tmp_path / "gone")
