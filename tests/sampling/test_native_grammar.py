@@ -76,6 +76,24 @@ def test_a_sample_that_cannot_be_drawn_ends_the_stream_there(tmp_path):
     assert (tmp_path / "theirs.jsonl").read_text() == (tmp_path / "ours.jsonl").read_text()
 
 
+@pytest.mark.parametrize(
+    ("text", "slots", "least", "message"),
+    [
+        ("a ### A\nb ### B", 1, 1, "nothing to recombine: each of the 2 rules of the grammar is a whole example"),
+        ("NT_1 b ### NT_1 B", 2, 0, "0 of its 1 rules have no nonterminals, and can end a derivation; give more"),
+        ("NT_1 b ### NT_1 B", 2, 1, "and can end a derivation; lower drawing.depth.least, or give more examples"),
+    ],
+)
+def test_a_grammar_that_derives_nothing_is_said_alike(tmp_path, text, slots, least, message):
+    scores = {"slots": np.zeros((slots, 1)), "rules": np.zeros((1, text.count("###")))}
+    settings = {"temperature": [1.0, 1.0], "least": least, "most": 3, "longest": 9, "bias": 0.0, "biased": 1}
+    trained = TrainedGrammar.of(text, "", scores, settings | {"unit_limit": 1, "copying": False})
+    bundle = assemble(GrammarFile.of(trained, DATA, {}), tmp_path)
+    with pytest.raises(ExhaustedError, match=message):
+        list(ARCHITECTURE.open_bundle(bundle, Runtime()).draws(Request(0, 0, 1)))
+    assert both(bundle, 1) == (None, None)  # the same message
+
+
 def test_weights_too_small_for_products_count(tmp_path):
     """At a low temperature most rules weigh less than a float can say, and the depth may leave no others."""
     saved = grammar_file(5, least=2, most=2, temperature=[0.001, 0.001])
