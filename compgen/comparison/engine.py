@@ -132,18 +132,25 @@ class _Ray:
     def run(self, steps: Sequence[Step], finished: Finished) -> None:
         task = self.ray.remote(_perform_alone).options(num_cpus=1, max_retries=3)
         running = {task.remote(self.folder, step): step for step in steps}
-        while running:
-            (done,), _ = self.ray.wait(list(running), num_returns=1)
-            try:
-                self.ray.get(done)
-            except self.ray.exceptions.RayTaskError as error:
-                raise error.cause if isinstance(error.cause, UserError) else error from None
-            step = running.pop(done)
-            if not result_of(self.folder, step.name).exists():
-                raise UserError(
-                    f"{self.folder}: another machine wrote there, and it is not seen here: expected a shared folder"
-                )
-            running |= {task.remote(self.folder, more): more for more in finished(step)}
+        with interruptible() as interrupted:
+            while running and not interrupted:
+                done, _ = self.ray.wait(list(running), num_returns=1, timeout=TICK)
+                for one in done:
+                    self._require_done(one, running[one])
+                    running |= {task.remote(self.folder, more): more for more in finished(running.pop(one))}
+        if interrupted:
+            raise Interrupted("stopped", interrupted[0])
+
+    def _require_done(self, task: Any, step: Step) -> None:
+        """Raise the error of a task, or UserError if what it has written is not here."""
+        try:
+            self.ray.get(task)
+        except self.ray.exceptions.RayTaskError as error:
+            raise error.cause if isinstance(error.cause, UserError) else error from None
+        if not result_of(self.folder, step.name).exists():
+            raise UserError(
+                f"{self.folder}: another machine wrote there, and it is not seen here: expected a shared folder"
+            )
 
 
 def _perform_alone(folder: Path, step: Step) -> None:

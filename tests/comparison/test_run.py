@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from compgen.comparison.result import Result
 from compgen.comparison.run import compare
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset, write_dataset
-from compgen.errors import ConfigError, DataError, UserError
+from compgen.errors import ConfigError, DataError, Interrupted, UserError
 from compgen.files import lock
 from tests.cli import shell
 from tests.comparison.test_parts import commands, words
@@ -164,11 +165,20 @@ def test_a_run_that_is_killed_ends_in_the_same_table(tmp_path):
         assert killed[table] == whole[table]
 
 
-def test_a_ray_cluster_finds_the_same(compared, tmp_path, monkeypatch):
+def test_a_ray_cluster_finds_the_same_and_can_be_interrupted(compared, tmp_path, monkeypatch):
     pytest.importorskip("ray")
+
+    def interrupt():
+        while not list(tmp_path.glob("out/steps/*.json")):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
     _, result, _, data = compared
     monkeypatch.setattr("compgen.api.export_bundle", lambda _, out: out.mkdir())
     options = {"methods": ("geca",), "seeds": 2, "test": 30, "by": "random", "jobs": 2, "engine": "ray"}
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(Interrupted, match="stopped"):
+        compare(data, tmp_path / "out", name="d", say=lambda _: None, **options)
     found = compare(data, tmp_path / "out", name="d", say=lambda _: None, **options)
     for table in ("trials", "choice", "tested", "mended", "broken", "by_length", "answer"):
         assert getattr(found, table) == getattr(result, table)
