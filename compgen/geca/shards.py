@@ -18,6 +18,7 @@ import re
 import shutil
 import tempfile
 import time
+import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -91,8 +92,11 @@ class Job:
         return hashlib.sha256(rows.to_numpy().tobytes()).hexdigest()
 
     def close(self) -> None:
-        """Delete the folder."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Delete the folder, by another name first: what cannot be deleted of it is then in no later run's way."""
+        gone = self.folder.with_name(f".{uuid.uuid4().hex}.{self.folder.name}")
+        with suppress(OSError):
+            self.folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
     def files(self, step: str) -> list[Path]:
         """Return the files that say that a step is done, one a shard."""

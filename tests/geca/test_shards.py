@@ -186,3 +186,18 @@ def test_a_job_whose_folder_is_gone_is_closed(tmp_path):
     for _ in range(2):
         work.close()
         assert not (tmp_path / "x").exists()
+
+
+def test_what_cannot_be_deleted_of_a_job_is_in_nobody_s_way(tmp_path, monkeypatch):
+    work = job(tmp_path / "x", GecaOptions(), shards=2)
+    work.open()
+    with monkeypatch.context() as patched:
+        patched.setattr(shards.shutil, "rmtree", lambda path, ignore_errors: (path / "job.json").unlink())
+        (tmp_path / "x" / "rows-0.arrow").touch()
+        work.close()
+    work.open()
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["job.json"]
+    monkeypatch.setattr(shards.Path, "rename", lambda *_: (_ for _ in ()).throw(PermissionError))
+    (tmp_path / "x" / "rows-0.arrow").touch()
+    work.close()  # which leaves the whole folder, from which the next run goes on
+    assert len(list((tmp_path / "x").iterdir())) == 2
