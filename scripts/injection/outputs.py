@@ -57,11 +57,16 @@ def _normal(path: Path) -> bytes:
 
 
 def _timeless(value: Any) -> Any:
-    """A value of JSON without times and digests, which depend on them; texts that are JSON are parsed."""
+    """A value of JSON without times and digests, which depend on them; texts that are JSON are parsed.
+
+    A record has the command as it was called, with `--resume` where the run was gone on with.
+    """
     if isinstance(value, dict):
         return {key: _timeless(one) for key, one in value.items() if key not in TIMES}
     if isinstance(value, str) and value.startswith("{"):
         return _timeless(json.loads(value))
+    if isinstance(value, str) and value.startswith("cgen "):
+        return value.replace(" --resume", "")
     return [_timeless(one) for one in value] if isinstance(value, list) else value
 
 
