@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-TIMES = {"seconds", "tokens_per_second", "digest"}  # keys whose values differ between runs
+TIMES = {"seconds", "tokens_per_second", "digest", "resume"}  # keys whose values differ between runs
 JOURNALS = re.compile(r".*\.(partial(\.json|\.old)?|log\.jsonl)|more\.jsonl\.shards")
 Tree = dict[str, str]
 
