@@ -121,7 +121,7 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
                 temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
                 temporary.chmod(0o755)
             else:
-                temporary = _beside(path)
+                temporary = beside(path)
             yield temporary
             if directory and path.is_dir():
                 _exchange(temporary, path)
@@ -140,7 +140,7 @@ def _exchange(made: Path, path: Path) -> None:
         names = os.fsencode(made), os.fsencode(path)
         if ctypes.CDLL(None).renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0:
             return
-    old = _beside(path)
+    old = beside(path)
     path.replace(old)
     try:
         made.replace(path)
@@ -150,7 +150,7 @@ def _exchange(made: Path, path: Path) -> None:
     old.replace(made)
 
 
-def _beside(path: Path) -> Path:
+def beside(path: Path) -> Path:
     """Return a name that no other process uses. The suffix stays last, because writers choose their format by it."""
     return path.parent / f".{uuid.uuid4().hex}.{path.name}"
 
@@ -178,7 +178,7 @@ def check_writable(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-        temporary = _beside(path)  # as long as the name that will be needed
+        temporary = beside(path)  # as long as the name that will be needed
         try:
             temporary.touch(exist_ok=False)
         finally:

@@ -15,10 +15,8 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import tempfile
 import time
-import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,7 +31,7 @@ from compgen import __version__
 from compgen.cluster import cluster, first_line
 from compgen.data.examples import Dataset
 from compgen.errors import Remark, UserError
-from compgen.files import atomic_path, writing
+from compgen.files import atomic_path, beside, remove, writing
 from compgen.geca.augmenter import check_licensed, first, merged, spelled
 from compgen.geca.corpus import Corpus
 from compgen.geca.options import GecaOptions
@@ -93,10 +91,10 @@ class Job:
 
     def close(self) -> None:
         """Delete the folder, by another name first: what cannot be deleted of it is then in no later run's way."""
-        gone = self.folder.with_name(f".{uuid.uuid4().hex}.{self.folder.name}")
-        with suppress(OSError):
+        gone = beside(self.folder)
+        with suppress(OSError):  # it then stays whole, and the next run goes on with it
             self.folder.rename(gone)
-        shutil.rmtree(gone, ignore_errors=True)
+            remove(gone)
 
     def files(self, step: str) -> list[Path]:
         """Return the files that say that a step is done, one a shard."""

@@ -105,8 +105,8 @@ KINDS = {
         _GEO,
         {
             "substitute": ("--classes", "slot", "--rounds", "2"),
-            # More templates of held-out ones (funql-query-within: three quarters, of two thirds), by more exchanges and
-            # samples; sources may be odd at one place, not more.
+            # More exchanges and more samples, whose sources may be odd in one place: they have the templates of three
+            # quarters of funql-query-within's questions, where `substitute` has those of two thirds.
             "substitute-wide": ("--classes", "slot", "--rounds", "3", "--bigrams", "1", "-n", "100000"),
         },
     ),
