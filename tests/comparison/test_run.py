@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from compgen.comparison import engine, experiment, plan
 from compgen.comparison.options import CompareOptions
 from compgen.comparison.result import Result
 from compgen.comparison.run import compare
+from compgen.comparison.steps import result_of
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.errors import ConfigError, DataError, Interrupted, UserError
@@ -168,17 +168,17 @@ def test_a_run_that_is_killed_ends_in_the_same_table(tmp_path):
 def test_a_ray_cluster_finds_the_same_and_can_be_interrupted(compared, tmp_path, monkeypatch):
     pytest.importorskip("ray")
 
-    def interrupt():
-        while not list(tmp_path.glob("out/steps/*.json")):
-            time.sleep(0.05)
+    def interrupted(*words):
         os.kill(os.getpid(), signal.SIGTERM)
+        return result_of(*words)
 
     _, result, _, data = compared
     monkeypatch.setattr("compgen.api.export_bundle", lambda _, out: out.mkdir())
     options = {"methods": ("geca",), "seeds": 2, "test": 30, "by": "random", "jobs": 2, "engine": "ray"}
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(Interrupted, match="stopped"):
-        compare(data, tmp_path / "out", name="d", say=lambda _: None, **options)
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "result_of", interrupted)  # which it asks for when a step is done
+        with pytest.raises(Interrupted, match="stopped"):
+            compare(data, tmp_path / "out", name="d", say=lambda _: None, **options)
     found = compare(data, tmp_path / "out", name="d", say=lambda _: None, **options)
     for table in ("trials", "choice", "tested", "mended", "broken", "by_length", "answer"):
         assert getattr(found, table) == getattr(result, table)
