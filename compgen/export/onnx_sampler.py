@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+from onnx_ir.passes.common import NameFixPass
 from onnxscript import GraphBuilder, OpBuilder
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
@@ -74,7 +75,9 @@ def sampler(models: dict[str, Any], network: Network, half: int) -> Any:
     for value, name, shape in ((tokens, "tokens", ["L", "B"]), (log_prob, "log_prob", ["B"])):
         value.shape = ir.Shape(shape)
         builder.add_output(value, name)
-    return ir.serde.serialize_model(ir.Model(builder.graph, ir_version=IR_VERSION, producer_name="compgen"))
+    model = ir.Model(builder.graph, ir_version=IR_VERSION, producer_name="compgen")
+    NameFixPass()(model)  # the loop's body is numbered apart from what is around it, and may have its names
+    return ir.serde.serialize_model(model)
 
 
 def _encode(op: OpBuilder, encoder: Any, memory_tokens: ir.Value, n: int) -> list[ir.Value]:
