@@ -20,7 +20,7 @@ SMALL = ["--set", "network.hidden=128", "--set", "network.encoder_hidden=64"]
 LONG = ["--set", "optimisation.steps=4000", "--set", "optimisation.learning_rate=0.004"]
 GENERATOR = ["--config", "recombine_small", *SMALL, *LONG]
 PREDICTOR = [*SMALL, "--set", "optimisation.steps=3000", "--set", "optimisation.learning_rate=0.003"]
-FILTERS = ["--filter", "novel,rare", "--draws", "300000", "--vote", "--best", "1000"]
+FILTERS = ["--filter", "novel,rare", "--prototypes", "rare", "--draws", "5000", "--vote", "--best", "1000"]
 
 
 def start(threads: int, *words: str) -> subprocess.Popen[bytes]:

@@ -28,7 +28,7 @@ A first round, on SCAN (which compgen makes itself):
 \b
     cgen train recombine scan/jump -o recomb2.pt
     cgen export recomb2.pt -o exported/mine
-    cgen sample exported/mine --draws 150000 --filter novel,rare --vote --best 1000 -o augmented.jsonl
+    cgen sample exported/mine --draws 5000 --filter novel,rare --prototypes rare --vote --best 1000 -o augmented.jsonl
     cgen train seq2seq scan/jump --augmented augmented.jsonl -o predictor.pt
     cgen evaluate predictor.pt scan/jump
 """

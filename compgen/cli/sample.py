@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from compgen.trained.run import End
 
 NATIVE = [  # fields of Options that the C++ runner takes too, by the names of the options
-    *("count", "draws", "out", "filters", "novelty", "rarity", "ngram", "rare_tokens", "best", "vote", "margin"),
-    *("support", "temperature", "seed", "start", "batch", "workers", "resume"),
+    *("count", "draws", "out", "filters", "novelty", "rarity", "ngram", "rare_tokens", "prototypes", "best", "vote"),
+    *("margin", "support", "temperature", "seed", "start", "batch", "workers", "resume"),
 ]
 
 
+FEW = 0.05  # of the draws kept: that there is a better way is said
 MEASURED = 10_000  # samples whose quality is measured, at least; of more than twice as many, some are left out
 
 
@@ -54,6 +55,12 @@ class Options(BaseModel):
         "rare: contains this token, whatever is rare in training.",
         "--rare-token",
         metavar="TOKEN",
+    )
+    prototypes: Literal["all", "rare"] = option(
+        "all",
+        "rare: draw only from prototypes of which one is rare, as the filter rare says; many times fewer draws are "
+        "needed for as many samples.",
+        metavar="P",
     )
     best: int | None = option(None, "Write only the first K, ordered by probability (or by --vote).", ge=1, metavar="K")
     vote: bool = option(
@@ -233,10 +240,13 @@ def _filters(options: Options) -> "FilterConfig":
     Raises:
         UserError: there is no such filter, or an option is given without the filter that it belongs to.
     """
-    from compgen.sampling.resampling import FilterConfig
+    from compgen.sampling.resampling import FilterConfig, filter_names
 
     rarity = 0.01 if options.rarity is None else options.rarity
-    config = FilterConfig(options.filters, options.novelty or "both", rarity, options.ngram or 1)
+    names = filter_names(options.filters)
+    if options.prototypes != "all" and "rare" not in names:
+        raise UserError("--prototypes is for the filter rare: add --filter rare")
+    config = FilterConfig(names, options.novelty or "both", rarity, options.ngram or 1)
     if options.novelty is not None and "novel" not in config.names:
         raise UserError("--novelty is for the filter novel: add --filter novel")
     rare = options.rarity is not None or options.ngram is not None or options.rare_tokens
@@ -256,7 +266,7 @@ def _sample_natively(model: str, options: Options, names: Sequence[str]) -> NoRe
 def _drawn(options: Options, config: "FilterConfig", generator: "Generator") -> dict[str, Any]:
     """The options that decide which samples are drawn, besides the filters."""
     temperature = _temperature(options.temperature) or (generator.temperature if options.beam is None else None)
-    chosen = options.model_dump(include={"seed", "start", "draws", "rare_tokens", "beam"})
+    chosen = options.model_dump(include={"seed", "start", "draws", "rare_tokens", "prototypes", "beam"})
     return chosen | {"rarity": config.rarity, "ngram": config.ngram, "temperature": temperature}
 
 
@@ -279,6 +289,14 @@ def _report(end: "End", options: Options, choice: "Choice", generator: "Generato
         speed += f", {options.workers or os.cpu_count() or 1} threads"
     chosen = f"; {end.written:,} chosen" if choice.made else ""
     say(f"{counts}{chosen} ({speed})")
+    if _wasteful(options, counts) and generator.pool.prototypes:
+        say("few draws were kept: --prototypes rare draws only where a prototype is rare, which wastes far fewer")
+
+
+def _wasteful(options: Options, counts: "Counts") -> bool:
+    """Whether most draws were thrown away that rare prototypes would have spared."""
+    rare = any("rare" in names for names in options.filters) and (options.prototypes, options.ngram or 1) == ("all", 1)
+    return rare and counts.kept < FEW * counts.drawn
 
 
 def _temperature(text: str | None) -> tuple[float, float] | None:

@@ -50,6 +50,29 @@ class PrototypePool:
         """The length of the longest member; 1 without members."""
         return int((self.tokens[self.members] != 0).sum(axis=1).max(initial=1))
 
+    def holding(self, wanted: NDArray[np.bool_]) -> "PrototypePool":
+        """The same sequences, with the tuples of Omega that have a member among those `wanted` (P); there may be none.
+
+        A block splits by the first slot with a wanted member: (other, ..., other, wanted, any, ..., any).
+        """
+        marked, n = wanted[self.members], self.prototypes
+        before = np.concatenate([[0], np.cumsum(marked)])  # wanted members before each place
+        first, count = before[self.starts], before[self.starts + self.counts] - before[self.starts]  # (K, n)
+        held, size = int(before[-1]), len(marked)  # the new members are the wanted ones, the others, and all
+        kinds = {
+            "wanted": (first, count),
+            "other": (held + self.starts - first, self.counts - count),
+            "any": (size + self.starts, self.counts),
+        }
+        blocks = [["other"] * slot + ["wanted"] + ["any"] * (n - slot - 1) for slot in range(n)]
+        starts, counts = (
+            np.concatenate([np.stack([kinds[kind][i][:, at] for at, kind in enumerate(block)], 1) for block in blocks])
+            for i in (0, 1)
+        )
+        filled = counts.all(axis=1)
+        members = np.concatenate([self.members[marked], self.members[~marked], self.members])
+        return PrototypePool(self.tokens, members, starts[filled], counts[filled])
+
     def choose(self, seed: int, samples: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the pool indices (B, n) of the prototypes of sample addresses (B).
 

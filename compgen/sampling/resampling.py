@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from compgen.data.vocabulary import EOS_ID, SEP_ID
 from compgen.errors import UserError
+from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
 
 FILTERS = ("novel", "unique", "rare")
@@ -41,6 +42,8 @@ class FilterConfig:
         ngram: length of the n-grams. With 1 only tokens that training has are possible, so rare means rare but seen;
             with 2 or more an n-gram that training never has is rare too.
         rare_tokens: ids; if there are any, a sample is rare if it holds one of them, whatever is rare in training.
+        prototypes: `all`, or `rare`: only tuples of which one is rare are drawn from. Almost all rare samples are of
+            such tuples, which may be one of a hundred.
     """
 
     names: tuple[str, ...] = ()
@@ -48,6 +51,7 @@ class FilterConfig:
     rarity: float = 0.01
     ngram: int = 1
     rare_tokens: tuple[int, ...] = ()
+    prototypes: str = "all"
 
     def __post_init__(self) -> None:
         """Raise UserError for names and numbers that are not allowed, alone or together."""
@@ -61,6 +65,10 @@ class FilterConfig:
             raise UserError("rare tokens are given: add the filter rare")
         if self.rare_tokens and self.ngram != 1:
             raise UserError(f"rare tokens are given: ngram {self.ngram} does not apply")
+        if self.prototypes not in ("all", "rare"):
+            raise UserError(f"no prototypes {self.prototypes!r}: expected all or rare")
+        if self.prototypes == "rare" and "rare" not in self.names:
+            raise UserError("rare prototypes are asked for: add the filter rare")
         if not 0 < self.rarity <= 1:
             raise UserError(f"rarity {self.rarity}: expected a share of the training examples, above 0 and at most 1")
         if self.ngram < 1:
@@ -106,6 +114,11 @@ def halves(tokens: Tokens) -> tuple[Tokens, Tokens] | None:
     return (source, target) if source and target else None
 
 
+def _pairs(pool_tokens: NDArray[np.int32]) -> Iterator[tuple[Tokens, Tokens] | None]:
+    """Source and target of each sequence of a pool, None of one that has none."""
+    return (halves(tuple(row[: row.index(EOS_ID)])) for row in pool_tokens.tolist())
+
+
 def ngrams(tokens: Sequence[int], n: int) -> set[Tokens]:
     """The n-grams of a sequence."""
     return set(zip(*(tokens[k:] for k in range(n)), strict=False))
@@ -115,8 +128,7 @@ class Training:
     """The distinct training examples, as a generator's pool holds them."""
 
     def __init__(self, pool_tokens: NDArray[np.int32]) -> None:
-        pairs = (halves(tuple(row[: row.index(EOS_ID)])) for row in pool_tokens.tolist())
-        self.examples = [pair for pair in pairs if pair is not None]
+        self.examples = [pair for pair in _pairs(pool_tokens) if pair is not None]
         self.sources = {source for source, _ in self.examples}
         self.targets = {target for _, target in self.examples}
         self.pairs = set(self.examples)
@@ -168,6 +180,25 @@ class Filter:
     def unwanted(self) -> Container[Tokens]:
         """The sources that no sample may have: a row that has drawn one need not go on to its target."""
         return self.training.sources if "novel" in self.config.names and self.config.novelty != "pair" else ()
+
+    def pool(self, pool: PrototypePool) -> PrototypePool:
+        """What prototypes are drawn from: of a generator's pool, the tuples that `FilterConfig.prototypes` says.
+
+        Raises:
+            UserError: the generator has no prototypes, or none is rare.
+        """
+        if self.config.prototypes == "all" or self.rarity is None:
+            return pool
+        if not pool.prototypes:
+            raise UserError("the generator has no prototypes: leave out the choice of rare ones")
+        pairs = _pairs(pool.tokens)
+        rare = np.array([pair is not None and self.rarity.u(*pair) for pair in pairs], dtype=bool)
+        found = pool.holding(rare)
+        if not found.total:
+            raise UserError(
+                "no prototype is rare, nor would a sample be: leave out the filter rare, or raise the rarity"
+            )
+        return found
 
     def keep(self, draws: Iterable[Draw]) -> Iterator[Kept]:
         """Yield the draws that pass, with source and target; count all others by reason."""

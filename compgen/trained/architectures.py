@@ -72,6 +72,7 @@ class Request:
     batch: int | None = None
     workers: int | None = None
     unwanted: Container[Tokens] = ()
+    pool: PrototypePool | None = None
 
 
 class GeneratorModel(Protocol):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compgen.errors import ExhaustedError, UserError
 from compgen.runtime.backend import warm
+from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
 from compgen.sampling.choice import Choice, Votes
 from compgen.sampling.output import Sample
@@ -30,8 +31,8 @@ class SamplingOptions:
         seed: names the stream.
         start: the first address to draw.
         draws: stop after so many draws, however many were kept.
-        filters, novelty, rarity, ngram, rare_tokens: see `FilterConfig`; rare tokens are strings here. One filter or
-            token may be given as a string, several filters as one string with commas.
+        filters, novelty, rarity, ngram, rare_tokens, prototypes: see `FilterConfig`; rare tokens are strings here. One
+            filter or token may be given as a string, several filters as one string with commas.
         temperature, beam, batch, workers: see `Generator.draw`.
         engine: `threads` of this process, or `ray`: the CPUs of a Ray cluster (see `sampling.ray_engine`).
     """
@@ -44,6 +45,7 @@ class SamplingOptions:
     rarity: float = 0.01
     ngram: int = 1
     rare_tokens: Sequence[str] = ()
+    prototypes: str = "all"
     temperature: tuple[float, float] | None = None
     beam: int | None = None
     batch: int | None = None
@@ -127,6 +129,7 @@ class Generator:
         batch: int | None = None,
         workers: int | None = None,
         unwanted: Container[Tokens] = (),
+        pool: PrototypePool | None = None,
     ) -> Iterator[Draw]:
         """Yield the raw draws of addresses start .. stop - 1, in order, as token ids.
 
@@ -142,6 +145,7 @@ class Generator:
             batch: rows decoded together; by default 256 by each worker, 4,096 on a GPU and by a grammar.
             workers: threads; not used on a GPU, which runs the whole loop.
             unwanted: sources at whose end a draw is given up, without a target; not used by beam search or on a GPU.
+            pool: what prototypes are drawn from, by default the generator's own pool; of the same sequences.
 
         Raises:
             UserError: a number is out of range (see `warm`), or an option does not apply.
@@ -149,7 +153,7 @@ class Generator:
         """
         check_limits(seed=seed, start=start, stop=stop, beam=beam, batch=batch, workers=workers)
         heat = _checked(temperature)
-        return self.model.draws(Request(seed, start, stop, heat, beam, batch, workers, unwanted))
+        return self.model.draws(Request(seed, start, stop, heat, beam, batch, workers, unwanted, pool))
 
     def stream(self, count: int | None = None, **options: Any) -> Iterator[Sample]:
         """Yield samples as they come, in order of address; arguments and errors are those of `kept`."""
@@ -186,9 +190,9 @@ class Generator:
         if count is None and asked.draws is None:
             raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
         rare = tuple(self.vocabulary.encode(asked.rare_tokens))
-        judge = Filter(
-            FilterConfig(filter_names(asked.filters), asked.novelty, asked.rarity, asked.ngram, rare), self.training
-        )
+        names = filter_names(asked.filters)
+        config = FilterConfig(names, asked.novelty, asked.rarity, asked.ngram, rare, asked.prototypes)
+        judge = Filter(config, self.training)
         judge.counts = Counts() if counts is None else counts
         if "unique" in asked.filters:
             for pair in earlier:
@@ -212,9 +216,9 @@ class Generator:
 
     def _judged(self, asked: SamplingOptions, judge: Filter) -> tuple[Any, Iterator[Kept | str]]:
         """Return the draws that are left, judged, and the iterator to close in the end."""
-        span = asked.after(judge.counts.drawn)
+        span, pool = asked.after(judge.counts.drawn), judge.pool(self.pool)
         if asked.engine == "threads":
-            drawn = self.draw(**span, unwanted=judge.unwanted)
+            drawn = self.draw(**span, unwanted=judge.unwanted, pool=pool)
             return drawn, map(judge.judge, drawn)
         from compgen.sampling.ray_engine import Work, judged
 

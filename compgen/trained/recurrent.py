@@ -63,6 +63,7 @@ class RecurrentGenerator:
             if asked.temperature is not None:
                 raise UserError("beam search draws nothing at random: give beam or temperature, not both")
             return self._search(asked, asked.beam, asked.batch or ROWS)
+        pool = asked.pool or self.pool
         common: dict[str, Any] = {
             "seed": asked.seed,
             "start": asked.start,
@@ -72,17 +73,18 @@ class RecurrentGenerator:
         }
         if self.backend.loop is not None:
             size, rows = len(self.vocabulary), asked.batch or ROWS_ON_GPU
-            return loop_draws(self.backend.loop, self.pool, **common, vocabulary=size, rows=rows)
+            return loop_draws(self.backend.loop, pool, **common, vocabulary=size, rows=rows)
         workers, slots = asked.workers or os.cpu_count() or 1, asked.batch or ROWS
-        return draws(self.backend, self.pool, **common, slots=slots, workers=workers, unwanted=asked.unwanted)
+        return draws(self.backend, pool, **common, slots=slots, workers=workers, unwanted=asked.unwanted)
 
     def _search(self, asked: Request, width: int, batch: int) -> Iterator[Draw]:
         from compgen.runtime.beam import beam_over
 
+        pool = asked.pool or self.pool
         for first in range(asked.start, asked.stop, batch):
             addresses = np.arange(first, min(first + batch, asked.stop), dtype=np.int64)
-            chosen = self.pool.choose(asked.seed, addresses)
-            tokens = self.pool.tokens[chosen, : self.pool.longest].astype(np.int64)
+            chosen = pool.choose(asked.seed, addresses)
+            tokens = pool.tokens[chosen, : pool.longest].astype(np.int64)
             fed = self.backend.shape.fed(asked.seed, addresses)
             found = beam_over(self.backend, tokens, width, self.max_length, fed=fed)
             for index, (output, score), prototypes in zip(addresses.tolist(), found, chosen.tolist(), strict=True):

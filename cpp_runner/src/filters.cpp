@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "errors.h"
 #include "text.h"
 
 namespace compgen {
@@ -12,6 +13,10 @@ std::string key_of_pair(const Tokens& source, const Tokens& target) {
   whole.push_back(SEP);
   whole.insert(whole.end(), target.begin(), target.end());
   return key_of(whole);
+}
+
+Tokens before_end(const Tokens& sequence) {
+  return Tokens(sequence.begin(), std::find(sequence.begin(), sequence.end(), EOS));
 }
 
 void add_ngrams(const Tokens& tokens, std::size_t n, Keys& keys) {
@@ -56,7 +61,7 @@ std::optional<std::pair<Tokens, Tokens>> halves(const Tokens& tokens) {
 
 Training::Training(const Pool& pool) {
   for (const auto& sequence : pool.sequences()) {
-    auto pair = halves(Tokens(sequence.begin(), std::find(sequence.begin(), sequence.end(), EOS)));
+    auto pair = halves(before_end(sequence));
     if (!pair) continue;
     sources.insert(key_of(pair->first));
     targets.insert(key_of(pair->second));
@@ -106,17 +111,34 @@ bool Filter::remember(const Tokens& source, const Tokens& target) {
   return seen_.insert(key_of_pair(source, target)).second;
 }
 
+std::optional<Pool> Filter::pool(const Pool& pool) const {
+  if (options_.prototypes == "all") return std::nullopt;
+  if (pool.prototypes() == 0) throw UserError("the generator has no prototypes: leave out the choice of rare ones");
+  std::vector<bool> rare;
+  for (const auto& sequence : pool.sequences()) {
+    const auto pair = halves(before_end(sequence));
+    rare.push_back(pair && is_rare(pair->first, pair->second));
+  }
+  Pool found = pool.holding(rare);
+  if (found.total() == 0) {
+    throw UserError("no prototype is rare, nor would a sample be: leave out the filter rare, or raise the rarity");
+  }
+  return found;
+}
+
+bool Filter::is_rare(const Tokens& source, const Tokens& target) const {
+  if (options_.rare_tokens.empty()) {
+    const Keys held = ngrams(source, target, options_.ngram);
+    return std::any_of(held.begin(), held.end(), [this](const auto& ngram) { return common_.count(ngram) == 0; });
+  }
+  const auto has = [](const Tokens& side, std::int32_t token) { return std::count(side.begin(), side.end(), token) > 0; };
+  const auto held = [&](std::int32_t token) { return has(source, token) || has(target, token); };
+  return std::any_of(options_.rare_tokens.begin(), options_.rare_tokens.end(), held);
+}
+
 std::string Filter::reason(const Tokens& source, const Tokens& target) {
   if (options_.novel && training_.knows(source, target, options_.novelty)) return "not novel";
-  if (options_.rare && !options_.rare_tokens.empty()) {
-    const auto has = [](const Tokens& side, std::int32_t token) { return std::count(side.begin(), side.end(), token) > 0; };
-    const auto held = [&](std::int32_t token) { return has(source, token) || has(target, token); };
-    if (std::none_of(options_.rare_tokens.begin(), options_.rare_tokens.end(), held)) return "not rare";
-  } else if (options_.rare) {
-    const Keys held = ngrams(source, target, options_.ngram);
-    const auto is_common = [this](const std::string& ngram) { return common_.count(ngram) > 0; };
-    if (std::all_of(held.begin(), held.end(), is_common)) return "not rare";
-  }
+  if (options_.rare && !is_rare(source, target)) return "not rare";
   if (options_.unique && !remember(source, target)) return "not unique";
   return "";
 }

@@ -22,6 +22,7 @@ struct FilterOptions {
   double rarity = 0.01;          // the largest share of distinct training examples that may hold a rare n-gram
   std::size_t ngram = 1;
   Tokens rare_tokens;  // if there are any, rare is what holds one of them
+  std::string prototypes = "all";  // or only tuples of which one is rare
 };
 
 struct Counts {
@@ -57,12 +58,15 @@ class Filter {
   const Keys* unwanted() const { return options_.novel && options_.novelty != "pair" ? &training_.sources : nullptr; }
   // Source and target of a draw that passes; others are counted by reason.
   std::optional<std::pair<Tokens, Tokens>> keep(const Draw& draw);
+  // What prototypes are drawn from, if not the whole pool. Throws UserError: there are none, or none is rare.
+  std::optional<Pool> pool(const Pool& pool) const;
   // Takes note of an example for `unique`; whether it is new.
   bool remember(const Tokens& source, const Tokens& target);
 
   Counts counts;
 
  private:
+  bool is_rare(const Tokens& source, const Tokens& target) const;
   std::string reason(const Tokens& source, const Tokens& target);
 
   FilterOptions options_;

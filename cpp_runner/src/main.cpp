@@ -63,6 +63,9 @@ FilterOptions read_filters(Options& options) {
     }
   }
   if (!filter.novel && options.novelty) throw UserError("--novelty is for the filter novel: add --filter novel");
+  if (!filter.rare && options.prototypes.value_or("all") != "all") {
+    throw UserError("--prototypes is for the filter rare: add --filter rare");
+  }
   if (!filter.rare && (options.rarity || options.ngram || !options.rare_tokens.empty())) {
     throw UserError("--rarity, --ngram and --rare-token are for the filter rare: add --filter rare");
   }
@@ -72,6 +75,7 @@ FilterOptions read_filters(Options& options) {
   filter.novelty = options.novelty.value_or(filter.novelty);
   filter.rarity = options.rarity.value_or(filter.rarity);
   filter.ngram = options.ngram.value_or(filter.ngram);
+  filter.prototypes = options.prototypes.value_or(filter.prototypes);
   return filter;
 }
 
@@ -223,6 +227,8 @@ void add_choosing_options(CLI::App& app, Options& options) {
   app.add_option("--ngram", options.ngram, "rare: length of n-grams.")->check(CLI::Range(1, 1000));
   app.add_option("--rare-token", options.rare_tokens, "rare: holds this token; may be repeated, for one of several.")
       ->allow_extra_args(false);
+  app.add_option("--prototypes", options.prototypes, "rare: draw only from prototypes of which one is rare; or all.")
+      ->check(CLI::IsMember({"all", "rare"}));
   app.add_option("--best", options.choice.best,
                  "Write the first so many only, most probable or by votes first; of predictors: answers a source.")
       ->check(positive());

@@ -17,7 +17,7 @@ struct Options {
   bool raw = false, verify = false, trust_code = false, resume = false;
   std::vector<std::string> filters;
   std::optional<std::int64_t> count, draws, beam;
-  std::optional<std::string> novelty;
+  std::optional<std::string> novelty, prototypes;
   std::optional<double> rarity;
   std::optional<std::size_t> ngram;
   std::vector<std::string> rare_tokens;

@@ -63,6 +63,46 @@ Pool::Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabu
   }
 }
 
+Pool Pool::holding(const std::vector<bool>& wanted) const {
+  struct Group {
+    std::int64_t start, count;
+  };
+  enum Kind { OTHER, WANTED, ANY };
+  Pool found;
+  found.prototypes_ = prototypes_, found.longest_ = longest_, found.sequences_ = sequences_;
+  std::vector<std::int64_t> before{0}, others;  // wanted members before each place
+  for (const std::int64_t member : members_) {
+    const bool is_wanted = wanted[static_cast<std::size_t>(member)];
+    before.push_back(before.back() + is_wanted);
+    (is_wanted ? found.members_ : others).push_back(member);
+  }
+  found.members_.insert(found.members_.end(), others.begin(), others.end());
+  found.members_.insert(found.members_.end(), members_.begin(), members_.end());
+  const auto group = [&](Kind kind, std::size_t at) -> Group {
+    const auto start = static_cast<std::size_t>(starts_[at]), end = start + static_cast<std::size_t>(counts_[at]);
+    const std::int64_t first = before[start], count = before[end] - first;
+    if (kind == WANTED) return {first, count};
+    if (kind == OTHER) return {before.back() + starts_[at] - first, counts_[at] - count};
+    return {static_cast<std::int64_t>(members_.size()) + starts_[at], counts_[at]};
+  };
+  // A block splits by the first slot with a wanted member: (other, ..., other, wanted, any, ..., any).
+  const auto n = static_cast<std::size_t>(prototypes_);
+  for (std::size_t split = 0; split < n; ++split) {
+    for (std::size_t block = 0; block < starts_.size(); block += n) {
+      std::vector<Group> groups;
+      std::int64_t tuples = 1;
+      for (std::size_t slot = 0; slot < n; ++slot) {
+        groups.push_back(group(slot < split ? OTHER : slot == split ? WANTED : ANY, block + slot));
+        tuples *= groups.back().count;
+      }
+      if (tuples == 0) continue;
+      for (const Group& one : groups) found.starts_.push_back(one.start), found.counts_.push_back(one.count);
+      found.ends_.push_back(found.total() + tuples);
+    }
+  }
+  return found;
+}
+
 void Pool::choose(std::uint64_t seed, std::int64_t sample, std::int64_t* chosen) const {
   if (prototypes_ == 0) return;
   std::int64_t rank = rank_of(seed, sample, total());

@@ -23,6 +23,7 @@ Json given(const std::optional<Value>& value) {
 Json drawn_of(const Options& options) {
   return {{"draws", given(options.draws)},
           {"rare_tokens", options.rare_tokens},
+          {"prototypes", options.filter.prototypes},
           {"beam", Json()},
           {"seed", options.sampling.seed},
           {"start", options.sampling.start},

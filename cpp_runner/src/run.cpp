@@ -68,6 +68,7 @@ class Run {
         bundle_(bundle),
         spelling_(bundle.vocabulary),
         filter_(options.choice.drawing(options.filter), training_),
+        pool_(filter_.pool(bundle.pool)),
         tsv_(writes_tsv(options.out)),
         asked_(asked_of(options, bundle)) {}
 
@@ -173,6 +174,7 @@ class Run {
     Sampling sampling = options_.sampling;
     sampling.slots = slots_;
     sampling.unwanted = filter_.unwanted();
+    sampling.pool = pool_ ? &*pool_ : nullptr;
     sampling.stop = options_.draws ? sampling.start + *options_.draws : std::int64_t{1} << 62;
     sampling.start += counts.drawn;
     Progress progress(options_.count.value_or(options_.draws.value_or(0)));
@@ -225,6 +227,9 @@ class Run {
     if (options_.choice.made()) std::cerr << "; " << end.written << " chosen";
     std::cerr << " (" << static_cast<std::int64_t>(static_cast<double>(counts.drawn) / end.seconds) << " draws/s, "
               << options_.sampling.workers << " threads, " << end.seconds << " s)\n";
+    if (is_wasteful(counts)) {
+      std::cerr << "few draws were kept: --prototypes rare draws only where a prototype is rare, which wastes far fewer\n";
+    }
     if (!is_stream(options_.out)) write_record(options_, asked_, counts, end.written, end.seconds);
     if (end.interrupted) {
       std::cerr << "interrupted; " << with_commas(end.written) << " samples written, --start "
@@ -238,6 +243,12 @@ class Run {
     return 0;
   }
 
+  // Whether most draws were thrown away that rare prototypes would have spared.
+  bool is_wasteful(const Counts& counts) const {
+    constexpr std::int64_t FEW = 20;  // one of so many
+    return options_.filter.rare && options_.filter.ngram == 1 && !pool_ && bundle_.prototypes > 0 && FEW * counts.kept < counts.drawn;
+  }
+
   static constexpr std::int64_t SAVING = 256;  // draws between two looks at the clock
 
   const Options& options_;
@@ -245,6 +256,7 @@ class Run {
   const Bundle& bundle_;
   const Spelling spelling_;
   Filter filter_;
+  const std::optional<Pool> pool_;
   bool tsv_;
   nlohmann::ordered_json asked_;
   std::int64_t slots_ = 0;

@@ -21,6 +21,7 @@ class Slots {
         backend_(backend),
         memories_(memories),
         sampling_(sampling),
+        pool_(sampling.pool ? *sampling.pool : bundle.pool),
         exchange_(exchange),
         v_(static_cast<std::int64_t>(bundle.vocabulary.size())),
         memory_(bundle.prototypes * bundle.pool.longest()),
@@ -123,7 +124,7 @@ class Slots {
     const std::int64_t n = bundle_.prototypes;
     std::vector<std::int64_t> chosen(static_cast<std::size_t>((last - first) * n));
     for (std::int64_t index = first; index < last; ++index) {
-      bundle_.pool.choose(sampling_.seed, index, chosen.data() + (index - first) * n);
+      pool_.choose(sampling_.seed, index, chosen.data() + (index - first) * n);
     }
     if (n > 0) memories_.prepare(chosen);
     for (std::int64_t index = first; index < last; ++index) {
@@ -180,6 +181,7 @@ class Slots {
   Backend<Real>& backend_;
   Memories<Real>& memories_;
   const Sampling& sampling_;
+  const Pool& pool_;
   Exchange& exchange_;
   std::int64_t v_, memory_;  // the vocabulary's size; tokens of a row's prototypes
   Batch<Real> batch_;

@@ -22,6 +22,27 @@ TEST_CASE("prototypes are drawn from the tuples of all blocks, and from no other
   CHECK(seen == std::set<std::vector<std::int64_t>>{{0, 2}, {1, 2}, {3, 0}, {3, 1}, {3, 2}});
 }
 
+TEST_CASE("the tuples that hold a wanted member are drawn from alone") {
+  const Pool whole(small_pool().bytes(), 2, 10);
+  const auto drawn_with = [&](const std::vector<bool>& wanted) {
+    const Pool pool = whole.holding(wanted);
+    std::set<std::vector<std::int64_t>> seen;
+    for (std::int64_t sample = 0; sample < 200 && pool.total() > 0; ++sample) {
+      std::vector<std::int64_t> chosen(2);
+      pool.choose(7, sample, chosen.data());
+      seen.insert(chosen);
+    }
+    CHECK(static_cast<std::int64_t>(seen.size()) == pool.total());
+    return seen;
+  };
+  using Tuples = std::set<std::vector<std::int64_t>>;
+  CHECK(drawn_with({true, false, false, false}) == Tuples{{0, 2}, {3, 0}});
+  CHECK(drawn_with({false, false, true, false}) == Tuples{{0, 2}, {1, 2}, {3, 2}});
+  CHECK(drawn_with({false, false, false, true}) == Tuples{{3, 0}, {3, 1}, {3, 2}});
+  CHECK(drawn_with({true, true, true, true}).size() == 5);
+  CHECK(drawn_with({false, false, false, false}).empty());
+}
+
 TEST_CASE("a pool that would make sampling read outside an array is refused") {
   const auto refused = [](const File& file, std::int64_t prototypes = 2, std::int64_t vocabulary = 10) {
     CHECK_THROWS_AS(Pool(file.bytes(), prototypes, vocabulary), UserError);

@@ -187,6 +187,25 @@ def test_rare_tokens_are_named_or_told_from_counts(tmp_path):
     refused(compgen("sample", "recomb2", "--draws", 5, *both), "leave out --rarity")
 
 
+@pytest.mark.parametrize("runtime", ["onnx", "native"])
+def test_rare_prototypes_waste_fewer_draws(tmp_path, runtime, request):
+    if runtime == "native":
+        request.getfixturevalue("built")
+    words = ("sample", "recomb2", "-n", 10, "--filter", "novel,rare", "--runtime", runtime)
+    told = []
+    for which in ("all", "rare"):
+        out = tmp_path / f"{which}.jsonl"
+        done = compgen(*words, "--prototypes", which, "-o", out)
+        assert done.returncode == 0, done.stderr
+        told.append("--prototypes rare draws only where a prototype is rare" in done.stderr)
+        counts = json.loads((tmp_path / f"{which}.jsonl.run.json").read_text())["counts"]
+        assert counts["kept"] == 10 and (counts["drawn"] > 200) == (which == "all")
+        assert all("jump" in json.loads(line)["source"] for line in out.read_text().splitlines())
+    assert told == [True, False]
+    refused(compgen(*words[:4], "--prototypes", "rare", *words[6:]), "--prototypes is for the filter rare")
+    refused(compgen(*words, "--prototypes", "rare", "--rarity", 1e-9), "no prototype is rare")
+
+
 def test_a_generator_answers_by_itself():
     done = compgen("evaluate", "recomb2", "scan/jump", "--direct", "--limit", 40, "--json")
     assert done.returncode == 0, done.stderr

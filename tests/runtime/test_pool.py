@@ -17,24 +17,44 @@ def pool(members, starts, counts):
     return PrototypePool(tokens, *arrays)
 
 
-@given(
-    st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), min_size=2, max_size=2), min_size=1, max_size=4)
+MEMBERS = [7, 4, 9, 1, 0, 3, 8]
+BLOCKS = st.integers(1, 3).flatmap(  # of each block n groups, as start and count
+    lambda n: st.lists(
+        st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), min_size=n, max_size=n), min_size=1, max_size=4
+    )
 )
-def test_every_tuple_of_every_block_has_one_rank(blocks):
-    """All ranks in order give the blocks one after the other, the last group's members changing first."""
-    members = [7, 4, 9, 1, 0, 3, 8]
-    starts = [[start for start, _ in block] for block in blocks]
-    counts = [[count for _, count in block] for block in blocks]
-    made = pool(members, starts, counts)
-    expected = [
+
+
+def of_blocks(blocks):
+    """The pool, and its tuples in order of rank."""
+    made = pool(MEMBERS, *([[group[part] for group in block] for block in blocks] for part in (0, 1)))
+    return made, [
         tuples
         for block in blocks
-        for tuples in itertools.product(*(members[start : start + count] for start, count in block))
+        for tuples in itertools.product(*(MEMBERS[start : start + count] for start, count in block))
     ]
-    assert made.total == len(expected) and not made.too_large
+
+
+def tuples_of(made):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(random, "ranks", lambda _seed, samples, _total: samples)
-        assert [tuple(row) for row in made.choose(0, np.arange(len(expected))).tolist()] == expected
+        return [tuple(row) for row in made.choose(0, np.arange(made.total)).tolist()]
+
+
+@given(BLOCKS)
+def test_every_tuple_of_every_block_has_one_rank(blocks):
+    """All ranks in order give the blocks one after the other, the last group's members changing first."""
+    made, expected = of_blocks(blocks)
+    assert made.total == len(expected) and not made.too_large
+    assert tuples_of(made) == expected
+
+
+@given(BLOCKS, st.sets(st.sampled_from(MEMBERS)))
+def test_the_tuples_that_hold_a_wanted_member_are_drawn_from_alone(blocks, wanted):
+    made, tuples = of_blocks(blocks)
+    found = made.holding(np.isin(np.arange(10), list(wanted)))
+    assert sorted(tuples_of(found)) == sorted(one for one in tuples if wanted & set(one))
+    assert (found.tokens is made.tokens) and found.longest == made.longest
 
 
 def test_omega_may_have_as_many_tuples_as_53_bits_tell_apart():

@@ -72,6 +72,12 @@ def test_samples_and_counts_are_those_of_one_process(options):
 
 
 @pytest.mark.usefixtures("cluster", "short_ranges")
+def test_rare_prototypes_are_those_of_one_process():
+    here, there = both(count=100, prototypes="rare")
+    assert here == there and here[0]
+
+
+@pytest.mark.usefixtures("cluster", "short_ranges")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker to kill in /proc")
 def test_a_worker_that_is_killed_changes_nothing():
     expected, counts = list(stream("threads", (one := Counts()), draws=4000)), Counts()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from compgen.errors import UserError
+from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw
 from compgen.sampling.resampling import Counts, Filter, FilterConfig, Rarity, Training
 
@@ -71,8 +72,27 @@ def test_rare_tokens_can_be_named():
         FilterConfig(("rare",), ngram=2, rare_tokens=(7,))
 
 
+def drawn_from(pool, **config):
+    return Filter(FilterConfig(("rare",), prototypes="rare", **config), Training(pool.tokens)).pool(pool)
+
+
+def test_rare_prototypes_are_those_that_the_filter_keeps():
+    tokens = np.array([[5, 3, 8, 2], [7, 3, 8, 2], [5, 3, 9, 2], [3, 5, 7, 2]], dtype=np.int32)  # the last is malformed
+    one_block = (np.arange(4, dtype=np.int32), np.array([[0, 0]]), np.array([[4, 4]]))
+    pool = PrototypePool(tokens, *one_block)
+    assert drawn_from(pool, rare_tokens=(7,)).total == 7  # of 16 tuples those with row 1
+    assert drawn_from(pool, rarity=1 / 3).total == 16 - 4  # 7 and 9 are rare, in one of three each
+    with pytest.raises(UserError, match="no prototype is rare"):
+        drawn_from(pool, rarity=0.01)
+    none = PrototypePool(tokens, np.empty(0, np.int32), np.empty((1, 0), np.int64), np.empty((1, 0), np.int64))
+    with pytest.raises(UserError, match="no prototypes: leave out"):
+        drawn_from(none, rare_tokens=(7,))
+    assert Filter(FilterConfig(("rare",)), Training(pool.tokens)).pool(pool) is pool
+
+
 def test_unknown_names_are_refused():
-    for wrong in ({"names": ("fresh",)}, {"novelty": "none"}, {"rarity": 0.0}, {"ngram": 0}):
+    prototypes = ({"prototypes": "some"}, {"prototypes": "rare"})
+    for wrong in ({"names": ("fresh",)}, *prototypes, {"novelty": "none"}, {"rarity": 0.0}, {"ngram": 0}):
         with pytest.raises(UserError):
             FilterConfig(**wrong)
 
