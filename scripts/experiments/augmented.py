@@ -32,6 +32,7 @@ from typing import Any
 import polars as pl
 import torch
 from cells import call, train
+from csl import GEOQUERY, parts
 
 from compgen.data.catalog import load
 from compgen.data.examples import TRAIN, Dataset
@@ -83,6 +84,7 @@ _GEO = _set(
     network__embedding_dropout=0.5,
     network__output_dropout=0.5,
 )
+_WIDE = ("--classes", "slot", "--rounds", "3", "--bigrams", "1", "-n", "100000")
 # As SpanSub has it: spans of at most three words, two rounds, classes of the first and the last word.
 _SPANS = ("--classes", "types", "--span", "3", "--rounds", "2")
 _SCAN = Kind(
@@ -107,8 +109,19 @@ KINDS = {
             "substitute": ("--classes", "slot", "--rounds", "2"),
             # More exchanges and more samples, whose sources may be odd in one place: they have the templates of three
             # quarters of funql-query-within's questions, where `substitute` has those of two thirds.
-            "substitute-wide": ("--classes", "slot", "--rounds", "3", "--bigrams", "1", "-n", "100000"),
+            "substitute-wide": _WIDE,
         },
+    ),
+    # The published splits, which have no names to copy; a predictor as `csl_predictors.py` has it.
+    "geoquery": Kind(
+        30_000,
+        _set(
+            optimisation__steps=3000,
+            held_out=0.0,
+            network__embedding_dropout=0.5,
+            network__output_dropout=0.5,
+        ),
+        {"csl": ("--config", "csl_geoquery"), "substitute-wide": _WIDE},
     ),
     # Programs in which slots have next to nothing to exchange; two grammars make what one of them does not.
     "logic": Kind(30_000, _GEO, {"substitute-companions": _COMPANIONS}),
@@ -172,11 +185,21 @@ def longest(name: str, share: float) -> Callable[[], Dataset]:
     return read
 
 
+def published(split: str) -> Callable[[], Dataset]:
+    """A published split of GeoQuery, which has a file for each part."""
+
+    def read() -> Dataset:
+        train_part, test = parts(split)
+        return train_part + Dataset(test.frame.with_columns(split=pl.lit("test")))
+
+    return read
+
+
 def within(name: str) -> Callable[[], Dataset]:
     """GeoQuery's training part alone, a quarter of its templates, names left blank, to test on."""
 
     def read() -> Dataset:
-        part = load(name).split(TRAIN)
+        part = (published(name)() if name in GEOQUERY else load(name)).split(TRAIN)
         blank = [NAME.sub("X", " ".join(target)).split() for target in part.frame["target"].to_list()]
         found = by_template(Dataset(part.frame.with_columns(target=pl.Series(blank))), 3 * len(part) // 4, seed=1)
         return Dataset(part.frame.with_columns(split=found.frame["split"]))
@@ -241,6 +264,8 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "funql-query-within": ("geo", within("geo-funql/query")),
     "sql-query-within": ("sql", within("geo/sql-query")),
     "sql-names-within": ("sql", names_apart(within("geo/sql-query"))),
+    **{split: ("geoquery", published(split)) for split in GEOQUERY},
+    **{f"{split}-within": ("geoquery", within(split)) for split in ("template1", "tmcd1")},
     "logic-query-within": ("logic", by_distance(within("geo/logic-query"))),
     "cogs-long": ("cogs", longest("cogs/variable-free", 0.05)),
 }
