@@ -58,8 +58,8 @@ class Options(BaseModel):
     )
     prototypes: Literal["all", "rare"] = option(
         "all",
-        "rare: draw only from prototypes of which one is rare, as the filter rare says; many times fewer draws are "
-        "needed for as many samples.",
+        "rare: draw only from prototypes of which one holds a token that the filter rare calls rare; as many samples "
+        "need many times fewer draws.",
         metavar="P",
     )
     best: int | None = option(None, "Write only the first K, ordered by probability (or by --vote).", ge=1, metavar="K")
@@ -246,6 +246,8 @@ def _filters(options: Options) -> "FilterConfig":
     names = filter_names(options.filters)
     if options.prototypes != "all" and "rare" not in names:
         raise UserError("--prototypes is for the filter rare: add --filter rare")
+    if options.prototypes != "all" and (options.ngram or 1) > 1:
+        raise UserError("--prototypes rare is for single tokens: leave out --ngram")
     config = FilterConfig(names, options.novelty or "both", rarity, options.ngram or 1)
     if options.novelty is not None and "novel" not in config.names:
         raise UserError("--novelty is for the filter novel: add --filter novel")
@@ -295,8 +297,8 @@ def _report(end: "End", options: Options, choice: "Choice", generator: "Generato
 
 def _wasteful(options: Options, counts: "Counts") -> bool:
     """Whether most draws were thrown away that rare prototypes would have spared."""
-    rare = any("rare" in names for names in options.filters) and (options.prototypes, options.ngram or 1) == ("all", 1)
-    return rare and counts.kept < FEW * counts.drawn
+    usual = (options.prototypes, options.rarity, options.ngram or 1) == ("all", None, 1)
+    return usual and any("rare" in names for names in options.filters) and counts.kept < FEW * counts.drawn
 
 
 def _temperature(text: str | None) -> tuple[float, float] | None:

@@ -152,15 +152,9 @@ class Recombine(Augmenter[RecombineOptions]):
             draws=None if options.draws_each is None else options.draws_each * count,
             filters=options.filters,
             ngram=options.ngram,
-            prototypes=self._prototypes(generator),
             counts=self._counts,
             watch=lambda counts: watch("sample", counts.kept / count, ""),
         )
-
-    def _prototypes(self, generator: "Generator") -> str:
-        """Which prototypes are drawn from: where only a rare one can make a rare sample, a rare one always."""
-        rare = "rare" in self.options.filters and self.options.ngram == 1 and generator.pool.prototypes > 0
-        return "rare" if rare else "all"
 
     def _elected(self, generator: "Generator", count: int, seed: int, watch: Watch) -> list["Kept"]:
         """The winners of votes; what is filtered is said in `Choice.drawing`."""
@@ -177,7 +171,6 @@ class Recombine(Augmenter[RecombineOptions]):
             filters=first.names,
             novelty=first.novelty,
             ngram=first.ngram,
-            prototypes=self._prototypes(generator),
             counts=self._counts,
             watch=lambda counts: watch("sample", counts.drawn / draws, ""),
         )

@@ -42,8 +42,8 @@ class FilterConfig:
         ngram: length of the n-grams. With 1 only tokens that training has are possible, so rare means rare but seen;
             with 2 or more an n-gram that training never has is rare too.
         rare_tokens: ids; if there are any, a sample is rare if it holds one of them, whatever is rare in training.
-        prototypes: `all`, or `rare`: only tuples of which one is rare are drawn from. Almost all rare samples are of
-            such tuples, which may be one of a hundred.
+        prototypes: `all`, or `rare`: only tuples of which one holds a rare token (n = 1) are drawn from. Almost all
+            samples with a rare token are of such tuples, which may be one of a hundred.
     """
 
     names: tuple[str, ...] = ()
@@ -67,8 +67,10 @@ class FilterConfig:
             raise UserError(f"rare tokens are given: ngram {self.ngram} does not apply")
         if self.prototypes not in ("all", "rare"):
             raise UserError(f"no prototypes {self.prototypes!r}: expected all or rare")
-        if self.prototypes == "rare" and "rare" not in self.names:
-            raise UserError("rare prototypes are asked for: add the filter rare")
+        if self.prototypes == "rare" and ("rare" not in self.names or self.ngram != 1):
+            raise UserError(
+                "rare prototypes are for the filter rare and single tokens: add that filter, leave out ngram"
+            )
         if not 0 < self.rarity <= 1:
             raise UserError(f"rarity {self.rarity}: expected a share of the training examples, above 0 and at most 1")
         if self.ngram < 1:
@@ -190,14 +192,12 @@ class Filter:
         if self.config.prototypes == "all" or self.rarity is None:
             return pool
         if not pool.prototypes:
-            raise UserError("the generator has no prototypes: leave out the choice of rare ones")
+            raise UserError("the generator has no prototypes of which one could be rare")
         pairs = _pairs(pool.tokens)
         rare = np.array([pair is not None and self.rarity.u(*pair) for pair in pairs], dtype=bool)
         found = pool.holding(rare)
         if not found.total:
-            raise UserError(
-                "no prototype is rare, nor would a sample be: leave out the filter rare, or raise the rarity"
-            )
+            raise UserError("no prototype is rare: draw from all of them")
         return found
 
     def keep(self, draws: Iterable[Draw]) -> Iterator[Kept]:

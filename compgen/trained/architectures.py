@@ -62,7 +62,11 @@ class Runtime:
 
 @dataclass(frozen=True)
 class Request:
-    """The draws of addresses start .. stop - 1; arguments of `Generator.draw`."""
+    """The draws of addresses start .. stop - 1; arguments of `Generator.draw`.
+
+    Attributes:
+        pool: what prototypes are drawn from, if not all of the generator's: some of its tuples.
+    """
 
     seed: int
     start: int

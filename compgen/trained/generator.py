@@ -1,13 +1,12 @@
 """A trained generator in Python: draws, samples and direct answers, from a bundle or from what training wrote."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compgen.errors import ExhaustedError, UserError
 from compgen.runtime.backend import warm
-from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
 from compgen.sampling.choice import Choice, Votes
 from compgen.sampling.output import Sample
@@ -129,7 +128,6 @@ class Generator:
         batch: int | None = None,
         workers: int | None = None,
         unwanted: Container[Tokens] = (),
-        pool: PrototypePool | None = None,
     ) -> Iterator[Draw]:
         """Yield the raw draws of addresses start .. stop - 1, in order, as token ids.
 
@@ -145,15 +143,18 @@ class Generator:
             batch: rows decoded together; by default 256 by each worker, 4,096 on a GPU and by a grammar.
             workers: threads; not used on a GPU, which runs the whole loop.
             unwanted: sources at whose end a draw is given up, without a target; not used by beam search or on a GPU.
-            pool: what prototypes are drawn from, by default the generator's own pool; of the same sequences.
 
         Raises:
             UserError: a number is out of range (see `warm`), or an option does not apply.
             ExhaustedError: a grammar has no derivation within its limits (see `csl.sampling`).
         """
-        check_limits(seed=seed, start=start, stop=stop, beam=beam, batch=batch, workers=workers)
-        heat = _checked(temperature)
-        return self.model.draws(Request(seed, start, stop, heat, beam, batch, workers, unwanted, pool))
+        request = Request(seed, start, stop, temperature, beam, batch, workers, unwanted)
+        return self._draws(request)
+
+    def _draws(self, asked: Request) -> Iterator[Draw]:
+        numbers = {name: getattr(asked, name) for name in ("seed", "start", "stop", "beam", "batch", "workers")}
+        check_limits(**numbers)
+        return self.model.draws(replace(asked, temperature=_checked(asked.temperature)))
 
     def stream(self, count: int | None = None, **options: Any) -> Iterator[Sample]:
         """Yield samples as they come, in order of address; arguments and errors are those of `kept`."""
@@ -218,7 +219,7 @@ class Generator:
         """Return the draws that are left, judged, and the iterator to close in the end."""
         span, pool = asked.after(judge.counts.drawn), judge.pool(self.pool)
         if asked.engine == "threads":
-            drawn = self.draw(**span, unwanted=judge.unwanted, pool=pool)
+            drawn = self._draws(Request(**span, unwanted=judge.unwanted, pool=pool))
             return drawn, map(judge.judge, drawn)
         from compgen.sampling.ray_engine import Work, judged
 

@@ -113,16 +113,14 @@ bool Filter::remember(const Tokens& source, const Tokens& target) {
 
 std::optional<Pool> Filter::pool(const Pool& pool) const {
   if (options_.prototypes == "all") return std::nullopt;
-  if (pool.prototypes() == 0) throw UserError("the generator has no prototypes: leave out the choice of rare ones");
+  if (pool.prototypes() == 0) throw UserError("the generator has no prototypes of which one could be rare");
   std::vector<bool> rare;
   for (const auto& sequence : pool.sequences()) {
     const auto pair = halves(before_end(sequence));
     rare.push_back(pair && is_rare(pair->first, pair->second));
   }
   Pool found = pool.holding(rare);
-  if (found.total() == 0) {
-    throw UserError("no prototype is rare, nor would a sample be: leave out the filter rare, or raise the rarity");
-  }
+  if (found.total() == 0) throw UserError("no prototype is rare: draw from all of them");
   return found;
 }
 

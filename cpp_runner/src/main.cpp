@@ -66,6 +66,9 @@ FilterOptions read_filters(Options& options) {
   if (!filter.rare && options.prototypes.value_or("all") != "all") {
     throw UserError("--prototypes is for the filter rare: add --filter rare");
   }
+  if (options.prototypes.value_or("all") != "all" && options.ngram.value_or(1) > 1) {
+    throw UserError("--prototypes rare is for single tokens: leave out --ngram");
+  }
   if (!filter.rare && (options.rarity || options.ngram || !options.rare_tokens.empty())) {
     throw UserError("--rarity, --ngram and --rare-token are for the filter rare: add --filter rare");
   }
@@ -227,7 +230,7 @@ void add_choosing_options(CLI::App& app, Options& options) {
   app.add_option("--ngram", options.ngram, "rare: length of n-grams.")->check(CLI::Range(1, 1000));
   app.add_option("--rare-token", options.rare_tokens, "rare: holds this token; may be repeated, for one of several.")
       ->allow_extra_args(false);
-  app.add_option("--prototypes", options.prototypes, "rare: draw only from prototypes of which one is rare; or all.")
+  app.add_option("--prototypes", options.prototypes, "rare: draw only from prototypes of which one has a rare token; or all.")
       ->check(CLI::IsMember({"all", "rare"}));
   app.add_option("--best", options.choice.best,
                  "Write the first so many only, most probable or by votes first; of predictors: answers a source.")

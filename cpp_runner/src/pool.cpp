@@ -69,7 +69,7 @@ Pool Pool::holding(const std::vector<bool>& wanted) const {
   };
   enum Kind { OTHER, WANTED, ANY };
   Pool found;
-  found.prototypes_ = prototypes_, found.longest_ = longest_, found.sequences_ = sequences_;
+  found.prototypes_ = prototypes_;
   std::vector<std::int64_t> before{0}, others;  // wanted members before each place
   for (const std::int64_t member : members_) {
     const bool is_wanted = wanted[static_cast<std::size_t>(member)];

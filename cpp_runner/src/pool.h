@@ -33,7 +33,7 @@ class Pool {
   // All sequences `source SEP target EOS`, without padding.
   const std::vector<Tokens>& sequences() const { return sequences_; }
 
-  // The same sequences, with the tuples of Omega that have a member among those `wanted`; there may be none.
+  // The tuples of Omega that have a member among those `wanted`, to choose from: without sequences. There may be none.
   Pool holding(const std::vector<bool>& wanted) const;
 
   // Writes the indices of the n prototypes of a sample address.

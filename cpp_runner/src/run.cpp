@@ -246,7 +246,8 @@ class Run {
   // Whether most draws were thrown away that rare prototypes would have spared.
   bool is_wasteful(const Counts& counts) const {
     constexpr std::int64_t FEW = 20;  // one of so many
-    return options_.filter.rare && options_.filter.ngram == 1 && !pool_ && bundle_.prototypes > 0 && FEW * counts.kept < counts.drawn;
+    const bool usual = options_.filter.rare && options_.filter.ngram == 1 && !options_.rarity;
+    return usual && !pool_ && bundle_.prototypes > 0 && FEW * counts.kept < counts.drawn;
   }
 
   static constexpr std::int64_t SAVING = 256;  // draws between two looks at the clock

@@ -40,7 +40,7 @@ struct Sampling {
   int workers = 1;
   // A draw whose source is one of these is given up there, and has no target.
   const std::unordered_set<std::string>* unwanted = nullptr;
-  const Pool* pool = nullptr;  // what prototypes are drawn from, if not the bundle's pool; of the same sequences
+  const Pool* pool = nullptr;  // what prototypes are chosen from, if not the bundle's pool
 };
 
 // Takes a draw; false to stop.

@@ -195,13 +195,13 @@ def published(split: str) -> Callable[[], Dataset]:
     return read
 
 
-def within(name: str) -> Callable[[], Dataset]:
+def within(name: str, seed: int = 1) -> Callable[[], Dataset]:
     """GeoQuery's training part alone, a quarter of its templates, names left blank, to test on."""
 
     def read() -> Dataset:
         part = (published(name)() if name in GEOQUERY else load(name)).split(TRAIN)
         blank = [NAME.sub("X", " ".join(target)).split() for target in part.frame["target"].to_list()]
-        found = by_template(Dataset(part.frame.with_columns(target=pl.Series(blank))), 3 * len(part) // 4, seed=1)
+        found = by_template(Dataset(part.frame.with_columns(target=pl.Series(blank))), 3 * len(part) // 4, seed=seed)
         return Dataset(part.frame.with_columns(split=found.frame["split"]))
 
     return read
@@ -262,6 +262,7 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "mcd-within": ("scan", mcd_within(1)),
     "funql-question-within": ("geo", within("geo-funql/question")),
     "funql-query-within": ("geo", within("geo-funql/query")),
+    **{f"funql-query-within-{seed}": ("geo", within("geo-funql/query", seed)) for seed in (2, 3, 4)},
     "sql-query-within": ("sql", within("geo/sql-query")),
     "sql-names-within": ("sql", names_apart(within("geo/sql-query"))),
     **{split: ("geoquery", published(split)) for split in GEOQUERY},

@@ -6,7 +6,6 @@ import pytest
 
 from compgen.augmenters.registry import make
 from compgen.data.examples import Dataset
-from compgen.errors import UserError
 from tests.augmenters.test_conformance import TINY
 
 PAIRS = [([verb, way], [way.upper(), verb.upper()]) for verb in ("walk", "run", "look") for way in ("left", "right")]
@@ -34,9 +33,3 @@ def test_a_vote_keeps_each_source_once_with_the_target_that_most_of_its_draws_ha
 def test_a_vote_makes_as_many_draws_as_it_is_told(fitted):
     fitted.sample(3, seed=1)
     assert fitted._counts.drawn == 1200
-
-
-def test_rare_samples_are_drawn_from_rare_prototypes():
-    rare = make("recombine", **TINY | {"filters": ("rare",)}).fit(Dataset.from_pairs(PAIRS))
-    with pytest.raises(UserError, match="no prototype is rare"):  # of six examples one is more than 1%
-        rare.sample(3)

@@ -52,7 +52,7 @@ def compgen(*words, **environment):
         ("--draws", 500, "--support", 0.02, "--best", 60),  # training examples say which pairs of tokens are new
         ("--draws", 900, "--filter", "rare", "--rare-token", "jump", "--rare-token", "I_TURN_LEFT"),
         ("--draws", 400, "--filter", "novel,rare", "--prototypes", "rare"),
-        ("-n", 40, "--filter", "rare,unique", "--ngram", 3, "--prototypes", "rare", "--start", 5),
+        ("-n", 40, "--filter", "rare,unique", "--rare-token", "jump", "--prototypes", "rare", "--start", 5),
         ("--draws", 500, "--filter", "rare", "--ngram", 2, "--rarity", 0.02, "--seed", 2**64 - 1, "--best", 40),
     ],
 )

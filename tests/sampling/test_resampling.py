@@ -85,13 +85,14 @@ def test_rare_prototypes_are_those_that_the_filter_keeps():
     with pytest.raises(UserError, match="no prototype is rare"):
         drawn_from(pool, rarity=0.01)
     none = PrototypePool(tokens, np.empty(0, np.int32), np.empty((1, 0), np.int64), np.empty((1, 0), np.int64))
-    with pytest.raises(UserError, match="no prototypes: leave out"):
+    with pytest.raises(UserError, match="no prototypes of which one"):
         drawn_from(none, rare_tokens=(7,))
     assert Filter(FilterConfig(("rare",)), Training(pool.tokens)).pool(pool) is pool
 
 
 def test_unknown_names_are_refused():
-    prototypes = ({"prototypes": "some"}, {"prototypes": "rare"})
+    rare = {"names": ("rare",), "prototypes": "rare", "ngram": 2}
+    prototypes = ({"prototypes": "some"}, {"prototypes": "rare"}, rare)
     for wrong in ({"names": ("fresh",)}, *prototypes, {"novelty": "none"}, {"rarity": 0.0}, {"ngram": 0}):
         with pytest.raises(UserError):
             FilterConfig(**wrong)
