@@ -68,7 +68,7 @@ class FilterConfig:
         if self.prototypes not in ("all", "rare"):
             raise UserError(f"no prototypes {self.prototypes!r}: expected all or rare")
         if self.prototypes == "rare" and ("rare" not in self.names or self.ngram != 1):
-            raise UserError(
+            raise UserError("rare prototypes hold rare tokens: add the filter rare, and leave out ngram")
                 "rare prototypes are for the filter rare and single tokens: add that filter, leave out ngram"
             )
         if not 0 < self.rarity <= 1:
