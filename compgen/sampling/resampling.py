@@ -69,8 +69,6 @@ class FilterConfig:
             raise UserError(f"no prototypes {self.prototypes!r}: expected all or rare")
         if self.prototypes == "rare" and ("rare" not in self.names or self.ngram != 1):
             raise UserError("rare prototypes hold rare tokens: add the filter rare, and leave out ngram")
-                "rare prototypes are for the filter rare and single tokens: add that filter, leave out ngram"
-            )
         if not 0 < self.rarity <= 1:
             raise UserError(f"rarity {self.rarity}: expected a share of the training examples, above 0 and at most 1")
         if self.ngram < 1:
