@@ -6,11 +6,13 @@ long-long recombination has a block for each pair of compatible token sets.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data import random
+from compgen.data.vocabulary import EOS_ID, PAD_ID, SEP_ID
 
 LARGEST = 2**53  # tuples that 53 random bits can tell apart
 
@@ -49,6 +51,12 @@ class PrototypePool:
     def longest(self) -> int:
         """The length of the longest member; 1 without members."""
         return int((self.tokens[self.members] != 0).sum(axis=1).max(initial=1))
+
+    @cached_property
+    def targets(self) -> bool:
+        """Whether some sequence has something after its separator, or there is none; else these are sentences."""
+        after = np.cumsum(self.tokens == SEP_ID, axis=1) > 0  # (P, T), from the separator on
+        return not len(self.tokens) or bool((after & ~np.isin(self.tokens, (PAD_ID, SEP_ID, EOS_ID))).any())
 
     def holding(self, wanted: NDArray[np.bool_]) -> "PrototypePool":
         """The same sequences, with the tuples of Omega that have a member among those `wanted` (P); there may be none.

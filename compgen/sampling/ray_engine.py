@@ -83,7 +83,7 @@ def _opened(work: Work) -> tuple[Memories, int, Filter]:
     if bundle.identity != work.identity:
         raise BundleError(f"{work.bundle}: not the same bundle on all machines of the Ray cluster")
     assert bundle.pool is not None, "a generator has a pool"
-    judge = Filter(work.filters, Training(bundle.pool.tokens))
+    judge = Filter(work.filters, Training(bundle.pool))
     # CUDA would round differently from other workers.
     memories = Memories(OnnxBackend(bundle, threads=1, provider="cpu"), judge.pool(bundle.pool))
     return memories, bundle.manifest.max_length, judge

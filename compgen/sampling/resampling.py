@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgen.data.vocabulary import EOS_ID, SEP_ID
 from compgen.errors import UserError
@@ -105,18 +104,21 @@ class Counts:
         return f"{self.drawn:,} drawn, {self.kept:,} kept" + (f"; not kept: {reasons}" if reasons else "")
 
 
-def halves(tokens: Tokens) -> tuple[Tokens, Tokens] | None:
-    """Source and target of a sample, or None unless it is two non-empty halves around one separator."""
+def halves(tokens: Tokens, targets: bool) -> tuple[Tokens, Tokens] | None:
+    """Source and target of a sample, or None if it is malformed.
+
+    It has one separator, something before it, and something after it if there are `targets`: else it is a sentence.
+    """
     if tokens.count(SEP_ID) != 1:
         return None
     middle = tokens.index(SEP_ID)
     source, target = tokens[:middle], tokens[middle + 1 :]
-    return (source, target) if source and target else None
+    return (source, target) if source and bool(target) == targets else None
 
 
-def _pairs(pool_tokens: NDArray[np.int32]) -> Iterator[tuple[Tokens, Tokens] | None]:
-    """Source and target of each sequence of a pool, None of one that has none."""
-    return (halves(tuple(row[: row.index(EOS_ID)])) for row in pool_tokens.tolist())
+def _pairs(pool: PrototypePool) -> Iterator[tuple[Tokens, Tokens] | None]:
+    """Source and target of each sequence of a pool, None of one that is malformed."""
+    return (halves(tuple(row[: row.index(EOS_ID)]), pool.targets) for row in pool.tokens.tolist())
 
 
 def ngrams(tokens: Sequence[int], n: int) -> set[Tokens]:
@@ -127,18 +129,19 @@ def ngrams(tokens: Sequence[int], n: int) -> set[Tokens]:
 class Training:
     """The distinct training examples, as a generator's pool holds them."""
 
-    def __init__(self, pool_tokens: NDArray[np.int32]) -> None:
-        self.examples = [pair for pair in _pairs(pool_tokens) if pair is not None]
+    def __init__(self, pool: PrototypePool) -> None:
+        self.has_targets = pool.targets  # else these are sentences
+        self.examples = [pair for pair in _pairs(pool) if pair is not None]
         self.sources = {source for source, _ in self.examples}
         self.targets = {target for _, target in self.examples}
         self.pairs = set(self.examples)
-        self.largest = int(pool_tokens.max(initial=0))  # token
+        self.largest = int(pool.tokens.max(initial=0))  # token
 
     def knows(self, source: Tokens, target: Tokens, novelty: str) -> bool:
         """Whether an example is not new, in the sense of `FilterConfig.novelty`."""
         if novelty == "pair":
             return (source, target) in self.pairs
-        return source in self.sources or (novelty == "both" and target in self.targets)
+        return source in self.sources or (novelty == "both" and self.has_targets and target in self.targets)
 
 
 class Rarity:
@@ -191,8 +194,7 @@ class Filter:
             return pool
         if not pool.prototypes:
             raise UserError("the generator has no prototypes of which one could be rare")
-        pairs = _pairs(pool.tokens)
-        rare = np.array([pair is not None and self.rarity.u(*pair) for pair in pairs], dtype=bool)
+        rare = np.array([pair is not None and self.rarity.u(*pair) for pair in _pairs(pool)], dtype=bool)
         found = pool.holding(rare)
         if not found.total:
             raise UserError("no prototype is rare: draw from all of them")
@@ -208,7 +210,7 @@ class Filter:
             return "not novel"
         if not draw.finished:
             return UNFINISHED
-        pair = halves(draw.tokens)
+        pair = halves(draw.tokens, self.training.has_targets)
         if pair is None:
             return MALFORMED
         if "novel" in self.config.names and self.training.knows(*pair, self.config.novelty):

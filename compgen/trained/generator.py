@@ -107,7 +107,7 @@ class Generator:
     def training(self) -> Training:
         """The distinct training examples, for novelty and rarity."""
         if self._training is None:
-            self._training = Training(self.pool.tokens)
+            self._training = Training(self.pool)
         return self._training
 
     def examples(self) -> "Dataset":

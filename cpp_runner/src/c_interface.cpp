@@ -103,7 +103,7 @@ void draw(compgen_model& model, const compgen_draws& draws, compgen_take take, v
   sampling.slots = rows(draws.batch, model.slots);
   sampling.workers = threads(draws.workers);
   model.generator->sample(sampling, [&](Draw&& one) {
-    auto pair = one.finished ? halves(one.tokens) : std::nullopt;
+    auto pair = one.finished ? halves(one.tokens, model.bundle.pool.targets()) : std::nullopt;
     if (!pair) return true;
     const std::string line = model.spelling.as_json(
         Sample{one.index, std::move(pair->first), std::move(pair->second), one.log_prob, std::move(one.prototypes), {}});

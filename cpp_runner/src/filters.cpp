@@ -52,16 +52,16 @@ std::string Counts::text() const {
   return text;
 }
 
-std::optional<std::pair<Tokens, Tokens>> halves(const Tokens& tokens) {
+std::optional<std::pair<Tokens, Tokens>> halves(const Tokens& tokens, bool targets) {
   if (std::count(tokens.begin(), tokens.end(), SEP) != 1) return std::nullopt;
   const auto middle = std::find(tokens.begin(), tokens.end(), SEP);
-  if (middle == tokens.begin() || middle + 1 == tokens.end()) return std::nullopt;
+  if (middle == tokens.begin() || (middle + 1 != tokens.end()) != targets) return std::nullopt;
   return std::pair(Tokens(tokens.begin(), middle), Tokens(middle + 1, tokens.end()));
 }
 
-Training::Training(const Pool& pool) {
+Training::Training(const Pool& pool) : has_targets(pool.targets()) {
   for (const auto& sequence : pool.sequences()) {
-    auto pair = halves(before_end(sequence));
+    auto pair = halves(before_end(sequence), has_targets);
     if (!pair) continue;
     sources.insert(key_of(pair->first));
     targets.insert(key_of(pair->second));
@@ -72,7 +72,7 @@ Training::Training(const Pool& pool) {
 
 bool Training::knows(const Tokens& source, const Tokens& target, const std::string& novelty) const {
   if (novelty == "pair") return pairs.count(key_of_pair(source, target)) > 0;
-  return sources.count(key_of(source)) > 0 || (novelty == "both" && targets.count(key_of(target)) > 0);
+  return sources.count(key_of(source)) > 0 || (novelty == "both" && has_targets && targets.count(key_of(target)) > 0);
 }
 
 Keys Training::common(std::size_t n, double rarity) const {
@@ -87,13 +87,14 @@ Keys Training::common(std::size_t n, double rarity) const {
   return keys;
 }
 
-Filter::Filter(const FilterOptions& options, const Training& training) : options_(options), training_(training) {
+Filter::Filter(const FilterOptions& options, const Training& training, bool targets)
+    : options_(options), training_(training), targets_(targets) {
   if (options.rare && options.rare_tokens.empty()) common_ = training.common(options.ngram, options.rarity);
 }
 
 std::optional<std::pair<Tokens, Tokens>> Filter::keep(const Draw& draw) {
   ++counts.drawn;
-  auto pair = halves(draw.tokens);
+  auto pair = halves(draw.tokens, targets_);
   const std::string why = draw.given_up     ? "not novel"
                           : !draw.finished ? "unfinished"
                           : !pair          ? "malformed"
@@ -116,7 +117,7 @@ std::optional<Pool> Filter::pool(const Pool& pool) const {
   if (pool.prototypes() == 0) throw UserError("the generator has no prototypes of which one could be rare");
   std::vector<bool> rare;
   for (const auto& sequence : pool.sequences()) {
-    const auto pair = halves(before_end(sequence));
+    const auto pair = halves(before_end(sequence), targets_);
     rare.push_back(pair && is_rare(pair->first, pair->second));
   }
   Pool found = pool.holding(rare);

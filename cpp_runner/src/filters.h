@@ -33,8 +33,9 @@ struct Counts {
   std::string text() const;
 };
 
-// Source and target of a sample, if it is two non-empty halves around one separator.
-std::optional<std::pair<Tokens, Tokens>> halves(const Tokens& tokens);
+// Source and target of a sample, if it has one separator, something before it, and something after it if there are
+// `targets`: else it is a sentence.
+std::optional<std::pair<Tokens, Tokens>> halves(const Tokens& tokens, bool targets);
 
 // The distinct training examples, as a generator's pool holds them.
 struct Training {
@@ -45,6 +46,7 @@ struct Training {
   // n-grams (of sources or targets) that more than a share `rarity` of the examples hold.
   Keys common(std::size_t n, double rarity) const;
 
+  bool has_targets = true;
   std::vector<std::pair<Tokens, Tokens>> examples;
   Keys sources, targets, pairs;
 };
@@ -52,7 +54,8 @@ struct Training {
 // Judges draws one after another; `unique` remembers what came before.
 class Filter {
  public:
-  Filter(const FilterOptions& options, const Training& training);
+  // `targets`: whether examples have any, see `halves`.
+  Filter(const FilterOptions& options, const Training& training, bool targets);
 
   // Sources that no sample may have, if there are such: a row that has drawn one need not go on to its target.
   const Keys* unwanted() const { return options_.novel && options_.novelty != "pair" ? &training_.sources : nullptr; }
@@ -71,6 +74,7 @@ class Filter {
 
   FilterOptions options_;
   const Training& training_;
+  bool targets_;
   Keys common_, seen_;
 };
 

@@ -36,11 +36,15 @@ class Pool {
   // The tuples of Omega that have a member among those `wanted`, to choose from: without sequences. There may be none.
   Pool holding(const std::vector<bool>& wanted) const;
 
+  // Whether some sequence has something after its separator, or there is none at all; else these are sentences.
+  bool targets() const { return targets_; }
+
   // Writes the indices of the n prototypes of a sample address.
   void choose(std::uint64_t seed, std::int64_t sample, std::int64_t* chosen) const;
 
  private:
   std::int64_t prototypes_ = 0, longest_ = 1;
+  bool targets_ = false;
   std::vector<Tokens> sequences_;
   std::vector<std::int64_t> members_, starts_, counts_, ends_;  // ends: cumulative number of tuples by block
 };

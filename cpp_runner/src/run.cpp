@@ -67,7 +67,7 @@ class Run {
         training_(asks_training(options) ? Training(bundle.pool) : Training()),
         bundle_(bundle),
         spelling_(bundle.vocabulary),
-        filter_(options.choice.drawing(options.filter), training_),
+        filter_(options.choice.drawing(options.filter), training_, bundle.pool.targets()),
         pool_(filter_.pool(bundle.pool)),
         tsv_(writes_tsv(options.out)),
         asked_(asked_of(options, bundle)) {}

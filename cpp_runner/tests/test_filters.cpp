@@ -28,7 +28,7 @@ TEST_CASE("each draw is counted under the first reason it falls to") {
   FilterOptions options;
   options.novel = options.unique = options.rare = true;
   options.rarity = 0.5;  // 5, 6, 7 and 8 are held by half or more, 9 by none
-  Filter filter(options, training);
+  Filter filter(options, training, true);
   CHECK(!filter.keep(drawn({7, SEP, 9}, false)));
   CHECK(!filter.keep(drawn({7, SEP})));
   CHECK(!filter.keep(drawn({5, SEP, 9})));

@@ -74,7 +74,7 @@ def test_log_prob_is_the_likelihood_of_the_draw():
 
 def test_giving_rows_up_changes_nothing_that_is_kept():
     backend, pool = setting()
-    training = Training(pool.tokens)
+    training = Training(pool)
     for novelty in ("both", "source", "pair"):
         config = FilterConfig(("novel",), novelty)
         whole, hurried = Filter(config, training), Filter(config, training)

@@ -8,7 +8,7 @@ import pytest
 from compgen.errors import UserError
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw
-from compgen.sampling.resampling import Counts, Filter, FilterConfig, Rarity, Training
+from compgen.sampling.resampling import MALFORMED, Counts, Filter, FilterConfig, Rarity, Training
 
 
 def training():
@@ -18,7 +18,12 @@ def training():
     table = np.zeros((40, 80), dtype=np.int32)
     for i, row in enumerate(rows):
         table[i, : len(row)] = row
-    return Training(table)
+    return Training(no_prototypes(table))
+
+
+def no_prototypes(tokens):
+    nothing = np.empty((1, 0), dtype=np.int64)
+    return PrototypePool(np.asarray(tokens, dtype=np.int32), np.empty(0, dtype=np.int32), nothing, nothing)
 
 
 def judge(samples, **config):
@@ -52,6 +57,15 @@ def test_unique_keeps_the_first_of_each():
     assert len(kept) == 2 and counts.rejected == {"not unique": 1}
 
 
+def test_of_sentences_the_target_is_empty():
+    filters = FilterConfig(("novel", "unique", "rare"), rarity=0.5)
+    judged = Filter(filters, Training(no_prototypes([[5, 6, 3, 2, 0], [5, 7, 3, 2, 0], [5, 3, 2, 0, 0]])))
+    drawn = [(5, 6, 3), (6, 7, 3), (6, 7, 3), (5, 5, 3), (5, 3, 6), (3,), (5, 7)]  # the third is drawn again
+    kept = [(source, target) for _, source, target in judged.keep(Draw(0, one, True, -1.0, ()) for one in drawn)]
+    assert kept == [((6, 7), ())]
+    assert judged.counts.rejected == {"not novel": 1, "not unique": 1, "not rare": 1, MALFORMED: 3}
+
+
 def test_rare_is_by_share_of_distinct_examples():
     samples = [(5, 3, 8), (7, 5, 3, 8), (5, 3, 9)]
     assert [s for s, _ in judge(samples, names=("rare",), rarity=0.05)[0]] == [(7, 5), (5,)]
@@ -73,7 +87,7 @@ def test_rare_tokens_can_be_named():
 
 
 def drawn_from(pool, **config):
-    return Filter(FilterConfig(("rare",), prototypes="rare", **config), Training(pool.tokens)).pool(pool)
+    return Filter(FilterConfig(("rare",), prototypes="rare", **config), Training(pool)).pool(pool)
 
 
 def test_rare_prototypes_are_those_that_the_filter_keeps():
@@ -84,10 +98,9 @@ def test_rare_prototypes_are_those_that_the_filter_keeps():
     assert drawn_from(pool, rarity=1 / 3).total == 16 - 4  # 7 and 9 are rare, in one of three each
     with pytest.raises(UserError, match="no prototype is rare"):
         drawn_from(pool, rarity=0.01)
-    none = PrototypePool(tokens, np.empty(0, np.int32), np.empty((1, 0), np.int64), np.empty((1, 0), np.int64))
     with pytest.raises(UserError, match="no prototypes of which one"):
-        drawn_from(none, rare_tokens=(7,))
-    assert Filter(FilterConfig(("rare",)), Training(pool.tokens)).pool(pool) is pool
+        drawn_from(no_prototypes(tokens), rare_tokens=(7,))
+    assert Filter(FilterConfig(("rare",)), Training(pool)).pool(pool) is pool
 
 
 def test_unknown_names_are_refused():
