@@ -77,7 +77,7 @@ def predict(
     """Predict the targets of sources. Lines are answered as they come, one for one.
 
     INPUT has source tokens between blanks, a source a line (.txt, -), or is any other data; its targets are not looked
-    at. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, or no suffix).
+    at, and may be missing. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, or no suffix).
 
     OUT has predicted tokens between blanks (.txt, -), source TAB predicted (.tsv; a row for each of --best), or also
     log-probabilities (.jsonl). Forms of words are written as words, in .tsv as lemma TAB form TAB tags.

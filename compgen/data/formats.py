@@ -33,7 +33,7 @@ from compgen.data import records, unimorph
 from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.data.folder import is_folder, read_folder, write_folder
-from compgen.data.named import USUALLY, Columns, looks_like_names
+from compgen.data.named import USUALLY, Columns
 from compgen.data.tables import BLANK, TOKEN, Placed, check_one_split, check_tokens, lines_of
 from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import DataError, Remark
@@ -59,7 +59,8 @@ def read_dataset(
 
     Without `format` the suffix decides; for standard input and other pipes, the first line that is not blank. Where a
     format has no splits, all examples are in `train`. With `answers`, targets are a predictor's and may be empty.
-    `columns` names those of a table that hold sources and targets. `content` is what was read at `path`, if it was.
+    `columns` names those of a table that hold sources and targets, or sources only. `content` is what was read at
+    `path`, if it was.
 
     Raises:
         DataError: there is no such file, it is not as the format wants it, or it has no examples to learn from.
@@ -206,7 +207,7 @@ def _check_examples(found: Placed, place: str, answers: bool) -> None:
             raise DataError(f"{place} {number}: found an empty {side}, expected tokens on both sides")
     for side in ("source", "target"):
         for token in frame[side].explode().drop_nulls().unique(maintain_order=True):
-            if why := "" if sentences and token in SPECIALS else why_not_data(token):
+            if why := "" if sentences and not answers and token in SPECIALS else why_not_data(token):
                 number = places.filter(frame[side].list.contains(token))[0]
                 raise DataError(f"{place} {number}: found the token {shown(token)}, which {why}")
 
@@ -217,7 +218,7 @@ def _check_examples(found: Placed, place: str, answers: bool) -> None:
 def _read_tsv(content: bytes, name: str, columns: Columns) -> Placed:
     lines = lines_of(content, name)
     first = lines["line"].head(1).str.split("\t").explode().to_list()
-    if columns.given or looks_like_names(first):
+    if columns.given or columns.names(first):
         if not columns.given:
             number = lines["number"][0]
             warnings.warn(f"{name}: read line {number} as the names of the columns", Remark, stacklevel=2)
@@ -270,6 +271,8 @@ def _read_parquet(content: bytes, name: str, columns: Columns) -> Placed:
 def _of_frame(frame: pl.DataFrame, name: str, columns: Columns) -> Placed:
     """Return the rows of a table of Parquet as examples."""
     frame = frame.rename(columns.renaming(frame.columns, name))
+    if "target" not in columns.sides:
+        frame = frame.with_columns(target=pl.lit([], dtype=TOKENS))
     if "split" not in frame.columns:
         frame = frame.with_columns(split=pl.lit(TRAIN))
     sides = [_parquet_column(frame[column], name) for column in COLUMNS]

@@ -3,6 +3,7 @@
 import difflib
 import warnings
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -18,11 +19,14 @@ USUAL = {
         *("program", "parse", "meaning", "mr", "action", "actions", "answer", "completion", "response"),
     ),
 }
+BESIDE = ("id", "split")  # usual names of columns that are neither side
 TAGS = ("tags", "features", "feats", "msd")  # of an inflected form, beside `lemma` and `form`
 
 
 class Columns(BaseModel):
     """The names of the columns that hold sources and targets; None where the usual names are to be looked for."""
+
+    sides: ClassVar[tuple[str, ...]] = ("source", "target")  # that are looked for
 
     source: str | None = Field(
         None,
@@ -43,21 +47,44 @@ class Columns(BaseModel):
     def renaming(self, found: Sequence[str], place: str) -> dict[str, str]:
         """Return for each column its name in a dataset: `source` and `target` for the two sides.
 
-        Another column that has the name of a side keeps its content as `source_column` or `target_column`. What is
-        chosen by other names than these is said in a `Remark`.
+        Only `sides` are looked for. Another column that has the name of a side keeps its content as `source_column` or
+        `target_column`. What is chosen by other names than these is said in a `Remark`.
 
         Raises:
             DataError: a side is not found, or there are several columns that it may be.
         """
-        chosen = {_side(side, self.given.get(side), found, place): side for side in USUAL}
-        if len(chosen) < len(USUAL):
+        chosen = {self._column(side, found, place): side for side in self.sides}
+        if len(chosen) < len(self.sides):
             raise DataError(f"{place}: the column {next(iter(chosen))!r} cannot be both source and target")
-        if not self.given and set(chosen) != set(USUAL):
-            names = " and ".join(map(repr, chosen))
-            warnings.warn(f"{place}: read the columns {names} as source and target", Remark, stacklevel=2)
+        if not self.given and set(chosen) != set(self.sides):
+            names = f"column{'s' * (len(chosen) > 1)} {' and '.join(map(repr, chosen))}"
+            warnings.warn(f"{place}: read the {names} as {' and '.join(self.sides)}", Remark, stacklevel=2)
         return {
             name: chosen.get(name, f"{name}_column" if name in USUAL and name not in chosen else name) for name in found
         }
+
+    def names(self, fields: Sequence[str]) -> bool:
+        """Whether the fields of a first line are names of columns, as far as one can tell."""
+        return looks_like_names(fields)
+
+    def _column(self, side: str, found: Sequence[str], place: str) -> str:
+        """Return the column of a side."""
+        return _side(side, self.given.get(side), found, place)
+
+
+class SourceColumns(Columns):
+    """The same where targets are not looked at, and may be missing. A column that stands alone has the sources."""
+
+    sides: ClassVar[tuple[str, ...]] = ("source",)
+
+    def names(self, fields: Sequence[str]) -> bool:
+        """Whether the fields of a first line are names of columns, with or without one of targets."""
+        return looks_like_names(fields) or looks_like_sources(fields)
+
+    def _column(self, side: str, found: Sequence[str], place: str) -> str:
+        """Return the column of sources; a name with blanks may be a source of a table without names."""
+        alone = len(found) == 1 and plain(found[0]) not in USUAL["target"] and len(found[0].split()) == 1
+        return found[0] if alone and not self.given else super()._column(side, found, place)
 
 
 USUALLY = Columns()
@@ -69,6 +96,13 @@ def looks_like_names(fields: Sequence[str]) -> bool:
     return len({*names}) == len(names) and (
         words_columns(fields) is not None or all(any(name in usual for name in names) for usual in USUAL.values())
     )
+
+
+def looks_like_sources(fields: Sequence[str]) -> bool:
+    """Whether the fields of a first line are the name of a column of sources, and of none but BESIDE it."""
+    names = [plain(field) for field in fields]
+    sides = [name for name in names if name not in BESIDE]
+    return len({*names}) == len(names) and len(sides) == 1 and sides[0] in USUAL["source"]
 
 
 def words_columns(found: Sequence[str]) -> tuple[str, str, str] | None:

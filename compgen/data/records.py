@@ -238,7 +238,8 @@ def _renaming(
     names = columns.renaming(keys, f"{name}, line {number}")
     for side in {"source", "target"} - set(names):  # of later records, beside the columns that were chosen
         names[side] = f"{side}_column"
-    return lambda _number, record: {names.get(key, key): value for key, value in record.items()}
+    empty: dict[str, Any] = {} if "target" in columns.sides else {"target": []}
+    return lambda _number, record: {names.get(key, key): value for key, value in record.items()} | empty
 
 
 def _word(name: str, number: int, word: Sequence[Any]) -> dict[str, list[str]]:

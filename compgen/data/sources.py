@@ -5,8 +5,9 @@
     jsonl     {"source": ...}, a list of tokens or a string
     unimorph  lemma TAB tags, or lemma TAB form TAB tags, the tags joined by semicolons
 
-Targets are not looked at. A line without anything is a source without tokens, so that answers stand line by line beside
-what was asked. All other data, such as Parquet, tables with names of columns, or known data sets, are read whole.
+Targets are not looked at, and a table may have none. A line without anything is a source without tokens, so that
+answers stand line by line beside what was asked. All other data, such as Parquet, tables with names of columns, or
+known data sets, are read whole.
 """
 
 import json
@@ -19,7 +20,7 @@ from typing import NamedTuple
 from compgen.data import unimorph
 from compgen.data.content import lines_as_they_come, name_of, shown
 from compgen.data.examples import Dataset
-from compgen.data.named import USUALLY, Columns, looks_like_names, words_columns
+from compgen.data.named import USUALLY, Columns, SourceColumns, looks_like_names, looks_like_sources, words_columns
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, UserError
 
@@ -47,7 +48,8 @@ def read_sources(path: str, format: str | None = None, columns: Columns = USUALL
     """Yield the sources of DATA, or of lines on standard input if `path` is `-`, in pieces, as they come.
 
     Without `format` the suffix decides; for a pipe, the first line. A table of the suffix .tsv whose last column has
-    tags joined by semicolons, as far as the first piece goes, is one of words. `columns` as for `read_dataset`.
+    tags joined by semicolons, as far as the first piece goes, is one of words. `columns` as for `read_dataset`; if they
+    name no target, a table needs none.
 
     Raises:
         UserError: there is no such format.
@@ -105,6 +107,8 @@ def _suffix(path: str) -> str:
 def _read_whole(path: str, format: str | None, columns: Columns, words: bool) -> Iterator[list[Source]]:
     from compgen.data.catalog import load
 
+    if columns.target is None:
+        columns = SourceColumns(source=columns.source)
     frame = load(path, format, answers=True, columns=columns).frame
     for rows in frame.select("source").iter_slices(ROWS):
         yield [_word(tokens) if words else Source(tokens, (" ".join(tokens),)) for tokens in rows["source"].to_list()]
@@ -125,7 +129,8 @@ def _names_columns(path: str, lines: list[str]) -> bool:
             return "source" not in json.loads(first)
         except (ValueError, RecursionError):
             return False  # an error that names the line
-    return looks_like_names(first.split("\t"))
+    fields = first.split("\t")
+    return looks_like_names(fields) or (_suffix(path) == ".tsv" and looks_like_sources(fields))
 
 
 def _names_words(lines: list[str]) -> bool:

@@ -61,6 +61,22 @@ def test_tables_have_sources_and_targets(folder, predictor):
     assert [line.count("\t") for line in (folder / "blank.tsv").read_text().splitlines()] == [1, 0, 1, 1]
 
 
+@pytest.mark.parametrize("options", [[], ["--source", "question"]])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("asked.csv", "question\nwalk now\nrun\n"),
+        ("asked.tsv", "question\nwalk now\nrun\n"),
+        ("asked.jsonl", '{"question": "walk now"}\n{"question": ["run"]}\n'),
+    ],
+)
+def test_tables_need_no_targets(folder, predictor, name, text, options):
+    (folder / name).write_text(text)
+    done = compgen("predict", folder / "p.pt", folder / name, *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == package.predict(predictor, ["walk now", "run"])
+
+
 def test_the_best_come_with_their_scores(folder, predictor):
     done = compgen("predict", folder / "p.pt", folder / "x.txt", "--best", 2, "-o", folder / "y.jsonl")
     assert done.returncode == 0, done.stderr

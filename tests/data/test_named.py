@@ -2,7 +2,7 @@ import warnings
 
 import pytest
 
-from compgen.data.named import Columns, looks_like_names, plain, words_columns
+from compgen.data.named import Columns, SourceColumns, looks_like_names, looks_like_sources, plain, words_columns
 from compgen.errors import DataError, Remark
 
 
@@ -70,6 +70,29 @@ def test_a_choice_that_was_not_asked_for_is_said():
 )
 def test_a_header_has_names_of_both_sides(fields, names):
     assert looks_like_names(fields) is names
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        (["Question"], True),
+        (["id", "question", "split"], True),
+        (["question", "question"], False),
+        (["question", "x"], False),
+        (["input", "question"], False),
+        (["sql"], False),
+        (["id"], False),
+    ],
+)
+def test_a_header_may_have_the_name_of_sources_alone(fields, names):
+    assert looks_like_sources(fields) is names
+    assert SourceColumns().names(fields) is names and not Columns().names(fields)
+
+
+def test_columns_of_sources_leave_all_others_alone():
+    with pytest.warns(Remark, match=r"x\.csv: read the column 'question' as source"):
+        found = SourceColumns().renaming(["question", "target", "sql"], "x.csv")
+    assert list(found.values()) == ["source", "target_column", "sql"]
 
 
 def test_names_are_compared_in_small_letters_with_underscores():

@@ -102,6 +102,64 @@ def test_tables_with_names_of_columns_are_read_by_these(tmp_path, name, text):
     assert next(pieces) == [Source(["X"], ("X",))]
 
 
+@pytest.mark.parametrize("given", [Columns(), Columns(source="question")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.tsv", "question\na b\n\nc\n"),
+        ("x.tsv", "id\tquestion\n1\ta b\n2\tc\n"),
+        ("x.csv", "question\na b\nc\n"),
+        ("x.csv", "question,output,query\na b,,X\nc,,\n"),
+        ("x.jsonl", '{"question": "a b"}\n{"question": ["c"], "target": null}\n'),
+        ("x.jsonl", '{"question": "a b", "sql": null}\n{"question": "c", "sql": "X"}\n'),
+        ("x.json", '[{"question": "a b"}, {"question": "c"}]'),
+    ],
+)
+def test_a_table_needs_no_targets(tmp_path, name, text, given):
+    (tmp_path / name).write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Remark)
+        assert [one.tokens for one in next(read_sources(str(tmp_path / name), columns=given))] == [["a", "b"], ["c"]]
+    named = Columns(source="question", target="gone")
+    with pytest.raises(DataError, match="expected 'gone', as --target says"):
+        next(read_sources(str(tmp_path / name), columns=named))
+
+
+def test_a_table_without_targets_is_parquet_or_has_lists_or_one_column(tmp_path):
+    pl.DataFrame({"source": [["a", "b"], ["c"]]}).write_parquet(tmp_path / "x.parquet")
+    assert tokens(tmp_path / "x.parquet") == [["a", "b"], ["c"]]
+    (tmp_path / "x.jsonl").write_text('{"source": ["a", "b"]}\n')
+    assert next(read_sources(str(tmp_path / "x.jsonl"), columns=Columns(source="source")))[0].tokens == ["a", "b"]
+    (tmp_path / "x.csv").write_text("wording\na b\n")
+    with pytest.warns(Remark, match="read the column 'wording' as source"):
+        assert tokens(tmp_path / "x.csv") == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("x.csv", "sql\nX\n", "found the columns 'sql', expected 'source' or another usual name"),
+        ("x.csv", "jump twice\nwalk\n", "found the columns 'jump twice', expected 'source'"),
+        ("x.csv", "a,b\nX,Y\n", "found the columns 'a', 'b', expected 'source'"),
+        ("x.csv", "question\na\n</s>\n", r"x\.csv, line 3: found the token '</s>', which is a special symbol"),
+    ],
+)
+def test_a_table_without_targets_needs_sources(tmp_path, name, text, says):
+    (tmp_path / name).write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Remark)
+        with pytest.raises(DataError, match=says):
+            tokens(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("x.txt", "question\na b\n"), ("x.tsv", "text\tX\na b\tY\n"), ("x.tsv", "jump\na b\n")]
+)
+def test_a_word_is_a_source_where_it_need_not_be_a_name(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert tokens(tmp_path / name) == [[text.split()[0]], ["a", "b"]]
+
+
 @pytest.mark.parametrize(("name", "sign"), [("x.tsv", "\t"), ("x.csv", ",")])
 def test_tables_of_words_with_names_of_columns_are_words(tmp_path, name, sign):
     (tmp_path / name).write_text("form\ttags\tlemma\nGeldi\tV;PST\tgel git\n".replace("\t", sign))
