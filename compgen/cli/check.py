@@ -151,9 +151,10 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
         return f"cgen check {words} --fix mended.tsv"
     method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
-    if len(dataset) >= COMPARED and not split and (dataset.frame["target"].list.len() > 0).any():
+    pairs = (dataset.frame["target"].list.len() > 0).any()
+    if len(dataset) >= COMPARED and not split and pairs:
         return f"cgen compare {words} -o comparison"
-    return f"cgen augment {method} {words}{split} -o more.jsonl"
+    return f"cgen augment {method} {words}{split} -o {'more.jsonl' if pairs else 'more.txt'}"
 
 
 def _fix(found: "Table", out: Path) -> None:

@@ -28,7 +28,8 @@ app = typer.Typer(
     "whether synthetic sentences lower it. `cgen lm install` builds KenLM's programs, once.",
 )
 
-TextArgument = Annotated[list[Path], argument("TEXT...", "Sentences, one a line; also with .gz.")]
+SOURCES = ", or the sources of .jsonl, .json, .csv, .parquet"
+TextArgument = Annotated[list[Path], argument("TEXT...", f"Sentences, one a line{SOURCES}; also with .gz.")]
 OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Words of the longest n-grams.")]
 ThreadsOption = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads that compute scores; by default one per core.")
@@ -140,7 +141,7 @@ def perplexity(
 @with_options
 def rescore(
     model: Annotated[Path, argument("MODEL", "A model of KenLM, a mixture (.json), or a recurrent one (.pt).")],
-    text: Annotated[Path, argument("TEXT", "Hypotheses, one a line; also with .gz; - is standard input.")],
+    text: Annotated[Path, argument("TEXT", f"Hypotheses, one a line{SOURCES}; also with .gz; - is standard input.")],
     threads: ThreadsOption = None,
 ) -> None:
     """Print a line for each line of TEXT: its log probability (natural), tokens, and tokens that MODEL does not know.

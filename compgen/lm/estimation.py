@@ -14,7 +14,7 @@ from typing import Any
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, check_writable, writing
 from compgen.lm.install import plain, program
-from compgen.lm.scoring import opened, score, split_words
+from compgen.lm.scoring import line_of, opened, score, split_words, unit_of
 
 MAX_ORDER = 9  # with which the programs are built
 KINDS = ("probing", "trie")
@@ -71,7 +71,7 @@ def estimate(
     """Estimate a model from sentences, one a line, and write it to `out`: ARPA if its suffix is .arpa, else binary.
 
     Args:
-        texts: taken as one, plain or compressed by gzip.
+        texts: taken as one, plain or compressed by gzip; of data (`scoring.DATA`) the sources.
         out: the file to write.
         estimation: how.
         temporary: a folder for sorting; the system's by default.
@@ -128,16 +128,8 @@ def write_sentences(sentences: Iterable[Sequence[str]], path: Path) -> Path:
         DataError: a token is empty or contains a blank, so that the text would have other words.
     """
     with atomic_path(path) as temporary:
-        temporary.write_text("".join(_line(tokens, path) for tokens in sentences), encoding="utf-8")
+        temporary.write_text("".join(line_of(tokens, path) for tokens in sentences), encoding="utf-8")
     return path
-
-
-def _line(tokens: Sequence[str], path: Path) -> str:
-    line = " ".join(tokens)
-    if split_words(line) != list(tokens):
-        bad = next(token for token in tokens if split_words(token) != [token])
-        raise DataError(f"{path}: a text cannot hold the token {bad!r}, expected words without blanks: change the data")
-    return line + "\n"
 
 
 def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
@@ -153,7 +145,7 @@ def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
                     sentences += len(block.lengths)
                     tokens += int(block.lengths.sum()) - len(block.lengths)
             except DataError as error:
-                raise DataError(str(error).replace(str(part), str(text))) from None
+                raise DataError(str(error).replace(f"{part}, line", f"{text}, {unit_of(text)}")) from None
             # lmplz takes a byte order mark for a letter and a blank line for a sentence.
             with part.open(encoding="utf-8-sig", newline="\n") as lines:
                 whole.writelines(" ".join(words) + "\n" for words in map(split_words, lines) if words)

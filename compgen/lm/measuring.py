@@ -25,7 +25,7 @@ def measure(
 
     Args:
         mixture: models and weights.
-        text: sentences, one a line: a file or `-`.
+        text: sentences, one a line: a file or `-`; of data (`scoring.DATA`) the sources.
         threads: the number of threads that score.
         sentences: a file for the `tokens` (its end included), `unknown` and `loss` (nats) of each sentence, as TSV,
             compressed if it ends in .gz.

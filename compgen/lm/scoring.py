@@ -5,6 +5,7 @@ import io
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,12 +18,15 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.data.formats import SENTENCE_TOKEN
+from compgen.data.formats import SENTENCE_TOKEN, read_dataset
+from compgen.data.named import SourceColumns
 from compgen.errors import DataError, UserError
+from compgen.files import writing
 from compgen.lm.install import program
 from compgen.lm.neural import NeuralModel
 
 GZIP_MAGIC = b"\x1f\x8b"
+DATA = (".jsonl", ".json", ".csv", ".parquet")  # suffixes of texts that are read as data, not as lines
 _WORD = re.compile(SENTENCE_TOKEN)
 
 
@@ -74,7 +78,7 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1, *, blank: 
 
     Args:
         models: KenLM's binary or ARPA files, or recurrent models (see `NeuralModel`); none to check the text only.
-        text: a file, plain or compressed by gzip, or `-` for standard input.
+        text: a file, plain or compressed by gzip, or `-` for standard input; of one of DATA the sources.
         threads: the number of threads that score.
         blank: whether a blank line is a sentence without words; else it is none.
 
@@ -121,7 +125,7 @@ def _scored(models: Sequence[Path], text: str | Path, threads: int, blank: bool)
             yield block
         message = _message(process.stderr.read())
     if process.returncode and message.startswith("-, line "):  # its standard input is the text
-        raise DataError(f"{text}{message.removeprefix('-')}")
+        raise DataError(message.replace("-, line", f"{text}, {unit_of(text)}", 1))
     if process.returncode:
         raise UserError(message or f"compgen-ngram ended with code {process.returncode}")
 
@@ -160,6 +164,28 @@ def split_words(line: str) -> list[str]:
     return _WORD.findall(line)
 
 
+def line_of(tokens: Sequence[str], text: str | Path) -> str:
+    """Return a sentence as a line of a text.
+
+    Raises:
+        DataError: a token is empty or contains a blank, so that the text would have other words.
+    """
+    line = " ".join(tokens)
+    if split_words(line) != list(tokens):
+        bad = next(token for token in tokens if split_words(token) != [token])
+        raise DataError(f"{text}: a text cannot hold the token {bad!r}, expected words without blanks: change the data")
+    return line + "\n"
+
+
+def unit_of(text: str | Path) -> str:
+    """Return what is counted where a message names a place in a text."""
+    return "sentence" if _is_data(text) else "line"
+
+
+def _is_data(text: str | Path) -> bool:
+    return Path(str(text).removesuffix(".gz")).suffix in DATA
+
+
 def score_all(models: Sequence[Path], text: str | Path, threads: int = 1) -> Scores:
     """Score a whole text at once, in about 12 bytes per token and model; raises as `score`."""
     return Scores.joined(list(score(models, text, threads)), len(models))
@@ -188,9 +214,18 @@ def is_neural(model: Path) -> bool:
 def opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
     """Open a text as a stream; also return whether its bytes must be passed on, as a program cannot read gzip.
 
+    Data with a source in each row, by their suffix, become a text of the sources.
+
     Raises:
-        DataError: the file is missing or cut short.
+        DataError: the file is missing, cut short, or not as its format wants it.
     """
+    if _is_data(text):
+        with tempfile.TemporaryDirectory(prefix="compgen-lm-") as folder:
+            lines = Path(folder) / "text"
+            _write_sources(text, lines)
+            with opened(lines) as found:
+                yield found
+        return
     if str(text) == "-":
         yield sys.stdin.buffer, False
         return
@@ -209,6 +244,13 @@ def opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
         raise DataError(f"{text}: {error.strerror}: expected a file of sentences") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{text}: cut short or broken: expected a whole file of gzip") from error
+
+
+def _write_sources(text: str | Path, lines: Path) -> None:
+    """Write the sources of data as lines; targets are not looked at."""
+    sources = read_dataset(text, columns=SourceColumns()).frame["source"]
+    with writing(lines), lines.open("w", encoding="utf-8") as stream:
+        stream.writelines(line_of(tokens, text) for tokens in sources.to_list())
 
 
 def _feed(stream: IO[bytes], sink: IO[bytes], errors: list[Exception]) -> None:

@@ -48,6 +48,14 @@ def test_a_table_without_train_is_augmented_from_the_split_it_has(folder):
     assert run("dev.tsv").stdout.endswith("Next: cgen augment geca dev.tsv --split dev -o more.jsonl\n")
 
 
+def test_sentences_become_more_sentences(folder):
+    (folder / "sent.txt").write_text("the cat saw a dog\nthe cat met a dog\nthe fox saw a dog\n")
+    assert run("sent.txt").stdout.endswith("Next: cgen augment geca sent.txt -o more.txt\n")
+    done = compgen("augment", "geca", folder / "sent.txt", "-o", folder / "more.txt")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "more.txt").read_text() == "the fox met a dog\n"
+
+
 def test_what_fix_cannot_mend_is_not_sent_to_it(folder):
     (folder / "glued.tsv").write_text("how many rivers\tanswer(count(river))\n")
     assert "Next: cgen augment" in run("glued.tsv").stdout

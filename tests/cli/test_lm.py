@@ -49,6 +49,20 @@ def test_train_reads_a_pipe(folder, tmp_path):
     assert (tmp_path / "piped.bin").read_bytes() == (folder / "base.bin").read_bytes()
 
 
+def test_texts_may_be_data_whose_sources_are_the_sentences(folder, tmp_path):
+    wanted = good("perplexity", folder / "base.bin", folder / "val.txt", "--json").stdout
+    rescored = good("rescore", folder / "base.bin", folder / "val.txt").stdout
+    for name in ("jsonl", "csv", "json", "parquet", "jsonl.gz"):
+        for part in ("train", "val"):
+            done = compgen("data", "write", folder / f"{part}.txt", "-o", tmp_path / f"{part}.{name}")
+            assert done.returncode == 0, done.stderr
+        good("train", tmp_path / f"train.{name}", "-o", tmp_path / "x.bin", "--order", 3, "--discount-fallback")
+        assert (tmp_path / "x.bin").read_bytes() == (folder / "base.bin").read_bytes()
+        found = json.loads(good("perplexity", tmp_path / "x.bin", tmp_path / f"val.{name}", "--json").stdout)
+        assert found | {"model": None, "text": None} == json.loads(wanted) | {"model": None, "text": None}
+        assert good("rescore", tmp_path / "x.bin", tmp_path / f"val.{name}").stdout == rescored
+
+
 def test_perplexity_of_files_and_pipes(folder, tmp_path):
     texts = [folder / "val.txt", folder / "test.txt"]
     table = good("perplexity", folder / "base.bin", *texts).stdout
@@ -98,6 +112,9 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
         (["train", "gone.txt", "-o", "x.bin"], "gone.txt: No such file"),
         (["train", "train.txt", "-o", "x.bin", "--prune", "a"], "expected counts between commas"),
         (["train", "bad.txt", "-o", "x.bin"], "bad.txt, line 2: found bytes that are not UTF-8"),
+        (["train", "bad.jsonl", "-o", "x.bin"], "bad.jsonl, line 2: found the keys 'words'"),
+        (["train", "tiny.jsonl", "-o", "x.bin"], "tiny.jsonl: too small or too regular"),
+        (["train", "gone.csv", "-o", "x.bin"], "gone.csv: no such file"),
         (["train", "tiny.txt", "-o", "x.bin"], "tiny.txt: too small or too regular"),
         (["train", "tiny.txt", "-o", "x.bin"], "(KenLM: Could not calculate"),
         (["train", "val.txt", "-o", "x.arpa", "--kind", "trie"], "kind and quantise are of binary models"),
@@ -120,7 +137,9 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
 def test_what_cannot_be_is_one_message_and_code_2(words, message, folder, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "bad.txt").write_bytes(b"a b\n\xff\n")
+    (folder / "bad.jsonl").write_text('{"source": "a b"}\n{"words": "c"}\n')
     (folder / "tiny.txt").write_text("a b\n")
+    (folder / "tiny.jsonl").write_text('{"source": ["a", "b"], "target": []}\n')
     (folder / "cut.bin").write_bytes((folder / "base.bin").read_bytes()[:200])
     done = compgen("lm", *words)
     assert done.returncode == 2

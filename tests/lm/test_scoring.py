@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, Remark, UserError
 from compgen.lm import scoring
 from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.install import FOLDER, program
@@ -133,3 +133,30 @@ def test_without_the_programs_it_is_said_how_to_get_them(monkeypatch, text):
     monkeypatch.delenv(FOLDER, raising=False)
     with pytest.raises(UserError, match=r"(?s)cgen lm install.*apt-get install"):
         score_all([], text)
+
+
+def test_sentences_of_data_are_the_sources_of_its_rows(arpa, tmp_path):
+    (tmp_path / "x.txt").write_text("the cat sat\na dog\u00a0ran\n")
+    (tmp_path / "x.jsonl").write_text('{"source": ["the", "cat", "sat"]}\n\n{"source": ["a", "dog\u00a0ran"]}\n')
+    (tmp_path / "x.csv").write_text("id,sentence,sql\n1,the cat sat,X\n2,a dog,Y\n")
+    expected = score_all([arpa], tmp_path / "x.txt")
+    assert score_all([arpa], tmp_path / "x.jsonl").log10.tolist() == expected.log10.tolist()
+    with pytest.warns(Remark, match="read the column 'sentence' as source"):
+        assert score_all([], tmp_path / "x.csv").lengths.tolist() == [4, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"source": "the"}\n\n{"source": "<s> cat"}\n', r"x\.jsonl, sentence 2: found .*<s>"),
+        ('{"source": ["the cat"]}\n', r"x\.jsonl: a text cannot hold the token 'the cat'"),
+        ('{"source": "the"}\nthe cat\n', r"x\.jsonl, line 2: found 'the cat', which is no JSON"),
+    ],
+)
+def test_wrong_sentences_of_data_are_named(text, says, tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match=says):
+        score_all([], path)
+    with pytest.raises(DataError, match=says):
+        estimate([path], tmp_path / "x.bin", Estimation(order=2, fallback=True))
