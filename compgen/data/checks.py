@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
-from compgen.data.named import TAGS, USUAL, plain
+from compgen.data.named import SPLITS, TAGS, USUAL, plain
 from compgen.data.signs import JOINER
+from compgen.data.unimorph import BUNDLE
 from compgen.data.vocabulary import CONTROL, SPECIALS
 
 SAMPLE = 1_000  # rows that `worst` looks at
@@ -23,8 +24,6 @@ FEWEST = 10  # rows in which a first one can be told from others
 RARE = 20  # times as many rows as those without a word of others
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it fill the unit interval evenly
 NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])
-SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"
-BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word
 ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
 AGAIN = "the same example as before"
 APART = "`cgen data write DATA --signs apart -o OUT` puts blanks around brackets and other signs"

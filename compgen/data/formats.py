@@ -226,6 +226,7 @@ def _read_tsv(content: bytes, name: str, columns: Columns) -> Placed:
     if unimorph.looks_like_words(lines["line"]):
         warnings.warn(f"{name}: read as words, lemma TAB form TAB tags (UniMorph)", Remark, stacklevel=2)
         return unimorph.read_examples(content, name)
+    unimorph.check_tagged(lines, name)
     lines = lines.with_columns(fields=pl.col("line").str.split("\t"))
     for number, line, _ in lines.filter(~pl.col("fields").list.len().is_between(2, 3)).head(1).iter_rows():
         tabs = line.count("\t")

@@ -19,7 +19,7 @@ from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
 from compgen.data.named import Columns, looks_like_names, words_columns
 from compgen.data.records import separator
-from compgen.data.unimorph import looks_like_words
+from compgen.data.unimorph import check_tagged, looks_like_words
 
 KNOWN = "a known data set"
 BARS = re.compile(r"\s*\|\|\|\s*")
@@ -75,6 +75,8 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
         format = "scan"
     if format == "tsv" and not columns.given and looks_like_words(_lines(text)["line"]):
         return _strictly(spec, columns, "unimorph", content)
+    if format == "tsv" and not columns.given:
+        check_tagged(_lines(text), name_of(spec))
     found = _READERS[format](text)
     if format in _HEADED and found.rows:
         found = _even(_headed(found, bool(columns.given)))

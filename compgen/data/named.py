@@ -20,6 +20,7 @@ USUAL = {
     ),
 }
 BESIDE = ("id", "split")  # usual names of columns that are neither side
+SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"  # usual names of splits
 TAGS = ("tags", "features", "feats", "msd")  # of an inflected form, beside `lemma` and `form`
 
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from compgen.data.content import decoded, malformed, name_of, read_bytes, shown
 from compgen.data.examples import TRAIN, Dataset
-from compgen.data.named import USUALLY, Columns, words_columns
+from compgen.data.named import SPLITS, USUALLY, Columns, words_columns
 from compgen.data.tables import Placed, check_one_split
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
@@ -28,6 +28,7 @@ BLANK = "␣"
 DOTTED = ("turkish", "azeri", "azerbaijani", "crimean-tatar", "tur", "aze", "crh")  # languages with both i and ı
 _EXPECTED = "lemma TAB form TAB tags, the tags joined by semicolons"
 _TAGGED = r"^[^\t]*\t[^\t]*\t\s*([\p{Lu}\d][^\s;]*(?:;[^\s;]+)*;?)\s*$"
+BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word, be they well written or not
 
 Word = tuple[str, str, tuple[str, ...]]  # lemma, form, tags
 
@@ -96,6 +97,21 @@ def looks_like_words(lines: pl.Series) -> bool:
         return False
     tags = lines.str.extract(_TAGGED)
     return not tags.has_nulls() and 2 * int(tags.str.contains(";", literal=True).sum()) > len(lines)
+
+
+def check_tagged(lines: pl.DataFrame, name: str) -> None:
+    """Raise DataError if lines of TSV, `number` and `line`, are words, but some lack their tags.
+
+    Where third fields name splits, a line without one is a training example. Words they are if more than half of the
+    third fields are joined by semicolons, and none is a usual name of a split.
+    """
+    third = lines["line"].str.split("\t").list.get(2, null_on_oob=True).str.strip_chars()
+    lacking = third.fill_null("") == ""
+    tagged = int(third.str.contains(BUNDLE).sum())
+    if lacking.any() and 2 * tagged > lines.height and not third.str.contains(SPLITS).any():
+        number, line = lines.filter(lacking).select("number", "line").row(0)
+        splits = "if third fields are names of splits, write one here too, as train"
+        raise malformed(name, number, f"{shown(line)}, without tags", f"{_EXPECTED}, as most lines have; {splits}")
 
 
 def parts(source: Sequence[str], form: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -160,6 +160,15 @@ def test_a_table_without_train_is_an_error_for_check_and_for_what_learns(folder,
         assert code == 2 and "train is not among them" in text and "no examples in split 'train'" in text, text
 
 
+def test_words_of_which_one_lacks_its_tags_are_not_learnt_from(folder):
+    """The one line without tags would be the only training example, and each bundle of tags a split."""
+    words = [f"g{at}cher\tg{at}ch\t{tags}" for at in "abcdefghij" for tags in ("V.PTCP;PST", "V;IND;FUT;1;SG")]
+    written(folder, "words.tsv", "\n".join([*words[:6], "gâcher\tgâchons", *words[6:]]) + "\n")
+    for command in ("check", "augment geca -o out.jsonl", "compare -o out", "train csl -o out.grammar"):
+        code, text = said(*command.split(), "words.tsv")
+        assert code == 2 and "line 7: " in text and "lemma TAB form TAB tags" in text, text
+
+
 def test_of_many_names_of_splits_the_first_few_are_listed(folder):
     written(folder, "forms.tsv", "".join(f"{at}lemma\tN;PL\tform{at}\n" for at in range(300)))
     code, text = said("check", "forms.tsv")

@@ -105,6 +105,33 @@ def test_other_third_columns_are_splits(tmp_path, third):
     assert load(str(tmp_path / "x.tsv")).splits == {third: 2}
 
 
+TAGGED = "gehen\tging\tV;PST\n" * 3
+
+
+@pytest.mark.parametrize("bad", ["sehen\tsah", "sehen\tsah\t", "sehen"])
+@pytest.mark.parametrize("tagged", [TAGGED, TAGGED.lower()], ids=["capitals", "small"])
+def test_words_of_which_one_lacks_its_tags_are_no_splits(tmp_path, tagged, bad):
+    (tmp_path / "x.tsv").write_text(f"{tagged}{bad}\n")
+    with pytest.raises(
+        DataError, match=r"x\.tsv, line 4: found 'sehen.*', without tags, expected lemma TAB form TAB tags"
+    ):
+        load(str(tmp_path / "x.tsv"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "splits"),
+    [
+        (f"{TAGGED}a\tb\ttrain\n", {"V;PST": 3, "train": 1}),
+        (f"{TAGGED}a\tb\nc\td\ttest-easy\n", {"V;PST": 3, "train": 1, "test-easy": 1}),
+        (f"{TAGGED}" + "a\tb\n" * 3, {"V;PST": 3, "train": 3}),
+        ("a\tb\tlong ones\n" * 3 + "a\tb\n", {"long ones": 3, "train": 1}),
+    ],
+)
+def test_splits_with_names_of_their_own_stand_beside_train(tmp_path, lines, splits):
+    (tmp_path / "x.tsv").write_text(lines)
+    assert load(str(tmp_path / "x.tsv")).splits == splits
+
+
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
