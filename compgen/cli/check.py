@@ -148,7 +148,7 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
         return f"mend it by hand, then cgen check {words}"
     worse = any(one.severity != "note" for one in (*mended.left_out, *found.findings))
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
-        return f"cgen check {words} --fix mended.tsv"
+        return f"cgen check {words} --fix mended.{'unimorph' if found.format == 'unimorph' else 'tsv'}"
     method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
     pairs = (dataset.frame["target"].list.len() > 0).any()

@@ -19,9 +19,11 @@ from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
 from compgen.data.named import Columns, looks_like_names, words_columns
 from compgen.data.records import separator
-from compgen.data.unimorph import check_tagged, looks_like_words
+from compgen.data.unimorph import example, language_of, looks_like_words, numbered, untagged
+from compgen.errors import DataError
 
 KNOWN = "a known data set"
+WORDS = "lemma TAB form TAB tags"
 BARS = re.compile(r"\s*\|\|\|\s*")
 _SCHEMA = {"number": pl.Int64, "source": pl.String, "target": pl.String, "split": pl.String, "rest": pl.String}
 _SCAN = re.compile(r"^\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*$")
@@ -66,17 +68,16 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
         return _strictly(spec, columns, "folder" if path.is_dir() else KNOWN)
     else:
         format = format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
-    if format in ("parquet", "unimorph"):
+    if format == "parquet" or (format == "unimorph" and columns.given):
         return _strictly(spec, columns, format, content)
     if content is None:
         content = read_bytes(spec, lines=format != "json")
     text = content.decode("utf-8", "replace").removeprefix("\ufeff")
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
-    if format == "tsv" and not columns.given and looks_like_words(_lines(text)["line"]):
-        return _strictly(spec, columns, "unimorph", content)
-    if format == "tsv" and not columns.given:
-        check_tagged(_lines(text), name_of(spec))
+    if format == "unimorph" or (format == "tsv" and not columns.given and _has_words(text)):
+        words = _words(text, name_of(spec))
+        return words if words.rows.height else _strictly(spec, columns, "unimorph", content)
     found = _READERS[format](text)
     if format in _HEADED and found.rows:
         found = _even(_headed(found, bool(columns.given)))
@@ -91,8 +92,36 @@ def _strictly(spec: str, columns: Columns, format: str, content: bytes | None = 
         warnings.simplefilter("ignore")
         dataset = load(spec, columns=columns, content=content)
     rows = rows_of(dataset).with_columns(pl.col("number").cast(pl.Int64), rest=pl.lit(None, pl.String))
-    meaning = "lemma TAB form TAB tags" if format == "unimorph" else "columns " + ", ".join(dataset.frame.columns)
+    meaning = WORDS if format == "unimorph" else "columns " + ", ".join(dataset.frame.columns)
     return Table(format, meaning, rows, [], "example")
+
+
+def _has_words(text: str) -> bool:
+    """Whether lines of TSV without a header are words, all or most of them; if only most are, some without tags."""
+    lines = _lines(text)["line"]
+    if len(lines) and looks_like_names([field.strip() for field in lines[0].split("\t")]):
+        return False
+    return looks_like_words(lines) or bool(untagged(lines).any())
+
+
+def _words(text: str, name: str) -> Table:
+    """Lines of words; those that are none are findings, one for each thing that was expected of a line."""
+    language, rows, wrong = language_of(name), [], dict[str, list[tuple[int, str]]]()
+    for number, line in numbered(text):
+        try:
+            source, target = example(line, language)
+        except DataError as error:
+            expected = re.split(", expected |, which ", str(error))[-1]
+            wrong.setdefault(expected, []).append((number, str(error)))
+        else:
+            rows.append((number, " ".join(source), " ".join(target)))
+    return Table("unimorph", WORDS, _frame(rows), [_wrong_words(places) for places in wrong.values()])
+
+
+def _wrong_words(places: list[tuple[int, str]]) -> Finding:
+    """The finding for lines that are no words for one reason; places are their numbers and what is wrong in each."""
+    what = places[0][1] + f" (line {places[0][0]}; the others alike)" * (len(places) > 1)
+    return Finding("error", what, [number for number, _ in places], "mend it, or leave it out, as --fix does")
 
 
 def _lines(text: str) -> pl.DataFrame:

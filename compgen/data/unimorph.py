@@ -43,13 +43,34 @@ def read_words(path: str | Path) -> list[Word]:
 
 def _words(content: bytes, name: str) -> Iterator[tuple[int, Word]]:
     """Yield the words in lines, with their numbers."""
-    for number, line in enumerate(decoded(content, name).splitlines(), start=1):
-        if line.strip():
-            lemma, form, tags = (*map(str.strip, line.split("\t")), "", "")[:3]
-            names = tuple(tag for tag in tags.split(";") if tag)
-            if line.count("\t") != 2 or not (lemma and form and names):
-                raise malformed(name, number, shown(line), _EXPECTED)
-            yield number, (lemma, form, names)
+    for number, line in numbered(decoded(content, name)):
+        try:
+            word = _word(line)
+        except DataError as error:
+            raise DataError(f"{name}, line {number}: {error}") from None
+        yield number, word
+
+
+def numbered(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of words that are not blank, with their numbers, from 1."""
+    return ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+
+
+def _word(line: str) -> Word:
+    lemma, form, tags = (*map(str.strip, line.split("\t")), "", "")[:3]
+    names = tuple(tag for tag in tags.split(";") if tag)
+    if line.count("\t") != 2 or not (lemma and form and names):
+        raise DataError(f"found {shown(line)}, expected {_EXPECTED}")
+    return lemma, form, names
+
+
+def example(line: str, language: str) -> tuple[list[str], list[str]]:
+    """Return a line of lemma TAB form TAB tags as an example of inflection; `language` as for `read`.
+
+    Raises:
+        DataError: it is none; the error does not say where.
+    """
+    return inflection(_word(line), language)
 
 
 def read(path: str | Path, split: str = TRAIN, language: str | None = None) -> Dataset:
@@ -99,16 +120,20 @@ def looks_like_words(lines: pl.Series) -> bool:
     return not tags.has_nulls() and 2 * int(tags.str.contains(";", literal=True).sum()) > len(lines)
 
 
-def check_tagged(lines: pl.DataFrame, name: str) -> None:
-    """Raise DataError if lines of TSV, `number` and `line`, are words, but some lack their tags.
+def untagged(lines: pl.Series) -> pl.Series:
+    """Which lines of TSV lack their tags, where most are words; elsewhere none.
 
     Where third fields name splits, a line without one is a training example. Words they are if more than half of the
     third fields are joined by semicolons, and none is a usual name of a split.
     """
-    third = lines["line"].str.split("\t").list.get(2, null_on_oob=True).str.strip_chars()
-    lacking = third.fill_null("") == ""
-    tagged = int(third.str.contains(BUNDLE).sum())
-    if lacking.any() and 2 * tagged > lines.height and not third.str.contains(SPLITS).any():
+    third = lines.str.split("\t").list.get(2, null_on_oob=True).str.strip_chars()
+    words = 2 * int(third.str.contains(BUNDLE).sum()) > len(lines) and not third.str.contains(SPLITS).any()
+    return (third.fill_null("") == "") & words
+
+
+def check_tagged(lines: pl.DataFrame, name: str) -> None:
+    """Raise DataError if lines of TSV, `number` and `line`, are words, but some lack their tags."""
+    if (lacking := untagged(lines["line"])).any():
         number, line = lines.filter(lacking).select("number", "line").row(0)
         splits = "if third fields are names of splits, write one here too, as train"
         raise malformed(name, number, f"{shown(line)}, without tags", f"{_EXPECTED}, as most lines have; {splits}")

@@ -43,6 +43,43 @@ def test_words_get_the_method_for_words(folder):
     assert result.stdout.endswith("Next: cgen augment stemcorrupt deu -o more.jsonl\n")
 
 
+@pytest.mark.parametrize("name", ["deu", "deu.tsv", "deu.unimorph"])
+def test_all_lines_that_are_no_words_are_told_and_left_out_by_fix(folder, name):
+    words = "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n"
+    (folder / name).write_text(
+        f"{words}\nrufen\trief\n{words.upper()}laufen\ngeben\tgab3\tV;PST\nlegen\tlegte\tv;pst\n"
+    )
+    result = run(name)
+    assert result.exit_code == 2
+    assert "unimorph; lemma TAB form TAB tags; no command reads it; examples that can be made out: 4" in result.stdout
+    assert "error    lines 4, 7: found 'rufen\\trief', expected lemma TAB form TAB tags" in result.stdout
+    assert "joined by semicolons (line 4; the others alike)\n" in result.stdout
+    assert "error    line 8: found '3' in 'gab3', expected letters" in result.stdout
+    assert "error    line 9: found the tag 'v', expected tags that begin" in result.stdout
+    assert result.stdout.endswith(f"Next: cgen check {name} --fix mended.unimorph\n")
+    result = run(name, "--fix", "mended.unimorph")
+    assert result.exit_code == 0 and (folder / "mended.unimorph").read_text() == words
+    assert run("mended.unimorph").exit_code == 0
+
+
+def test_words_below_a_header_are_checked_by_its_names(folder):
+    (folder / "deu.tsv").write_text(
+        "lemma\tform\ttags\n" + "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n" * 2 + "rufen\trief\n"
+    )
+    result = run("deu.tsv")
+    assert result.exit_code == 2 and "words, from the columns lemma, form, tags" in result.stdout
+    assert "error    line 6: another number of fields than 3" in result.stdout and "line 1:" not in result.stdout
+
+
+def test_words_of_which_no_line_is_right_are_refused_as_by_other_commands(folder):
+    (folder / "deu.tsv").write_text("gehen\tging\tv;pst\nsehen\tsah\tv;pst\nrufen\trief\n")
+    result = run("deu.tsv", "--fix", "mended.tsv")
+    assert isinstance(result.exception, UserError) and "line 3: found 'rufen\\trief', without tags" in str(
+        result.exception
+    )
+    assert not (folder / "mended.tsv").exists()
+
+
 def test_a_table_without_train_is_augmented_from_the_split_it_has(folder):
     (folder / "dev.tsv").write_text("a b\tf ( x )\tdev\n")
     assert run("dev.tsv").stdout.endswith("Next: cgen augment geca dev.tsv --split dev -o more.jsonl\n")
