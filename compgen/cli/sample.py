@@ -291,7 +291,9 @@ def _report(end: "End", options: Options, choice: "Choice", generator: "Generato
         speed += f", {options.workers or os.cpu_count() or 1} threads"
     chosen = f"; {end.written:,} chosen" if choice.made else ""
     say(f"{counts}{chosen} ({speed})")
-    if _wasteful(options, counts) and generator.pool.prototypes:
+    if not end.written:
+        say_warnings(["no sample was kept"])
+    elif _wasteful(options, counts) and generator.pool.prototypes:
         say("few draws were kept: --prototypes rare draws only where a prototype is rare, which wastes far fewer")
 
 

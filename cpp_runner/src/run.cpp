@@ -227,7 +227,9 @@ class Run {
     if (options_.choice.made()) std::cerr << "; " << end.written << " chosen";
     std::cerr << " (" << static_cast<std::int64_t>(static_cast<double>(counts.drawn) / end.seconds) << " draws/s, "
               << options_.sampling.workers << " threads, " << end.seconds << " s)\n";
-    if (is_wasteful(counts)) {
+    if (end.written == 0) {
+      std::cerr << "warning: no sample was kept\n";
+    } else if (is_wasteful(counts)) {
       std::cerr << "few draws were kept: --prototypes rare draws only where a prototype is rare, which wastes far fewer\n";
     }
     if (!is_stream(options_.out)) write_record(options_, asked_, counts, end.written, end.seconds);

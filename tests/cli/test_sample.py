@@ -188,6 +188,16 @@ def test_rare_tokens_are_named_or_told_from_counts(tmp_path):
 
 
 @pytest.mark.parametrize("runtime", ["onnx", "native"])
+def test_nothing_kept_is_a_warning(tmp_path, runtime, request):
+    if runtime == "native":
+        request.getfixturevalue("built")
+    words = ("--draws", 5, "--filter", "rare", "--rarity", 1e-9, "--runtime", runtime, "-o", tmp_path / "s.jsonl")
+    done = compgen("sample", "recomb2", *words)
+    assert done.returncode == 0 and "warning: no sample was kept" in done.stderr
+    assert (tmp_path / "s.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "native"])
 def test_rare_prototypes_waste_fewer_draws(tmp_path, runtime, request):
     if runtime == "native":
         request.getfixturevalue("built")

@@ -30,6 +30,13 @@ def test_a_vote_keeps_each_source_once_with_the_target_that_most_of_its_draws_ha
         assert of_source[tuple(target)] == max(of_source.values()) and tuple(source) not in known
 
 
+def test_sentences_are_made_of_sentences():
+    lines = [f"{who} sees {what}".split() for who in ("she", "he", "Kim") for what in ("cats", "the dog", "Pat")]
+    made = make("recombine", **TINY).fit(Dataset.from_pairs((line, []) for line in lines)).sample(5)
+    assert len(made) == 5 and not any(target for _, target in made.pairs())
+    assert not {tuple(source) for source, _ in made.pairs()} & {tuple(line) for line in lines}
+
+
 def test_a_vote_makes_as_many_draws_as_it_is_told(fitted):
     fitted.sample(3, seed=1)
     assert fitted._counts.drawn == 1200

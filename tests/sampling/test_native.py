@@ -8,21 +8,24 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 from compgen.api import Predictor
-from compgen.data.vocabulary import EOS_ID
+from compgen.data.vocabulary import EOS_ID, SEP_ID
 from compgen.errors import BundleError, UserError
 from compgen.export import assemble
 from compgen.export.bundle_writer import export
 from compgen.export.verify import parity
+from compgen.recombine.compatible import compatible
 from compgen.runtime.bundle import Bundle
 from compgen.sampling import native
 from tests.cli import shell
-from tests.export.tiny import exported, make
+from tests.export.tiny import SEQUENCES, VOCABULARY, exported, make
 
 EXPORTED = Path(__file__).parents[2] / "exported"
 
@@ -74,6 +77,22 @@ def test_samples_and_records_are_those_of_python(tmp_path, words):
     for differing in ("seconds", "model", "quality"):  # the runner measures no quality
         ours.pop(differing, None), theirs.pop(differing)
     assert ours == theirs
+
+
+@pytest.mark.usefixtures("built")
+def test_sentences_are_those_of_python(tmp_path):
+    sentences = [[*tokens[: tokens.index(SEP_ID)], SEP_ID] for tokens in SEQUENCES]
+    pool = compatible(sentences, VOCABULARY, np.array([[0, 1, 2]], dtype=np.int32), "long-short", "max")
+    replace(make(), pool=pool).save(tmp_path / "model.pt")
+    export(tmp_path / "model.pt", tmp_path / "bundle", batches={7: 20}, quiet=True)
+    kept = []
+    for runtime in ("onnx", "native"):
+        out = tmp_path / f"{runtime}.tsv"
+        words = ("--draws", 400, "--filter", "novel", "--runtime", runtime, "-o", out)
+        assert compgen("sample", tmp_path / "bundle", *words).returncode == 0
+        kept.append(out.read_text())
+    assert kept[0] == kept[1] and kept[0]
+    assert all(line.partition("\t")[2] in ("", "\ttrain") for line in kept[0].splitlines())
 
 
 @pytest.mark.usefixtures("built")
