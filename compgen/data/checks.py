@@ -123,7 +123,11 @@ def strange_first(rows: pl.DataFrame) -> Finding | None:
 
 
 def naming(source: str, target: str) -> str:
-    """Return the options that name two columns."""
+    """Return the options that name two columns; the other way round if only then a name has a usual one as its part."""
+    parts = [re.split(r"[\W_]+", name.lower()) for name in (source, target)]
+    usual = [[any(part in USUAL[side] for part in some) for some in parts] for side in SIDES]
+    if (usual[0][1] or usual[1][0]) and not (usual[0][0] or usual[1][1]):
+        source, target = target, source
     return shlex.join(["--source", source.strip(), "--target", target.strip()])
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compgen.data import checks
-from compgen.data.checks import findings, rows_of, worst
+from compgen.data.checks import findings, naming, rows_of, worst
 from compgen.data.examples import Dataset
 
 
@@ -102,3 +102,10 @@ def test_a_first_line_of_words_of_its_own_is_strange_where_others_share_theirs()
     assert checks.strange_first(rows(("source", "target"), *others)) is None  # `header` says so
     assert checks.strange_first(rows(*[(f"a{number}", f"b{number}") for number in range(30)])) is None
     assert checks.strange_first(rows(("Satz", "Programm"), *others[:5])) is None
+
+
+def test_columns_are_named_the_way_round_that_their_names_say():
+    assert naming("requête", "question_fr") == "--source question_fr --target 'requête'"
+    assert naming("SQL query", "frage") == "--source frage --target 'SQL query'"
+    assert naming("question", "frage") == "--source question --target frage"
+    assert naming("eins", "zwei") == "--source eins --target zwei"
