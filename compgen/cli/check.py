@@ -149,6 +149,11 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
     worse = any(one.severity != "note" for one in (*mended.left_out, *found.findings))
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
         return f"cgen check {words} --fix mended.{'unimorph' if found.format == 'unimorph' else 'tsv'}"
+    return _onward(words, dataset, applies)
+
+
+def _onward(words: str, dataset: "Dataset", applies: dict[str, str | None]) -> str:
+    """The next command to type on data of which nothing has to be mended."""
     method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
     pairs = (dataset.frame["target"].list.len() > 0).any()

@@ -62,16 +62,23 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
         DataError: there is no such file, or no line of it can be understood.
     """
     path = Path(spec)
-    if content is not None:
-        format = guess(content)
-    elif not path.is_file():
+    if content is None and not path.is_file():
         return _strictly(spec, columns, "folder" if path.is_dir() else KNOWN)
-    else:
-        format = format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
+    format = guess(content) if content is not None else _named_format(spec)
     if format == "parquet" or (format == "unimorph" and columns.given):
         return _strictly(spec, columns, format, content)
     if content is None:
         content = read_bytes(spec, lines=format != "json")
+    return _of_lines(spec, format, columns, content)
+
+
+def _named_format(spec: str) -> str:
+    """The format that a file's suffix says; words have none."""
+    return format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
+
+
+def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table:
+    """Read the content of a file, or of a pipe, as far as it can be read."""
     text = content.decode("utf-8", "replace").removeprefix("\ufeff")
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
