@@ -34,7 +34,7 @@ def short_ranges(monkeypatch):
 
 
 def stream(engine, counts, **options):
-    return Generator.load(BUNDLE).stream(filters=FILTERS, ngram=2, engine=engine, counts=counts, **options)
+    return Generator.load(BUNDLE).stream(filters=FILTERS, engine=engine, counts=counts, **{"ngram": 2} | options)
 
 
 def both(**options):
@@ -73,7 +73,7 @@ def test_samples_and_counts_are_those_of_one_process(options):
 
 @pytest.mark.usefixtures("cluster", "short_ranges")
 def test_rare_prototypes_are_those_of_one_process():
-    here, there = both(count=100, prototypes="rare")
+    here, there = both(count=100, ngram=1, prototypes="rare")
     assert here == there and here[0]
 
 
