@@ -11,7 +11,8 @@ from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxLoop
 from compgen.sampling.batching import draws
 from compgen.sampling.whole_loop import loop_draws
-from tests.export.tiny import exported, make
+from compgen.trained.architectures import Request
+from tests.export.tiny import VOCABULARY, exported, make
 
 LOOPS = {
     "torch": lambda changes: TorchLoop(make(**changes).network, "cpu"),
@@ -51,6 +52,17 @@ def test_a_generator_with_a_loop_draws_by_it(monkeypatch):
     monkeypatch.setattr(generator.backend, "step", None)
     assert generator.sample(draws=100, filters=["novel", "unique"], batch=40).pairs() == expected
     assert called == [40, 40, 20]
+
+
+@pytest.mark.parametrize("how", ["threads", "loop", "beam"])
+def test_rare_prototypes_are_drawn_from_however_it_is_decoded(monkeypatch, how):
+    generator = Generator.load(exported(), provider="cpu")
+    if how == "loop":
+        monkeypatch.setattr(generator.backend, "loop", OnnxLoop(Bundle.load(exported()), provider="cpu"))
+    rare = (generator.pool.tokens == VOCABULARY.encode(["c"])[0]).any(axis=1)
+    for pool in (None, generator.pool.holding(rare)):
+        drawn = list(generator.model.draws(Request(0, 0, 60, beam=2 if how == "beam" else None, pool=pool)))
+        assert len(drawn) == 60 and all(rare[[*draw.prototypes]].any() for draw in drawn) == (pool is not None)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
