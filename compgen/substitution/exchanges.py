@@ -24,6 +24,9 @@ from compgen.substitution.pieces import Classifier, Table
 from compgen.substitution.trees import Trees
 
 BLOCKS = 10  # blocks of samples on which agreement is counted
+# By chance e^-20. Such a pair is in 8 of 4,281 test targets of GeoQuery and Scholar, and in none of 21,000 of COGS.
+STRAY = 20
+_NAME = "\0"
 Found = tuple[str, int, list[int]]  # target, row of the host, and pieces
 Made = tuple[Ints, Trees, Ints]  # rows of hosts, derivations, and pieces in each (samples, exchanges)
 Targets = Mapping[str, Collection[str]]  # by source
@@ -142,8 +145,8 @@ class Exchanges:
             why = "the source is in the data with another target"
         elif max(len(source), len(target)) > options.longest:
             why = f"more than {options.longest:,} tokens on a side"
-        elif any(self._signs.issuperset(pair) for pair in {*_pairs(target)} - self._joined):
-            why = "signs of the target stand together that never do in the data"
+        elif any(self._stray(*pair) for pair in {*_pairs(self._outline(source, target))} - self._joined.keys()):
+            why = "tokens of the target stand together that never do in the data"
         elif options.seen_heads and not self.classifier.heads(target) <= self._heads:
             why = "a predicate under one that it never is under in the data"
         elif options.bigrams is not None and len({*_pairs(source)} - self._bigrams) > options.bigrams:
@@ -176,8 +179,35 @@ class Exchanges:
         return (target for some in self.known.values() for target in some)
 
     @cached_property
-    def _joined(self) -> set[tuple[str, str]]:
-        return {pair for target in self._targets for pair in _pairs(target)}
+    def _joined(self) -> Counter[tuple[str, str]]:
+        """How often two tokens stand together in the outlines of the data; an end counts as a token."""
+        pairs = ((source, target) for source, some in self.known.items() for target in some)
+        return Counter(pair for example in pairs for pair in _pairs(self._outline(*example)))
+
+    @cached_property
+    def _often(self) -> tuple[Counter[str], Counter[str]]:
+        """How often each token has one behind it in the outlines of the data, and one before it."""
+        before, behind = Counter[str](), Counter[str]()
+        for (first, second), number in self._joined.items():
+            before[first] += number
+            behind[second] += number
+        return before, behind
+
+    def _outline(self, source: str, target: str) -> str:
+        """A target with one letter for all its words that are in the source, too: its names."""
+        names = {*source} - self._signs
+        return "".join(_NAME if token in names else token for token in target)
+
+    def _stray(self, first: str, second: str) -> bool:
+        """Whether two tokens that never stand together in outlines of the data show a malformed target.
+
+        Two signs do. Where targets have brackets, and so are no natural language, two tokens do so that would stand
+        together STRAY times or more if the order of tokens were random. (Commands as targets have such gaps that
+        are no fault: in the training part of a split of NACS *right* is never behind *around*, its test asks for that.)
+        """
+        before, behind = self._often
+        expected = before[first] * behind[second] / before.total()
+        return {first, second} <= self._signs or (self.classifier.bracketed and expected >= STRAY)
 
     @cached_property
     def _heads(self) -> set[tuple[str, str]]:

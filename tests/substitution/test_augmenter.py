@@ -103,7 +103,7 @@ def test_targets_whose_signs_never_stand_together_are_left_out(tmp_path):
         method.fit(dataset("cup on box on bed -> cup ( on box ( on bed ) )", "box on cup -> box ( on cup )")).sample()
     )
     assert len(made) > 10 and not any(") (" in text for text in made)
-    assert method.report()["left_out"]["signs of the target stand together that never do in the data"] > 0
+    assert method.report()["left_out"]["tokens of the target stand together that never do in the data"] > 0
 
 
 def test_sources_of_the_data_are_left_out_whatever_their_target(grammar):

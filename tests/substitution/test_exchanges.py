@@ -96,3 +96,46 @@ def test_classes_must_be_ahead_by_more_than_chance(monkeypatch, slot, best):
     monkeypatch.setattr(Substitute, "_covered", lambda *_: counts)
     lines = [f"{word} -> {word.upper()} {word}" for word in "abcdefgh"]
     assert make("substitute")._best_classes(dataset(*lines), 0) == best
+
+
+QUERIES = """what is NT_1 of NT_2 ### SELECT NT_1 IN ( NT_2 ) ;
+the area ### AREA
+the length ### LENGTH
+"""
+
+
+def queries(tmp_path, brackets="()"):
+    """Exchanges of any piece for any other in queries: names come where *AREA* was."""
+    rules, lines = QUERIES, []
+    for place in [f"ohio{number}" for number in range(90)]:
+        rules += f"{place} ### {place}\n"
+        for english, query in (("the area", "AREA"), ("the length", "LENGTH")):
+            lines.append(f"what is {english} of {place} -> SELECT {query} IN ( {place} ) ;")
+    rules, lines = (text.replace("(", brackets[0]).replace(")", brackets[1]) for text in (rules, "\n".join(lines)))
+    (tmp_path / "rules").write_text(rules)
+    return exchanges(str(tmp_path / "rules"), *lines.splitlines(), agreement=0)
+
+
+def targets(found):
+    """The targets of what was made, as text."""
+    decode = found.classifier.grammar.alphabet.decode
+    return {" ".join(decode(target)) for target, *_ in found.found(None, 0).values()}
+
+
+def test_what_is_frequent_but_never_together_shows_a_malformed_target(tmp_path):
+    found = queries(tmp_path)
+    assert not any("SELECT ohio" in target for target in targets(found))
+    assert found.left_out["tokens of the target stand together that never do in the data"] > 50
+
+
+def test_names_are_alike_so_that_new_ones_are_welcome_where_any_was(tmp_path):
+    found = queries(tmp_path)
+    letters = {token: found.classifier.grammar.alphabet.encode([token]) for token in ("SELECT", "AREA", "ohio1", "(")}
+    outline = found._outline(letters["ohio1"], "".join(letters.values()))
+    assert outline == letters["SELECT"] + letters["AREA"] + "\0" + letters["("]
+    assert found._stray(letters["SELECT"], "\0") and not found._stray(letters["AREA"], letters["AREA"])  # 10 by chance
+    assert not found._stray(letters["ohio1"], letters["AREA"])  # never in an outline: nothing is known of it
+
+
+def test_targets_without_brackets_may_have_gaps(tmp_path):
+    assert any("SELECT ohio1 IN" in target for target in targets(queries(tmp_path, brackets="xy")))
