@@ -12,10 +12,11 @@ from types import TracebackType
 from typing import Any
 
 LINE_EVERY = 15.0  # seconds between lines when there is no terminal
-Watch = Callable[[str, float, str], None]  # called with a stage of the work, the share of it done, and a note
+# Called with a stage of the work, the share of it that is done (None if nobody can know when it ends), and a note.
+Watch = Callable[[str, float | None, str], None]
 
 
-def unwatched(stage: str, share: float, note: str = "") -> None:
+def unwatched(stage: str, share: float | None, note: str = "") -> None:
     """Ignore progress: the `Watch` of work that nobody looks at."""
 
 
@@ -27,17 +28,18 @@ def note(text: str, quiet: bool = False) -> None:
 
 @contextmanager
 def stages() -> Iterator[Watch]:
-    """A `Watch` that shows the stages of some work one after another, in percent."""
+    """A `Watch` that shows the stages of some work one after another: in percent, or what has no known end in steps."""
     current = ""
     with ExitStack() as shown:
         bar = Progress("", 100)
 
-        def watch(stage: str, share: float, note: str = "") -> None:
+        def watch(stage: str, share: float | None, note: str = "") -> None:
             nonlocal current, bar
             if stage != current:
                 shown.close()
-                current, bar = stage, shown.enter_context(Progress(f"{stage}, %", 100))
-            bar.update(int(100 * share), note)
+                named = Progress(f"{stage}, steps", None) if share is None else Progress(f"{stage}, %", 100)
+                current, bar = stage, shown.enter_context(named)
+            bar.update(bar.done + 1 if share is None else int(100 * share), note)
 
         yield watch
 

@@ -23,3 +23,16 @@ def test_workers_write_lines_on_a_terminal(monkeypatch, worker):
     with Progress("train a.pt", 4) as bar:
         bar.update(2, "loss 1.0")
     assert (sys.stderr.getvalue() == "train a.pt: 2/4 loss 1.0 0 s, 0 s left\n") == worker
+
+
+def test_work_without_a_known_end_has_no_time_left(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    with progress.stages() as watch:
+        watch("induce", None, "7 rules")
+        watch("induce", None, "9 rules")
+        watch("learn", 0.5, "loss 1.0")
+    assert capsys.readouterr().err.splitlines() == [
+        "induce, steps: 1 7 rules 0 s",
+        "induce, steps: 2 9 rules 0 s",
+        "learn, %: 50/100 loss 1.0 0 s, 0 s left",
+    ]

@@ -1,6 +1,5 @@
 """CSL as an augmenter: `fit` induces a grammar and learns its probabilities, `sample` draws derivations."""
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -111,9 +110,8 @@ class Csl(Augmenter[CslOptions]):
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
         """Induce a grammar, learn its probabilities, and learn them again if there are unlabelled sources."""
-        induction, training, done = self.options.induction, self.options.learning, itertools.count(1)
-        steps = induction.partitions * induction.steps
-        self.induce(dataset, lambda step: watch("induce", next(done) / steps, f"{step.rules:,} rules"))
+        training = self.options.learning
+        self.induce(dataset, lambda step: watch("induce", None, f"{step.rules:,} rules"))
         rounds = 1 if training is None else training.starts * training.steps
         self.weigh(dataset, seed, lambda step, loss: watch("learn", step / rounds, f"loss {loss:.4f}"))
         if self.options.unlabelled is not None:

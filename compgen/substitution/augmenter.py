@@ -15,7 +15,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import count as count_from
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -284,10 +283,8 @@ class Substitute(Augmenter[SubstituteOptions]):
         options = self.options
         if options.grammar is not None:
             return Grammar.read(options.grammar)
-        steps = options.induction.partitions * options.induction.steps
         csl = Csl(CslOptions(seed_rules=options.seed_rules, targets=options.targets, induction=options.induction))
-        done = count_from(1)
-        return csl.induce(dataset, lambda step: watch("induce", next(done) / steps, f"{step.rules:,} rules"))
+        return csl.induce(dataset, lambda step: watch("induce", None, f"{step.rules:,} rules"))
 
     def _types(self, dataset: Dataset) -> dict[str, str]:
         """The types of source tokens, from the lexicon or found, where classes depend on them."""
