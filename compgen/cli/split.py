@@ -223,6 +223,7 @@ class SplitOptions(BaseModel):
         written = with_dev(parts, count_of(self.dev, parts), self.seed)
         write_dataset(written, self.out)
         say(", ".join(f"{name} {count:,}" for name, count in sorted(written.splits.items())))
+        _say_what_is_in_both(parts)
         try:
             found = measure(parts.split("train"), parts.split("test"), inventory or usual_inventory(parts))
         except DataError as error:
@@ -380,6 +381,17 @@ def divergence(data: DataArgument, options: DivergenceOptions) -> None:
         return
     asked = {"data": data, "split": ",".join(wanted), "train": options.train or data, "train_split": train_split}
     show_json(asked | asdict(found))
+
+
+def _say_what_is_in_both(parts: "Dataset") -> None:
+    """Warn if training has examples of the test, which then asks for no generalisation."""
+    known = {(*source, "\t", *target) for source, target in parts.split("train").pairs()}
+    tested = [(*source, "\t", *target) in known for source, target in parts.split("test").pairs()]
+    if any(tested):
+        say(
+            f"warning: {sum(tested):,} of {len(tested):,} test examples are in train, too, as DATA repeats them: a "
+            "test of memory; split what `cgen check DATA --fix OUT` leaves, or by template"
+        )
 
 
 def _in_words(found: "Divergences") -> str:

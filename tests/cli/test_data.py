@@ -324,6 +324,16 @@ def test_split_divides_and_says_how_far_the_parts_are_apart(tmp_path, command, s
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize(("repeated", "said"), [(True, True), (False, False)])
+def test_split_warns_where_a_test_example_is_in_training(tmp_path, repeated, said):
+    lines = [f"go {place}\tGO {place}\n" for place in "abcdef"]
+    (tmp_path / "given.tsv").write_text("".join([lines[0]] * 6 if repeated else lines))
+    result = run("split", "random", tmp_path / "given.tsv", "--test", 2, "-o", tmp_path / "o.tsv")
+    warning = "warning: 2 of 2 test examples are in train, too, as DATA repeats them"
+    assert (warning in " ".join(result.stderr.split())) == said
+    assert ("warning" in result.stderr) == said
+
+
 def test_split_needs_no_compounds_for_templates_and_lengths(tmp_path):
     (tmp_path / "given.tsv").write_text("a\tA\nb\tf ( B\n")
     result = run("split", "template", tmp_path / "given.tsv", "-o", "-")
