@@ -24,6 +24,7 @@ _HOMES = {
     "load_dataset": "compgen.api",
     "Generator": "compgen.trained.generator",
     "Predictor": "compgen.trained.predictor",
+    "Committee": "compgen.trained.committee",
     "Concat": "compgen.augmenters.concat",
     "Csl": "compgen.csl.augmenter",
     "Geca": "compgen.geca.augmenter",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     Compared = list[tuple[str, Comparison]]  # by which measure
 
+TOGETHER = "together"  # the row of all models
 Pairs = list[tuple[list[str], list[str]]]
 Measured = dict[str, list[float]]  # by measure, the score of each item
 
@@ -41,6 +42,7 @@ class Options(BaseModel):
 
     split: str | None = option(None, "The split of DATA; by default test, or the only one.", metavar="S")
     beam: int = option(1, "Width of beam search; 1 is greedy.", **bounds("beam"))
+    together: bool = option(False, "Also score what all MODELs answer together, as by `cgen predict --with`.")
     direct: bool = option(
         False,
         "Let generators answer, by prototypes retrieved for each source (R&R, appendix E) or the best parse.",
@@ -81,8 +83,9 @@ class Options(BaseModel):
 
     def for_predictions(self) -> bool:
         """Whether an option is given that only applies to predictions."""
-        others = (self.direct, self.otherwise, self.beam > 1, self.execute, self.predictions, self.errors, self.compare)
-        return any(others) or self.unit != "token" or self.runtime not in (None, "torch") or self.trust_code
+        names = ("direct", "together", "otherwise", "execute", "predictions", "errors", "compare", "trust_code")
+        others = self.beam > 1 or self.unit != "token" or self.runtime not in (None, "torch")
+        return others or any(getattr(self, name) for name in names)
 
 
 @with_options
@@ -101,9 +104,14 @@ def evaluate(
 ) -> None:
     """Predict the targets of DATA and score them: exact match and token F1, and with --execute by what they do.
 
-    Example: cgen evaluate baseline.pt augmented.pt scan/jump
+    Examples: cgen evaluate baseline.pt augmented.pt scan/jump
+
+        cgen evaluate seed0.pt seed1.pt seed2.pt test.tsv --together
     """
     from compgen.api import Generator, Predictor
+    from compgen.data.examples import Dataset
+    from compgen.data.formats import write_dataset
+    from compgen.trained.committee import Committee
 
     _check(models, data, options)
     if options.perplexity:
@@ -114,36 +122,49 @@ def evaluate(
     kind = Generator if options.direct else Predictor
     systems = [kind.load(model, options.runtime, trust_code=options.trust_code) for model in models]
     second = None if options.otherwise is None else Predictor.load(options.otherwise)
-    results = []
-    for model, system in zip(models, systems, strict=True):
+    named = list(zip(models, systems, strict=True))
+    if options.together:
+        named.append((TOGETHER, Committee([one for one in systems if isinstance(one, Predictor)])))
+    rows, items = [], []
+    for model, system in named:
         say(f"{model}: {len(examples):,} examples")
         answering = Answering(model, system, options.otherwise, second, beam=options.beam)
         predicted = _predicted(answering, [source for source, _ in examples])
-        results.append(_scored(examples, predicted, options))
-    scores = [found for found, _ in results]
+        scores, measured = _scored(examples, predicted, options)
+        rows.append((model, scores))
+        items.append(measured)
+    if options.predictions is not None:  # of the one model, or of all together
+        written = zip((source for source, _ in examples), predicted, strict=True)
+        write_dataset(Dataset.from_pairs(written, "predicted"), options.predictions)
     way = {"direct": True, "otherwise": options.otherwise} if options.direct else {"beam": options.beam}
     asked = {"data": data, "split": split, "limit": options.limit} | way
-    compared = [] if options.compare is None else _compared(models, [items for _, items in results], options.compare)
-    _print_scores(list(zip(models, scores, strict=True)), compared, asked, options.as_json)
+    compared = [] if options.compare is None else _compared(models, items[: len(models)], options.compare)
+    _print_scores(rows, compared, asked, options.as_json)
 
 
 def _check(models: list[str], data: str, options: Options) -> None:
     """Raise UserError for options that exclude each other, before any work."""
     from compgen.evaluation.metrics import SIGNATURES
 
-    if options.unit not in SIGNATURES:
-        raise UserError(f"--unit {options.unit}: expected one of {', '.join(SIGNATURES)}")
-    if options.perplexity and options.for_predictions():
-        raise UserError("--perplexity scores examples as they are: leave out all options for predictions but --json")
-    if options.otherwise is not None and not options.direct:
-        raise UserError("--otherwise answers what a generator cannot: add --direct")
-    if options.direct and options.beam > 1:
-        raise UserError("direct inference answers greedily: leave out --beam")
+    refused = {
+        f"--unit {options.unit}: expected one of {', '.join(SIGNATURES)}": options.unit not in SIGNATURES,
+        "--perplexity scores examples as they are: leave out all options for predictions but --json": options.perplexity
+        and options.for_predictions(),
+        "predictors answer together, generators do not: leave out --direct or --together": options.together
+        and options.direct,
+        f"--together: found {models[0]} alone, expected two or more predictors": options.together and len(models) == 1,
+        "--otherwise answers what a generator cannot: add --direct": options.otherwise is not None
+        and not options.direct,
+        "direct inference answers greedily: leave out --beam": options.direct and options.beam > 1,
+    }
+    for message, wrong in refused.items():
+        if wrong:
+            raise UserError(message)
     if options.compare is not None:
         _check_compared(models, options.compare)
     if options.predictions is not None:
-        if len(models) > 1:
-            raise UserError(f"--predictions are of one model, found {len(models)} models")
+        if len(models) > 1 and not options.together:
+            raise UserError(f"--predictions are of one model, found {len(models)} models: name one, or add --together")
         if str(options.predictions) == "-":
             raise UserError("scores go to standard output: give --predictions the name of a file")
         writable_format(options.predictions, None, data, *models, options.otherwise)
@@ -201,9 +222,7 @@ def _predicted(answering: Answering, sources: Sequences) -> Sequences:
 
 
 def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[Scores, Measured]":
-    """Score predictions, print errors and write predictions if asked to; also return items' scores for --compare."""
-    from compgen.data.examples import Dataset
-    from compgen.data.formats import write_dataset
+    """Score predictions, and print errors if asked to; also return items' scores for --compare."""
     from compgen.evaluation.metrics import item_f1, score
 
     sources, references = [source for source, _ in examples], [target for _, target in examples]
@@ -212,9 +231,6 @@ def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[S
         for label, tokens in zip(("source", "expected", "found"), row, strict=True):
             print(f"{label:<10}{' '.join(tokens)}", file=sys.stderr if options.as_json else sys.stdout)
         print(file=sys.stderr if options.as_json else sys.stdout)
-    if options.predictions is not None:
-        written = Dataset.from_pairs(zip(sources, predicted, strict=True), "predicted")
-        write_dataset(written, options.predictions)
     items: Measured = {}
     if options.compare is not None:
         answers = list(zip(predicted, references, strict=True))

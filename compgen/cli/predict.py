@@ -40,6 +40,13 @@ class Options(BaseModel):
     format: Literal["text", "tsv", "jsonl", "unimorph"] | None = option(
         None, "Format of INPUT; by default its suffix decides, and of a pipe the first line.", metavar="F"
     )
+    others: list[str] = option(
+        [],
+        "Another predictor, to answer together with MODEL: each proposes targets, and the mean of their "
+        "log-probabilities decides.",
+        "--with",
+        metavar="MODEL",
+    )
     direct: bool = option(False, "Let a generator or a grammar answer, as in `cgen evaluate`.")
     otherwise: str | None = option(
         None, "With --direct: the predictor for sources without an answer.", metavar="PREDICTOR"
@@ -54,6 +61,7 @@ class Options(BaseModel):
             "direct inference gives one answer, greedily: leave out --beam and --best": self.direct
             and (self.beam > 1 or self.best is not None),
             "--otherwise answers what a generator cannot: add --direct": self.otherwise is not None and not self.direct,
+            "predictors answer together, generators do not: leave out --direct or --with": self.direct and self.others,
         }
         for message, wrong in refused.items():
             if wrong:
@@ -88,13 +96,16 @@ def predict(
         cgen predict predictor.pt questions.txt -o answers.jsonl --best 3
         paste questions.txt <(cgen predict predictor.pt questions.txt)
         cgen predict inflector.pt lemmas-and-tags.tsv -o inflected.tsv
+        cgen predict seed0.pt questions.txt --with seed1.pt --with seed2.pt -o answers.txt
     """
     from compgen.api import Generator, Predictor
     from compgen.data.sources import read_sources
+    from compgen.trained.committee import Committee
 
-    suffix = _checked_out(options.out, data, model, options.otherwise)
+    suffix = _checked_out(options.out, data, model, options.otherwise, *options.others)
     kind = Generator if options.direct else Predictor
-    system = kind.load(model, options.runtime, trust_code=options.trust_code)
+    systems = [kind.load(one, options.runtime, trust_code=options.trust_code) for one in (model, *options.others)]
+    system = systems[0] if len(systems) == 1 else Committee([one for one in systems if isinstance(one, Predictor)])
     second = None if options.otherwise is None else Predictor.load(options.otherwise)
     answering = Answering(model, system, options.otherwise, second, options.best or 1, options.beam, " so far")
     began, done = time.monotonic(), 0
@@ -108,7 +119,8 @@ def predict(
     if options.direct:
         say(f"{model}: {answering.answered:,} answered")
     if options.out != "-":
-        asked = {"model": named(model), "input": named(data)} | options.model_dump(exclude={"out", "trust_code"})
+        asked = {"model": named(model), "others": [*map(named, options.others)], "input": named(data)}
+        asked |= options.model_dump(exclude={"out", "trust_code", "others"})
         write_record(Path(options.out), asked | {"sources": done, "seconds": seconds})
         say(f"{options.out}: {done:,} sources, {seconds} s")
 

@@ -51,6 +51,31 @@ def test_lines_are_answered_one_for_one(folder, predictor):
     assert (record["model"], record["sources"], record["beam"]) == (str(folder / "p.pt"), 4, 3)
 
 
+def test_predictors_answer_together(folder, tmp_path):
+    other = [*SETTINGS, "--seed", 1]
+    made = compgen("train", "seq2seq", folder / "p.tsv", "-o", tmp_path / "q.pt", *other)
+    assert made.returncode == 0, made.stderr
+    both = (folder / "p.pt", tmp_path / "q.pt")
+    out = tmp_path / "both.jsonl"
+    done = compgen("predict", both[0], folder / "x.txt", "--with", both[1], "--best", 2, "-o", out)
+    assert done.returncode == 0, done.stderr
+    together = package.Committee([package.Predictor.load(one) for one in both])
+    asked = [line.split() for line in LINES.splitlines() if line]
+    expected = [target for ranked in together.best(asked, 2, unknown=True) for target, _ in ranked]
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["target"] for row in rows if row["source"]] == expected
+    record = json.loads((tmp_path / "both.jsonl.run.json").read_text())
+    assert (record["model"], record["others"]) == (str(both[0]), [str(both[1])])
+    done = compgen("evaluate", *both, folder / "p.tsv", "--together", "--json", "--predictions", tmp_path / "o.tsv")
+    assert done.returncode == 0, done.stderr
+    scores = {row["model"]: row["exact_match"] for row in map(json.loads, done.stdout.splitlines())}
+    assert [*scores] == [*map(str, both), "together"]
+    examples = package.load_dataset(str(folder / "p.tsv"))
+    assert scores["together"] == together.evaluate(examples).exact_match
+    written = [line.split("\t")[1].split() for line in (tmp_path / "o.tsv").read_text().splitlines()]
+    assert written == together.predict([source for source, _ in examples.pairs()])
+
+
 def test_tables_have_sources_and_targets(folder, predictor):
     done = compgen("predict", folder / "p.pt", folder / "p.tsv", "-o", folder / "y.tsv")
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,66 @@
+"""Several predictors that answer together.
+
+    for each source: let each member propose its best targets
+        rank what was proposed by its mean log-probability over all members
+
+Trainings that differ in their seed alone, or in the synthetic examples they were given, err on different sources: that
+is what a committee gains by. Members need not be of one architecture, nor know the same tokens. Where decoding averages
+distributions token by token, members must share a vocabulary; here what one of them would write is to be proposed by
+some member, which loses little, as members mostly propose the right target if any does.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgen.data.examples import Dataset
+from compgen.errors import UserError
+from compgen.trained.predictor import Answer, Predictor
+
+
+class Committee(Predictor):
+    """Predictors that answer together, each with the same say.
+
+    Raises:
+        UserError: there are fewer than two.
+    """
+
+    def __init__(self, members: Sequence[Predictor]) -> None:
+        if len(members) < 2:
+            raise UserError(f"found {len(members)} predictors to answer together, expected two or more")
+        self.members = list(members)
+
+    def best(
+        self,
+        sources: Sequence[Sequence[str]],
+        count: int,
+        beam: int | None = None,
+        batch: int = 256,
+        unknown: bool = False,
+    ) -> list[list[Answer]]:
+        """See `Predictor`; each member proposes its `count` best. The log-probability is the mean of the members'."""
+        every = [member.best(sources, count, beam, batch, unknown) for member in self.members]
+        proposed = [
+            (row, list(target))
+            for row, found in enumerate(zip(*every, strict=True))
+            for target in dict.fromkeys(tuple(target) for ranked in found for target, _ in ranked)
+        ]
+        examples = Dataset.from_pairs((sources[row], target) for row, target in proposed)
+        sizes = np.array([len(target) + 1 for _, target in proposed])
+        scores = -self.losses(examples, batch) * sizes
+        ranked: list[list[Answer]] = [[] for _ in sources]
+        for (row, target), score in zip(proposed, scores.tolist(), strict=True):
+            ranked[row].append((target, score))
+        return [sorted(found, key=lambda answer: -answer[1])[:count] for found in ranked]
+
+    def losses(
+        self, dataset: Dataset, batch: int = 256, watch: Callable[[int], None] | None = None
+    ) -> NDArray[np.float64]:
+        """The mean of the members' losses; see `Predictor`. A pretrained member's are in nats a piece."""
+        found: NDArray[np.float64] = np.mean([one.losses(dataset, batch, watch) for one in self.members], axis=0)
+        return found
+
+    def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
+        """What any member cannot read of these sources."""
+        return [*dict.fromkeys(remark for member in self.members for remark in member.remarks(sources))]

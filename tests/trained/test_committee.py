@@ -1,0 +1,61 @@
+"""Predictors that answer together: what each proposes, ranked by the mean of all."""
+
+import numpy as np
+import pytest
+
+import compgen
+from compgen.errors import UserError
+from compgen.trained.committee import Committee
+from compgen.trained.predictor import Predictor
+
+
+class Member(Predictor):
+    """Knows log-probabilities of the targets of any source, and remarks what it is told to."""
+
+    def __init__(self, known, remark=None):
+        self.known, self.remark = known, remark
+
+    def best(self, sources, count, beam=None, batch=256, unknown=False):
+        ranked = sorted(self.known.items(), key=lambda one: -one[1])[:count]
+        return [[(target.split(), score) for target, score in ranked] for _ in sources]
+
+    def losses(self, dataset, batch=256, watch=None):
+        pairs = dataset.pairs()
+        return np.array([-self.known[" ".join(target)] / (len(target) + 1) for _, target in pairs])
+
+    def remarks(self, sources):
+        return [] if self.remark is None else [self.remark]
+
+
+def test_what_all_find_probable_wins_over_what_one_is_sure_of():
+    sure = Member({"a": -0.1, "b c": -3.0, "d": -9.0})
+    other = Member({"a": -8.0, "b c": -0.5, "d": -1.0})
+    third = Member({"a": -7.0, "b c": -1.0, "d": -0.9})
+    together = Committee([sure, other, third])
+    (ranked,) = together.best([["x"]], 3)
+    # Of each: the mean over the three, by hand.
+    assert [target for target, _ in ranked] == [["b", "c"], ["d"], ["a"]]
+    assert [score for _, score in ranked] == pytest.approx([-4.5 / 3, -10.9 / 3, -15.1 / 3])
+    assert together.predict([["x"], ["y"]]) == [["b", "c"]] * 2
+
+
+def test_only_what_a_member_proposes_is_ranked_and_each_target_once():
+    first = Member({"a": -1.0, "b": -2.0, "c": -3.0})
+    second = Member({"a": -1.0, "c": -2.0, "b": -2.5})
+    (ranked,) = Committee([first, second]).best([["x"]], 2)
+    assert [target for target, _ in ranked] == [["a"], ["b"]]  # c was proposed, too: -2.5 on average; b has -2.25
+    (ranked,) = Committee([first, second]).best([["x"]], 1)
+    assert [target for target, _ in ranked] == [["a"]]
+
+
+def test_losses_are_the_mean_and_remarks_are_said_once():
+    data = compgen.Dataset.from_pairs([(["x"], ["a"]), (["x"], ["b", "b"])])
+    members = [Member({"a": -2.0, "b b": -3.0}, "odd"), Member({"a": -4.0, "b b": -6.0}, "odd"), Member({})]
+    assert Committee(members[:2]).losses(data).tolist() == [1.5, 1.5]
+    assert Committee(members).remarks([["x"]]) == ["odd"]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_one_is_no_committee(count):
+    with pytest.raises(UserError, match=f"found {count} predictors to answer together, expected two or more"):
+        Committee([Member({})] * count)
