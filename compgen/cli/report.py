@@ -32,6 +32,8 @@ def report(
 
 def summary(result: "Result", report: Path, json: bool = False) -> None:
     """Print the answer and a table of the systems tested, or the systems as JSON, and where the report is."""
+    from compgen.comparison.words import together
+
     if json:
         for one in result.tested:
             show_json(one.model_dump())
@@ -39,6 +41,7 @@ def summary(result: "Result", report: Path, json: bool = False) -> None:
         headings = ("system", "test", "over bare", "95 % interval", "over control", "p")
         title = f"Accuracy on the test part ({result.metric}); gains in percentage points:"
         show(result.answer, "", table(headings, _rows(result), title, whole=1, words=1))
+        show(*filter(None, [together(result)]))
     say(f"report: {report}")
 
 

@@ -13,7 +13,7 @@ that was killed decides the same again, and goes on with the step that it was in
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -354,8 +354,22 @@ class Experiment(Running):
             ]
 
         self.train(self.makes(systems, FULL), trials)
-        self.run([self.answers(system, seed) for system, seeds in able().items() for seed in range(seeds)])
-        return able()
+        found = able()
+        steps = [self.answers(system, seed) for system, seeds in found.items() for seed in range(seeds)]
+        together = self.together(found)
+        self.run(steps if together is None else [*steps, together])
+        return found
+
+    def final(self, tested: Collection[System]) -> System:
+        """The choice, of which all predictors were trained; a method may make nothing of all training examples."""
+        return self.choice if self.choice in tested else BARE_SYSTEM
+
+    def together(self, tested: dict[System, int]) -> Step | None:
+        """The step in which the choice's predictors answer the test part together; None for one, or pretrained ones."""
+        system = self.final(tested)
+        given = {"system": system.slug, "seeds": tested[system], "updates": self.plan.updates}
+        several = tested[system] > 1 and self.recipe.exports
+        return Step(f"together-{system.slug}", "together", given) if several else None
 
     def answers(self, system: System, seed: int) -> Step:
         """The step in which a predictor answers the test part."""

@@ -32,8 +32,7 @@ class Findings:
     ) -> None:
         self.experiment, self.divided, self.verdicts, self.seeds = experiment, divided, verdicts, tested
         self.folder, self.plan = experiment.folder, experiment.plan
-        # A method may make something of carved training examples, and nothing of all.
-        self.choice = experiment.choice if experiment.choice in tested else BARE_SYSTEM
+        self.choice = experiment.final(tested)
         self.written = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
         self.control = next((system for system in tested if system.methods == (CONTROL,)), None)
 
@@ -44,6 +43,8 @@ class Findings:
         examples = {system: self.examples(system) for system in self.seeds}
         rows = answer.measured(found, examples, self.choice, self.control)
         choice = self.chosen()
+        ours = {"together": self.together()}
+        rows = [row.model_copy(update=ours) if row.system == str(self.choice) else row for row in rows]
         mended, broken = answer.changed(self.divided.test, by_system[BARE_SYSTEM], by_system[self.choice])
         files, commands = self.deliver()
         return Result(
@@ -79,6 +80,14 @@ class Findings:
         targets = self.divided.test.frame["target"].to_list()
         right = np.array([[a == b for a, b in zip(answers, targets, strict=True)] for answers in given])
         return answer.Answers(system, given, right)
+
+    def together(self) -> float | None:
+        """The accuracy of the choice's predictors together, if there are several."""
+        step = self.experiment.together(self.seeds)
+        if step is None:
+            return None
+        answers, targets = read_result(self.folder, step.name)["answers"], self.divided.test.frame["target"].to_list()
+        return float(np.mean([a == b for a, b in zip(answers, targets, strict=True)]))
 
     def examples(self, system: System) -> int:
         """The synthetic examples of a system that was trained on all training examples."""
@@ -241,9 +250,11 @@ class Findings:
             commands += self._augmentations(train, share)
         commands.append(recipe.command(train, augmented, "predictor.pt", self.plan.updates))
         commands.append("cgen evaluate predictor.pt data/test.parquet --split test")
-        model = model_file(self.folder, self.choice.slug, FULL, 0, self.plan.updates)
-        _copy(model, self.folder / "predictor.pt")
         files["predictor.pt"] = "the predictor trained on them and on the training examples, seed 0"
+        for seed in range(self.seeds[self.choice] if recipe.exports else 1):
+            out = f"predictor-{seed}.pt" if seed else "predictor.pt"
+            _copy(model_file(self.folder, self.choice.slug, FULL, seed, self.plan.updates), self.folder / out)
+            files |= {out: f"the same of seed {seed}, to answer together"} if seed else {}
         if recipe.exports:
             from compgen.api import export_bundle
 

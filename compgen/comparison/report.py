@@ -84,6 +84,7 @@ def render(result: Result) -> str:
         bare=bare,
         control=control,
         chosen=chosen,
+        together=words.together(result),
         main=main,
         gains=_gains(result),
         updates=scale([0, result.predictor.updates, *(point.updates for point in result.predictor.curve)]),

@@ -100,6 +100,7 @@ class Tested(Part):
     low: float
     high: float
     by_seed: list[float]
+    together: float | None = None  # the accuracy of all seeds' predictors together, of the choice
     over_bare: Difference | None = None
     over_control: Difference | None = None
 

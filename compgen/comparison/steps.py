@@ -21,6 +21,7 @@ from compgen.data.formats import read_dataset, write_dataset
 from compgen.data.random import Purpose, stream
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.files import atomic_path
+from compgen.trained.committee import Committee
 from compgen.trained.predictor import Predictor
 
 VALIDATION = (RANDOM, COMBINATIONS, ONCE)
@@ -188,4 +189,18 @@ def test(folder: Path, system: str, seed: int, updates: int) -> dict[str, Any]:
     return {"answers": model.predict(tested.frame["source"].to_list(), unknown=True)}
 
 
-STEPS: dict[str, Callable[..., dict[str, Any]]] = {"speed": speed, "augment": augment, "trial": trial, "test": test}
+def together(folder: Path, system: str, seeds: int, updates: int) -> dict[str, Any]:
+    """Answer the test part by a system's predictors of all seeds together."""
+    tested = read_dataset(folder / "data" / "test.parquet")
+    files = [model_file(folder, system, FULL, seed, updates) for seed in range(seeds)]
+    model = Committee([Predictor.load(file, threads=1) for file in files])
+    return {"answers": model.predict(tested.frame["source"].to_list(), unknown=True)}
+
+
+STEPS: dict[str, Callable[..., dict[str, Any]]] = {
+    "speed": speed,
+    "augment": augment,
+    "trial": trial,
+    "test": test,
+    "together": together,
+}

@@ -38,6 +38,18 @@ def duration(seconds: float) -> str:
     return " ".join(f"{number:,} {unit}" for number, unit in units if number)
 
 
+def together(result: Result) -> str:
+    """What the chosen system's predictors answer together, and how to let them; empty where there are not several."""
+    one = chosen(result)
+    if one is None or one.together is None:
+        return ""
+    others = " ".join(f"--with predictor-{seed}.pt" for seed in range(1, len(one.by_seed)))
+    return (
+        f"Together, the {len(one.by_seed)} predictors of {one.system} answer {percent(one.together)}: "
+        f"cgen predict predictor.pt SOURCES {others}"
+    )
+
+
 def chosen(result: Result) -> Tested | None:
     """The chosen system on the test part; it may be the bare data or the control."""
     return next((one for one in result.tested if one.system == result.choice.system), None)

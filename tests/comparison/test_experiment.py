@@ -52,7 +52,7 @@ class MadeUp:
         if step.kind == "augment":
             made = 0 if step.given["method"] == "concat" else step.given["count"]
             return {"made": made, "why": "" if made else "nothing fits"}
-        if step.kind == "test":
+        if step.kind in ("test", "together"):
             return {"answers": []}
         given = step.given
         share = 0.4 + self.helps(given["system"]) + 0.001 * given["seed"]
@@ -183,9 +183,19 @@ def test_the_test_part_is_opened_when_all_predictors_are_trained(tmp_path):
     tested = experiment(tmp_path, workers).tested()
     assert tested[BARE_SYSTEM] == tested[System(("geca",), 1)] == 3
     assert System((CONTROL,), 1) in tested
-    opened = [name.startswith("test-") for name in workers.ran]
-    assert opened == sorted(opened) and sum(opened) == sum(tested.values())
+    opened = [name.startswith(("test-", "together-")) for name in workers.ran]
+    assert opened == sorted(opened) and sum(opened) == sum(tested.values()) + 1
     assert (tmp_path / "choice.json").exists()
+
+
+def test_the_predictors_of_what_is_chosen_answer_together(tmp_path):
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda system: 0.1 if "geca" in system else 0.0))
+    step = found.together(found.tested())
+    assert step.given == {"system": found.choice.slug, "seeds": 3, "updates": found.plan.updates}
+    assert found.together({BARE_SYSTEM: 2}).given["system"] == BARE_SYSTEM.slug  # where the choice could not be trained
+    assert found.together({found.choice: 1}) is None
+    found.recipe = Recipe("t5-folder", ())
+    assert found.together({found.choice: 3}) is None
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -3,11 +3,14 @@
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compgen.cli.report import summary
+from compgen.comparison import words
 from compgen.comparison.report import REPORT, RESULT, SHOWN, read, render, scale, write_report
 from compgen.comparison.result import Changed, Difference, Made, Origin, Shown
 from compgen.comparison.result import Tested as System
@@ -110,6 +113,17 @@ def test_the_answer_comes_first_and_all_numbers_are_there(result, page):
     assert "seen in training" not in page.text  # a group without examples
 
 
+def test_what_predictors_answer_together_is_told_with_the_command(result, capsys):
+    told = "Together, the 3 predictors of geca + csl x8 answer 74.1 %: "
+    command = "cgen predict predictor.pt SOURCES --with predictor-1.pt --with predictor-2.pt"
+    assert "Together" not in render(result) and words.together(result) == ""
+    rows = [one.model_copy(update={"together": 0.741}) if one.role == "chosen" else one for one in result.tested]
+    result = result.model_copy(update={"tested": rows})
+    assert told + command in Page(render(result)).text
+    summary(result, Path("report.html"))
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_plot_puts_gains_where_they_are(result):
     text = render(result)
     axis = scale([0, *(end for one in result.tested for part in (one.over_bare, one.over_control) if part
@@ -142,8 +156,8 @@ def test_what_is_not_there_leaves_no_trace():
         choice={"system": "bare", "methods": [], "examples": 0, "why": "Nothing helps."},
     )  # fmt: skip
     page = Page(render(little))
-    for words in ("No system was tested beside the bare data.", "No method was tried.", "Nothing special was found."):
-        assert words in page.text
+    for text in ("No system was tested beside the bare data.", "No method was tried.", "Nothing special was found."):
+        assert text in page.text
     assert "None: no system was chosen over the bare data." in page.text and "Gain of the chosen" not in page.text
     lost = Page(render(made_up.result(tested=[], mended=[])))
     assert "None: no test example is wrong with the bare data, right with the chosen." in lost.text

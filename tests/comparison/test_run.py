@@ -17,6 +17,7 @@ from compgen.comparison.options import CompareOptions
 from compgen.comparison.result import Result
 from compgen.comparison.run import compare
 from compgen.comparison.steps import result_of
+from compgen.comparison.words import chosen
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.errors import ConfigError, DataError, Interrupted, UserError
@@ -64,6 +65,12 @@ def test_a_comparison_leaves_all_that_it_names(compared):
     assert "undertrained" in result.answer
     page = (folder / "report.html").read_text()
     assert result.answer[:40] in page
+    best = chosen(result)
+    test = read_dataset(folder / "data" / "test.parquet")
+    members = [compgen.Predictor.load(folder / name) for name in ("predictor.pt", "predictor-1.pt")]
+    assert best.together == compgen.Committee(members).evaluate(test).exact_match
+    assert [member.evaluate(test).exact_match for member in members] == best.by_seed
+    assert [one.together for one in result.tested if one != best] == [None] * (len(result.tested) - 1)
 
 
 def test_no_test_example_is_trained_on_or_seen_by_a_method(compared):

@@ -15,15 +15,15 @@ class Member(Predictor):
     def __init__(self, known, remark=None):
         self.known, self.remark = known, remark
 
-    def best(self, sources, count, beam=None, batch=256, unknown=False):
+    def best(self, sources, count, beam=None, batch=256, unknown=False):  # noqa: ARG002
         ranked = sorted(self.known.items(), key=lambda one: -one[1])[:count]
         return [[(target.split(), score) for target, score in ranked] for _ in sources]
 
-    def losses(self, dataset, batch=256, watch=None):
+    def losses(self, dataset, batch=256, watch=None):  # noqa: ARG002
         pairs = dataset.pairs()
         return np.array([-self.known[" ".join(target)] / (len(target) + 1) for _, target in pairs])
 
-    def remarks(self, sources):
+    def remarks(self, sources):  # noqa: ARG002
         return [] if self.remark is None else [self.remark]
 
 
