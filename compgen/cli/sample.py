@@ -291,6 +291,10 @@ def _report(end: "End", options: Options, choice: "Choice", generator: "Generato
         speed += f", {options.workers or os.cpu_count() or 1} threads"
     chosen = f"; {end.written:,} chosen" if choice.made else ""
     say(f"{counts}{chosen} ({speed})")
+    if 2 * end.alone > end.written:
+        more = "make more draws (--draws in place of -n)" if options.draws is None else "make more --draws"
+        once = f"{end.alone:,} of {end.written:,} sources were drawn once, so that nothing voted against their targets"
+        say_warnings([f"{once}: {more}, or ask for clear votes (--margin 3)"])
     if not end.written:
         say_warnings(["no sample was kept"])
     elif _wasteful(options, counts) and generator.pool.prototypes:

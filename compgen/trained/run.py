@@ -28,6 +28,7 @@ class End:
         written: the number of samples.
         stopped: what ended it early, though there are samples: an interruption, or that no more can be had.
         signals: those that interrupted it.
+        alone: by votes, how many of the samples have a source that was drawn once.
     """
 
     counts: Counts
@@ -35,6 +36,7 @@ class End:
     seconds: float
     stopped: BaseException | None
     signals: Sequence[int]
+    alone: int = 0
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,8 @@ class Run:
             for one, votes in chosen:
                 write(sample_of(one, votes))
         written = len(chosen) if choice.made else counts.kept
-        return End(counts, written, time.monotonic() - began, stopped, signals)
+        alone = sum(votes is not None and votes[1] == 1 for _, votes in chosen)
+        return End(counts, written, time.monotonic() - began, stopped, signals, alone)
 
     def _progress(self, counts: Counts) -> Progress:
         return Progress("sample", self.count or self.drawing["draws"] or 0, self._done(counts))

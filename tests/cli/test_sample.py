@@ -260,3 +260,14 @@ def test_quality_of_many_samples_is_that_of_some_from_everywhere(monkeypatch):
         lines, stride = sample_module._thinned(map(str, range(count)))
         assert lines == [str(at) for at in range(0, count, stride)] and 10 <= len(lines) <= 20
     assert sample_module._thinned([]) == ([], 1)
+
+
+def test_votes_on_sources_that_were_drawn_once_are_a_warning(tmp_path):
+    """Of few draws most sources come once; of many, training's commands come again and again."""
+    few = compgen("sample", "recomb2", "-n", 20, "--vote", "-o", tmp_path / "few.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "few.jsonl").read_text().splitlines()]
+    once = sum(row["votes"][1] == 1 for row in rows)
+    assert once > len(rows) / 2 and few.returncode == 0
+    assert f"{once} of {len(rows)} sources were drawn once" in few.stderr and "(--draws in place of -n)" in few.stderr
+    clear = compgen("sample", "recomb2", "--draws", 300, "--vote", "--margin", 2, "-o", tmp_path / "clear.jsonl")
+    assert clear.returncode == 0 and "drawn once" not in clear.stderr and (tmp_path / "clear.jsonl").read_text()
