@@ -23,6 +23,18 @@ _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 C = TypeVar("C", bound=BaseModel)
 
 
+class _UnknownError(ConfigError):
+    """A name that no file has, and none of the configurations that could be meant."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        near = difflib.get_close_matches(name, known, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        shown = name if name.isprintable() else repr(name)
+        others = f" or one of {', '.join(known)}" if known else ""
+        super().__init__(f"no configuration {shown}: expected a TOML file{others}{meant}")
+
+
 def load_config(
     kind: type[C],
     name: str | None,
@@ -36,29 +48,35 @@ def load_config(
     Raises:
         ConfigError: no such configuration, not TOML, or a key or value that `kind` does not have.
     """
-    values = merged({} if name is None else values_of(name), dict(given))
+    try:
+        values = merged({} if name is None else values_of(name), dict(given))
+    except _UnknownError as error:
+        raise _UnknownError(error.name, [one for one in shipped() if _of(kind, values_of(one))]) from None
     for override in overrides or []:
-        key, separator, text = override.partition("=")
-        if not separator or not key.strip():
-            raise ConfigError(f"--set {override}: expected KEY=VALUE, for instance optimisation.batch=64")
-        *parents, last = key.strip().split(".")
-        table = values
-        for parent in parents:
-            table = table.setdefault(parent, {})
-            if not isinstance(table, dict):
-                raise ConfigError(f"--set {override}: {parent} is a value, not a table")
-        table[last] = _value(text.strip())
+        _override(values, override)
     try:
         return kind.model_validate(values)
-    except ValidationError as error:
-        place = "options" if name is None else f"configuration {name}"
-        if name in shipped() and not _of(kind, values_of(str(name))):
-            place += " (of another command)"
-        raise ConfigError(f"{place}: {explained(kind, error)}") from error
-    except ConfigError as error:  # of a model that checks itself
-        if name is None or name in shipped():
+    except (ValidationError, ConfigError) as error:  # the latter of a model that checks itself
+        another = name in shipped() and not _of(kind, values_of(str(name)))
+        if isinstance(error, ConfigError) and (name is None or (name in shipped() and not another)):
             raise
-        raise ConfigError(f"configuration {name}: {error}") from error
+        place = "options" if name is None else f"configuration {name}{' (of another command)' * another}"
+        what = explained(kind, error) if isinstance(error, ValidationError) else error
+        raise ConfigError(f"{place}: {what}") from error
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    """Set what `a.b=value` says. Raises ConfigError if it says nothing, or `a` is no table."""
+    key, separator, text = override.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"--set {override}: expected KEY=VALUE, for instance optimisation.batch=64")
+    *parents, last = key.strip().split(".")
+    table = values
+    for parent in parents:
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {override}: {parent} is a value, not a table")
+    table[last] = _value(text.strip())
 
 
 def explained(kind: type[BaseModel], error: ValidationError) -> str:
@@ -144,9 +162,7 @@ def _own(name: str) -> bytes:
     path, shown = Path(name), name if name.isprintable() else repr(name)
     try:
         if not path.is_file():
-            near = difflib.get_close_matches(name, shipped(), 1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"no configuration {shown}: expected a TOML file or one of {', '.join(shipped())}{meant}")
+            raise _UnknownError(name, shipped())
         with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)
     except (OSError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from compgen.augmenters.concat import ConcatOptions
 from compgen.configuration import load_config, shipped
 from compgen.csl.options import CslOptions
 from compgen.errors import ConfigError
@@ -77,3 +78,17 @@ def test_what_a_file_says_wrongly_is_said_in_a_line(tmp_path, content, message):
     with pytest.raises(ConfigError, match=message) as said:
         load_config(Seq2SeqConfig, str(path))
     assert str(path) in str(said.value) and "\n" not in str(said.value)
+
+
+def test_only_configurations_of_the_same_kind_are_proposed():
+    with pytest.raises(ConfigError) as raised:
+        load_config(Seq2SeqConfig, "seq2seq_large")
+    message = str(raised.value)
+    assert "seq2seq_small" in message and "csl" not in message and "recombine" not in message
+
+
+def test_a_configuration_of_a_method_that_checks_itself_is_another_commands_too():
+    with pytest.raises(ConfigError, match=r"configuration csl_geoquery \(of another command\): substitute: training"):
+        load_config(SubstituteOptions, "csl_geoquery")
+    with pytest.raises(ConfigError, match=r"no configuration odd: expected a TOML file$"):
+        load_config(ConcatOptions, "odd")
