@@ -101,7 +101,28 @@ int run_raw(Options& options, const Bundle& bundle) {
   return 0;
 }
 
-// A predictor's answers, in the order of the sources.
+// The predictors that --with names, opened; they must know the tokens that the first one knows.
+struct Others {
+  std::vector<std::unique_ptr<Bundle>> bundles;
+  std::vector<std::unique_ptr<Predictor>> predictors;
+};
+
+Others open_others(const Options& options, const Bundle& bundle, Answering& how) {
+  Others others;
+  for (const auto& name : options.others) {
+    others.bundles.push_back(std::make_unique<Bundle>(name));
+    const Bundle& other = *others.bundles.back();
+    if (!other.predicts) throw UserError(name + ": a generator, expected a predictor");
+    if (other.vocabulary != bundle.vocabulary) {
+      throw UserError("--with " + name + ": its vocabulary differs from that of " + options.bundle +
+                      ": `cgen predict --with` can do this");
+    }
+    others.predictors.push_back(open_predictor(other, options.step, how.beam, how.slots));
+  }
+  return others;
+}
+
+// A predictor's answers, or those of several together, in the order of the sources.
 int run_predictor(Options& options, const Bundle& bundle) {
   const bool tsv = writes_tsv(options.out);
   Answering how = answering(options.choice.best.value_or(1), options.beam.value_or(1));
@@ -110,7 +131,11 @@ int run_predictor(Options& options, const Bundle& bundle) {
   check_writable(options.out);
   how.slots = options.sampling.slots, how.workers = options.sampling.workers;
   const auto predictor = open_predictor(bundle, options.step, how.beam, how.slots);
-  const auto found = answers(bundle, *predictor, sources, how);
+  const Others others = open_others(options, bundle, how);
+  std::vector<Member> members{{bundle, *predictor}};
+  for (std::size_t k = 0; k < others.bundles.size(); ++k) members.push_back({*others.bundles[k], *others.predictors[k]});
+  const auto found =
+      members.size() > 1 ? answers_together(members, sources, how) : answers(bundle, *predictor, sources, how);
   catch_signals();  // until now a signal ends the work at once; what is written is written whole
   Output output(options.out);
   const Spelling spelling(bundle.vocabulary);
@@ -173,10 +198,10 @@ void check_options(const Options& options, const Bundle& bundle) {
     return;
   }
   const std::set<std::string> of_predictors = {"bundle", "--input", "--output", "--batch", "--workers",
-                                               "--step", "--raw", "--trust-code", "--beam", "--best"};
+                                               "--step", "--raw", "--trust-code", "--beam", "--best", "--with"};
   for (const auto& name : options.given) {
     if (predicts && of_predictors.count(name) == 0) throw UserError("a predictor has no use for " + name);
-    if (!predicts && (name == "--input" || name == "--beam")) throw UserError("a generator has no use for " + name);
+    if (!predicts && (name == "--input" || name == "--beam" || name == "--with")) throw UserError("a generator has no use for " + name);
   }
   if (predicts && options.input.empty()) throw UserError("say what to predict from: --input FILE, or -");
   if (!predicts && !options.count && !options.draws) {
@@ -254,6 +279,8 @@ void add_running_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
   app.add_option("--beam", options.beam, "Predictors: hypotheses kept a source; 1 is greedy decoding.")
       ->check(CLI::Range(std::int64_t{1}, WIDEST));
+  app.add_option("--with", options.others, "Predictors: another bundle, to answer together; may be repeated.")
+      ->allow_extra_args(false);
   app.add_option("--input", options.input, "Predictors: a file of sources, a line each, or -.");
   app.add_flag("--resume", options.resume,
                "Continue an interrupted run with the same options and OUT; not with --vote, --support and --best.");

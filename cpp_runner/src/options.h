@@ -21,6 +21,7 @@ struct Options {
   std::optional<double> rarity;
   std::optional<std::size_t> ngram;
   std::vector<std::string> rare_tokens;
+  std::vector<std::string> others;  // predictors that answer together with the bundle
   FilterOptions filter;
   std::vector<std::string> filter_names;  // of `filters`, one by one
   Choice choice;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -62,28 +63,48 @@ void decode(const Bundle& bundle, Decoder& decoder, const std::vector<Tokens>& s
   }
 }
 
-}  // namespace
+// The log-probabilities of targets, each given its source and with its end symbol.
+void score(Decoder& decoder, const std::vector<Tokens>& sources, const std::vector<Tokens>& targets,
+           const Indices& indices, std::vector<double>& found) {
+  open(decoder, sources, indices);
+  Indices running = indices;
+  for (std::size_t step = 0; !running.empty(); ++step) {
+    decoder.advance();
+    const std::size_t vocabulary = decoder.log_probs.size() / running.size();
+    Indices going;
+    std::vector<std::int64_t> kept;
+    for (std::size_t row = 0; row < running.size(); ++row) {
+      const Tokens& target = targets[running[row]];
+      const std::int64_t token = step < target.size() ? target[step] : EOS;
+      found[running[row]] += decoder.log_probs[row * vocabulary + static_cast<std::size_t>(token)];
+      decoder.token[row] = token;
+      if (token == EOS) continue;
+      going.push_back(running[row]), kept.push_back(static_cast<std::int64_t>(row));
+    }
+    if (!going.empty() && going.size() < running.size()) decoder.keep(kept);
+    running = std::move(going);
+  }
+}
 
-std::vector<std::vector<Answer>> answers(const Bundle& bundle, Predictor& predictor, const std::vector<Tokens>& sources,
-                                         const Answering& how) {
-  std::vector<std::size_t> order(sources.size());
+// Calls `work` with a decoder of its thread and the indices of sources that share a batch, those of like length.
+void in_batches(Predictor& predictor, const std::vector<Tokens>& sources, const Answering& how,
+                const std::function<void(Decoder&, const Indices&)>& work) {
+  Indices order(sources.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return sources[a].size() < sources[b].size(); });
-  std::vector<std::vector<Answer>> found(sources.size());
   std::atomic<std::size_t> next{0};
   std::exception_ptr error;
   std::mutex mutex;
-  const auto work = [&] {
+  const auto batches = [&] {
     const auto each = static_cast<std::size_t>(how.slots);
     try {
       const auto decoder = predictor.decoder();
       for (std::size_t first; (first = next.fetch_add(each)) < order.size();) {
         const std::size_t last = std::min(first + each, order.size());
         const auto begin = order.begin();
-        decode(bundle, *decoder, sources,
-               Indices(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last)), how,
-               found);
+        work(*decoder,
+             Indices(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last)));
       }
     } catch (...) {
       const std::lock_guard lock(mutex);
@@ -98,10 +119,52 @@ std::vector<std::vector<Answer>> answers(const Bundle& bundle, Predictor& predic
         for (auto& thread : threads) thread.join();
       }
     } join{threads};
-    for (int k = 0; k < how.workers; ++k) threads.emplace_back(work);
+    for (int k = 0; k < how.workers; ++k) threads.emplace_back(batches);
   }
   if (error) std::rethrow_exception(error);
+}
+
+}  // namespace
+
+std::vector<std::vector<Answer>> answers(const Bundle& bundle, Predictor& predictor, const std::vector<Tokens>& sources,
+                                         const Answering& how) {
+  std::vector<std::vector<Answer>> found(sources.size());
+  in_batches(predictor, sources, how, [&](Decoder& decoder, const Indices& indices) {
+    decode(bundle, decoder, sources, indices, how, found);
+  });
   return found;
+}
+
+std::vector<std::vector<Answer>> answers_together(const std::vector<Member>& members, const std::vector<Tokens>& sources,
+                                                  const Answering& how) {
+  std::vector<std::vector<Answer>> ranked(sources.size());
+  for (const auto& member : members) {
+    auto proposed = answers(member.bundle, member.predictor, sources, how);
+    for (std::size_t row = 0; row < sources.size(); ++row) {
+      for (auto& answer : proposed[row]) {
+        const auto same = [&](const Answer& other) { return other.target == answer.target; };
+        if (std::none_of(ranked[row].begin(), ranked[row].end(), same)) ranked[row].push_back(std::move(answer));
+      }
+    }
+  }
+  std::vector<Tokens> asked, targets;
+  for (std::size_t row = 0; row < sources.size(); ++row) {
+    for (const auto& answer : ranked[row]) asked.push_back(sources[row]), targets.push_back(answer.target);
+  }
+  std::vector<double> sums(asked.size());
+  for (const auto& member : members) {
+    in_batches(member.predictor, asked, how, [&](Decoder& decoder, const Indices& indices) {
+      score(decoder, asked, targets, indices, sums);
+    });
+  }
+  std::size_t at = 0;
+  for (auto& answers : ranked) {
+    for (auto& answer : answers) answer.log_prob = sums[at++] / static_cast<double>(members.size());
+    std::stable_sort(answers.begin(), answers.end(),
+                     [](const Answer& one, const Answer& other) { return one.log_prob > other.log_prob; });
+    if (answers.size() > static_cast<std::size_t>(how.best)) answers.resize(static_cast<std::size_t>(how.best));
+  }
+  return ranked;
 }
 
 }  // namespace compgen

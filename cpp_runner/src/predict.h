@@ -25,4 +25,15 @@ struct Answering {
 std::vector<std::vector<Answer>> answers(const Bundle& bundle, Predictor& predictor, const std::vector<Tokens>& sources,
                                          const Answering& how);
 
+// A predictor and its bundle; both must outlive what uses it.
+struct Member {
+  const Bundle& bundle;
+  Predictor& predictor;
+};
+
+// The answers of several predictors together, which know the same tokens: each proposes its best, and the mean of their
+// log-probabilities ranks what was proposed; see compgen/trained/committee.py.
+std::vector<std::vector<Answer>> answers_together(const std::vector<Member>& members, const std::vector<Tokens>& sources,
+                                                  const Answering& how);
+
 }  // namespace compgen

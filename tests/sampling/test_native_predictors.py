@@ -17,6 +17,7 @@ from compgen.runtime.bundle import Bundle
 from compgen.runtime.predict import greedy
 from compgen.sampling import native
 from compgen.trained.checkpoint import Checkpoint
+from compgen.trained.committee import Committee
 from tests.export.test_transformer import saved
 from tests.export.tiny import exported
 from tests.runtime.altered import edit, sign
@@ -109,6 +110,36 @@ def test_lines_are_those_of_predict(tmp_path, transformers, words):
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.pop("log_prob") == pytest.approx(theirs.pop("log_prob"), abs=2e-4)
     assert [list(line) for line in found] == [list(line) for line in expected] and found == expected
+
+
+@pytest.mark.parametrize("words", [(), ("--best", 3), ("--beam", 4, "--step", "graph")])
+def test_predictors_answer_together_as_in_python(transformers, words):
+    names = ("plain", "relative", "plain")
+    some = sources(transformers / "plain", 40, seed=3)
+    options = dict(zip(words[::2], words[1::2], strict=True))
+    together = Committee([Predictor.load(transformers / name, provider="cpu") for name in names])
+    expected = together.best(some, options.get("--best", 1), options.get("--beam"))
+    others = [word for name in names[1:] for word in ("--with", transformers / name)]
+    done = run(transformers / "plain", some, *words, *others, "--batch", 5)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["target"] for line in lines] == [target for ranked in expected for target, _ in ranked]
+    scores = [score for ranked in expected for _, score in ranked]
+    assert [line["log_prob"] for line in lines] == pytest.approx(scores, abs=2e-4)
+    alone = [Predictor.load(transformers / name, provider="cpu").predict(some) for name in names[:2]]
+    assert all([ranked[0][0] for ranked in expected] != targets for targets in alone)  # neither is followed everywhere
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("generator", "a generator, expected a predictor"),
+        ("predictor", "its vocabulary differs from that of "),
+    ],
+)
+def test_who_cannot_answer_together_is_told(transformers, kind, message):
+    done = run(transformers / "plain", [["a"]], "--with", exported(kind))
+    assert done.returncode == 2 and message in done.stderr, done.stderr
 
 
 GZIPPED = gzip.compress(b"a b\n", mtime=0)
