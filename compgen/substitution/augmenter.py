@@ -12,7 +12,7 @@ depends on the seed and its number alone.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -43,6 +43,7 @@ from compgen.substitution.trees import CLOSED, lowest
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate", "token")
 TRIED, FOLDS, TRIALS = 600, 4, 10_000  # examples, parts of them, and samples, to find out which classes are best
 COMPANIONS = "grammar_scan_companions"
+ODD = 0.2  # share of odd sources from which on a warning is due: of some data that made no sense it was a quarter
 Pair = tuple[tuple[str, ...], tuple[str, ...]]
 
 
@@ -75,6 +76,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         cgen augment substitute cogs/variable-free --config grammar_cogs --classes types --rounds 3 -n 20000 -o m.tsv"""
 
     gold: Gold | None = None
+    _odd = 0.0  # the share of the samples that are
     begun = ""  # the configuration of the grammar, if it is not what options say
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
@@ -173,35 +175,38 @@ class Substitute(Augmenter[SubstituteOptions]):
     def _best_classes(self, dataset: Dataset, seed: int) -> Classes:
         """The classes by which some training examples give most of the templates of others, which they lack.
 
-        A template is a target without the tokens that are in the source. Others than the first in CANDIDATES must be
-        ahead of it by more than chance, about a standard error.
+        A template is a target without the tokens that are in the source; it counts less the more of the samples are odd
+        (`Exchanges.odd`), as classes that take anything for anything give many templates, and more nonsense. Others
+        than the first in CANDIDATES must be ahead of it by more than chance, about a standard error.
         """
         pairs = sorted({(tuple(source), tuple(target)) for source, target in dataset.pairs()})
         random = stream(Purpose.SETTINGS, seed)
         some = [pairs[place] for place in random.permutation(len(pairs))[:TRIED]]
         templates = [_template(*pair) for pair in some]
         fold = dict(zip(dict.fromkeys(templates), random.permutation(len({*templates})) % FOLDS, strict=True))
-        covered = Counter[Classes](dict.fromkeys(CANDIDATES, 0))
+        covered: dict[Classes, float] = dict.fromkeys(CANDIDATES, 0.0)
         for held in range(FOLDS):
             parts: tuple[list[Pair], list[Pair]] = ([], [])
             for pair, template in zip(some, templates, strict=True):
                 parts[int(fold[template] == held)].append(pair)
             rest, wanted = parts
             if rest:
-                covered.update(self._covered(Dataset.from_pairs(rest), wanted, seed))
+                found = self._covered(Dataset.from_pairs(rest), wanted, seed)
+                covered = {classes: count + found[classes] for classes, count in covered.items()}
         first, best = CANDIDATES[0], max(CANDIDATES, key=covered.__getitem__)
         return best if covered[best] - covered[first] > math.sqrt(covered[best] + covered[first] + 4) else first
 
-    def _covered(self, dataset: Dataset, wanted: list[Pair], seed: int) -> dict[Classes, int]:
-        """How many templates of some examples are made from a dataset, by each of CANDIDATES."""
-        trial, found = Substitute(self.options), dict[Classes, int]()
+    def _covered(self, dataset: Dataset, wanted: list[Pair], seed: int) -> dict[Classes, float]:
+        """How many templates of some examples are made from a dataset by each of CANDIDATES, times what is not odd."""
+        trial, found = Substitute(self.options), dict[Classes, float]()
         trial._derive(dataset)
         encode = trial.grammar.alphabet.encode
         templates = {_template(encode(source), encode(target)) for source, target in wanted}
         for classes in CANDIDATES:
             trial._tabulate(dataset, classes, seed)
             made = trial.exchanges.found(TRIALS, seed) if trial.table.alternatives else {}
-            found[classes] = len(templates & {_template(source, target) for source, (target, *_) in made.items()})
+            count = len(templates & {_template(source, target) for source, (target, *_) in made.items()})
+            found[classes] = count * (1 - trial.exchanges.odd(made))
         return found
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
@@ -214,6 +219,7 @@ class Substitute(Augmenter[SubstituteOptions]):
             reasons = self.exchanges.left_out.items()
             why = "; ".join(f"{number:,} left out: {why}" for why, number in reasons) or "all are known"
             raise ExhaustedError(f"substitute: {self.table.total:,} exchanges make no new example of these data: {why}")
+        self._odd = self.exchanges.odd(found)
         return self._frame(found)
 
     def facts(self) -> dict[str, Any]:
@@ -239,6 +245,11 @@ class Substitute(Augmenter[SubstituteOptions]):
             return [
                 f"of {in_words(*self.agreement.kept)}: many of the samples will be wrong; look at them, and try a "
                 "stricter --agreement, other rules to begin with (--config grammar_scan_companions), or a --grammar"
+            ]
+        if self.gold is None and self._odd > ODD:
+            return [
+                f"{self._odd:.0%} of the sources have two or more pairs of neighbouring tokens that DATA lacks, and "
+                "may make no sense: look at them; --bigrams 1 leaves these out, other --classes make fewer"
             ]
         left_out = {} if self.gold is None else self.gold.left_out
         if not left_out:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count as count_from
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -173,6 +173,11 @@ class Exchanges:
         """Tokens without a letter or digit, such as brackets: two that never stand together show a malformed target."""
         alphabet = self.classifier.grammar.alphabet
         return {alphabet.encode([token]) for token in alphabet.tokens if not any(map(str.isalnum, token))}
+
+    def odd(self, sources: Collection[str]) -> float:
+        """The share of sources that have more than one pair of neighbouring tokens that the data lack."""
+        new = (len({*pairwise(source)} - self._bigrams) for source in sources)
+        return sum(count > 1 for count in new) / max(1, len(sources))
 
     @property
     def _targets(self) -> Iterator[str]:

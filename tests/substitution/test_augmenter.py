@@ -12,6 +12,9 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.scan import interpret
 from compgen.errors import DataError, ExhaustedError
+from compgen.substitution import augmenter
+from compgen.substitution.augmenter import Substitute
+from compgen.substitution.exchanges import Exchanges
 from tests.substitution.toy import dataset
 
 RULES = """NT_1 of NT_2 ### NT_1 ( NT_2 )
@@ -223,3 +226,29 @@ def test_classes_that_disagree_are_left_out_and_said(tmp_path):
     assert "many of the samples will be wrong" in method.warnings()[0]
     with pytest.raises(ExhaustedError, match="give the sources of other examples other targets"):
         make("substitute", **given, agreement=1).fit(data)
+
+
+def test_odd_sources_are_a_warning(grammar, monkeypatch):
+    method = make("substitute", grammar=grammar, classes="predicate").fit(dataset(*LINES))
+    method.sample(20)
+    share = method.exchanges.odd(method.exchanges.found(20, 0))
+    assert not method.warnings() and share <= 0.2
+    monkeypatch.setattr(augmenter, "ODD", -1.0)
+    assert method.warnings() == [
+        f"{share:.0%} of the sources have two or more pairs of neighbouring tokens that DATA lacks, and may make no "
+        "sense: look at them; --bigrams 1 leaves these out, other --classes make fewer"
+    ]
+
+
+def test_templates_count_less_where_samples_are_odd(monkeypatch):
+    """So that classes that take anything for anything are not chosen for the templates they give."""
+    lines = [f"{size} of {thing} in {place} -> {size} ( {thing} ( {place} ) )"
+             for size in ("largest", "number", "first") for thing in ("rivers", "lakes", "cities")
+             for place in ("ohio", "utah", "maine", "iowa")]  # fmt: skip
+    pairs = dataset(*lines).pairs()
+    wanted = [(tuple(source), tuple(target)) for source, target in pairs[::5]]
+    rest = Dataset.from_pairs([pair for number, pair in enumerate(pairs) if number % 5])
+    whole = Substitute()._covered(rest, wanted, 0)
+    monkeypatch.setattr(Exchanges, "odd", lambda self, sources: 0.75)
+    assert max(whole.values()) > 0
+    assert Substitute()._covered(rest, wanted, 0) == {classes: count / 4 for classes, count in whole.items()}

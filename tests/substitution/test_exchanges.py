@@ -139,3 +139,12 @@ def test_names_are_alike_so_that_new_ones_are_welcome_where_any_was(tmp_path):
 
 def test_targets_without_brackets_may_have_gaps(tmp_path):
     assert any("SELECT ohio1 IN" in target for target in targets(queries(tmp_path, brackets="xy")))
+
+
+def test_sources_with_several_new_pairs_of_neighbours_are_odd(grammar):
+    found = exchanges(grammar)
+    encode = found.classifier.grammar.alphabet.encode
+    texts = ("number of rivers in ohio", "largest in ohio", "largest in of utah", "ohio rivers of number")
+    # New pairs: none; largest in; largest in, in of, of utah; ohio rivers, rivers of, of number.
+    assert [found.odd([encode(text.split())]) for text in texts] == [0, 0, 1, 1]
+    assert found.odd([encode(text.split()) for text in texts]) == 0.5 and found.odd([]) == 0
