@@ -60,39 +60,54 @@ def check(data: "Dataset | str") -> "list[Finding]":
     return [*table.findings, *findings(table.rows)]
 
 
-def augment(data: "Dataset | str", method: str, count: int | None = None, seed: int = 0, **options: Any) -> "Dataset":
+def augment(
+    data: "Dataset | str",
+    method: str,
+    count: int | None = None,
+    seed: int = 0,
+    *,
+    split: str | None = "train",
+    **options: Any,
+) -> "Dataset":
     """Make more examples of `data` by a method, as `cgen augment METHOD` does; return the new ones alone.
 
     Args:
-        data: what to learn from; of a file, or of NAME/SPLIT of a known data set, the split `train`.
+        data: what to learn from; or a file, or NAME/SPLIT of a known data set.
         method: one of `compgen.augmenters.registry.summaries()`, for instance geca, csl or stemcorrupt.
         count: how many; by default as many as the method makes.
         seed: fixes all that is drawn.
+        split: of several, the one to learn from; None for all of them.
         options: of the method, as in `cgen augment METHOD --help`.
 
     Raises:
-        UserError: there is no such method or option, or nothing can be made of the data.
+        UserError: there is no such method, option or split, or nothing can be made of the data.
     """
     from compgen.augmenters.registry import make
 
-    learnt = load_dataset(data).split("train") if isinstance(data, str) else data
-    return make(method, **options).fit(learnt, seed).sample(count, seed)
+    dataset = load_dataset(data) if isinstance(data, str) else data
+    return make(method, **options).fit(dataset.part(split), seed).sample(count, seed)
 
 
 def train_generator(
-    dataset: "Dataset", config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
+    dataset: "Dataset",
+    config: str,
+    out: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    split: str | None = "train",
+    **options: Any,
 ) -> dict[str, Any]:
     """Train a generator by a named configuration; return what it was trained on and the result.
 
-    Options (seed, resume, device, quiet, name) as in `compgen.recombine.training.train_generator`.
+    Of several splits it learns from `split`; from all if that is None. Options (seed, resume, device, quiet, name) as
+    in `compgen.recombine.training.train_generator`.
     """
     from compgen.configuration import load_config
     from compgen.recombine.config import RecombineConfig
     from compgen.recombine.training import train_generator
 
-    checkpoint, _ = train_generator(
-        dataset, load_config(RecombineConfig, config, list(overrides)), Path(out), **options
-    )
+    described = load_config(RecombineConfig, config, list(overrides))
+    checkpoint, _ = train_generator(dataset.part(split), described, Path(out), **options)
     return checkpoint.trained_on
 
 
@@ -103,9 +118,10 @@ def train_predictor(
     overrides: Sequence[str] = (),
     *,
     architecture: str = "recurrent",
+    split: str | None = "train",
     **options: Any,
 ) -> dict[str, Any]:
-    """Train a predictor by a named configuration, with `augmented=` data or without; return as `train_generator`.
+    """Train a predictor by a named configuration, with `augmented=` data or without; `split` and result as above.
 
     `architecture` is a tag of `compgen.trained.architectures`: recurrent, transformer.
     """
@@ -113,14 +129,21 @@ def train_predictor(
     from compgen.training.predictors import config_of, train_predictor
 
     described = load_config(config_of(architecture), config, list(overrides))
-    checkpoint, _ = train_predictor(dataset, described, Path(out), **options)
+    checkpoint, _ = train_predictor(dataset.part(split), described, Path(out), **options)
     return checkpoint.trained_on
 
 
 def train_pretrained(
-    dataset: "Dataset", model: str, config: str, out: str | Path, overrides: Sequence[str] = (), **options: Any
+    dataset: "Dataset",
+    model: str,
+    config: str,
+    out: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    split: str | None = "train",
+    **options: Any,
 ) -> dict[str, Any]:
-    """Fine-tune a pretrained encoder-decoder by a named configuration; return as `train_generator`.
+    """Fine-tune a pretrained encoder-decoder by a named configuration; `split` and result as of `train_generator`.
 
     `model` is a folder or a name on the Hugging Face hub. Options (augmented, seed, resume, device, quiet, name) as in
     `compgen.training.pretrained.train_pretrained`.
@@ -129,9 +152,8 @@ def train_pretrained(
     from compgen.training.config import PretrainedConfig
     from compgen.training.pretrained import train_pretrained
 
-    return train_pretrained(
-        dataset, model, load_config(PretrainedConfig, config, list(overrides)), Path(out), **options
-    )
+    described = load_config(PretrainedConfig, config, list(overrides))
+    return train_pretrained(dataset.part(split), model, described, Path(out), **options)
 
 
 def predict(

@@ -67,6 +67,10 @@ def test_a_method_is_called_by_its_name(data, tmp_path):
     options = {"separator": "and"}
     made = compgen.augment(str(tmp_path / "x.tsv"), "concat", 2, **options)
     assert len(made) == 2 and "c" not in {token for source, _ in made for token in source}
+    parts = compgen.load_dataset(str(tmp_path / "x.tsv"))
+    assert compgen.augment(parts, "concat", 2, **options) == made
+    every = compgen.augment(parts, "concat", 9, split=None, **options)
+    assert "c" in {token for source, _ in every for token in source}
     with pytest.raises(compgen.UserError, match="no augmenter 'geka'"):
         compgen.augment(data, "geka")
     with pytest.raises(compgen.UserError, match="no such setting"):
@@ -162,6 +166,17 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
     compgen.train_predictor(data, "seq2seq_small", tmp_path / "p.pt", [*sizes, *steps], quiet=True)
     predictor = compgen.Predictor.load(tmp_path / "p.pt")
     assert predictor.evaluate(data).exact_match > 0.8
+    wrong = compgen.Dataset.from_pairs([(source, ["WRONG"]) for source, _ in data.pairs()], "test")
+    assert predictor.evaluate(data + wrong).exact_match == 0  # of several splits, the test
+    assert 0.4 < predictor.evaluate(data + wrong, split=None).exact_match <= 0.5
+    assert predictor.evaluate(data + wrong, split="train").exact_match > 0.8
+    learnt = compgen.train_predictor(
+        data + wrong, "seq2seq_small", tmp_path / "q.pt", [*sizes, "optimisation.steps=2"], quiet=True
+    )
+    assert learnt["examples"] == len(data)
+    other = wrong + compgen.Dataset.from_pairs(data.pairs(), "dev")
+    with pytest.raises(compgen.UserError, match="no examples in split 'train'"):
+        compgen.train_predictor(other, "seq2seq_small", tmp_path / "q.pt", quiet=True)
     assert predictor.predict([["walk", "now"]], beam=3) == predictor.predict([["walk", "now"]])
     model, as_text = tmp_path / "p.pt", ["walk now", ["walk", "now"]]
     assert (

@@ -89,6 +89,14 @@ class Dataset:
             )
         return Dataset(part)
 
+    def part(self, name: str | None) -> "Dataset":
+        """Return the examples of one split, or all if there is but one split, whatever its name, or `name` is None.
+
+        Raises:
+            DataError: there are several splits, and none of this name.
+        """
+        return self if name is None or len(self.splits) < 2 else self.split(name)
+
     def unique(self) -> "Dataset":
         """Return the dataset without repetitions of a (source, target, split); the first of each stays, in order."""
         return Dataset(self.frame.unique(subset=COLUMNS, keep="first", maintain_order=True))

@@ -26,7 +26,7 @@ from compgen.lm.install import program
 from compgen.lm.neural import NeuralModel
 
 GZIP_MAGIC = b"\x1f\x8b"
-DATA = (".jsonl", ".json", ".csv", ".parquet")  # suffixes of texts that are read as data, not as lines
+DATA = (".jsonl", ".json", ".csv", ".tsv", ".parquet")  # suffixes of texts that are read as data, not as lines
 _WORD = re.compile(SENTENCE_TOKEN)
 
 
@@ -247,8 +247,14 @@ def opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
 
 
 def _write_sources(text: str | Path, lines: Path) -> None:
-    """Write the sources of data as lines; targets are not looked at."""
-    sources = read_dataset(text, columns=SourceColumns()).frame["source"]
+    """Write the sources of data as lines; targets are not looked at. Raises DataError if there are several splits."""
+    dataset = read_dataset(text, columns=SourceColumns())
+    if len(dataset.splits) > 1:
+        raise DataError(
+            f"{text}: found the splits {dataset.sizes()}, expected one, as a model learns from one and is tested on "
+            f"another: cgen data write {text} --split {next(iter(dataset.splits))} -o OUT"
+        )
+    sources = dataset.frame["source"]
     with writing(lines), lines.open("w", encoding="utf-8") as stream:
         stream.writelines(line_of(tokens, text) for tokens in sources.to_list())
 

@@ -84,17 +84,21 @@ class Predictor(ABC):
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
         """What it cannot read of these sources, in a sentence each."""
 
-    def evaluate(self, dataset: "Dataset", beam: int = 1, execute: str | None = None) -> "Scores":
+    def evaluate(
+        self, dataset: "Dataset", beam: int = 1, execute: str | None = None, *, split: str | None = "test"
+    ) -> "Scores":
         """Exact match and token F1 on all examples of `dataset`, and by `execute` the share that executes.
+
+        Of several splits only `split` is looked at; all of them if it is None.
 
         Raises:
             UserError: there is no such interpreter.
-            DataError: a reference does not execute to its source. Tokens that the predictor does not know are no
-                error, see `remarks`.
+            DataError: there is no such split, or a reference does not execute to its source. Tokens that the predictor
+                does not know are no error, see `remarks`.
         """
         from compgen.evaluation.metrics import check_executes, score
 
-        pairs = dataset.pairs()
+        pairs = dataset.part(split).pairs()
         sources, references = [source for source, _ in pairs], [target for _, target in pairs]
         if execute is not None:
             check_executes(references, sources, execute)  # an error now, not after predicting

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.cli.shell import compgen
+from tests.cli.shell import compgen, refused
 
 pytestmark = pytest.mark.usefixtures("kenlm")
 
@@ -52,7 +52,7 @@ def test_train_reads_a_pipe(folder, tmp_path):
 def test_texts_may_be_data_whose_sources_are_the_sentences(folder, tmp_path):
     wanted = good("perplexity", folder / "base.bin", folder / "val.txt", "--json").stdout
     rescored = good("rescore", folder / "base.bin", folder / "val.txt").stdout
-    for name in ("jsonl", "csv", "json", "parquet", "jsonl.gz"):
+    for name in ("jsonl", "csv", "tsv", "json", "parquet", "jsonl.gz"):
         for part in ("train", "val"):
             done = compgen("data", "write", folder / f"{part}.txt", "-o", tmp_path / f"{part}.{name}")
             assert done.returncode == 0, done.stderr
@@ -61,6 +61,15 @@ def test_texts_may_be_data_whose_sources_are_the_sentences(folder, tmp_path):
         found = json.loads(good("perplexity", tmp_path / "x.bin", tmp_path / f"val.{name}", "--json").stdout)
         assert found | {"model": None, "text": None} == json.loads(wanted) | {"model": None, "text": None}
         assert good("rescore", tmp_path / "x.bin", tmp_path / f"val.{name}").stdout == rescored
+
+
+def test_a_text_has_one_split(folder, tmp_path):
+    """Nobody means to learn from the test, or to measure on what was learned."""
+    (tmp_path / "parts.tsv").write_text("go on\tGO\ttrain\nstop now\tSTOP\ttrain\ngo now\tGO\ttest\n")
+    for words in (["train", tmp_path / "parts.tsv", "-o", tmp_path / "x.bin"],
+                  ["perplexity", folder / "base.bin", tmp_path / "parts.tsv"]):  # fmt: skip
+        refused(compgen("lm", *words), "found the splits train 2, test 1, expected one", "--split train -o OUT")
+    assert not (tmp_path / "x.bin").exists()
 
 
 def test_perplexity_of_files_and_pipes(folder, tmp_path):
