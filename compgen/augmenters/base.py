@@ -26,6 +26,9 @@ from compgen.progress import Watch, unwatched
 PAIRS, SENTENCES = "pairs", "sentences"  # kinds of data
 WORDS = "words"  # pairs of inflection: the letters of a lemma and tags, and the letters of a form
 HOST = "host"  # the column with the row, in the data given to `fit`, of the training example that a new one changes
+# Of exchanges that make the source of another example:
+RIGHT = 0.9  # if a smaller share gives its target, many samples will be wrong
+TELLING = 20  # of fewer, their share says little
 METHOD = "method"
 MOST = 1_000_000  # samples of a method that has no end of them: all are held in memory
 

@@ -9,6 +9,7 @@ from compgen.cli.common import say
 if TYPE_CHECKING:
     from compgen.api import Generator, Predictor
 
+TOGETHER = "together"  # the name of several predictors
 Sequences = list[list[str]]
 Ranked = list[tuple[list[str], float | None]]  # targets of a source with log-probabilities, the best first
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel
 
-from compgen.cli.answering import Answering, Sequences
+from compgen.cli.answering import TOGETHER, Answering, Sequences
 from compgen.cli.common import (
     DataArgument,
     JsonOption,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     Compared = list[tuple[str, Comparison]]  # by which measure
 
-TOGETHER = "together"  # the row of all models
 Pairs = list[tuple[list[str], list[str]]]
 Measured = dict[str, list[float]]  # by measure, the score of each item
 
@@ -124,7 +123,7 @@ def evaluate(
     second = None if options.otherwise is None else Predictor.load(options.otherwise)
     named = list(zip(models, systems, strict=True))
     if options.together:
-        named.append((TOGETHER, Committee([one for one in systems if isinstance(one, Predictor)])))
+        named.append((TOGETHER, Committee([one for one in systems if isinstance(one, Predictor)], models)))
     rows, items = [], []
     for model, system in named:
         say(f"{model}: {len(examples):,} examples")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from pydantic import BaseModel, model_validator
 
-from compgen.cli.answering import Answering, Ranked
+from compgen.cli.answering import TOGETHER, Answering, Ranked
 from compgen.cli.common import TrustOption, say
 from compgen.cli.options import argument, bounds, option, with_options
 from compgen.data.named import Columns
@@ -104,10 +104,12 @@ def predict(
 
     suffix = _checked_out(options.out, data, model, options.otherwise, *options.others)
     kind = Generator if options.direct else Predictor
-    systems = [kind.load(one, options.runtime, trust_code=options.trust_code) for one in (model, *options.others)]
-    system = systems[0] if len(systems) == 1 else Committee([one for one in systems if isinstance(one, Predictor)])
+    names = [model, *options.others]
+    systems = [kind.load(one, options.runtime, trust_code=options.trust_code) for one in names]
+    members = [one for one in systems if isinstance(one, Predictor)]
+    system, name = (Committee(members, names), TOGETHER) if options.others else (systems[0], model)
     second = None if options.otherwise is None else Predictor.load(options.otherwise)
-    answering = Answering(model, system, options.otherwise, second, options.best or 1, options.beam, " so far")
+    answering = Answering(name, system, options.otherwise, second, options.best or 1, options.beam, " so far")
     began, done = time.monotonic(), 0
     quiet = options.out == "-" and sys.stdout.isatty()
     with _writer(options.out) as write, Progress("predict", None, quiet=quiet) as progress:

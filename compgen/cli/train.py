@@ -115,6 +115,7 @@ class Seq2SeqOptions(Options):
         """Load the augmented examples, or fit the method that makes them."""
         from compgen.cli.augment import check_written, configured
         from compgen.data.catalog import load
+        from compgen.data.examples import TRAIN
         from compgen.training.pairs import Fresh
 
         for name in ("augment_config", "augment_set", "hard"):
@@ -129,7 +130,11 @@ class Seq2SeqOptions(Options):
             check_written(method, own, data, self.config, self.augment_config, *method.reads())
             with stages() as watch:
                 fresh = Fresh(method.fit(dataset, self.seed, watch), self.hard)
-        return {"augmented": None if self.augmented is None else load(self.augmented), "fresh": fresh}
+        augmented = None
+        if self.augmented is not None:
+            several = len(load(self.augmented).splits) > 1  # another split of it is to be tested on, most likely
+            augmented = load_split(self.augmented, TRAIN if several else None)
+        return {"augmented": augmented, "fresh": fresh}
 
 
 class TransformerOptions(Seq2SeqOptions):

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
-from compgen.augmenters.base import HOST, Augmenter, Options, Shown
+from compgen.augmenters.base import HOST, RIGHT, TELLING, Augmenter, Options, Shown
 from compgen.augmenters.drawing import BLOCK, MANY, Novelty
 from compgen.csl.seeds import exact_matches
 from compgen.data.examples import TOKENS, Dataset
@@ -167,10 +167,26 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def in_words(self) -> str:
         """The report in words, for people."""
-        right, total = (sum(pair[side] for pair in self.agreeing.values()) for side in (0, 1))
+        right, total = self._agreeing()
         types = f"{self.types:,} type{'' if self.types == 1 else 's'}"
         said = f"{super().in_words()}; {len(self._partners):,} words of {types}"
         return said + (f"; {right / total:.1%} of {total:,} exchanges within the data agree" if total else "")
+
+    def warnings(self) -> list[str]:
+        """That exchanges rarely agree with the data."""
+        right, total = self._agreeing()
+        if total < TELLING or right >= RIGHT * total:
+            return []
+        return [
+            f"of {total:,} exchanges within the data, {right / total:.1%} agree: many of the samples will be wrong; "
+            "look at them, and try a stricter --agreement, or correct a lexicon (--write-lexicon, --lexicon)"
+        ]
+
+    def _agreeing(self) -> tuple[int, int]:
+        """How many exchanges of the types that are used agree with the data, and of how many."""
+        used = {one.type for one in self.entries}
+        counts = [pair for name, pair in self.agreeing.items() if name in used]
+        return sum(right for right, _ in counts), sum(of for _, of in counts)
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The example that was changed; words that were exchanged, and their symbols, are marked alike."""

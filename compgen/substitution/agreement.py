@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-RIGHT = 0.9  # if a smaller share agrees, many samples will be wrong
-TELLING = 20  # with fewer exchanges that make the source of another example, their share says little
+from compgen.augmenters.base import RIGHT, TELLING
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,16 @@ from compgen.trained.predictor import Answer, Predictor
 
 
 class Committee(Predictor):
-    """Predictors that answer together, each with the same say.
+    """Predictors that answer together, each with the same say. Their `names` are put before what they remark.
 
     Raises:
         UserError: there are fewer than two.
     """
 
-    def __init__(self, members: Sequence[Predictor]) -> None:
+    def __init__(self, members: Sequence[Predictor], names: Sequence[str] = ()) -> None:
         if len(members) < 2:
             raise UserError(f"found {len(members)} predictors to answer together, expected two or more")
-        self.members = list(members)
+        self.members, self.names = list(members), list(names)
 
     def best(
         self,
@@ -63,4 +63,10 @@ class Committee(Predictor):
 
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
         """What any member cannot read of these sources."""
-        return [*dict.fromkeys(remark for member in self.members for remark in member.remarks(sources))]
+        names = self.names or [""] * len(self.members)
+        remarks = (
+            f"{name}: {remark}" if name else remark
+            for name, member in zip(names, self.members, strict=True)
+            for remark in member.remarks(sources)
+        )
+        return [*dict.fromkeys(remarks)]

@@ -66,6 +66,7 @@ def test_predictors_answer_together(folder, tmp_path):
     assert [row["target"] for row in rows if row["source"]] == expected
     record = json.loads((tmp_path / "both.jsonl.run.json").read_text())
     assert (record["model"], record["others"]) == (str(both[0]), [str(both[1])])
+    assert f"together: {both[0]}: 1 source tokens are unknown to it: swim" in done.stderr
     done = compgen("evaluate", *both, folder / "p.tsv", "--together", "--json", "--predictions", tmp_path / "o.tsv")
     assert done.returncode == 0, done.stderr
     scores = {row["model"]: row["exact_match"] for row in map(json.loads, done.stdout.splitlines())}
@@ -74,6 +75,15 @@ def test_predictors_answer_together(folder, tmp_path):
     assert scores["together"] == together.evaluate(examples).exact_match
     written = [line.split("\t")[1].split() for line in (tmp_path / "o.tsv").read_text().splitlines()]
     assert written == together.predict([source for source, _ in examples.pairs()])
+
+
+def test_augmented_examples_are_those_of_train(folder, tmp_path):
+    """What else is in the file is to be tested on, most likely."""
+    (tmp_path / "more.tsv").write_text("go\tGO\ttrain\nstop\tSTOP\ttest\ncome\tCOME\ttest\n")
+    words = [*SETTINGS, "--set", "optimisation.steps=2", "--augmented", tmp_path / "more.tsv"]
+    done = compgen("train", "seq2seq", folder / "p.tsv", *words, "-o", tmp_path / "q.pt")
+    assert done.returncode == 0 and "augmented examples 1," in done.stdout + done.stderr
+    assert "more.tsv: 1 examples of split train; left out: 2 of test" in done.stderr
 
 
 def test_tables_have_sources_and_targets(folder, predictor):

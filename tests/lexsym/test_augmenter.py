@@ -208,3 +208,16 @@ def test_words_with_equal_signs_are_explained(tmp_path):
         host = next(row for row, (tokens, _) in enumerate(data.pairs()) if source in tokens)
         first, *_ = method.explain({"host": host, "swaps": swaps})
         assert [token for token, mark in first.source if mark == 0] == [source]
+
+
+def test_exchanges_that_rarely_agree_are_a_warning(tmp_path):
+    """Of types that are used alone: those that are left out say nothing of the samples."""
+    path = lexicon(tmp_path, "t1|a|A", "t1|b|B")
+    method = make("lexsym", lexicon=path, agreement=0).fit(dataset("a x -> A", "b x -> B B", "a y -> A y"))
+    for right, warned in ((39, True), (71, False), (65, False), (64, True)):
+        method.agreeing = {"t1": (right, 72), "t2": (1, 400)}
+        found = method.warnings()
+        assert bool(found) == warned
+        assert not found or found[0].startswith(f"of 72 exchanges within the data, {right / 72:.1%} agree: many of")
+    method.agreeing = {"t1": (1, 19)}  # too few to tell
+    assert not method.warnings()

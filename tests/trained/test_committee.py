@@ -53,6 +53,7 @@ def test_losses_are_the_mean_and_remarks_are_said_once():
     members = [Member({"a": -2.0, "b b": -3.0}, "odd"), Member({"a": -4.0, "b b": -6.0}, "odd"), Member({})]
     assert Committee(members[:2]).losses(data).tolist() == [1.5, 1.5]
     assert Committee(members).remarks([["x"]]) == ["odd"]
+    assert Committee(members, ["a", "b", "c"]).remarks([["x"]]) == ["a: odd", "b: odd"]
 
 
 @pytest.mark.parametrize("count", [0, 1])
