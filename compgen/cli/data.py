@@ -131,7 +131,7 @@ def write(
         cgen data write glued.tsv --signs apart -o apart.tsv
     """
     from compgen.data.formats import write_dataset
-    from compgen.data.signs import apart, together
+    from compgen.data.signs import JOINER, apart, together
 
     format = writable_format(out, format, data)
     dataset = load_split(data, split, columns=columns)
@@ -140,7 +140,9 @@ def write(
     if variables:
         dataset = _with_variables(dataset, variables)
     if signs == "joined":
-        dataset = together(dataset)
+        apart_ones, dataset = dataset, together(dataset)
+        if dataset == apart_ones:
+            say(f"warning: found no {JOINER}, so nothing is joined; --signs marked writes what can be joined again")
     changes = {"swap": swap, "variables": variables, "signs": signs}
     record = {"data": named(data), "split": split, **changes, "command": called()}
     write_dataset(dataset.swapped() if swap else dataset, out, format, record)

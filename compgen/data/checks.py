@@ -21,6 +21,7 @@ from compgen.data.vocabulary import CONTROL, SPECIALS
 
 SAMPLE = 1_000  # rows that `worst` looks at
 FEWEST = 10  # rows in which a first one can be told from others
+NEARLY = 0.9  # share of rows
 RARE = 20  # times as many rows as those without a word of others
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it fill the unit interval evenly
 NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])
@@ -306,14 +307,17 @@ def decomposed(rows: pl.DataFrame) -> Finding | None:
 
 
 def unsegmented(rows: pl.DataFrame) -> Finding | None:
-    """A side of one long token in most rows."""
+    """A side of one token in most rows, which is long; or in nearly all rows, nearly each of which has another."""
     for side in SIDES:
         text = rows[side].str.strip_chars()
-        one = ~text.str.contains(r"\s") & (text.str.len_chars() > 12)
-        if rows.height and 2 * one.sum() > rows.height:
-            shown = text.filter(one)[0][:40]
+        one = ~text.str.contains(r"\s") & (text.str.len_chars() > 1)
+        long, count = one & (text.str.len_chars() > 12), rows.height
+        alike = "long " if 2 * long.sum() > count else ""
+        words = count >= FEWEST and min(one.sum(), text.n_unique()) >= NEARLY * count
+        if count and (alike or words):
+            shown = text.filter(long if alike else one)[0][:40]
             advice = f"put blanks between what is to be exchanged: between letters, or between words; {APART}"
-            return Finding("warning", f"most {side}s are one long token, as {shown!r}", [], advice)
+            return Finding("warning", f"most {side}s are one {alike}token, as {shown!r}", [], advice)
     return None
 
 

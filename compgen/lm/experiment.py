@@ -223,7 +223,11 @@ def experiment(
 
 
 def _check_texts(validation: Path, test: Path) -> None:
-    """Read the texts before any work; raise DataError or UserError if one cannot be measured."""
+    """Read the texts before any work; raise DataError or UserError if one cannot be measured, or both are one."""
+    if validation.resolve() == test.resolve():
+        raise UserError(
+            f"{test}: found it as validation and test text: a mixture's weights would be fitted to the test"
+        )
     for part, path, needed in (("validation", validation, 1), ("test", test, 2)):
         if str(path) == "-":
             raise UserError(f"the {part} text is read by each model: give the name of a file, not -")

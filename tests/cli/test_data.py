@@ -94,7 +94,10 @@ def test_write_sets_signs_apart_and_back(tmp_path):
     assert run("write", tmp_path / "glued.tsv", "--signs", "apart", "-o", tmp_path / "apart.tsv").exit_code == 0
     assert (tmp_path / "apart.tsv").read_text() == "a b ( c )\tf ( a , b . c )\n"
     assert run("write", tmp_path / "glued.tsv", "--signs", "marked", "-o", tmp_path / "marked.tsv").exit_code == 0
-    assert run("write", tmp_path / "marked.tsv", "--signs", "joined", "-o", tmp_path / "back.tsv").exit_code == 0
+    back = run("write", tmp_path / "marked.tsv", "--signs", "joined", "-o", tmp_path / "back.tsv")
+    assert back.exit_code == 0 and "warning" not in back.stderr
+    lost = run("write", tmp_path / "apart.tsv", "--signs", "joined", "-o", tmp_path / "lost.tsv")
+    assert lost.exit_code == 0 and "warning: found no ￭, so nothing is joined; --signs marked writes" in lost.stderr
     assert (tmp_path / "back.tsv").read_text() == (tmp_path / "glued.tsv").read_text()
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cli import shell
 from tests.cli.shell import said
 
 GOOD = '{"source": "a", "target": "b"}\n'
@@ -70,6 +71,12 @@ WRONG = [
     ("marked.tsv", "a b\tf ￭( ￭x ￭)\n", 0, "Nothing is wrong"),
     ("glued_some.tsv", "how many\tanswer (count(river) all)\n", 0, "brackets in targets are parts of tokens"),
     ("unsegmented.tsv", "東京都は日本の首都であり人口\tb\n", 0, "most sources are one long token"),
+    (
+        "words.tsv",
+        "".join(f"w{number:c}rd{number:c}\tW {number:c} R D\n" for number in range(97, 117)),
+        0,
+        "most sources are one token",
+    ),
     ("letters.tsv", "h a b l a r\th a b l o\n", 0, "sources are letters between blanks"),
     ("no_break.tsv", f"a{NO_BREAK}b\tc\n", 0, "warning  line 1: no-break spaces"),
     ("widthless.tsv", f"a\tc\na{WIDTHLESS}\td\n", 0, "warning  line 2: characters without width"),
@@ -247,3 +254,9 @@ def test_names_of_columns_have_no_place_where_there_are_none(folder):
         "a known data set has no such columns: leave out --target"
         in said("data", "show", "scan/jump", "--target", "a")[1]
     )
+
+
+def test_few_sources_of_one_token_are_no_words_to_spell(tmp_path):
+    lines = [f"{verb}\t{verb.upper()} {number}\n" for verb in ("go", "stop", "turn") for number in range(8)]
+    (tmp_path / "commands.tsv").write_text("".join(lines))
+    assert "one token" not in shell.compgen("check", tmp_path / "commands.tsv").stdout
