@@ -9,8 +9,9 @@ import json
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import takewhile
@@ -218,9 +219,19 @@ class _Run:
         self.step += 1
         self.losses.append(loss.detach())
 
-    def precision(self) -> torch.autocast:
-        """The context that losses are computed in."""
-        return torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.config.precision == "bfloat16")
+    @contextmanager
+    def precision(self) -> Iterator[None]:
+        """The context that losses are computed in.
+
+        On a processor without instructions for bfloat16, oneDNN's LSTM fails in it; PyTorch's own stays in float32.
+        """
+        rounded = self.config.precision == "bfloat16"
+        with ExitStack() as stack:
+            if rounded and self.device == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+                stack.enter_context(warnings.catch_warnings(action="ignore"))  # of Intel's GPUs, when flags are set
+                stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+            stack.enter_context(torch.autocast(self.device, dtype=torch.bfloat16, enabled=rounded))
+            yield
 
     # -- the loop -------------------------------------------------------------------------------------------------
 
