@@ -172,8 +172,19 @@ def load_split(data: str, split: str | None, answers: bool = False, columns: Col
     from compgen.data.catalog import load
 
     dataset = load(data, answers=answers, columns=columns)
-    if split is None:
-        return dataset
+    return dataset if split is None else part_of(data, dataset, split)
+
+
+def load_augmented(data: str) -> "Dataset":
+    """Load augmented examples; of several splits `train`, as another one is to be tested on, most likely."""
+    from compgen.data.catalog import load
+
+    dataset = load(data)
+    return dataset if len(dataset.splits) < 2 else part_of(data, dataset, "train")
+
+
+def part_of(data: str, dataset: "Dataset", split: str) -> "Dataset":
+    """Return one split of DATA, and say which splits of a file are left out."""
     part = dataset.split(split)
     if len(part) < len(dataset) and (data == "-" or Path(data).exists()):
         left = ", ".join(f"{count:,} of {name}" for name, count in dataset.splits.items() if name != split)

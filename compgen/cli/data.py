@@ -140,8 +140,8 @@ def write(
     if variables:
         dataset = _with_variables(dataset, variables)
     if signs == "joined":
-        apart_ones, dataset = dataset, together(dataset)
-        if dataset == apart_ones:
+        before, dataset = dataset, together(dataset)
+        if dataset == before:
             say(f"warning: found no {JOINER}, so nothing is joined; --signs marked writes what can be joined again")
     changes = {"swap": swap, "variables": variables, "signs": signs}
     record = {"data": named(data), "split": split, **changes, "command": called()}

@@ -385,11 +385,11 @@ def divergence(data: DataArgument, options: DivergenceOptions) -> None:
 
 def _say_what_is_in_both(parts: "Dataset") -> None:
     """Warn if training has examples of the test, which then asks for no generalisation."""
-    known = {(*source, "\t", *target) for source, target in parts.split("train").pairs()}
-    tested = [(*source, "\t", *target) in known for source, target in parts.split("test").pairs()]
-    if any(tested):
+    from compgen.data.splits import in_both
+
+    if shared := in_both(parts):
         say(
-            f"warning: {sum(tested):,} of {len(tested):,} test examples are in train, too, as DATA repeats them: a "
+            f"warning: {shared:,} of {parts.splits['test']:,} test examples are in train, too, as DATA repeats them: a "
             "test of memory; split what `cgen check DATA --fix OUT` leaves, or by template"
         )
 

@@ -13,6 +13,7 @@ from compgen.cli.common import (
     ResumeOption,
     SeedOption,
     SetOption,
+    load_augmented,
     load_split,
     need_torch,
     say,
@@ -114,8 +115,6 @@ class Seq2SeqOptions(Options):
     def more(self, dataset: "Dataset", data: str) -> dict[str, Any]:
         """Load the augmented examples, or fit the method that makes them."""
         from compgen.cli.augment import check_written, configured
-        from compgen.data.catalog import load
-        from compgen.data.examples import TRAIN
         from compgen.training.pairs import Fresh
 
         for name in ("augment_config", "augment_set", "hard"):
@@ -130,11 +129,7 @@ class Seq2SeqOptions(Options):
             check_written(method, own, data, self.config, self.augment_config, *method.reads())
             with stages() as watch:
                 fresh = Fresh(method.fit(dataset, self.seed, watch), self.hard)
-        augmented = None
-        if self.augmented is not None:
-            several = len(load(self.augmented).splits) > 1  # another split of it is to be tested on, most likely
-            augmented = load_split(self.augmented, TRAIN if several else None)
-        return {"augmented": augmented, "fresh": fresh}
+        return {"augmented": None if self.augmented is None else load_augmented(self.augmented), "fresh": fresh}
 
 
 class TransformerOptions(Seq2SeqOptions):

@@ -127,6 +127,12 @@ def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
     return _named(dataset, names)
 
 
+def in_both(dataset: Dataset) -> int:
+    """Return how many examples of `test` are in `train`, too."""
+    known = {(*source, "\t", *target) for source, target in dataset.split(TRAIN).pairs()}  # no token has a TAB
+    return sum((*source, "\t", *target) in known for source, target in dataset.split(TEST).pairs())
+
+
 def count_of(asked: float, dataset: Dataset) -> int:
     """Return how many examples are asked for: a share of a dataset if it is below 1, else the number itself."""
     if asked < 1:

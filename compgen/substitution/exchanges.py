@@ -145,7 +145,7 @@ class Exchanges:
             why = "the source is in the data with another target"
         elif max(len(source), len(target)) > options.longest:
             why = f"more than {options.longest:,} tokens on a side"
-        elif any(self._stray(*pair) for pair in {*_pairs(self._outline(source, target))} - self._joined.keys()):
+        elif any(p not in self._joined and self._stray(*p) for p in _pairs(self._outline(source, target))):
             why = "tokens of the target stand together that never do in the data"
         elif options.seen_heads and not self.classifier.heads(target) <= self._heads:
             why = "a predicate under one that it never is under in the data"
@@ -190,13 +190,13 @@ class Exchanges:
         return Counter(pair for example in pairs for pair in _pairs(self._outline(*example)))
 
     @cached_property
-    def _often(self) -> tuple[Counter[str], Counter[str]]:
-        """How often each token has one behind it in the outlines of the data, and one before it."""
+    def _often(self) -> tuple[Counter[str], Counter[str], int]:
+        """How often each token has one behind it in the outlines of the data, and one before it; and any has one."""
         before, behind = Counter[str](), Counter[str]()
         for (first, second), number in self._joined.items():
             before[first] += number
             behind[second] += number
-        return before, behind
+        return before, behind, before.total()
 
     def _outline(self, source: str, target: str) -> str:
         """A target with one letter for all its words that are in the source, too: its names."""
@@ -210,8 +210,8 @@ class Exchanges:
         together STRAY times or more if the order of tokens were random. (Commands as targets have such gaps that
         are no fault: in the training part of a split of NACS *right* is never behind *around*, its test asks for that.)
         """
-        before, behind = self._often
-        expected = before[first] * behind[second] / before.total()
+        before, behind, every = self._often
+        expected = before[first] * behind[second] / every
         return {first, second} <= self._signs or (self.classifier.bracketed and expected >= STRAY)
 
     @cached_property
