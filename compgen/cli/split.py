@@ -218,12 +218,16 @@ class SplitOptions(BaseModel):
         """Write a split, and print its sizes and divergences, which are returned; None if there are no compounds."""
         from compgen.data.compounds import measure, usual_inventory
         from compgen.data.formats import write_dataset
-        from compgen.data.splits import count_of, with_dev
+        from compgen.data.splits import count_of, in_both, with_dev
 
         written = with_dev(parts, count_of(self.dev, parts), self.seed)
         write_dataset(written, self.out)
         say(", ".join(f"{name} {count:,}" for name, count in sorted(written.splits.items())))
-        _say_what_is_in_both(parts)
+        if shared := in_both(parts):
+            say(
+                f"warning: {shared:,} of {parts.splits['test']:,} test examples are in train, too, as DATA repeats "
+                "them: a test of memory; split what `cgen check DATA --fix OUT` leaves, or by template"
+            )
         try:
             found = measure(parts.split("train"), parts.split("test"), inventory or usual_inventory(parts))
         except DataError as error:
@@ -381,17 +385,6 @@ def divergence(data: DataArgument, options: DivergenceOptions) -> None:
         return
     asked = {"data": data, "split": ",".join(wanted), "train": options.train or data, "train_split": train_split}
     show_json(asked | asdict(found))
-
-
-def _say_what_is_in_both(parts: "Dataset") -> None:
-    """Warn if training has examples of the test, which then asks for no generalisation."""
-    from compgen.data.splits import in_both
-
-    if shared := in_both(parts):
-        say(
-            f"warning: {shared:,} of {parts.splits['test']:,} test examples are in train, too, as DATA repeats them: a "
-            "test of memory; split what `cgen check DATA --fix OUT` leaves, or by template"
-        )
 
 
 def _in_words(found: "Divergences") -> str:

@@ -10,6 +10,9 @@ exports, which are compared with other runtimes.
 # (for torch.jit.is_scripting: TorchScript reads a comment in its functions as a type)
 
 import platform
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -101,3 +104,17 @@ class _Linear(torch.autograd.Function):
             product(d.t(), x) if of_weight else None,
             d.sum(dim=0) if of_bias else None,
         )
+
+
+@contextmanager
+def precision(device: str, rounded: bool) -> Iterator[None]:
+    """The context that losses are computed in; if `rounded`, products are in bfloat16.
+
+    On a processor without instructions for bfloat16, oneDNN's LSTM fails in it; PyTorch's own stays in float32.
+    """
+    with ExitStack() as stack:
+        if rounded and device == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+            stack.enter_context(warnings.catch_warnings(action="ignore"))  # of Intel's GPUs, when flags are set
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        stack.enter_context(torch.autocast(device, dtype=torch.bfloat16, enabled=rounded))
+        yield

@@ -9,9 +9,8 @@ import json
 import math
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import takewhile
@@ -28,6 +27,7 @@ from compgen.data.vocabulary import PAD_ID
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import lock, writing
 from compgen.interrupts import interruptible
+from compgen.models.products import precision
 from compgen.models.trainable import Trainable
 from compgen.progress import Progress, note
 from compgen.trained.checkpoint import read_sealed, write_sealed
@@ -207,7 +207,7 @@ class _Run:
         """Update the weights; the loss stays on the device, so that nothing waits for it."""
         sequences, memories = self.examples.collate(rows)
         self.tokens += int((sequences[:, 1:] != PAD_ID).sum())
-        with self.precision():
+        with precision(self.device, self.config.precision == "bfloat16"):
             loss = self.network.loss(sequences.to(self.device), memories.to(self.device)).sum()
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate()
@@ -218,20 +218,6 @@ class _Run:
         self.optimiser.step()
         self.step += 1
         self.losses.append(loss.detach())
-
-    @contextmanager
-    def precision(self) -> Iterator[None]:
-        """The context that losses are computed in.
-
-        On a processor without instructions for bfloat16, oneDNN's LSTM fails in it; PyTorch's own stays in float32.
-        """
-        rounded = self.config.precision == "bfloat16"
-        with ExitStack() as stack:
-            if rounded and self.device == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
-                stack.enter_context(warnings.catch_warnings(action="ignore"))  # of Intel's GPUs, when flags are set
-                stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
-            stack.enter_context(torch.autocast(self.device, dtype=torch.bfloat16, enabled=rounded))
-            yield
 
     # -- the loop -------------------------------------------------------------------------------------------------
 

@@ -84,6 +84,9 @@ def test_augmented_examples_are_those_of_train(folder, tmp_path):
     done = compgen("train", "seq2seq", folder / "p.tsv", *words, "-o", tmp_path / "q.pt")
     assert done.returncode == 0 and "augmented examples 1," in done.stdout + done.stderr
     assert "more.tsv: 1 examples of split train; left out: 2 of test" in done.stderr
+    words[-1] = "-"  # read once
+    done = compgen("train", "seq2seq", folder / "p.tsv", *words, "-o", tmp_path / "r.pt", stdin="go\tGO\nstop\tSTOP\n")
+    assert done.returncode == 0 and "augmented examples 2," in done.stdout + done.stderr
 
 
 def test_tables_have_sources_and_targets(folder, predictor):
