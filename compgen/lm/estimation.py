@@ -1,5 +1,6 @@
 """Estimation of n-gram models, modified Kneser-Ney, by KenLM's lmplz."""
 
+import contextlib
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from compgen.lm.scoring import line_of, opened, score, split_words, unit_of
 MAX_ORDER = 9  # with which the programs are built
 KINDS = ("probing", "trie")
 FIXED = (0.5, 1.0, 1.5)  # discounts D1, D2, D3+ that lmplz falls back on
+ASLEEP = 30.0  # seconds; a program that waits for a disk or a processor does not sleep
 SMALL = (
     "leave out repeated sentences, lower --order, or give --discount-fallback, which fixes the discounts "
     "that cannot be estimated"
@@ -156,18 +158,56 @@ def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
 
 def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimation) -> str:
     """Run a program of KenLM's; return its messages."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        return done.stderr
-    if "BadDiscountException" in done.stderr:
+    words = [str(word) for word in command]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        said = _said(process, Path(words[0]).name)
+    if process.returncode == 0:
+        return said
+    if "BadDiscountException" in said:
         names = ", ".join("standard input" if str(text) == "-" else str(text) for text in texts)
-        reason = _REASON.search(done.stderr)
+        reason = _REASON.search(said)
         raise DataError(
             f"{names}: too small or too regular for the discounts of a {estimation.order}-gram model"
             f"{f' (KenLM: {reason[1]})' if reason else ''}: {SMALL}"
         )
-    last = [line for line in plain(done.stderr).splitlines() if line.strip()][-3:]
-    raise UserError(f"{Path(str(command[0])).name} failed: {' '.join(last)}")
+    last = [line for line in plain(said).splitlines() if line.strip()][-3:]
+    raise UserError(f"{Path(words[0]).name} failed: {' '.join(last)}")
+
+
+def _said(process: "subprocess.Popen[str]", name: str) -> str:
+    """What a program says until it ends; it is called by its name.
+
+    Threads of lmplz wait for each other without end where the main one could not write a file: such a program is ended.
+
+    Raises:
+        UserError: all its threads sleep, and none has worked for ASLEEP seconds.
+    """
+    before, since = None, time.monotonic()
+    try:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.communicate(timeout=ASLEEP / 10)[1]
+            worked = _ticks_asleep(process.pid)
+            if worked is None or worked != before:
+                before, since = worked, time.monotonic()
+            elif time.monotonic() > since + ASLEEP:
+                raise UserError(
+                    f"{name} has stopped working, as it does where it cannot write a file: is there room for temporary "
+                    "ones? TMPDIR names their folder"
+                )
+    except BaseException:
+        process.kill()
+        raise
+
+
+def _ticks_asleep(pid: int) -> int | None:
+    """The processor's ticks that a process has had, if all its threads sleep and the system says so (Linux does)."""
+    try:
+        texts = [(task / "stat").read_text("utf-8") for task in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return None
+    found = [text.rpartition(")")[2].split() for text in texts]  # from the third field of proc(5) on
+    return sum(int(one[11]) + int(one[12]) for one in found) if all(one[0] == "S" for one in found) else None
 
 
 def fixed_discounts(orders: Sequence[int]) -> str:

@@ -1,6 +1,7 @@
 import gzip
 import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from compgen.data.catalog import load
 from compgen.errors import DataError, UserError
+from compgen.lm import estimation
 from compgen.lm.estimation import FIXED, Estimation, estimate, write_sentences
 from compgen.lm.mixture import Mixture, perplexity
 from compgen.lm.scoring import score_all, words_of
@@ -163,3 +165,13 @@ def test_a_text_that_is_too_small_is_explained(text, tmp_path):
 def test_what_cannot_be_is_said(options, message):
     with pytest.raises(UserError, match=message):
         Estimation(**options)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc, which says what threads do")
+def test_a_program_whose_threads_wait_for_each_other_is_ended(monkeypatch):
+    monkeypatch.setattr(estimation, "ASLEEP", 0.5)
+    works = "import sys, time\nwhile time.process_time() < 1.5: pass\nprint('done', file=sys.stderr)"
+    assert estimation._run([sys.executable, "-c", works], [], Estimation()) == "done\n"
+    with pytest.raises(UserError, match=r"^sleep has stopped working, as it does where it cannot write a file"):
+        estimation._run(["/bin/sleep", "617"], [], Estimation())
+    assert not any(b"sleep\x00617" in path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline"))
