@@ -92,10 +92,10 @@ class Vocabulary:
     def read(self, tokens: Iterable[str], lent: Mapping[int, str]) -> list[int]:
         """Return the ids of a target whose source `lend` has read; UNK_ID for words that neither knows.
 
-        Special symbols are a DataError.
+        A special symbol has its own id: the target may be what a predictor wrote that has learned little.
         """
         spares = {token: number for number, token in lent.items()}
-        return [spares.get(token, self._ids.get(token, UNK_ID)) for token in self._data(tokens)]
+        return [spares.get(token, self._ids.get(token, UNK_ID)) for token in tokens]
 
     def decode(self, ids: Iterable[int], lent: Mapping[int, str] | None = None) -> list[str]:
         """Return the tokens of `ids`, special symbols included; for ids in `lent`, the words there (see `lend`)."""

@@ -59,8 +59,7 @@ def test_unknown_words_borrow_spares():
     for special in ("<unk1>", "<s>"):
         with pytest.raises(DataError, match="is a special symbol"):
             made.lend([special])
-        with pytest.raises(DataError, match="is a special symbol"):
-            made.read([special], {})
+        assert made.decode(made.read([special], {})) == [special]  # as a predictor may write it
     with pytest.raises(DataError, match="'<unk8>' is a special symbol"):
         Vocabulary.of([["<unk8>"]], spares=True)
 

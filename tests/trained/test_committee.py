@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import compgen
-from compgen.errors import UserError
+from compgen.data.vocabulary import SEP, SPARES
+from compgen.errors import DataError, UserError
 from compgen.trained.committee import Committee
 from compgen.trained.predictor import Predictor
+from tests.export.tiny import make
 
 
 class Member(Predictor):
@@ -54,6 +56,22 @@ def test_losses_are_the_mean_and_remarks_are_said_once():
     assert Committee(members[:2]).losses(data).tolist() == [1.5, 1.5]
     assert Committee(members).remarks([["x"]]) == ["odd"]
     assert Committee(members, ["a", "b", "c"]).remarks([["x"]]) == ["a: odd", "b: odd"]
+
+
+def test_a_member_may_write_special_symbols(tmp_path):
+    """One that has learned little does; as ids, and so in the C++ runner, they are tokens as others are."""
+    tiny = make("predictor")
+    tiny.save(tmp_path / "p.pt")
+    member = Predictor.load(tmp_path / "p.pt")
+    written = [[SEP, "a"], ["b", SPARES[0]], ["b"]]
+    proposing = Member({" ".join(target): -0.1 for target in written})
+    proposing.losses = lambda dataset, batch, watch: np.zeros(len(dataset))
+    (ranked,) = Committee([proposing, member]).best([["a", "b"]], 3)
+    assert len(ranked) == 3 and all(np.isfinite(score) for _, score in ranked)
+    data = compgen.Dataset.from_pairs([(["a", "b"], target) for target in written])
+    assert np.isfinite(member.losses(data)).all() and len({*member.losses(data).tolist()}) == 3
+    with pytest.raises(DataError, match="'→' is a special symbol"):
+        member.predict([[SEP]], unknown=True)
 
 
 @pytest.mark.parametrize("count", [0, 1])
