@@ -155,6 +155,11 @@ def beside(path: Path) -> Path:
     return path.parent / f".{uuid.uuid4().hex}.{path.name}"
 
 
+def is_beside(path: Path) -> bool:
+    """Return whether a name is one that `beside` gave: a run that was killed leaves such a file."""
+    return re.fullmatch(r"\.[0-9a-f]{32}\..+", path.name, re.DOTALL) is not None
+
+
 def open_text(path: Path) -> TextIO:
     """Open a file to write UTF-8 with plain line ends to; it is compressed if its name ends in .gz."""
     if path.suffix == ".gz":

@@ -96,9 +96,6 @@ class _Processes:
                 "a process of the comparison was killed, perhaps for want of memory; the same command goes on, with "
                 "--jobs 1 in less memory"
             ) from error
-        finally:
-            for future in running:
-                future.cancel()
 
 
 def _perform(folder: Path, step: Step) -> None:

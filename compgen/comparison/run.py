@@ -24,7 +24,7 @@ from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.errors import Interrupted, UserError
-from compgen.files import atomic_path, check_writable, lock, remove
+from compgen.files import atomic_path, check_writable, is_beside, lock, remove
 
 CLAIM = "comparison.json"  # says what a folder is for, and is locked while a comparison runs
 LEAST_MINUTES = 0.5  # for a generator
@@ -177,7 +177,7 @@ def _claim(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> bool:
             )
             raise UserError(f"{folder}: holds another comparison ({said}): choose another folder")
         return False
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and not all(map(is_beside, folder.iterdir())):
         raise UserError(f"{folder}: expected a new or empty folder, or one of the same comparison")
     check_writable(path)
     with atomic_path(path) as temporary:

@@ -1,48 +1,69 @@
 """A whole comparison, with real training of a few updates; and one that is killed."""
 
-import json
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import compgen
-from compgen.comparison import engine, experiment, plan
+from compgen.comparison import engine, experiment, plan, run
 from compgen.comparison.options import CompareOptions
+from compgen.comparison.predictors import recipe
 from compgen.comparison.result import Result
 from compgen.comparison.run import compare
-from compgen.comparison.steps import result_of
+from compgen.comparison.steps import Step, result_of
 from compgen.comparison.words import chosen
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.errors import ConfigError, DataError, Interrupted, UserError
-from compgen.files import lock
+from compgen.files import beside, lock
 from tests.cli import shell
 from tests.comparison.test_parts import commands, words
 
+TINY = tuple(f"network.{size}" for size in ("hidden=16", "encoder_hidden=12", "embedding=12", "output=12"))
 FEW = """
 import sys
-from compgen.comparison import experiment, plan
-experiment.FIRST_UPDATES = plan.FIRST_UPDATES = 2
-experiment.LAST_UPDATES = 4
 from compgen import api
-api.export_bundle = lambda checkpoint, out: out.mkdir()
 from compgen.comparison.run import compare
-compare(sys.argv[1], sys.argv[2], methods=("geca",), seeds=1, jobs=2, test=20, by="random", say=lambda text: None)
+from tests.comparison.test_run import make_small
+make_small()
+api.export_bundle = lambda checkpoint, out: out.mkdir()
+compare(sys.argv[1], sys.argv[2], methods=("geca",), seeds=2, jobs=2, test=30, by="random", say=lambda text: None)
 """
+COMMAND = """
+from compgen.__main__ import main
+from compgen.comparison import run
+from tests.comparison.test_run import small_recipe
+run.recipe = small_recipe
+main()
+"""
+ROOT = Path(__file__).parents[2]
+TABLES = ("trials", "choice", "tested", "mended", "broken", "by_length", "answer")
+
+
+def make_small(patch=setattr):
+    """Make all comparisons of this process ones of a few updates, of networks that are quickly made and saved."""
+    patch(experiment, "FIRST_UPDATES", 2)
+    patch(plan, "FIRST_UPDATES", 2)
+    patch(experiment, "LAST_UPDATES", 4)
+    patch(run, "recipe", small_recipe)
+
+
+def small_recipe(name, dataset):
+    found = recipe(name, dataset)
+    return found._replace(changes=(*found.changes, *TINY))
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_updates():
+def small():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiment, "FIRST_UPDATES", 2)
-        patch.setattr(plan, "FIRST_UPDATES", 2)
-        patch.setattr(experiment, "LAST_UPDATES", 4)
+        make_small(patch.setattr)
         yield
 
 
@@ -138,6 +159,13 @@ def test_sentences_few_examples_and_foreign_folders_are_refused(compared, tmp_pa
         lock(stream, folder / "comparison.json")
         with pytest.raises(UserError, match=r"comparison\.json: another run is writing it"):
             compare(data, folder, methods=("geca",), seeds=2, test=30, by="random")
+    beside(tmp_path / "e" / "comparison.json").touch()  # of a run that was killed before it claimed the folder
+    with pytest.raises(DataError, match="expected 50 or more"):
+        compare(Dataset(commands().frame.head(60)), tmp_path / "e", test=20, by="random")
+    (tmp_path / "e" / ".hidden").touch()
+    with pytest.raises(UserError, match="expected a new or empty folder"):
+        compare(data, tmp_path / "e", methods=("geca",), seeds=2, test=30, by="random")
+    assert [path.name for path in tmp_path.joinpath("e").iterdir()] == [".hidden"]
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "thesis.txt").write_text("mine")
     with pytest.raises(UserError, match="expected a new or empty folder"):
@@ -157,22 +185,28 @@ def test_words_are_told_from_other_pairs():
     assert compgen.comparison.predictors.recipe(None, many).changes == copying
 
 
-def test_a_run_that_is_killed_ends_in_the_same_table(tmp_path):
-    write_dataset(commands(), tmp_path / "d.tsv")
-    command = [sys.executable, "-c", FEW, str(tmp_path / "d.tsv")]
+def python(code, *words, **more):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, words)], env=environment, **more)
+
+
+def test_a_run_that_is_killed_ends_in_the_same_table(compared, tmp_path):
+    _, whole, _, data = compared
+    write_dataset(data, tmp_path / "d.tsv")
     for number, delay in enumerate((6, 9)):
-        process = subprocess.Popen([*command, str(tmp_path / "killed")], start_new_session=True)
+        process = python(FEW, tmp_path / "d.tsv", tmp_path / "out", start_new_session=True)
         time.sleep(delay)
         os.kill(process.pid, signal.SIGKILL) if number else os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    for name in ("killed", "whole"):
-        subprocess.run([*command, str(tmp_path / name)], check=True)
-    killed, whole = (json.loads((tmp_path / name / "compare.json").read_text()) for name in ("killed", "whole"))
-    for table in ("trials", "choice", "tested", "mended", "broken", "by_length", "answer"):
-        assert killed[table] == whole[table]
+    assert not (tmp_path / "out" / "compare.json").exists()
+    assert python(FEW, tmp_path / "d.tsv", tmp_path / "out").wait() == 0
+    killed = Result.model_validate_json((tmp_path / "out" / "compare.json").read_text())
+    for table in TABLES:
+        assert getattr(killed, table) == getattr(whole, table)
 
 
-def test_a_ray_cluster_finds_the_same_and_can_be_interrupted(compared, tmp_path, monkeypatch):
+@pytest.mark.parametrize("stopped", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_ray_cluster_finds_the_same_and_can_be_interrupted(compared, tmp_path, monkeypatch, stopped):
     pytest.importorskip("ray")
 
     def interrupted(*words):
@@ -182,20 +216,21 @@ def test_a_ray_cluster_finds_the_same_and_can_be_interrupted(compared, tmp_path,
     _, result, _, data = compared
     monkeypatch.setattr("compgen.api.export_bundle", lambda _, out: out.mkdir())
     options = {"methods": ("geca",), "seeds": 2, "test": 30, "by": "random", "jobs": 2, "engine": "ray"}
-    with monkeypatch.context() as patched:
-        patched.setattr(engine, "result_of", interrupted)  # which it asks for when a step is done
-        with pytest.raises(Interrupted, match="stopped"):
-            compare(data, tmp_path / "out", name="d", say=lambda _: None, **options)
+    if stopped:
+        with monkeypatch.context() as patched:
+            patched.setattr(engine, "result_of", interrupted)  # which it asks for when a step is done
+            with pytest.raises(Interrupted, match="stopped"):
+                compare(data, tmp_path / "out", name="d", say=lambda _: None, **options)
     found = compare(data, tmp_path / "out", name="d", say=lambda _: None, **options)
-    for table in ("trials", "choice", "tested", "mended", "broken", "by_length", "answer"):
+    for table in TABLES:
         assert getattr(found, table) == getattr(result, table)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_a_run_that_is_interrupted_saves_the_training_it_is_in(number, tmp_path):
     write_dataset(commands(), tmp_path / "d.tsv")
     words = ["compare", "d.tsv", "--methods", "geca", "--test", "20", "--by", "random", "--jobs", "1", "-o", "out"]
-    process = subprocess.Popen([sys.executable, "-m", "compgen", *words], cwd=tmp_path, stderr=subprocess.PIPE)
+    process = python(COMMAND, *words, cwd=tmp_path, stderr=subprocess.PIPE)
     while not any(path.stat().st_size for path in tmp_path.glob("out/made/bare*.log.jsonl")):  # 50 updates are made
         time.sleep(0.2)
         assert process.poll() is None
@@ -210,7 +245,7 @@ def test_a_run_that_is_terminated_twice_ends_soon(tmp_path):
     """As by `timeout`, which sends its signal to a process, and again to the group of it."""
     write_dataset(commands(), tmp_path / "d.tsv")
     words = ["compare", "d.tsv", "--methods", "recombine", "--test", "20", "--by", "random", "--jobs", "2", "-o", "out"]
-    process = subprocess.Popen([sys.executable, "-m", "compgen", *words], cwd=tmp_path, start_new_session=True)
+    process = python(COMMAND, *words, cwd=tmp_path, start_new_session=True)
     while not any(path.stat().st_size for path in tmp_path.glob("out/made/bare*.log.jsonl")):
         time.sleep(0.2)
         assert process.poll() is None
@@ -219,6 +254,15 @@ def test_a_run_that_is_terminated_twice_ends_soon(tmp_path):
         time.sleep(pause)
     assert process.wait(timeout=engine.GRACE + 10) == 128 + signal.SIGTERM
     assert sorted(tmp_path.glob("out/made/*.partial"))  # of what was trained
+
+
+def test_steps_that_wait_end_in_silence_when_one_fails(tmp_path, monkeypatch):
+    """A pool of processes raises InvalidStateError in a thread of its own where what waits was cancelled before."""
+    raised, steps = [], [Step(str(number), "test", {"system": "a", "seed": 0, "updates": 1}) for number in range(20)]
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    with pytest.raises(DataError, match=r"test\.parquet"), engine.workers(tmp_path, "processes", 1) as pool:
+        pool.run(steps, lambda _: ())
+    assert not raised
 
 
 def _deaf():
