@@ -234,7 +234,7 @@ def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[S
     if options.compare is not None:
         answers = list(zip(predicted, references, strict=True))
         items["exact match"] = [float(answer == reference) for answer, reference in answers]
-        items["F1"] = [item_f1(*answer, options.unit) for answer in answers]
+        items["F1 per item"] = [item_f1(*answer, options.unit) for answer in answers]
     return score(predicted, references, sources, options.execute, options.unit), items
 
 

@@ -392,7 +392,7 @@ def test_the_command_line(base, trained, tmp_path):
     compared = run("evaluate", trained[0], tmp_path / "m", data, "--json", "--compare", 1)
     rows = [json.loads(line) for line in compared.stdout.splitlines()]
     assert rows[0]["exact_match"] > rows[1]["exact_match"]
-    assert [row["measure"] for row in rows[2:]] == ["exact match", "F1"]
+    assert [row["measure"] for row in rows[2:]] == ["exact match", "F1 per item"]
     assert all(row["mean"] < 0 for row in rows[2:]), compared.stderr
     scored = run("evaluate", trained[0], data, "--json", "--predictions", tmp_path / "p.tsv")
     assert json.loads(scored.stdout)["exact_match"] == 1.0, scored.stderr
