@@ -140,8 +140,10 @@ def _explained(error: Exception) -> str | None:
     if isinstance(error, OSError):
         if error.errno in (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP, errno.ENOTDIR) and error.filename:
             return f"{error.filename}: {error.strerror}"  # an impossible name, or one that may not be looked up
-        if error.errno in (errno.ENOSPC, errno.EIO):
+        if error.errno == errno.ENOSPC:
             return f"standard output: cannot be written: {error.strerror}"  # files have messages of their own
+        if error.errno == errno.EIO:
+            return "a file or standard output cannot be read or written: a disk, a terminal or a network drive failed"
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError | OSError) and any(words in str(error) for words in NO_MEMORY)
     ):

@@ -444,3 +444,8 @@ def test_ctrl_c_while_it_is_loaded_is_quiet():
 )
 def test_want_of_memory_is_no_bug(error):
     assert _explained(error).startswith("not enough memory: ")
+
+
+def test_a_file_of_our_own_that_cannot_be_read_is_not_called_standard_output():
+    assert _explained(OSError(5, "Input/output error")).startswith("a file or standard output cannot be read or")
+    assert _explained(OSError(28, "No space left on device")).startswith("standard output: cannot be written")
