@@ -112,7 +112,7 @@ class Campaign:
             self.shim.off()
             if ended.code:
                 raise UnusableError(f"{self.job.name}: undisturbed, it fails: {ended.said}")
-            results.append(outputs.outputs(self.out))
+            results.append(self.left())
             if learn and self.job.program is None:
                 forks.import_more(set((self.home / "modules").read_text().splitlines()))
         self.expected = results[0]
@@ -125,10 +125,17 @@ class Campaign:
         shutil.copytree(self.run_folder, self.kept)
         return self.shim.counts()
 
+    def left(self) -> dict[str, str]:
+        """What is in the folder of outputs, with digests."""
+        return outputs.outputs(self.out, self.job.grows)
+
+    def journal(self, name: str) -> bool:
+        """Whether it is there until a run ends."""
+        return re.fullmatch(self.job.journals, name) is not None
+
     def strange(self) -> list[str]:
         """Entries that are neither outputs nor journals."""
-        entries = [path.name for path in self.out.iterdir()]
-        left = [name for name in entries if name not in self.expected and not outputs.JOURNALS.fullmatch(name)]
+        left = [name for name in self.left() if name not in self.expected and not self.journal(name)]
         return left + [f"tmp/{path.name}" for path in (self.run_folder / "tmp").iterdir()]
 
     # -- one fault ------------------------------------------------------------------------------------------------
@@ -156,10 +163,10 @@ class Campaign:
 
     def judged(self, fault: Fault, ended: Ended) -> list[str]:
         """What is wrong right after a run that a fault has hit."""
-        left = outputs.outputs(self.out)
+        left = self.left()
         wrong = []
         for name, value in self.expected.items():
-            journal = outputs.JOURNALS.fullmatch(name)
+            journal = self.journal(name)
             if name in left and left[name] != value and not journal:
                 wrong.append(f"half-written: {name}")
             elif name not in left and fault.over and not journal:
@@ -203,16 +210,18 @@ class Campaign:
 
     def recover(self) -> list[str]:
         """Go on without faults, and compare."""
-        journal = not self.job.journal or any(path.name.endswith(self.job.journal) for path in self.out.iterdir())
+        names = [path.name for path in self.out.iterdir() if not path.name.startswith(".")]
+        journal = not self.job.journal or any(name.endswith(self.job.journal) for name in names)
         self.shim.arm(self.home / "nowhere", COUNT, leap=self.job.leap)
         ended = self.call(resume=bool(self.job.resume) and journal)
         self.shim.off()
         if ended.code:
             return [f"lost: going on ends with {ended.code}: {ended.said.strip()[-300:]}"]
-        left = outputs.outputs(self.out)
+        left = self.left()
         odd = [name for name, value in self.expected.items() if left.get(name) != value]
         # What kills leave, and states of training, which are never deleted, are no journals.
-        more = [name for name in left.keys() - self.expected.keys() if not re.match(r"\.|.*\.partial\.old$", name)]
+        stays = re.compile(r"(.*/)?\.|.*\.partial\.old$")
+        more = [name for name in left.keys() - self.expected.keys() if not stays.match(name)]
         wrong = [f"lost: going on gives another {', '.join(odd)}"] if odd else []
         return wrong + ([f"journal left: {', '.join(more)}"] if more else [])
 

@@ -2,7 +2,8 @@
 
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ class Job:
         words: after `cgen`, or of `program`; {in} and {out} stand for the folders of what is read and written.
         resume: more words with which it goes on, if `journal` is there or none is named; without any, the same command.
         journal: ends the name of a file in {out} that an interrupted run leaves.
+        journals: names, as a regular expression, of what is in {out} until a run ends.
+        grows: {out} itself is what it writes, file by file.
         program: another program than Python.
         settings: values of modules, "module:name", that are set before it runs.
         leap: see shim.c.
@@ -38,6 +41,8 @@ class Job:
     words: tuple[str, ...]
     resume: tuple[str, ...] = ()
     journal: str = ""
+    journals: str = r".*\.(partial(\.json|\.old)?|log\.jsonl)|more\.jsonl\.shards"
+    grows: bool = False
     program: Path | None = None
     settings: tuple[tuple[str, object], ...] = ()
     leap: int = 0
@@ -119,12 +124,13 @@ def jobs(runner: Path | None) -> list[Job]:
     shell = "printf one > {out}/file; printf two >> {out}/file"
     found.append(Job("a careless program", ("-c", shell), program=Path("/bin/sh"), careless=True))
     lm = ("--order", "3", "--discount-fallback")
+    kenlm: dict[str, Any] = {"kenlm": True, "settings": (("compgen.lm.estimation:ASLEEP", 3.0),)}
     found += [
-        Job("lm train", ("lm", "train", "{in}/text.txt", *lm, "--memory", "100M", "-o", "{out}/model.bin"), kenlm=True),
+        Job("lm train", ("lm", "train", "{in}/text.txt", *lm, "--memory", "100M", "-o", "{out}/model.bin"), **kenlm),
         Job(
             "lm interpolate",
             ("lm", "interpolate", "{in}/one.bin", "{in}/other.bin", *TEXTS, "-o", "{out}/mix.json"),
-            kenlm=True,
+            **kenlm,
         ),
         Job(
             "lm augment",
@@ -139,13 +145,65 @@ def jobs(runner: Path | None) -> list[Job]:
                 "--seeds",
                 "0",
                 "-o",
-                "{out}/lm",
+                "{out}",
             ),
-            kenlm=True,
+            grows=True,
             slow=True,
+            **kenlm,
         ),
     ]
-    return found
+    return [*found, *_comparisons()]
+
+
+def _comparisons() -> list[Job]:
+    """Comparisons of few updates, in one process and with the usual one beside it, without a bundle (a job above)."""
+    words = ("compare", "{in}/commands.tsv", "--methods", "geca", "--test", "20", "--by", "random", "--seeds", "2")
+    words = (*words, "--minutes", "600", "--jobs", "1", "-o", "{out}")  # so long that no plan depends on speed
+    plan, experiment = "compgen.comparison.plan:", "compgen.comparison.experiment:"
+    few: dict[str, Any] = {f"{plan}FIRST_UPDATES": 2, f"{experiment}FIRST_UPDATES": 2, f"{experiment}LAST_UPDATES": 4}
+    few |= {
+        f"{experiment}MEASURED": 2,
+        "compgen.comparison.run:recipe": _small,
+        "compgen.api:export_bundle": _no_bundle,
+    }
+    settings = (*OFTEN, *few.items())
+    found: dict[str, Any] = {"journals": r"made/.*|(.*/)?\..*", "grows": True, "temporary": False, "slow": True}
+    return [
+        Job("compare", words, settings=(*settings, ("compgen.comparison.run:workers", _alone)), **found),
+        Job("compare by a process", words, settings=settings, **found),
+    ]
+
+
+def _small(name: str | None, dataset: Any) -> Any:
+    from compgen.comparison.predictors import recipe
+
+    found = recipe(name, dataset)
+    return found._replace(changes=(*found.changes, *TINY_NETWORK[:4]))
+
+
+def _no_bundle(_: Path, out: Path) -> None:
+    out.mkdir()
+
+
+@contextmanager
+def _alone(folder: Path, *_: object) -> Iterator[Any]:
+    """Workers of a comparison that are its own process, and so need not import anything."""
+    import torch
+
+    from compgen.comparison.steps import perform
+
+    class Alone:
+        count = 1
+
+        def run(self, steps: Sequence[Any], finished: Callable[[Any], Sequence[Any]]) -> None:
+            waiting = list(steps)
+            while waiting:
+                step = waiting.pop(0)
+                perform(folder, step)
+                waiting += finished(step)
+
+    torch.set_num_threads(1)
+    yield Alone()
 
 
 def needed(found: Sequence[Job]) -> set[str]:
@@ -232,7 +290,15 @@ def _language_model(order: int) -> Callable[[Path], None]:
     return make
 
 
+def _commands(out: Path) -> None:
+    from tests.comparison.test_parts import commands
+
+    pairs = [f"{' '.join(source)}\t{' '.join(target)}\n" for source, target in commands().pairs()]
+    out.write_text("".join(pairs))
+
+
 INPUTS: dict[str, Callable[[Path], None]] = {
+    "commands.tsv": _commands,
     "pairs.tsv": _pairs,
     "sources.txt": _sources,
     "words.tsv": _words,

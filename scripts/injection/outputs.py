@@ -4,15 +4,13 @@ import gzip
 import hashlib
 import io
 import json
-import re
 import shutil
 import struct
 import zipfile
 from pathlib import Path
 from typing import Any
 
-TIMES = {"seconds", "tokens_per_second", "digest", "resume"}  # keys whose values differ between runs
-JOURNALS = re.compile(r".*\.(partial(\.json|\.old)?|log\.jsonl)|more\.jsonl\.shards")
+TIMES = {"seconds", "trained", "per_update", "tokens_per_second", "digest", "resume"}  # values differ between runs
 Tree = dict[str, str]
 
 
@@ -25,9 +23,10 @@ def tree(folder: Path) -> Tree:
     return found
 
 
-def outputs(folder: Path) -> dict[str, str]:
-    """The entries of a folder, each with a digest of its content but for times."""
-    return {path.name: digest(path) for path in sorted(folder.iterdir())}
+def outputs(folder: Path, grows: bool) -> dict[str, str]:
+    """The entries of a folder, or all files below one that `grows`, each with a digest of its content but for times."""
+    paths = (path for path in folder.rglob("*") if path.is_file()) if grows else folder.iterdir()
+    return {str(path.relative_to(folder)): digest(path) for path in sorted(paths)}
 
 
 def digest(path: Path) -> str:
@@ -43,10 +42,18 @@ def digest(path: Path) -> str:
 
 def _normal(path: Path) -> bytes:
     content = path.read_bytes()
-    if path.name.endswith(".log.jsonl"):
-        return "\n".join(repr(_timeless(json.loads(line))) for line in content.splitlines()).encode()
+    if path.suffix == ".jsonl":
+        lines = (repr(_timeless(json.loads(line))) for line in content.splitlines())
+        return "\n".join(lines).encode() + content[-1:]
+    if path.name == "elapsed":
+        return str(float(content) >= 0).encode()
+    if path.suffix == ".html":  # of times in compare.json, in words
+        return content[content.index(b"</html>") :]
     if path.suffix == ".json":
-        return json.dumps(_timeless(json.loads(content))).encode()
+        found = _timeless(json.loads(content))
+        if path.name == "compare.json":
+            del found["steps"]  # in the order in which they were done
+        return json.dumps(found).encode()
     if path.suffix == ".pt" and content[:2] == b"PK":
         return _checkpoint(content)
     if path.suffix == ".grammar":
@@ -59,9 +66,11 @@ def _normal(path: Path) -> bytes:
 def _timeless(value: Any) -> Any:
     """A value of JSON without times and digests, which depend on them; texts that are JSON are parsed.
 
-    A record has the command as it was called, with `--resume` where the run was gone on with.
+    The last digits of a log-probability depend on what was drawn beside it, and threads take turns as they like. A
+    record has the command as it was called, with `--resume` where the run was gone on with.
     """
     if isinstance(value, dict):
+        value = value | {key: round(value[key], 4) for key in value.keys() & {"log_prob"}}
         return {key: _timeless(one) for key, one in value.items() if key not in TIMES}
     if isinstance(value, str) and value.startswith("{"):
         return _timeless(json.loads(value))
