@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/ready
 EXTRAS = cpu,train,pretrained,lm,plot,ray,docs,dev
 
-.PHONY: demo test check campaign fuzz docs bench lm runner runner-wheel oldest test-oldest lock sbom audit \
+.PHONY: demo test test-long check campaign fuzz docs bench lm runner runner-wheel oldest test-oldest lock sbom audit \
     cpp cpp-sanitize clean
 
 demo: $(READY)
@@ -15,6 +15,10 @@ demo: $(READY)
 test: $(READY)
 	$(MAKE) -j 2 check lm runner oldest
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Further cases of what shorter tests show; most read published data.
+test-long: $(READY) lm runner
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
 # KenLM's programs; where they cannot be built, this says what is missing, and the tests that need them are skipped.
 lm: $(READY)
@@ -54,7 +58,7 @@ FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 50000
 RANDOM_MODELS ?= 1250
 campaign: $(READY) lm runner
-	$(MAKE) fuzz
+	$(MAKE) test-long fuzz
 	$(BIN)/python scripts/random_models.py --count $(RANDOM_MODELS)
 	$(BIN)/python scripts/load.py --of samples,crowd,cluster
 	$(BIN)/python scripts/faults.py --all --over --out build/faults.jsonl

@@ -149,6 +149,7 @@ def test_the_audit_asks_of_every_pin_and_says_where_nobody_answers(tmp_path):
     assert done.stderr.startswith("not audited: ") and done.stderr.count("\n") == 1
 
 
+@pytest.mark.long  # as the validation of all of it is
 def test_the_bill_of_materials_has_python_and_cpp(tmp_path):
     pytest.importorskip("cyclonedx_py", reason="needs the extra dev")
     out = tmp_path / "bill.json"

@@ -17,7 +17,7 @@ from compgen.errors import Remark
 
 # Most of a call's time is its imports. So calls are forks of one process, of a single thread, that has imported all.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.cli.shell", "torch", "polars", "onnxruntime"])
+FORKS.set_forkserver_preload(["tests.cli.shell", "torch", "polars", "onnxruntime", "tests.cli.imported"])
 
 
 def compgen(*words, stdin="", cwd=None, env=None):

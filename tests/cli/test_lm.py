@@ -53,14 +53,14 @@ def test_texts_may_be_data_whose_sources_are_the_sentences(folder, tmp_path):
     wanted = good("perplexity", folder / "base.bin", folder / "val.txt", "--json").stdout
     rescored = good("rescore", folder / "base.bin", folder / "val.txt").stdout
     for name in ("jsonl", "csv", "tsv", "json", "parquet", "jsonl.gz"):
-        for part in ("train", "val"):
-            done = compgen("data", "write", folder / f"{part}.txt", "-o", tmp_path / f"{part}.{name}")
-            assert done.returncode == 0, done.stderr
-        good("train", tmp_path / f"train.{name}", "-o", tmp_path / "x.bin", "--order", 3, "--discount-fallback")
-        assert (tmp_path / "x.bin").read_bytes() == (folder / "base.bin").read_bytes()
-        found = json.loads(good("perplexity", tmp_path / "x.bin", tmp_path / f"val.{name}", "--json").stdout)
-        assert found | {"model": None, "text": None} == json.loads(wanted) | {"model": None, "text": None}
-        assert good("rescore", tmp_path / "x.bin", tmp_path / f"val.{name}").stdout == rescored
+        done = compgen("data", "write", folder / "val.txt", "-o", tmp_path / f"val.{name}")
+        assert done.returncode == 0, done.stderr
+        found = json.loads(good("perplexity", folder / "base.bin", tmp_path / f"val.{name}", "--json").stdout)
+        assert found | {"text": None} == json.loads(wanted) | {"text": None}
+    assert good("rescore", folder / "base.bin", tmp_path / "val.tsv").stdout == rescored
+    assert compgen("data", "write", folder / "train.txt", "-o", tmp_path / "train.tsv").returncode == 0
+    good("train", tmp_path / "train.tsv", "-o", tmp_path / "x.bin", "--order", 3, "--discount-fallback")
+    assert (tmp_path / "x.bin").read_bytes() == (folder / "base.bin").read_bytes()
 
 
 def test_a_text_has_one_split(folder, tmp_path):

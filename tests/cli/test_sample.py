@@ -72,7 +72,11 @@ def whole(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("name", "end", "code"),
-    [("s.jsonl", signal.SIGKILL, -9), ("s.tsv", signal.SIGKILL, -9), ("s.jsonl", signal.SIGTERM, 143)],
+    [
+        ("s.tsv", signal.SIGKILL, -9),
+        ("s.jsonl", signal.SIGTERM, 143),
+        pytest.param("s.jsonl", signal.SIGKILL, -9, marks=pytest.mark.long),
+    ],
 )
 def test_a_run_that_is_ended_goes_on_to_the_same_file(whole, tmp_path, name, end, code):
     out = tmp_path / name

@@ -21,6 +21,7 @@ from tests.export.tiny import exported, make
 
 BATCHES = {1: 6, 7: 60, 60: 60}
 ALONE = {"memories": 0, "copying": False, "feed": False}
+LONG = pytest.mark.long
 
 
 @pytest.mark.parametrize(
@@ -34,11 +35,11 @@ ALONE = {"memories": 0, "copying": False, "feed": False}
         ("predictor", {"feed": False, "copying": False, "activation": "linear"}),
         ("generator", {"own": 30, "mixing": "gate", "initial": "encoder", "positions": 0}),
         ("generator", {"own": 3, "mixing": "word", "feed": False}),
-        ("generator", ALONE | {"copying": True, "own": 5, "mixing": "gate"}),
-        ("predictor", {"own": 4}),
-        ("generator", {"latent": 5}),
         ("generator", {"latent": 2, "own": 9, "mixing": "gate", "memories": 1, "feed": False}),
-        ("generator", ALONE | {"latent": 3}),
+        pytest.param("generator", ALONE | {"copying": True, "own": 5, "mixing": "gate"}, marks=LONG),
+        pytest.param("predictor", {"own": 4}, marks=LONG),
+        pytest.param("generator", {"latent": 5}, marks=LONG),
+        pytest.param("generator", ALONE | {"latent": 3}, marks=LONG),
     ],
     ids=str,
 )

@@ -24,6 +24,7 @@ def texts(made):
 
 
 VERBS = ("t|walk|W", "t|jump|J", "t|run|R")
+LONG = pytest.mark.long
 
 
 @pytest.mark.parametrize(
@@ -160,10 +161,10 @@ def test_a_lexicon_file_is_for_types(tmp_path):
     [
         ("jump", 7706, 7706),
         ("around_right", 4785, 3756),
-        ("opposite_right", 4785, 3756),  # *opposite* never is without the action of *left*
-        ("jump_around_right", 2346, 1173),
-        ("right", 4785, 3756),
-        ("turn_left", 1172, 1172),
+        pytest.param("opposite_right", 4785, 3756, marks=LONG),  # *opposite* never is without the action of *left*
+        pytest.param("jump_around_right", 2346, 1173, marks=LONG),
+        pytest.param("right", 4785, 3756, marks=LONG),
+        pytest.param("turn_left", 1172, 1172, marks=LONG),
     ],
 )
 def test_orbits_of_scan(split, new, of_test):

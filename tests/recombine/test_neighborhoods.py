@@ -112,7 +112,10 @@ def test_a_seed_fixes_the_rows_and_no_rows_is_an_error():
         # The reference's functions gave 38.5 to 38.9 thousand and 125.6 thousand rows over 9.0 to 9.1 and 14.68
         # thousand examples; they draw at random, and so do we.
         ("jump", {"kind": "long-short", "seconds": 50, "cover": False}, (37_500, 39_500), (8_900, 9_300)),
-        ("around_right", {"kind": "long-long", "firsts": 3}, (124_000, 127_000), (14_660, 14_700)),
+        pytest.param(
+            *("around_right", {"kind": "long-long", "firsts": 3}, (124_000, 127_000), (14_660, 14_700)),
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_scan_sizes_are_the_references(split, config, rows, examples):

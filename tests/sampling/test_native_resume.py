@@ -21,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("built")
 RECOMB2 = Path(__file__).parents[2] / "exported" / "recomb2"
 NOVEL = ("--filter", "novel,unique", "--novelty", "pair")
 PYTHON, RUNNER = "python", "native"
+LONG = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +92,12 @@ def record(out):
     ("kind", "name", "words", "first"),
     [
         ("network", "s.jsonl", ("--draws", 3000), RUNNER),
-        ("network", "s.jsonl", ("-n", 600, "--seed", 3, "--start", 11, *NOVEL), PYTHON),
-        ("network", "s.tsv", ("-n", 900, "--seed", 2**64 - 1, "--temperature", "1,0.4", *NOVEL), RUNNER),
+        pytest.param("network", "s.jsonl", ("-n", 600, "--seed", 3, "--start", 11, *NOVEL), PYTHON, marks=LONG),
+        pytest.param(
+            "network", "s.tsv", ("-n", 900, "--seed", 2**64 - 1, "--temperature", "1,0.4", *NOVEL), RUNNER, marks=LONG
+        ),
         ("grammar", "s.jsonl", ("--draws", 200_000, "--temperature", 0.7), PYTHON),
-        ("grammar", "s.jsonl", ("--draws", 200_000, "--start", 2**40, "--filter", "novel,unique"), RUNNER),
+        pytest.param("grammar", "s.jsonl", ("--draws", 200_000, "--start", 2**40, *NOVEL[:2]), RUNNER, marks=LONG),
     ],
 )
 def test_two_programs_take_turns_at_one_file(tmp_path, grammar, kind, name, words, first):

@@ -127,6 +127,7 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path):
     assert done.returncode == 2 and f"RAY_ADDRESS={address}" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_the_command_starts_a_cluster_and_goes_on_where_threads_stopped(tmp_path):
     out, whole = tmp_path / "s.jsonl", tmp_path / "whole.jsonl"
     words = ("-n", 2500, "--filter", "unique")
