@@ -20,7 +20,7 @@ from compgen.lm.scoring import line_of, opened, score, split_words, unit_of
 MAX_ORDER = 9  # with which the programs are built
 KINDS = ("probing", "trie")
 FIXED = (0.5, 1.0, 1.5)  # discounts D1, D2, D3+ that lmplz falls back on
-ASLEEP = 30.0  # seconds; a program that waits for a disk or a processor does not sleep
+ASLEEP = 120.0  # seconds; who waits for a disk or a processor does not sleep, but for a folder that a program serves
 SMALL = (
     "leave out repeated sentences, lower --order, or give --discount-fallback, which fixes the discounts "
     "that cannot be estimated"

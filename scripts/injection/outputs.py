@@ -42,7 +42,7 @@ def digest(path: Path) -> str:
 
 def _normal(path: Path) -> bytes:
     content = path.read_bytes()
-    if path.suffix == ".jsonl":
+    if path.name.endswith(".log.jsonl") or path.name == "more.jsonl":
         lines = (repr(_timeless(json.loads(line))) for line in content.splitlines())
         return "\n".join(lines).encode() + content[-1:]
     if path.name == "elapsed":
@@ -70,7 +70,7 @@ def _timeless(value: Any) -> Any:
     record has the command as it was called, with `--resume` where the run was gone on with.
     """
     if isinstance(value, dict):
-        value = value | {key: round(value[key], 4) for key in value.keys() & {"log_prob"}}
+        value = value | {key: round(value[key], 4) for key in value.keys() & {"log_prob"}}  # of more.jsonl
         return {key: _timeless(one) for key, one in value.items() if key not in TIMES}
     if isinstance(value, str) and value.startswith("{"):
         return _timeless(json.loads(value))

@@ -6,9 +6,8 @@ import pkgutil
 
 import compgen
 
-STARTING = ("ray", "compgen.__main__")  # these begin to work when they are imported
 USED = ("jinja2", "pydantic", "rapidfuzz.distance", "rich.console", "rich.table", "safetensors", "scipy.stats")
-OURS = [module.name for module in pkgutil.walk_packages(compgen.__path__, "compgen.") if module.name not in STARTING]
+OURS = [module.name for module in pkgutil.walk_packages(compgen.__path__, "compgen.") if "__main__" not in module.name]
 
 for name in (*OURS, *USED):
     with contextlib.suppress(ImportError):  # of an extra
