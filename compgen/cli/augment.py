@@ -10,6 +10,7 @@ import typer
 
 from compgen.augmenters.registry import find, summaries
 from compgen.cli.common import (
+    LEARNT,
     DataArgument,
     FormatOption,
     LearnOption,
@@ -56,7 +57,7 @@ def command(name: str) -> Callable[..., None]:
             str | None, typer.Option("--config", metavar="C", help=settings, show_default=kind.configuration or False)
         ] = None,
         set_: SetOption = None,
-        split: LearnOption = "train",
+        split: LearnOption = LEARNT,
         seed: SeedOption = 0,
         format: FormatOption = None,
         strict: StrictOption = False,

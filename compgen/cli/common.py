@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from compgen.trained.predictor import Predictor
 
 LAST_SEED = 2**64 - 1
+LEARNT = ["train"]  # the splits that commands learn from, if none is named
 
 DataArgument = Annotated[
     str,
@@ -38,8 +39,14 @@ DataArgument = Annotated[
         show_default=False,
     ),
 ]
-SplitOption = Annotated[str | None, typer.Option("--split", metavar="S", help="Only this split of DATA, e.g. train.")]
-LearnOption = Annotated[str, typer.Option("--split", metavar="S", help="The split of DATA to learn from.")]
+SplitOption = Annotated[
+    list[str] | None,
+    typer.Option("--split", metavar="S", help="Only this split of DATA, e.g. train; may be repeated."),
+]
+LearnOption = Annotated[
+    list[str],
+    typer.Option("--split", metavar="S", help="The split of DATA to learn from; of several, if repeated, all."),
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=LAST_SEED, help="Fixes everything that is drawn.")]
 OutOption = Annotated[
     Path,
@@ -164,15 +171,15 @@ def check_input_once(*data: str | None) -> None:
         raise UserError("standard input (-) can be read only once: give files")
 
 
-def load_split(data: str, split: str | None, answers: bool = False, columns: Columns = USUALLY) -> "Dataset":
-    """Load DATA, or one split of it, and say which splits of a file are left out.
+def load_split(data: str, splits: list[str] | None, answers: bool = False, columns: Columns = USUALLY) -> "Dataset":
+    """Load DATA, or some splits of it, and say which splits of a file are left out.
 
     `answers` and `columns` as for `read_dataset`.
     """
     from compgen.data.catalog import load
 
     dataset = load(data, answers=answers, columns=columns)
-    return dataset if split is None else part_of(data, dataset, split)
+    return part_of(data, dataset, *splits) if splits else dataset
 
 
 def load_augmented(data: str) -> "Dataset":
@@ -183,12 +190,12 @@ def load_augmented(data: str) -> "Dataset":
     return dataset if len(dataset.splits) < 2 else part_of(data, dataset, "train")
 
 
-def part_of(data: str, dataset: "Dataset", split: str) -> "Dataset":
-    """Return one split of DATA, and say which splits of a file are left out."""
-    part = dataset.split(split)
+def part_of(data: str, dataset: "Dataset", *names: str) -> "Dataset":
+    """Return some splits of DATA, and say which splits of a file are left out."""
+    part = dataset.split(*names)
     if len(part) < len(dataset) and (data == "-" or Path(data).exists()):
-        left = ", ".join(f"{count:,} of {name}" for name, count in dataset.splits.items() if name != split)
-        say(f"{data}: {len(part):,} examples of split {split}; left out: {left}")
+        left = ", ".join(f"{count:,} of {name}" for name, count in dataset.splits.items() if name not in names)
+        say(f"{data}: {len(part):,} examples of split {', '.join(names)}; left out: {left}")
     return part
 
 

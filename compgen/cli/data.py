@@ -17,7 +17,6 @@ from compgen.cli.common import (
     SplitOption,
     called,
     check_input_once,
-    joined,
     load_both,
     load_split,
     load_usual,
@@ -30,7 +29,7 @@ from compgen.cli.common import (
     usual_split,
     writable_format,
 )
-from compgen.cli.lazy import Group
+from compgen.cli.lazy import App, Group
 from compgen.cli.options import option, with_options
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from compgen.evaluation.overlap import Overlap
     from compgen.morphology.analyses import Stems
 
-app = typer.Typer(
+app = App(
     cls=Group, no_args_is_help=True, help="Data sets: list the known ones, look into any, compare, convert, split."
 )
 app.add_typer(split.app, name="split")
@@ -224,7 +223,7 @@ def overlap(data: DataArgument, options: OverlapOptions) -> None:
     seen = options.train_split or [usual_split(trained, "train")]
     if trained is tested and wanted in seen:
         raise UserError(f"{data}: the split {wanted!r} would be compared with itself: give --train, or other splits")
-    test, known = tested.split(wanted), joined(map(trained.split, seen))
+    test, known = tested.split(wanted), trained.split(*seen)
     rows: list[tuple[str | None, Overlap]] = [(None, measure(test, known))]
     rows += [(name, measure(test, known + load(name))) for name in options.augmented]
     asked = {"data": data, "split": wanted, "train": options.train or data, "train_split": ",".join(seen)}

@@ -31,7 +31,7 @@ class _Record(BaseModel):
 
     method: str
     data: str
-    split: str
+    split: str | list[str]  # one in records of older versions
     format: str | None
     n: int | None
     seed: int
@@ -142,9 +142,9 @@ def _made_again(method: "Augmenter[Any]", record: _Record, out: Path) -> "tuple[
     """
     from compgen.data.catalog import load
 
-    made = method.fit(load(record.data, columns=record.columns).split(record.split), record.seed).sample(
-        record.n, record.seed
-    )
+    splits = [record.split] if isinstance(record.split, str) else record.split
+    dataset = load(record.data, columns=record.columns).split(*splits)
+    made = method.fit(dataset, record.seed).sample(record.n, record.seed)
     if load(str(out), record.format).pairs() != made.pairs():
         raise UserError(f"{out}: found other examples than {record.data} gives by {out}.run.json: one has changed")
     return method, made.frame.to_dicts()

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from compgen.cli.augment import configured
-from compgen.cli.common import DataArgument, LearnOption, SeedOption, SetOption, console, load_split
+from compgen.cli.common import LEARNT, DataArgument, LearnOption, SeedOption, SetOption, console, load_split
 from compgen.cli.options import with_options
 from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
@@ -26,7 +26,7 @@ def csl(
         str, typer.Option("--config", metavar="C", help=f"Options from {Csl.configurations}; or from a TOML file.")
     ] = "csl",
     set_: SetOption = None,
-    split: LearnOption = "train",
+    split: LearnOption = LEARNT,
     seed: SeedOption = 0,
 ) -> None:
     """Train a generator that is a grammar: induced from DATA, with learned probabilities (CSL, Qiu et al. 2022).

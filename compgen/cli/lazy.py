@@ -1,14 +1,37 @@
 """Groups: their help has a whole sentence for each command, and commands may be imported only when they are called."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
+from compgen.errors import UserError
+
+F = TypeVar("F", bound=Callable[..., Any])
 Loader = Callable[[], typer.Typer | Callable[..., Any]]
+
+
+class Command(TyperCommand):
+    """A command that refuses an option given twice, where Click silently takes the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:  # as it is for completions
+            _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+            for option, times in Counter(given).items():
+                if times > 1 and not (option.multiple or getattr(option, "is_flag", False)):
+                    raise UserError(f"{option.opts[0]}: given {times} times, expected once")
+        return super().parse_args(ctx, args)
+
+
+class App(typer.Typer):
+    """Commands of the class above."""
+
+    def command(self, name: str | None = None, **attributes: Any) -> Callable[[F], F]:
+        return super().command(name, **({"cls": Command} | attributes))
 
 
 class Group(TyperGroup):
@@ -62,7 +85,7 @@ class _Commands(Mapping[str, Any]):
             found = getattr(import_module(module), attribute)
         else:
             found = place()
-        parent = typer.Typer(rich_markup_mode=None, add_completion=False)
+        parent = App(rich_markup_mode=None, add_completion=False)
         if isinstance(found, typer.Typer):
             parent.add_typer(found, name=name)
         else:

@@ -11,7 +11,7 @@ import typer
 from pydantic import BaseModel
 
 from compgen.cli.common import JsonOption, say, show, show_json, table
-from compgen.cli.lazy import Group
+from compgen.cli.lazy import App, Group
 from compgen.cli.options import argument, option, with_options
 from compgen.errors import UserError
 from compgen.files import atomic_path, check_apart, check_writable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from compgen.lm.experiment import Report, Scheme
     from compgen.lm.mixture import Mixture, Perplexity
 
-app = typer.Typer(
+app = App(
     cls=Group,
     no_args_is_help=True,
     help="N-gram language models of sentences, by KenLM: estimate, measure perplexity, interpolate, and find out "

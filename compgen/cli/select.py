@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel
 
 from compgen.cli.common import (
+    LEARNT,
     DataArgument,
     FormatOption,
     OutOption,
@@ -47,7 +48,7 @@ class Options(BaseModel):
         "and GECA's examples do. By default tags, or shape where there are none.",
         metavar="T",
     )
-    split: str = option("train", "The split of DATA to select from.", metavar="S")
+    split: list[str] = option(LEARNT, "The split of DATA to select from.", metavar="S")
     seed: SeedOption = 0
     format: FormatOption = None
 

@@ -22,7 +22,7 @@ from compgen.cli.common import (
     sizes,
     writable_format,
 )
-from compgen.cli.lazy import Group
+from compgen.cli.lazy import App, Group
 from compgen.cli.options import argument, option, with_options
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from compgen.data.compounds import Divergences, Inventory
     from compgen.data.examples import Dataset
 
-app = typer.Typer(
-    cls=Group, no_args_is_help=True, help="Split data at random, or so that tests ask for generalisation."
-)
+app = App(cls=Group, no_args_is_help=True, help="Split data at random, or so that tests ask for generalisation.")
 
 AMOUNT = "N|SHARE"  # examples, or below 1 a share of all
 DevOption = Annotated[
@@ -378,7 +376,7 @@ def divergence(data: DataArgument, options: DivergenceOptions) -> None:
     wanted = options.split or [name for name in tested.splits if trained is not tested or name != train_split]
     if not wanted or (trained is tested and train_split in wanted):
         raise UserError(f"{data}: the split {train_split!r} would be compared with itself: give --train, or --split")
-    test, known = joined(map(tested.split, wanted)), trained.split(train_split)
+    test, known = tested.split(*wanted), trained.split(train_split)
     found = measure(known, test, options.inventory(known + test))
     if not options.as_json:
         print(_in_words(found))

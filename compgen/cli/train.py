@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from compgen.augmenters.registry import find
 from compgen.cli.common import (
+    LEARNT,
     DataArgument,
     LearnOption,
     ResumeOption,
@@ -56,7 +57,7 @@ class Options(BaseModel):
     out: OutOption
     config: ConfigOption
     changes: SetOption = None
-    split: LearnOption = "train"
+    split: LearnOption = LEARNT
     seed: SeedOption = 0
     resume: ResumeOption = False
     device: str = option("auto", "cpu, cuda, or auto: cuda where there is one.")

@@ -80,14 +80,18 @@ class Dataset:
         counts = self.frame.group_by("split", maintain_order=True).len()
         return dict(counts.iter_rows())
 
-    def split(self, name: str) -> "Dataset":
-        """Return the examples of one split."""
-        part = self.frame.filter(pl.col("split") == name)
-        if part.is_empty():
-            raise DataError(
-                f"no examples in split {name!r}; available splits: {_some(self.splits, '{} ({:,})') or 'none'}"
-            )
-        return Dataset(part)
+    def split(self, *names: str) -> "Dataset":
+        """Return the examples of one split, or of several, in their order here.
+
+        Raises:
+            DataError: there is no split of one of these names.
+        """
+        for name in names:
+            if name not in self.splits:
+                raise DataError(
+                    f"no examples in split {name!r}; available splits: {_some(self.splits, '{} ({:,})') or 'none'}"
+                )
+        return Dataset(self.frame.filter(pl.col("split").is_in(names)))
 
     def part(self, name: str | None) -> "Dataset":
         """Return the examples of one split, or all if there is but one split, whatever its name, or `name` is None.

@@ -40,6 +40,8 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     assert "second       [dax] -> [DAX]" in explained.stdout
     assert "template of  [jog] twice -> [JOG] [JOG]" in explained.stdout
 
+    (tmp_path / "more.tsv.run.json").write_text(json.dumps(record | {"split": "train"}))  # as older versions wrote it
+    assert compgen("explain", "geca", out, "--line", line).stdout == explained.stdout
     for place, wrong in (
         ("split", {"split": None}),
         ("n", {"n": True}),
@@ -294,7 +296,7 @@ def test_csl_finds_inflections_and_keeps_to_the_grammar_of_cogs(tmp_path):
         (["--targets", "nowhere"], "nowhere: no such file"),
         (["--targets", "geoquery"], "4 of 4 targets are not derivable from the target grammar: DAX; JOG; JOG JOG; ..."),
         (["--rules", "-"], "--rules -: expected the name of a file"),
-        (["--rules", "nowhere/rules.txt", "-o", "x.xls"], "suffix '.xls'"),
+        (["--rules", "nowhere/rules.txt", "--format", "xls"], "no format 'xls'"),
     ],
 )
 def test_csl_says_what_is_wrong(pairs, tmp_path, words, message):

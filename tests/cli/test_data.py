@@ -80,6 +80,16 @@ def test_show_reads_standard_input_and_prints_no_more_than_there_is():
     assert result.stdout.startswith("jump twice\tI_JUMP I_JUMP\ttrain\n\nexamples          train 1\n")
 
 
+def test_write_of_several_splits_keeps_their_order(tmp_path):
+    data = tmp_path / "data.tsv"
+    data.write_text("a\tA\ttrain\nb\tB\ttest\nc\tC\tdev\nd\tD\ttrain\n", encoding="utf-8")
+    result = run("write", str(data), "--split", "dev", "--split", "train", "-o", "-", "--format", "tsv")
+    assert result.stdout == "a\tA\ttrain\nc\tC\tdev\nd\tD\ttrain\n"
+    assert "3 examples of split dev, train; left out: 1 of test" in result.stderr
+    wrong = run("write", str(data), "--split", "dev", "--split", "tset", "-o", "-")
+    assert wrong.exit_code != 0 and "no examples in split 'tset'" in str(wrong.exception)
+
+
 def test_write_converts_and_reports_on_standard_error(tmp_path):
     out = tmp_path / "jump.jsonl.gz"
     result = run("write", "scan/jump", "-o", out)

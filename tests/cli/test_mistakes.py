@@ -234,6 +234,11 @@ MISTAKES = [
     ("data split tmcd pairs.tsv -o x.tsv --test 2", "found no way to have every atom of the test part in 2 training"),
     ("data quality more.jsonl --train pairs.tsv -n 50 --strict", "--strict: 2 warnings above: more.jsonl is not as it"),
     ("evaluate p.pt sentences.txt", "found an example without a target, expected targets to score by"),
+    # An option that takes one value.
+    ("data write pairs.tsv -o x.tsv --output y.tsv", "--output: given 2 times, expected once"),
+    ("evaluate p.pt parts.tsv --split dev --split test", "--split: given 2 times, expected once"),
+    ("lm train sentences.txt -o x.bin --order 2 --order 3", "--order: given 2 times, expected once"),
+    ("train seq2seq pairs.tsv -o x.pt --seed 1 --seed 1 --seed 1", "--seed: given 3 times, expected once"),
     # Comparisons.
     ("compare pairs.tsv -o x", "found 6 examples, expected more than the 20 to test on: give more examples"),
     ("compare pairs.tsv -o x --test 100", "give more examples, or a smaller --test"),
