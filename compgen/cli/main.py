@@ -8,11 +8,11 @@ import time
 import warnings
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from compgen.cli import streams
 from compgen.cli.lazy import lazy_group
 from compgen.errors import Interrupted, Remark, UserError
 from compgen.interrupts import TOGETHER
@@ -118,9 +118,7 @@ _signals: list[float] = []  # when the SIGTERM came that ends the command
 
 def _call() -> int | None:
     """Run the command and return its exit code."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # the caller has closed it
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until Python ends
+    streams.prepare()
     try:
         if COMPLETE in os.environ:
             import_module("typer.completion").completion_init()

@@ -353,6 +353,17 @@ def test_a_closed_pipe_is_quiet(generator):
     assert "Traceback" not in process.stderr.read()
 
 
+def test_work_goes_on_when_nobody_reads_its_notes(tmp_path):
+    data, out = tmp_path / "data.tsv", tmp_path / "more.tsv"
+    data.write_text("walk\tWALK\nrun\tRUN\n")
+    words = [sys.executable, "-m", "compgen", "augment", "concat", str(data), "-n", "2", "-o", str(out)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(words, stdout=writer, stderr=writer, timeout=120)
+    os.close(writer)
+    assert done.returncode == 0 and len(out.read_text().splitlines()) == 2
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_keeps_what_was_sampled(generator, tmp_path, number):
     out = tmp_path / "s.jsonl.gz"  # a file that --resume cannot go on with

@@ -1,0 +1,37 @@
+"""Standard streams that the caller has closed, or that nobody reads any longer."""
+
+import os
+import select
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+
+def prepare() -> None:
+    """Open what the caller has closed, and let work go on when nobody reads its notes any longer.
+
+    SIGPIPE is as other filters have it: `cgen ... | head` ends quietly. But what a command says on the way is not what it
+    is for, and `cgen train ... 2>&1 | head` must not end the training.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until Python ends
+    if hasattr(select, "poll"):
+        sys.stderr = _Notes(sys.stderr)
+
+
+class _Notes:
+    """Standard error, which goes nowhere once its reader has gone."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._poll = stream, select.poll()
+        self._poll.register(stream.fileno(), 0)  # tells errors in any case, and nothing else
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write text, unless a pipe has no reader."""
+        if any(event & select.POLLERR for _, event in self._poll.poll(0)):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        return self._stream.write(text)
