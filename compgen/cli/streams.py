@@ -10,8 +10,8 @@ from typing import Any, TextIO
 def prepare() -> None:
     """Open what the caller has closed, and let work go on when nobody reads its notes any longer.
 
-    SIGPIPE is as other filters have it: `cgen ... | head` ends quietly. But what a command says on the way is not what it
-    is for, and `cgen train ... 2>&1 | head` must not end the training.
+    SIGPIPE is as other filters have it: `cgen ... | head` ends quietly. But what a command says on the way is not what
+    it is for, and `cgen train ... 2>&1 | head` must not end the training.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

@@ -136,6 +136,17 @@ def test_broken_checkpoints_are_refused_in_one_line(tmp_path, small, how, says):
     assert "\n" not in str(refused.value)
 
 
+def test_want_of_memory_is_not_the_file_s_fault(tmp_path, small, monkeypatch):
+    (tmp_path / "p.pt").write_bytes(small)
+
+    def full(*_arguments, **_options):
+        raise RuntimeError("unable to mmap 3602581 bytes from file <p.pt>: Cannot allocate memory (12)")
+
+    monkeypatch.setattr(torch, "load", full)
+    with pytest.raises(RuntimeError, match="Cannot allocate memory"):
+        Checkpoint.load(tmp_path / "p.pt")
+
+
 def test_damaged_checkpoints_are_refused_or_harmless(tmp_path):
     script = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "damage.py"))
     path, original = tmp_path / "p.pt", script["network"]()
