@@ -221,10 +221,16 @@ class SplitOptions(BaseModel):
         written = with_dev(parts, count_of(self.dev, parts), self.seed)
         write_dataset(written, self.out)
         say(", ".join(f"{name} {count:,}" for name, count in sorted(written.splits.items())))
-        if shared := in_both(parts):
+        shared, heard = in_both(parts)
+        if shared:
             say(
                 f"warning: {shared:,} of {parts.splits['test']:,} test examples are in train, too, as DATA repeats "
                 "them: a test of memory; split what `cgen check DATA --fix OUT` leaves, or by template"
+            )
+        if heard > shared:
+            say(
+                f"warning: {heard - shared:,} of {parts.splits['test']:,} test examples have a source that is in train "
+                "with another target: `cgen data split template --side source` keeps equal sources together"
             )
         try:
             found = measure(parts.split("train"), parts.split("test"), inventory or usual_inventory(parts))
@@ -234,6 +240,14 @@ class SplitOptions(BaseModel):
             return None
         say(_in_words(found))
         return found
+
+
+class TemplateOptions(SplitOptions):
+    """The options of `cgen data split template`."""
+
+    side: Literal["source", "target"] = option(
+        "target", "What is kept together: equal sources or equal targets.", metavar="SIDE"
+    )
 
 
 class LengthOptions(SplitOptions):
@@ -275,9 +289,10 @@ def random_(data: DataArgument, options: SplitOptions, columns: Columns) -> None
 
 @app.command()
 @with_options
-def template(data: DataArgument, options: SplitOptions, columns: Columns) -> None:
+def template(data: DataArgument, options: TemplateOptions, columns: Columns) -> None:
     """Let no target be in both train and test: whole groups of equal targets are drawn (Shaw et al. 2021).
 
+    Where sources have several targets, --side source keeps those together, so that no test source is known.
     Names in targets should be placeholders, like m0; otherwise templates that differ only in names count as two.
     On GeoQuery, --train 440 with the seeds 1, 2 and 3 gives the published splits.
 
@@ -286,7 +301,7 @@ def template(data: DataArgument, options: SplitOptions, columns: Columns) -> Non
     from compgen.data.splits import by_template
 
     dataset = options.load(data, columns)
-    options.write(by_template(dataset, options.training(dataset), options.seed))
+    options.write(by_template(dataset, options.training(dataset), options.seed, options.side))
 
 
 @app.command()

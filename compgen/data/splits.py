@@ -30,20 +30,20 @@ def at_random(dataset: Dataset, train: int | None = None, seed: int = 0) -> Data
     return _divided(dataset, stream(Purpose.RANDOM_SPLIT, seed).permutation(len(dataset))[:size])
 
 
-def by_template(dataset: Dataset, train: int | None = None, seed: int = 0) -> Dataset:
+def by_template(dataset: Dataset, train: int | None = None, seed: int = 0, side: Side = "target") -> Dataset:
     """Return a split with no target in two parts (Finegan-Dollak et al. 2018; as Shaw et al. 2021 do it on GeoQuery).
 
     Templates, in the order of their first occurrence, are shuffled; `train` gets whole templates until one would make
     it larger than `train` examples, by default half of all, and `test` the rest. A template is a target: names and
     numbers in it should stand as placeholders, as in GeoQuery's `m0`. With 440 examples and the seeds 1, 2, 3 these are
-    the published splits of GeoQuery.
+    the published splits of GeoQuery. By `side` equal sources stay together instead, where they have several targets.
     """
     size = _size(dataset, train)
     groups: dict[tuple[str, ...], list[int]] = {}
-    for row, target in enumerate(dataset.frame["target"].to_list()):
-        groups.setdefault(tuple(target), []).append(row)
+    for row, tokens in enumerate(dataset.frame[side].to_list()):
+        groups.setdefault(tuple(tokens), []).append(row)
     if len(groups) < 2:
-        raise DataError("found one template, the same target everywhere: expected at least two to divide")
+        raise DataError(f"found one template, the same {side} everywhere: expected at least two to divide")
     templates = list(groups.values())
     shuffle_templates(templates, seed)
     chosen: list[int] = []
@@ -127,10 +127,12 @@ def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
     return _named(dataset, names)
 
 
-def in_both(dataset: Dataset) -> int:
-    """Return how many examples of `test` are in `train`, too."""
-    known = {(*source, "\t", *target) for source, target in dataset.split(TRAIN).pairs()}  # no token has a TAB
-    return sum((*source, "\t", *target) in known for source, target in dataset.split(TEST).pairs())
+def in_both(dataset: Dataset) -> tuple[int, int]:
+    """Return how many examples of `test` are in `train`, too, and how many have a source that is there."""
+    known = {(tuple(source), tuple(target)) for source, target in dataset.split(TRAIN).pairs()}
+    sources = {source for source, _ in known}
+    tested = [(tuple(source), tuple(target)) for source, target in dataset.split(TEST).pairs()]
+    return sum(pair in known for pair in tested), sum(source in sources for source, _ in tested)
 
 
 def count_of(asked: float, dataset: Dataset) -> int:

@@ -347,6 +347,15 @@ def test_split_warns_where_a_test_example_is_in_training(tmp_path, repeated, sai
     assert ("warning" in result.stderr) == said
 
 
+def test_split_warns_of_sources_with_several_targets_and_keeps_them_together(tmp_path):
+    given, out = tmp_path / "given.tsv", tmp_path / "o.tsv"
+    given.write_text("".join(f"go {place}\tGO {number}\n" for place in "abc" for number in range(4)))
+    result = run("split", "random", given, "--test", 6, "-o", out)
+    assert "of 6 test examples have a source that is in train with another target" in " ".join(result.stderr.split())
+    result = run("split", "template", given, "--test", 4, "--side", "source", "-o", out)
+    assert "warning" not in result.stderr and read_dataset(out).splits == {"train": 8, "test": 4}
+
+
 def test_split_needs_no_compounds_for_templates_and_lengths(tmp_path):
     (tmp_path / "given.tsv").write_text("a\tA\nb\tf ( B\n")
     result = run("split", "template", tmp_path / "given.tsv", "-o", "-")

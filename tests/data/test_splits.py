@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from compgen.data import scan
 from compgen.data.compounds import ATOM_ALPHA, COMPOUND_ALPHA, Ngrams, Trees, divergence, measure
 from compgen.data.examples import Dataset
-from compgen.data.splits import at_random, by_length, by_template, count_of, mcd, tmcd, with_dev
+from compgen.data.splits import at_random, by_length, by_template, count_of, in_both, mcd, tmcd, with_dev
 from compgen.errors import DataError
 
 EMPTY = Dataset.from_pairs([])
@@ -52,6 +52,15 @@ def test_no_template_is_in_two_parts_and_train_is_nearly_full(seed, sizes):
     assert not found[0] & found[1]
     assert len(made) - 2 - 3 <= made.splits["train"] <= len(made) - 2
     assert made.pairs() == (data if len(data) > 7 else grouped([1] * 8)).pairs()
+
+
+def test_equal_sources_stay_together_by_side():
+    pairs = [([f"s{n % 12}"], [f"t{n}"]) for n in range(36)]
+    made = by_template(Dataset.from_pairs(pairs), 24, seed=3, side="source")
+    assert made.splits == {"train": 24, "test": 12} and in_both(made) == (0, 0)
+    shared, heard = in_both(at_random(Dataset.from_pairs(pairs), 24, seed=3))
+    assert shared == 0 and heard > 6
+    assert in_both(at_random(Dataset.from_pairs(pairs[:1] * 4), 2)) == (2, 2)
 
 
 def test_template_splits_depend_on_their_seed_alone():
