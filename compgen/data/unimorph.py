@@ -9,6 +9,7 @@ is a token. Letters are lower-cased, in Turkish and its kin with dots kept apart
 So a token that begins with a capital or a digit is a tag, and no other is.
 """
 
+import functools
 import re
 import unicodedata
 from collections import Counter
@@ -183,7 +184,7 @@ def dataset(words: Iterable[Word], split: str = TRAIN, language: str = "", name:
 def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
     """Return a word as tokens: lemma and tags, and form."""
     lemma, form, tags = word
-    if words_columns([lemma, form, *tags]):
+    if len(tags) == 1 and words_columns([lemma, form, *tags]):
         raise DataError("found a header line, expected words: delete it, or give the file the suffix .tsv")
     if tags and not is_tag(tags[0]) and ";" in form and all(map(is_tag, form.split(";"))):
         raise DataError(f"found the tags {form!r:.80} in second place, expected lemma TAB form TAB tags, in this order")
@@ -214,6 +215,7 @@ def joined(tokens: Iterable[str]) -> str:
     return "".join(" " if token == BLANK else token for token in tokens)
 
 
+@functools.lru_cache(1 << 16)  # words repeat few letters and tags
 def is_tag(token: str) -> bool:
     """Whether a token is a tag and not a character of a word."""
     return token[:1].isupper() or token[:1].isdigit()

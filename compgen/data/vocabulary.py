@@ -5,6 +5,7 @@ asking the vocabulary.
 """
 
 import difflib
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -29,6 +30,7 @@ def forbidden(position: int) -> tuple[int, ...]:
     return NEVER_WRITTEN if position else NEVER_FIRST
 
 
+@functools.lru_cache(1 << 16)  # data repeat few tokens
 def why_not_data(token: str) -> str:
     """Return in a few words why a token cannot stand in data; empty if it can."""
     if token in SPECIALS:
