@@ -349,7 +349,8 @@ class Cell:
         with MAKING:  # two cells may need the same
             if not file.exists():
                 made = file if pool is None else file.with_name(f"pool-{file.name}")
-                asked = ("-n", str(pool or kind.count), "--seed", str(self.seed), "-o", str(made))
+                count = () if "-n" in options else ("-n", str(pool or kind.count))
+                asked = (*count, "--seed", str(self.seed), "-o", str(made))
                 call(out / self.task, "augment", method.partition("-")[0], str(data), *asked, *options)
                 if made != file:
                     chosen = ("-n", str(kind.count), "--by", "umt", "--template", "length", "-o", str(file))
