@@ -5,6 +5,7 @@ What others publish is looked for in COMPGEN_DATA, or else beside the project; t
 
 import collections
 import os
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -15,6 +16,10 @@ hypothesis.settings.register_profile("compgen", deadline=None)
 hypothesis.settings.load_profile("compgen")
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# What several test processes need is made once, in a folder that goes with the first of them.
+if "COMPGEN_TESTS" not in os.environ:
+    _shared = tempfile.TemporaryDirectory(prefix="compgen-tests-")
+    os.environ["COMPGEN_TESTS"] = _shared.name
 os.environ.setdefault("COMPGEN_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
 
 

@@ -1,7 +1,10 @@
 """Tiny models with random weights: small enough to export in a fraction of a second, varied enough to break things."""
 
 import functools
+import hashlib
+import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +49,14 @@ def make(kind: str = "generator", **changes: Any) -> Checkpoint:
 
 
 @functools.cache
-def _folder() -> "tempfile.TemporaryDirectory[str]":
-    return tempfile.TemporaryDirectory(prefix="compgen-tests-")  # goes with the process
-
-
-@functools.cache
 def exported(kind: str = "generator", **changes: Any) -> Path:
-    """The bundle of `make(kind, **changes)`; each is made once, so tests must not change it."""
-    folder = Path(_folder().name)
-    name = f"{kind}-{len(list(folder.iterdir()))}"
-    make(kind, **changes).save(folder / f"{name}.pt")
-    export(folder / f"{name}.pt", folder / name, batches={7: 20}, quiet=True)
-    return folder / name
+    """The bundle of `make(kind, **changes)`; each is made once for all test processes, so tests must not change it."""
+    name = hashlib.sha256(repr((kind, sorted(changes.items()))).encode()).hexdigest()[:16]
+    bundle = Path(os.environ["COMPGEN_TESTS"]) / f"{kind}-{name}"
+    if not bundle.exists():
+        with tempfile.TemporaryDirectory(dir=bundle.parent) as made:
+            make(kind, **changes).save(Path(made) / "model.pt")
+            export(Path(made) / "model.pt", Path(made) / "bundle", batches={7: 20}, quiet=True)
+            with suppress(OSError):  # another process was faster
+                (Path(made) / "bundle").rename(bundle)
+    return bundle
