@@ -12,7 +12,7 @@ from compgen.cli.common import DataArgument, JsonOption, say, show, show_json, s
 from compgen.cli.options import option, with_options
 from compgen.data.content import name_of
 from compgen.data.named import Columns
-from compgen.errors import DataError
+from compgen.errors import DataError, UserError
 
 if TYPE_CHECKING:
     from compgen.data.checks import Finding
@@ -33,6 +33,9 @@ class Options(BaseModel):
         "brackets that do not pair, repetitions and contradictions are left out.",
         "--fix",
         metavar="OUT",
+    )
+    keep_targets: bool = option(
+        False, "With --fix: keep several targets of a source, which are right for pronunciations or paraphrases."
     )
     as_json: JsonOption = False
 
@@ -59,6 +62,8 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
 
     if options.fix is not None:
         writable_format(options.fix, None, data)
+    elif options.keep_targets:
+        raise UserError("--keep-targets is for a mended table: add --fix OUT")
     content = read_bytes(data, None) if is_pipe(data) else None
     found = read_table(data, columns, content)
     dataset, error = _read(data, columns, content)
@@ -73,7 +78,7 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
         given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
         _print(shlex.join([data, *given]), name_of(data), found, dataset, everything, applies)
     if options.fix is not None:
-        _fix(found, options.fix)
+        _fix(found, options.fix, options.keep_targets)
     elif wrong:
         raise typer.Exit(2)
 
@@ -143,7 +148,7 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
     from compgen.data.mending import mend
 
     try:
-        mended = mend(found)
+        mended = mend(found, keep_targets=True)  # which of several targets is right, only people know
     except DataError:
         return f"mend it by hand, then cgen check {words}"
     worse = any(one.severity != "note" for one in (*mended.left_out, *found.findings))
@@ -162,12 +167,12 @@ def _onward(words: str, dataset: "Dataset", applies: dict[str, str | None]) -> s
     return f"cgen augment {method} {words}{split} -o {'more.jsonl' if pairs else 'more.txt'}"
 
 
-def _fix(found: "Table", out: Path) -> None:
+def _fix(found: "Table", out: Path, keep_targets: bool) -> None:
     """Write a mended table, and say what was left out."""
     from compgen.data.formats import write_dataset
     from compgen.data.mending import mend
 
-    mended = mend(found)
+    mended = mend(found, keep_targets)
     write_dataset(mended.dataset, out)
     for one in mended.left_out:
         lines = ", ".join(map(str, one.lines))

@@ -218,10 +218,13 @@ def duplicates(rows: pl.DataFrame) -> Finding | None:
     return _found(rows, again, "note", AGAIN, "remove it, if it is not to count twice")
 
 
+SEVERAL = "see which is right; where sources have several right targets, --keep-targets has --fix keep them"
+
+
 def contradictions(rows: pl.DataFrame) -> Finding | None:
     """Sources whose target is another than before, in the same split."""
     other = pl.col("target") != pl.col("target").first().over("source", "split")
-    return _found(rows, other, "warning", "a source with another target than before", "see which is right")
+    return _found(rows, other, "warning", "a source with another target than before", SEVERAL)
 
 
 def leaks(rows: pl.DataFrame) -> Finding | None:

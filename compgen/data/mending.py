@@ -28,8 +28,8 @@ class Mended(NamedTuple):
     left_out: list[Finding]
 
 
-def mend(table: Table) -> Mended:
-    """Return a table without what `checks` finds.
+def mend(table: Table, keep_targets: bool = False) -> Mended:
+    """Return a table without what `checks` finds; `keep_targets`: but for several targets of a source.
 
     Characters without width and control characters are removed, no-break spaces made plain, letters composed (NFC),
     and quotes of CSV taken off. Then header lines, empty sides, special symbols, lost letters, brackets that do not
@@ -42,7 +42,8 @@ def mend(table: Table) -> Mended:
     rewritten = sum(int((plain[side] != table.rows[side]).sum()) for side in SIDES)
     left_out = [finding for finding in table.findings if finding.severity == "error" and finding.lines]
     for check in LEFT_OUT:
-        if finding := check(plain):
+        kept = keep_targets and check is checks.contradictions
+        if not kept and (finding := check(plain)):
             left_out.append(finding)
             plain = plain.filter(~pl.col("number").is_in(finding.lines))
     _check_enough(table, plain.height, left_out)

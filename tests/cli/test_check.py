@@ -221,3 +221,12 @@ def test_a_known_data_set_and_a_folder_are_checked_too():
     assert run("nacs/simple").stdout.endswith("Next: cgen compare nacs/simple -o comparison\n")
     CliRunner().invoke(app, ["data", "write", "good.tsv", "-o", "made"])
     assert "made: folder; columns source, target, split; train 2" in run("made").stdout
+
+
+def test_several_targets_of_a_source_are_kept_where_that_is_asked_for(tmp_path):
+    (tmp_path / "sounds.tsv").write_text("o n e\tW AH N\nt w o\tT UW\no n e\tHH W AH N\nt w o\tT UW\n")
+    for words, kept in (([], 2), (["--keep-targets"], 3)):
+        done = compgen("check", "sounds.tsv", "--fix", "mended.tsv", *words, cwd=tmp_path)
+        assert done.returncode == 0 and f"mended.tsv: train {kept};" in done.stderr
+        assert (tmp_path / "mended.tsv").read_text().count("o n e\t") == kept - 1
+    refused(compgen("check", "sounds.tsv", "--keep-targets", cwd=tmp_path), "add --fix OUT")
