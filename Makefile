@@ -79,15 +79,16 @@ bench: $(READY)
 # constraints.txt pins every version, by the SHA-256 of each of its files. pip checks them from 26.1 on, and so goes first. Two
 # things are not checked: this project, and a build of torch in a folder that pip looks into (find-links). That is how a CPU
 # build can be had, which is not the index's file; where there is none, torch is the index's, and checked.
-PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Modules are compiled when they are first imported: to compile all of them here would take longer than all the rest.
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	sed -n '/^pip==/,/[^\\]$$/p' constraints.txt >$(VENV)/pip.txt
-	$(PIP) install --require-hashes -r $(VENV)/pip.txt
-	$(PIP) install --no-index --no-deps torch==2.13.0 2>$(VENV)/torch.log || true
-	$(PIP) install -c constraints.txt hatchling editables
-	$(PIP) install --no-deps --no-build-isolation -e .
-	$(PIP) install -c constraints.txt 'compgen[$(EXTRAS)]'
+	$(PIP) --require-hashes -r $(VENV)/pip.txt
+	$(PIP) --no-index --no-deps torch==2.13.0 2>$(VENV)/torch.log || true
+	$(PIP) -c constraints.txt hatchling editables
+	$(PIP) --no-deps --no-build-isolation -e .
+	$(PIP) -c constraints.txt 'compgen[$(EXTRAS)]'
 	touch $@
 
 # constraints.txt anew, for all platforms, from the index that uv uses; what is pinned stays. `make lock LOCK=--upgrade` takes the

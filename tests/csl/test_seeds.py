@@ -132,8 +132,8 @@ def test_companions_are_in_the_same_examples():
 def test_with_companions_the_grammar_knows_what_right_is(split):
     """Nothing that is done around right is in the training data of that split."""
     parts = {part: scan.SPLITS[split][0]().split(part) for part in ("train", "test")}
-    config = load_config(CslOptions, "csl_scan_companions", ["training.steps=1000"])  # as there are few examples
-    trained = Csl(config).fit(Dataset(parts["train"].frame.sample(2000, seed=0))).trained
+    config = load_config(CslOptions, "csl_scan_companions", ["training.steps=500"])  # as there are few examples
+    trained = Csl(config).fit(Dataset(parts["train"].frame.sample(1000, seed=0))).trained
     assert "NT_1 around NT_2 ### NT_2 NT_1 NT_2 NT_1 NT_2 NT_1 NT_2 NT_1" in trained.grammar.text().splitlines()
     found = trained.parser().evaluate(Dataset(parts["test"].frame.sample(300, seed=0)))
     assert found.accuracy == 1
