@@ -60,6 +60,7 @@ class Run:
         """Write samples to a file as they come, so that an interrupted run can be resumed."""
         identity = {"compgen": __version__, "model": self.generator.identity, "-n": self.count}
         stopped = None
+        self.generator.kept(self.count, **self.drawing, **self.running)  # errors before a run is dropped
         with partial_file(out, identity | self.drawing, resume=resume) as partial, interruptible() as signals:
             counts = partial.counts
             with self._progress(counts) as progress:

@@ -110,6 +110,8 @@ def test_a_run_goes_on_with_its_own_options_only(whole, tmp_path):
         "start was 11, is 12",
         "filters was ['unique'], is ['unique', 'novel']",
     )
+    wrong = ("sample", "recomb2", "-n", 9, "--filter", "rare", "--rare-token", "dax")
+    refused(compgen(*wrong, "-o", out), "dax")
     assert (journal(out).read_text(), partial(out).read_text()) == (left, samples)  # a refusal changes nothing
     partial(out).write_text("x" + samples[1:])
     refused(compgen(*ENDLESS, "-o", out, "--resume"), "s.jsonl.partial: not what s.jsonl.partial.json says of it")
