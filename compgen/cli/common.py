@@ -179,7 +179,7 @@ def load_split(data: str, splits: list[str] | None, answers: bool = False, colum
     from compgen.data.catalog import load
 
     dataset = load(data, answers=answers, columns=columns)
-    return part_of(data, dataset, *splits) if splits else dataset
+    return part_of(data, dataset, *dict.fromkeys(splits)) if splits else dataset
 
 
 def load_augmented(data: str) -> "Dataset":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from compgen.augmenters.registry import SILENT, find, summaries
 from compgen.cli.common import console, need_torch, output
@@ -31,7 +31,7 @@ class _Record(BaseModel):
 
     method: str
     data: str
-    split: str | list[str]  # one in records of older versions
+    split: str | Annotated[list[str], Field(min_length=1)]  # one in records of older versions
     format: str | None
     n: int | None
     seed: int

@@ -19,12 +19,14 @@ class Command(TyperCommand):
     """A command that refuses an option given twice, where Click silently takes the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words = list(args)
+        rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:  # as it is for completions
-            _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+            _, _, given = self.make_parser(ctx).parse_args(args=words)
             for option, times in Counter(given).items():
                 if times > 1 and not (option.multiple or getattr(option, "is_flag", False)):
                     raise UserError(f"{option.opts[0]}: given {times} times, expected once")
-        return super().parse_args(ctx, args)
+        return rest
 
 
 class App(typer.Typer):

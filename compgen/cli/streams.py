@@ -24,14 +24,15 @@ class _Notes:
     """Standard error, which goes nowhere once its reader has gone."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream, self._poll = stream, select.poll()
-        self._poll.register(stream.fileno(), 0)  # tells errors in any case, and nothing else
+        self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write text, unless a pipe has no reader."""
-        if any(event & select.POLLERR for _, event in self._poll.poll(0)):
+        """Write text, unless a pipe or socket has no reader."""
+        poll = select.poll()  # one for each call, as two threads cannot ask the same
+        poll.register(self._stream.fileno(), 0)  # tells errors and ends in any case, and nothing else
+        if poll.poll(0):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
         return self._stream.write(text)

@@ -70,8 +70,8 @@ class Options(BaseModel):
             import torch
 
             torch.set_num_threads(self.threads)
-        common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device}
         dataset = load_split(data, self.split, columns=columns)
+        common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device, "split": None}
         options |= common | self.more(dataset, data)
         finished(self.out, train(dataset, *arguments, self.config, self.out, self.sets(), **options))
 

@@ -80,18 +80,19 @@ class Dataset:
         counts = self.frame.group_by("split", maintain_order=True).len()
         return dict(counts.iter_rows())
 
-    def split(self, *names: str) -> "Dataset":
+    def split(self, name: str, *names: str) -> "Dataset":
         """Return the examples of one split, or of several, in their order here.
 
         Raises:
             DataError: there is no split of one of these names.
         """
-        for name in names:
-            if name not in self.splits:
+        wanted = (name, *names)
+        for one in wanted:
+            if one not in self.splits:
                 raise DataError(
-                    f"no examples in split {name!r}; available splits: {_some(self.splits, '{} ({:,})') or 'none'}"
+                    f"no examples in split {one!r}; available splits: {_some(self.splits, '{} ({:,})') or 'none'}"
                 )
-        return Dataset(self.frame.filter(pl.col("split").is_in(names)))
+        return Dataset(self.frame.filter(pl.col("split").is_in(wanted)))
 
     def part(self, name: str | None) -> "Dataset":
         """Return the examples of one split, or all if there is but one split, whatever its name, or `name` is None.

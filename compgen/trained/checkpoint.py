@@ -241,7 +241,9 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
     except IsADirectoryError as error:
         raise CheckpointError(f"{path}: a folder, expected a checkpoint file") from error
     except Exception as error:  # the reader of a file that is no checkpoint may stumble over anything
-        if isinstance(error, MemoryError) or os.strerror(errno.ENOMEM) in str(error):
+        if isinstance(error, MemoryError) or (
+            isinstance(error, RuntimeError | OSError) and os.strerror(errno.ENOMEM) in str(error)
+        ):
             raise
         if path.suffix == ".grammar":
             raise CheckpointError(f"{path}: a grammar, expected a network's checkpoint (.pt)") from error

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -351,6 +352,35 @@ def test_a_closed_pipe_is_quiet(generator):
     process.stdout.close()
     assert process.wait(timeout=120) in (-signal.SIGPIPE, 128 + signal.SIGPIPE)
     assert "Traceback" not in process.stderr.read()
+
+
+def test_a_predictor_learns_from_all_splits_that_are_named(tmp_path):
+    lines = [f"walk {place}\tWALK {place}\t{part}\n" for part in ("train", "dev", "test") for place in "abcd"]
+    (tmp_path / "d.tsv").write_text("".join(lines))
+    for splits, count in ((["train"], 4), (["train", "dev"], 8), (["dev", "test"], 8)):
+        named = [word for split in splits for word in ("--split", split)]
+        words = ["train", "seq2seq", "d.tsv", *named, "--set", "optimisation.steps=2", "-o", "p.pt", "--device", "cpu"]
+        done = compgen(*words, cwd=tmp_path)
+        assert done.returncode == 0 and f"examples {count}," in done.stderr, done.stderr
+
+
+def test_notes_of_two_threads_go_to_a_socket_that_is_closed():
+    """Each thread asks by itself whether there is a reader."""
+    code = (
+        "import sys, threading, compgen.cli.streams as streams; streams.prepare()\n"
+        "def talk():\n for _ in range(3000): print('x', file=sys.stderr)\n"
+        "both = [threading.Thread(target=talk) for _ in range(2)]\n"
+        "threading.excepthook = lambda raised: print(raised.exc_value)\n"
+        "[one.start() for one in both]; [one.join() for one in both]; print('done')"
+    )
+    ours, theirs = socket.socketpair()
+    ours.close()
+    for stream in (theirs, subprocess.DEVNULL):
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=stream, text=True, timeout=60
+        )
+        assert (done.returncode, done.stdout) == (0, "done\n")
+    theirs.close()
 
 
 def test_work_goes_on_when_nobody_reads_its_notes(tmp_path):

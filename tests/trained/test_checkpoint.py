@@ -147,6 +147,17 @@ def test_want_of_memory_is_not_the_file_s_fault(tmp_path, small, monkeypatch):
         Checkpoint.load(tmp_path / "p.pt")
 
 
+def test_a_file_that_speaks_of_memory_is_damaged_all_the_same(tmp_path, small, monkeypatch):
+    (tmp_path / "p.pt").write_bytes(small)
+
+    def strange(*_arguments, **_options):
+        raise pickle.UnpicklingError("Unsupported global: GLOBAL os.Cannot allocate memory")
+
+    monkeypatch.setattr(torch, "load", strange)
+    with pytest.raises(CheckpointError, match="not a checkpoint"):
+        Checkpoint.load(tmp_path / "p.pt")
+
+
 def test_damaged_checkpoints_are_refused_or_harmless(tmp_path):
     script = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "damage.py"))
     path, original = tmp_path / "p.pt", script["network"]()
