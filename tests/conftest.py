@@ -56,3 +56,12 @@ def kenlm():
             program(name)
     except UserError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def oldest():
+    """The environment of the oldest versions allowed is there (`make oldest` makes it), or the test is skipped."""
+    folder = Path(__file__).parents[1] / "build" / "oldest"
+    if not (folder / "ready").exists():
+        pytest.skip("the oldest versions allowed are not here (`make oldest` fetches them)")
+    return folder

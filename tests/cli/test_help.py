@@ -133,3 +133,15 @@ def test_bash_completes(tmp_path):
     path = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=path)
     assert done.stdout == "split\n", done.stderr
+
+
+def test_commands_work_with_the_oldest_typer(tmp_path, oldest):
+    (tmp_path / "d.tsv").write_text("walk\tWALK\n")
+    said = []
+    for words in ([], ["--nosuch"], ["-n", "1", "-n", "2"]):
+        command = [oldest / "bin" / "python", "-m", "compgen", "data", "show", "d.tsv", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        said.append((done.returncode, done.stdout[:9], done.stderr.strip().splitlines()[-1:]))
+    assert said[0] == (0, "walk\tWALK", [])
+    assert said[1][0] == 2 and said[1][2][0].startswith("Error: No such option")
+    assert said[2] == (2, "", ["cgen: -n: given 2 times, expected once"])

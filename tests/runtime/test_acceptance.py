@@ -21,7 +21,6 @@ from tests.runtime.altered import edit, sign
 from tests.runtime.attacks import SECRET, attacked
 
 SCHEMA = Path(__file__).parents[2] / "compgen" / "runtime" / "manifest.schema.json"
-OLDEST = Path(__file__).parents[2] / "build" / "oldest"  # where `make oldest` puts the oldest versions allowed
 
 
 def put(*keys, value):
@@ -434,13 +433,6 @@ def test_the_schema_is_that_of_the_models():
 def test_what_is_no_json(text):
     with pytest.raises(ValueError, match=r"."):
         strict_json(text)
-
-
-@pytest.fixture
-def oldest():
-    if not (OLDEST / "ready").exists():
-        pytest.skip("the oldest ONNX Runtime allowed is not here (`make oldest` fetches it)")
-    return OLDEST
 
 
 def test_the_oldest_onnx_runtime_refuses_every_attack_too(tmp_path, oldest):
