@@ -182,12 +182,15 @@ def load_split(data: str, splits: list[str] | None, answers: bool = False, colum
     return part_of(data, dataset, *dict.fromkeys(splits)) if splits else dataset
 
 
-def load_augmented(data: str) -> "Dataset":
+def load_augmented(*data: str) -> "Dataset":
     """Load augmented examples; of several splits `train`, as another one is to be tested on, most likely."""
     from compgen.data.catalog import load
+    from compgen.data.examples import COLUMNS, Dataset
 
-    dataset = load(data)
-    return dataset if len(dataset.splits) < 2 else part_of(data, dataset, "train")
+    check_input_once(*data)
+    parts = [(name, load(name)) for name in data]
+    train = (part if len(part.splits) < 2 else part_of(name, part, "train") for name, part in parts)
+    return joined(Dataset(part.frame.select(COLUMNS)) for part in train)
 
 
 def part_of(data: str, dataset: "Dataset", *names: str) -> "Dataset":

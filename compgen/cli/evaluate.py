@@ -1,6 +1,7 @@
 """`cgen evaluate`: how well predictors predict."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -195,7 +196,22 @@ def _examples(data: str, options: Options, columns: Columns) -> tuple[Pairs, str
         raise UserError(f"{data}: found an example without a target, expected targets to score by")
     if options.execute is not None:
         check_executes(targets, [source for source, _ in pairs], options.execute)
+    _say_most(data, pairs)
     return pairs, split
+
+
+def _say_most(data: str, pairs: Pairs) -> None:
+    """Say how many examples can be right at most, where sources have several targets."""
+    targets: dict[tuple[str, ...], Counter[tuple[str, ...]]] = {}
+    for source, target in pairs:
+        targets.setdefault(tuple(source), Counter())[tuple(target)] += 1
+    most = sum(max(counts.values()) for counts in targets.values())
+    if most < len(pairs):
+        several = sum(len(counts) > 1 for counts in targets.values())
+        say(
+            f"{data}: {several:,} sources have several targets, of which one is predicted: {most:,} of {len(pairs):,} "
+            "examples can be right"
+        )
 
 
 def _limited(dataset: "Dataset", limit: int | None) -> "Dataset":

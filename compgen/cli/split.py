@@ -193,7 +193,10 @@ class SplitOptions(BaseModel):
                 f"{self.out}: it is to hold all parts of a split, but its format has no names of parts: "
                 "write .tsv, .csv, .jsonl or .parquet"
             )
-        return load_split(data, self.split, columns=columns)
+        dataset = load_split(data, self.split, columns=columns)
+        if not self.split and len(dataset.splits) > 1:
+            say(f"{data}: all its splits ({sizes(dataset)}) are divided anew; --split NAME takes one")
+        return dataset
 
     def training(self, dataset: "Dataset") -> int | None:
         """Return how many examples to train on; None for the default.

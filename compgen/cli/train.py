@@ -47,7 +47,8 @@ app = typer.Typer(
 OutOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The checkpoint to write (.pt).")]
 ConfigOption = Annotated[str, typer.Option("--config", metavar="C", help="A shipped configuration, or a TOML file.")]
 AugmentedOption = Annotated[
-    str | None, typer.Option("--augmented", metavar="DATA", help="More examples, as `cgen sample` writes them.")
+    list[str] | None,
+    typer.Option("--augmented", metavar="DATA", help="More examples, as `cgen sample` writes them; may be repeated."),
 ]
 
 
@@ -121,7 +122,7 @@ class Seq2SeqOptions(Options):
         for name in ("augment_config", "augment_set", "hard"):
             if self.augment is None and getattr(self, name):
                 raise UserError(f"--{name.replace('_', '-')}: expected --augment METHOD beside it")
-        if self.augment is not None and self.augmented is not None:
+        if self.augment is not None and self.augmented:
             raise UserError("--augmented gives examples, --augment draws them anew in each epoch: not both")
         fresh = None
         if self.augment is not None:
@@ -130,7 +131,7 @@ class Seq2SeqOptions(Options):
             check_written(method, own, data, self.config, self.augment_config, *method.reads())
             with stages() as watch:
                 fresh = Fresh(method.fit(dataset, self.seed, watch), self.hard)
-        return {"augmented": None if self.augmented is None else load_augmented(self.augmented), "fresh": fresh}
+        return {"augmented": load_augmented(*self.augmented) if self.augmented else None, "fresh": fresh}
 
 
 class TransformerOptions(Seq2SeqOptions):

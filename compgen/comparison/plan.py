@@ -16,6 +16,7 @@ ENOUGH, GAIN = 0.9, 0.01  # of training examples known by heart; of accuracy on 
 ALL, SOME, FEW = 1000, 6, 3  # systems that go into further rounds, beside the bare data and the control
 FAR_BEHIND = 4.0  # standard errors of the difference: what is behind by more is tried no further
 MEASURED = 20  # updates by which the time of one is measured first of all
+MARGIN = 1.25  # of the minutes that are advised
 FOR_AUGMENTING = 0.2  # of the time
 SPARE = 0.9  # of the time is planned
 
@@ -79,11 +80,13 @@ def check_time(seconds: float, elapsed: float, per_update: float, methods: int, 
     """
     trials = _poorest(FIRST_UPDATES, seeds).trials(methods)
     training = (1 + trials / count) * FIRST_UPDATES * per_update  # the learning curve begins with one, alone
+    # Updates are timed again by the next call, and not all machines are steady: hence the margin.
     needed = max(training / (1 - FOR_AUGMENTING), elapsed + training) / SPARE
+    minutes = math.ceil(MARGIN * needed / 60)
     if needed > seconds:
         raise UserError(
             f"too little time: the least that can tell anything is {1 + trials} trainings, {count} at a time, of "
-            f"{FIRST_UPDATES} updates, which take {per_update:.2f} s each; give --minutes {math.ceil(needed / 60)} or "
+            f"{FIRST_UPDATES} updates, which take {per_update:.2f} s each; give --minutes {minutes} or "
             "more, more --jobs if there are cores for them, or fewer --methods or --seeds"
         )
 

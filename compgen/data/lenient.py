@@ -17,7 +17,7 @@ from compgen.data.checks import Finding, ids, naming, rows_of, strange_first
 from compgen.data.content import looks_like_json, name_of, read_bytes
 from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
-from compgen.data.named import Columns, looks_like_names, words_columns
+from compgen.data.named import Columns, looks_like_names, unread_split, words_columns
 from compgen.data.records import separator
 from compgen.data.unimorph import example, language_of, looks_like_words, numbered, untagged
 from compgen.errors import DataError
@@ -308,6 +308,8 @@ def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
         picked.append((number, *texts[:2], texts[2] if len(texts) > 2 else None, more))
     what = "a side that is missing, or neither a string nor a list of strings"
     findings = [*table.findings, *([Finding("error", what, bad, "mend it, or leave it out")] if bad else [])]
+    if part := unread_split(names):
+        findings.append(Finding("warning", part, [], "rename the column, or all examples are of one split"))
     chosen = f"columns {names[sides[0]]!r} and {names[sides[1]]!r}" + " and 'split'" * (len(sides) > 2)
     return table._replace(meaning=chosen, rows=_frame(picked), findings=findings)
 

@@ -20,6 +20,7 @@ USUAL = {
     ),
 }
 BESIDE = ("id", "split")  # usual names of columns that are neither side
+PARTS = ("part", "set", "subset", "partition", "fold", "section")  # names of columns that may be meant to be `split`
 SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"  # usual names of splits
 TAGS = ("tags", "features", "feats", "msd")  # of an inflected form, beside `lemma` and `form`
 
@@ -60,6 +61,8 @@ class Columns(BaseModel):
         if not self.given and set(chosen) != set(self.sides):
             names = f"column{'s' * (len(chosen) > 1)} {' and '.join(map(repr, chosen))}"
             warnings.warn(f"{place}: read the {names} as {' and '.join(self.sides)}", Remark, stacklevel=2)
+        if part := unread_split(found):
+            warnings.warn(f"{place}: {part}", Remark, stacklevel=2)
         return {
             name: chosen.get(name, f"{name}_column" if name in USUAL and name not in chosen else name) for name in found
         }
@@ -97,6 +100,14 @@ def looks_like_names(fields: Sequence[str]) -> bool:
     return len({*names}) == len(names) and (
         words_columns(fields) is not None or all(any(name in usual for name in names) for usual in USUAL.values())
     )
+
+
+def unread_split(found: Sequence[str]) -> str:
+    """Return what to say of a column that may name splits and is not read as such; nothing if there is none."""
+    if "split" in found:
+        return ""
+    part = next((name for name in found if plain(name) in PARTS), None)
+    return "" if part is None else f"the column {part!r} is not read: if it names train and test, call it 'split'"
 
 
 def looks_like_sources(fields: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from compgen.cli.data import app
 from compgen.data.catalog import names
 from compgen.data.formats import read_dataset
 from compgen.data.scan import SPLITS
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, Remark, UserError
 from tests.cli.shell import compgen, refused
 
 
@@ -354,6 +354,20 @@ def test_split_warns_of_sources_with_several_targets_and_keeps_them_together(tmp
     assert "of 6 test examples have a source that is in train with another target" in " ".join(result.stderr.split())
     result = run("split", "template", given, "--test", 4, "--side", "source", "-o", out)
     assert "warning" not in result.stderr and read_dataset(out).splits == {"train": 8, "test": 4}
+
+
+def test_a_column_that_may_name_splits_is_told_and_splits_are_divided_anew_with_a_word(tmp_path):
+    given, named, out = tmp_path / "given.csv", tmp_path / "named.csv", tmp_path / "o.tsv"
+    given.write_text("source,target,part\n" + "".join(f"go {n},GO {n},{'train' if n else 'test'}\n" for n in range(6)))
+    with pytest.warns(Remark, match="the column 'part' is not read: if it names train and test, call it 'split'"):
+        assert read_dataset(given).splits == {"train": 6}
+    assert "warning  the column 'part' is not read" in compgen("check", given).stdout
+    named.write_text(given.read_text().replace("part", "split"))
+    result = run("split", "random", named, "--test", 2, "-o", out)
+    told = " ".join(result.stderr.split())
+    assert "all its splits (test 1, train 5) are divided anew; --split NAME takes one" in told
+    result = run("split", "random", named, "--test", 2, "--split", "train", "-o", out)
+    assert "divided anew" not in result.stderr
 
 
 def test_split_needs_no_compounds_for_templates_and_lengths(tmp_path):

@@ -364,6 +364,18 @@ def test_a_predictor_learns_from_all_splits_that_are_named(tmp_path):
         assert done.returncode == 0 and f"examples {count}," in done.stderr, done.stderr
 
 
+def test_augmented_examples_may_be_in_several_files(tmp_path):
+    (tmp_path / "d.tsv").write_text("walk\tWALK\nrun\tRUN\nhop\tHOP\n")
+    (tmp_path / "a.tsv").write_text("walk twice\tWALK WALK\nrun twice\tRUN RUN\n")
+    (tmp_path / "b.jsonl").write_text('{"source": "hop twice", "target": "HOP HOP", "note": 1}\n')
+    more = ["--augmented", "a.tsv", "--augmented", "b.jsonl", "--set", "optimisation.steps=2", "-o", "p.pt"]
+    done = compgen("train", "seq2seq", "d.tsv", *more, "--device", "cpu", cwd=tmp_path)
+    assert done.returncode == 0 and "augmented examples 3," in done.stderr, done.stderr
+    (tmp_path / "t.tsv").write_text("hop\tHOP\nhop\tSKIP\nhop\tHOP\nrun\tRUN\n")
+    done = compgen("evaluate", "p.pt", "t.tsv", cwd=tmp_path)
+    assert "t.tsv: 1 sources have several targets, of which one is predicted: 3 of 4 examples can" in done.stderr
+
+
 def test_notes_of_two_threads_go_to_a_socket_that_is_closed():
     """Each thread asks by itself whether there is a reader."""
     code = (

@@ -10,6 +10,7 @@ from compgen.comparison.plan import (
     ALL,
     FIRST_UPDATES,
     FOR_AUGMENTING,
+    MARGIN,
     SPARE,
     TIMES,
     Plan,
@@ -54,7 +55,7 @@ def test_what_is_refused_for_want_of_time_is_done_in_the_minutes_that_are_named(
     assert poorest.trials(methods) * FIRST_UPDATES * per_update <= left * 1.0001  # as the comparison plans then
     if minutes > 1:
         with pytest.raises(UserError):
-            check_time(60 * (minutes - 1), spent, per_update, methods, seeds, count)
+            check_time(60 * (minutes - 1) / MARGIN, spent, per_update, methods, seeds, count)
 
 
 @given(METHODS, st.integers(1, 5))
