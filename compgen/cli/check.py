@@ -60,10 +60,7 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     from compgen.data.formats import is_pipe
     from compgen.data.lenient import read_table
 
-    if options.fix is not None:
-        writable_format(options.fix, None, data)
-    elif options.keep_targets:
-        raise UserError("--keep-targets is for a mended table: add --fix OUT")
+    _check_fix(options, data)
     content = read_bytes(data, None) if is_pipe(data) else None
     found = read_table(data, columns, content)
     dataset, error = _read(data, columns, content)
@@ -81,6 +78,14 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
         _fix(found, options.fix, options.keep_targets)
     elif wrong:
         raise typer.Exit(2)
+
+
+def _check_fix(options: Options, data: str) -> None:
+    """Raise UserError for a mended table that cannot be written, or for its options without it."""
+    if options.fix is not None:
+        writable_format(options.fix, None, data)
+    elif options.keep_targets:
+        raise UserError("--keep-targets is for a mended table: add --fix OUT")
 
 
 def _read(data: str, columns: Columns, content: bytes | None) -> "tuple[Dataset | None, str]":
