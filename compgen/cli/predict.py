@@ -40,6 +40,7 @@ class Options(BaseModel):
     format: Literal["text", "tsv", "jsonl", "unimorph"] | None = option(
         None, "Format of INPUT; by default its suffix decides, and of a pipe the first line.", metavar="F"
     )
+    split: str | None = option(None, "Only the sources of a split of INPUT.", metavar="S")
     others: list[str] = option(
         [],
         "Another predictor, to answer together with MODEL: each proposes targets, and the mean of their "
@@ -85,7 +86,8 @@ def predict(
     """Predict the targets of sources. Lines are answered as they come, one for one.
 
     INPUT has source tokens between blanks, a source a line (.txt, -), or is any other data; its targets are not looked
-    at, and may be missing. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, or no suffix).
+    at, and may be missing. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, or no suffix). Data
+    with names of columns, or of which a --split is asked for, are read whole before they are answered.
 
     OUT has predicted tokens between blanks (.txt, -), source TAB predicted (.tsv; a row for each of --best), or also
     log-probabilities (.jsonl). Forms of words are written as words, in .tsv as lemma TAB form TAB tags.
@@ -113,7 +115,7 @@ def predict(
     began, done = time.monotonic(), 0
     quiet = options.out == "-" and sys.stdout.isatty()
     with _writer(options.out) as write, Progress("predict", None, quiet=quiet) as progress:
-        for sources in read_sources(data, options.format, columns):
+        for sources in read_sources(data, options.format, columns, options.split):
             write("".join(map(_LINES[suffix], sources, _answers(answering, sources))))
             done += len(sources)
             progress.update(done)

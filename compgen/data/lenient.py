@@ -17,7 +17,7 @@ from compgen.data.checks import Finding, ids, naming, rows_of, strange_first
 from compgen.data.content import looks_like_json, name_of, read_bytes
 from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
-from compgen.data.named import Columns, looks_like_names, unread_split, words_columns
+from compgen.data.named import BESIDE, PARTS, Columns, looks_like_names, plain, unread_split, words_columns
 from compgen.data.records import separator
 from compgen.data.unimorph import example, language_of, looks_like_words, numbered, untagged
 from compgen.errors import DataError
@@ -87,7 +87,8 @@ def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table
         return words if words.rows.height else _strictly(spec, columns, "unimorph", content)
     found = _READERS[format](text)
     if format in _HEADED and found.rows:
-        found = _even(_headed(found, bool(columns.given)))
+        signs = f"{separator(text)!r}, and quoted where they hold it" if format == "csv" else "one TAB each"
+        found = _even(_headed(found, bool(columns.given)), signs)
     if not found.rows:
         return _strictly(spec, columns, format, content)  # whose message says why
     return _understood(format, found, columns, name_of(spec))
@@ -162,15 +163,15 @@ def _headed(found: _Fields, given: bool) -> _Fields:
     return found._replace(rows=found.rows[1:], names=first) if given or looks_like_names(first) else found
 
 
-def _even(found: _Fields) -> _Fields:
-    """Leave out lines with another number of fields than most have."""
+def _even(found: _Fields, signs: str) -> _Fields:
+    """Leave out lines with another number of fields than most have; `signs` are what separates them, in words."""
     counts = Counter(len(fields) for _, fields in found.rows)
     width = len(found.names) if found.names else max(counts, key=lambda count: (counts[count], count), default=0)
     # A split may be left out, and sentences have one field.
     good = {width} | ({2, 3} if width in (2, 3) and not found.names else set())
     odd = [number for number, fields in found.rows if len(fields) not in good]
     what = f"another number of fields than {width}, as most lines have"
-    findings = [Finding("error", what, odd, "see that fields are separated by one TAB each")] if odd else []
+    findings = [Finding("error", what, odd, f"see that fields are separated by {signs}")] if odd else []
     rows = [row for row in found.rows if len(row[1]) in good]
     return _Fields(rows, found.names, [*found.findings, *findings])
 
@@ -260,7 +261,9 @@ def _unnamed(table: Table, first: list[Any]) -> Table:
     """Take nothing from a CSV without names of columns: which are the sides would be a guess."""
     advice = "write a first line of names, as: source,target"
     if len(first) > 1 and len({*first}) == len(first):
-        advice += f"; if these are names, say which are meant, as: {naming(*first[:2])}"
+        beside = {*BESIDE, *PARTS}
+        sides = [name for name in first if plain(name) not in beside]
+        advice += f"; if these are names, say which are meant, as: {naming(*(sides if len(sides) > 1 else first)[:2])}"
     what = f"no names of columns in the first line: {', '.join(first):.80}"
     finding = Finding("error", what, [], advice)
     return table._replace(meaning="fields without names", findings=[*table.findings, finding])

@@ -7,7 +7,7 @@
 
 Targets are not looked at, and a table may have none. A line without anything is a source without tokens, so that
 answers stand line by line beside what was asked. All other data, such as Parquet, tables with names of columns, or
-known data sets, are read whole.
+known data sets, are read whole, from a pipe too.
 """
 
 import json
@@ -21,6 +21,7 @@ from compgen.data import unimorph
 from compgen.data.content import lines_as_they_come, name_of, shown
 from compgen.data.examples import Dataset
 from compgen.data.named import USUALLY, Columns, SourceColumns, looks_like_names, looks_like_sources, words_columns
+from compgen.data.records import looks_like_csv
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, UserError
 
@@ -44,26 +45,29 @@ class Source(NamedTuple):
         return len(self.written) == 2
 
 
-def read_sources(path: str, format: str | None = None, columns: Columns = USUALLY) -> Iterator[list[Source]]:
+def read_sources(
+    path: str, format: str | None = None, columns: Columns = USUALLY, split: str | None = None
+) -> Iterator[list[Source]]:
     """Yield the sources of DATA, or of lines on standard input if `path` is `-`, in pieces, as they come.
 
     Without `format` the suffix decides; for a pipe, the first line. A table of the suffix .tsv whose last column has
     tags joined by semicolons, as far as the first piece goes, is one of words. `columns` as for `read_dataset`; if they
-    name no target, a table needs none.
+    name no target, a table needs none. With `split`, only the examples of that split.
 
     Raises:
         UserError: there is no such format.
-        DataError: a line is not as the format wants it, or has a token that data cannot have; it is named.
+        DataError: a line is not as the format wants it, or has a token that data cannot have; it is named. Or there is
+            no such split.
     """
     piped = path == "-" or Path(path).is_fifo()
     in_lines = piped or (Path(path).is_file() and (format is not None or _suffix(path) in (*SUFFIXES, ".csv")))
     pieces = lines_as_they_come(path) if in_lines else iter([])
     first = next(pieces, [])
-    named = format is None and (bool(columns.given) or _names_columns(path, first))
-    if named and piped:
-        raise DataError(f"{name_of(path)}: found names of columns, expected lines with sources: give a file")
-    if named or not in_lines:
-        yield from _read_whole(path, format, columns, words=_names_words(first))
+    whole = bool(columns.given) or split is not None or (format is None and _names_columns(path, first))
+    if whole or not in_lines:
+        content = "\n".join(chain(first, *pieces)).encode() if piped else None  # what has come cannot be read again
+        dataset = _read_whole(path, format, columns, content)
+        yield from _sources(dataset if split is None else dataset.split(split), words=_has_words(first))
     else:
         usual = _guess(first) if piped else SUFFIXES.get(_suffix(path), "text")
         yield from _read_lines(path, format or usual, first, pieces)
@@ -104,13 +108,16 @@ def _suffix(path: str) -> str:
     return Path(path.removesuffix(".gz")).suffix
 
 
-def _read_whole(path: str, format: str | None, columns: Columns, words: bool) -> Iterator[list[Source]]:
+def _read_whole(path: str, format: str | None, columns: Columns, content: bytes | None) -> Dataset:
     from compgen.data.catalog import load
 
     if columns.target is None:
         columns = SourceColumns(source=columns.source)
-    frame = load(path, format, answers=True, columns=columns).frame
-    for rows in frame.select("source").iter_slices(ROWS):
+    return load(path, format, answers=True, columns=columns, content=content)
+
+
+def _sources(dataset: Dataset, words: bool) -> Iterator[list[Source]]:
+    for rows in dataset.frame.select("source").iter_slices(ROWS):
         yield [_word(tokens) if words else Source(tokens, (" ".join(tokens),)) for tokens in rows["source"].to_list()]
 
 
@@ -130,12 +137,14 @@ def _names_columns(path: str, lines: list[str]) -> bool:
         except (ValueError, RecursionError):
             return False  # an error that names the line
     fields = first.split("\t")
-    return looks_like_names(fields) or (_suffix(path) == ".tsv" and looks_like_sources(fields))
+    sources = _suffix(path) == ".tsv" and looks_like_sources(fields)
+    return looks_like_names(fields) or sources or looks_like_csv(first)
 
 
-def _names_words(lines: list[str]) -> bool:
-    """Return whether the first line names the columns of lemmas, forms and tags."""
-    return words_columns(re.split(r"[\t,;]", _first(lines))) is not None
+def _has_words(lines: list[str]) -> bool:
+    """Return whether lines are words, or the first one names the columns of lemmas, forms and tags."""
+    named = words_columns(re.split(r"[\t,;]", _first(lines))) is not None
+    return named or _as_words("tsv", lines) == "unimorph"
 
 
 def _first(lines: list[str]) -> str:

@@ -1,8 +1,8 @@
 """Splits at random, and those that ask for compositional generalisation: by template, length and divergence.
 
 Each function divides all examples of a dataset anew, ignoring their splits, into `train` and `test`; examples keep
-their order. `with_dev` takes a part for development out of `test`, as the published splits of GeoQuery do. All raise
-DataError where there are no examples, or not enough for both parts.
+their order. `with_dev` takes a part for development out of `test`, so that the two share no source. All raise DataError
+where there are no examples, or not enough for both parts.
 """
 
 import numpy as np
@@ -118,13 +118,22 @@ def mcd(
 
 
 def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
-    """Return the dataset with `count` examples of `test`, drawn at random, moved to `dev`."""
-    rows = np.flatnonzero(dataset.frame["split"].to_numpy() == TEST)
+    """Return the dataset with `count` examples of `test`, drawn at random, moved to `dev`.
+
+    All examples of a source are in one part, so that what is chosen on `dev` has not seen `test`: there are a few more
+    than `count` where the last source drawn has several.
+    """
+    tested = dataset.frame["split"] == TEST
+    rows = tested.arg_true().to_numpy()
     if not 0 <= count < len(rows):
         raise DataError(f"found {len(rows):,} examples to test on, expected more than the {count:,} for {DEV}")
-    names = dataset.frame["split"].to_numpy().astype(object)
-    names[stream(Purpose.DEVELOPMENT, seed).permutation(rows)[:count]] = DEV
-    return _named(dataset, names)
+    drawn = stream(Purpose.DEVELOPMENT, seed).permutation(rows)
+    groups = dataset.frame[drawn].group_by("source", maintain_order=True).len()
+    chosen = groups.filter(pl.col("len").cum_sum() - pl.col("len") < count)["source"]
+    moved = tested & dataset.frame["source"].is_in(chosen.implode())
+    if moved.sum() == len(rows):
+        raise DataError(f"no source is left to test on beside those for {DEV}")
+    return Dataset(dataset.frame.with_columns(split=pl.when(moved).then(pl.lit(DEV)).otherwise(pl.col("split"))))
 
 
 def in_both(dataset: Dataset) -> tuple[int, int]:

@@ -153,7 +153,11 @@ class Quality:
             )
         for share, where, advice in (
             (self.contradicting, "training", "do not train on these"),
-            (self.ambiguous, "the same file", "keep one target of each source (`cgen sample --vote`)"),
+            (
+                self.ambiguous,
+                "the same file",
+                "keep one target of each source (`cgen sample --vote`, `cgen check FILE --fix OUT`)",
+            ),
         ):
             if share - self.training_ambiguous > LIMITS["contradicting"]:
                 found.append(f"{share:.1%} of the examples have a source with another target in {where}: {advice}")

@@ -69,6 +69,17 @@ def test_words_below_a_header_are_checked_by_its_names(folder):
     result = run("deu.tsv")
     assert result.exit_code == 2 and "words, from the columns lemma, form, tags" in result.stdout
     assert "error    line 6: another number of fields than 3" in result.stdout and "line 1:" not in result.stdout
+    assert "see that fields are separated by one TAB each" in result.stdout
+
+
+def test_advice_on_a_csv_is_of_its_sign_and_of_columns_that_may_be_sides(folder):
+    (folder / "x.csv").write_text("id,text,call,set\nu1,play it,play(),train\nu2,stop it,stop(),train\n")
+    result = run("x.csv")
+    assert "if these are names, say which are meant, as: --source text --target call" in result.stdout
+    (folder / "x.csv").write_text("source;target\nplay it;play()\nstop it;stop();now\n")
+    result = run("x.csv")
+    assert "line 3: another number of fields than 2" in result.stdout
+    assert "see that fields are separated by ';', and quoted where they hold it" in result.stdout
 
 
 def test_words_of_which_no_line_is_right_are_refused_as_by_other_commands(folder):

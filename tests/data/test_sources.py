@@ -169,14 +169,37 @@ def test_tables_of_words_with_names_of_columns_are_words(tmp_path, name, sign):
     assert source.written == ("gel git", "V;PST") and source.tokens[:4] == ["g", "e", "l", "␣"]
 
 
-def test_names_of_columns_cannot_come_through_a_pipe(tmp_path):
+@pytest.mark.parametrize(
+    ("columns", "format", "text"),
+    [
+        ({}, None, "source\ttarget\na b\tx\nc\ty\n"),
+        ({}, None, 'query,question\nx,"a b"\ny,c\n'),
+        ({"source": "words"}, None, "n\twords\n1\ta b\n2\tc\n"),
+        ({"source": "words"}, None, '{"words": "a b"}\n{"words": ["c"], "source": "d"}\n'),
+        ({"source": "words"}, "jsonl", '{"words": "a b"}\n{"words": ["c"], "source": "d"}\n'),
+    ],
+)
+def test_columns_of_a_pipe_have_names_too(tmp_path, columns, format, text):
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    writer = threading.Thread(target=lambda: path.write_text("source\ttarget\na\tb\n"))
+    writer = threading.Thread(target=lambda: path.write_text(text))
     writer.start()
-    with pytest.raises(DataError, match="found names of columns, expected lines with sources: give a file"):
-        tokens(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Remark)
+        found = [source.tokens for piece in read_sources(str(path), format, Columns(**columns)) for source in piece]
     writer.join()
+    assert found == [["a", "b"], ["c"]]
+
+
+def test_only_a_split_is_read(tmp_path):
+    (tmp_path / "x.tsv").write_text("a b\tx\ttrain\nc\ty\ttest\nd\tz\ttest\n")
+    (found,) = read_sources(str(tmp_path / "x.tsv"), split="test")
+    assert [source.tokens for source in found] == [["c"], ["d"]]
+    with pytest.raises(DataError, match="no examples in split 'dev'"):
+        next(read_sources(str(tmp_path / "x.tsv"), split="dev"))
+    (tmp_path / "w.tsv").write_text("gel\tGeldi\tV;PST\ngit\tgitti\tV;PST\n")
+    (found,) = read_sources(str(tmp_path / "w.tsv"), split="train")
+    assert [source.written for source in found] == [("gel", "V;PST"), ("git", "V;PST")]
 
 
 def test_lemmas_with_tags_are_seen_in_a_dataset():

@@ -203,6 +203,15 @@ def test_dev_comes_out_of_test():
         with_dev(made, 40)
 
 
+def test_a_source_is_in_dev_or_in_test():
+    pairs = [([f"s{number // 3}"], [f"t{number}"]) for number in range(60)]
+    parted = with_dev(by_template(Dataset.from_pairs(pairs), 30, side="source"), 8, seed=1)
+    parts = {name: {source for (source,), _ in parted.split(name).pairs()} for name in parted.splits}
+    assert parted.splits == {"train": 30, "dev": 9, "test": 21} and not parts["dev"] & parts["test"]
+    with pytest.raises(DataError, match="no source is left to test on beside those for dev"):
+        with_dev(Dataset.from_pairs(pairs[:3], "test"), 1)
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_template_splits_of_geoquery_are_the_published_ones(geoquery, seed):
     made = by_template(geoquery("all"), 440, seed)
