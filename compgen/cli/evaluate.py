@@ -131,6 +131,7 @@ def evaluate(
         answering = Answering(model, system, options.otherwise, second, beam=options.beam)
         predicted = _predicted(answering, [source for source, _ in examples])
         scores, measured = _scored(examples, predicted, options)
+        _say_apart(model, examples, predicted)
         rows.append((model, scores))
         items.append(measured)
     if options.predictions is not None:  # of the one model, or of all together
@@ -252,6 +253,18 @@ def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[S
         items["exact match"] = [float(answer == reference) for answer, reference in answers]
         items["F1 per item"] = [item_f1(*answer, options.unit) for answer in answers]
     return score(predicted, references, sources, options.execute, options.unit), items
+
+
+def _say_apart(model: str, examples: Pairs, predicted: Sequences) -> None:
+    """Say how many predictions are wrong by nothing but the blanks between their tokens."""
+    answers = [(target, found) for (_, target), found in zip(examples, predicted, strict=True) if target != found]
+    apart = sum("".join(target) == "".join(found) for target, found in answers)
+    if apart:
+        say(
+            f"warning: {model}: {apart:,} of {len(examples):,} predictions differ from their targets in blanks alone, "
+            "and count as wrong: write DATA as the training data were (`cgen data write DATA --signs apart -o OUT` puts "
+            "blanks around brackets and other signs)"
+        )
 
 
 def _compared(models: list[str], items: list[Measured], seeds: int) -> "Compared":

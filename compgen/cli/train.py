@@ -131,7 +131,25 @@ class Seq2SeqOptions(Options):
             check_written(method, own, data, self.config, self.augment_config, *method.reads())
             with stages() as watch:
                 fresh = Fresh(method.fit(dataset, self.seed, watch), self.hard)
-        return {"augmented": load_augmented(*self.augmented) if self.augmented else None, "fresh": fresh}
+        augmented = load_augmented(*self.augmented) if self.augmented else None
+        if augmented is not None:
+            _say_foreign(dataset, augmented, data)
+        return {"augmented": augmented, "fresh": fresh}
+
+
+def _say_foreign(dataset: "Dataset", augmented: "Dataset", data: str) -> None:
+    """Warn of augmented examples that seem to be made from other data: most have tokens that these do not have."""
+    import polars as pl
+
+    for side in ("source", "target"):
+        known = dataset.frame[side].explode().unique().implode()
+        tokens = augmented.frame.select(pl.col(side).alias("token")).with_row_index("row").explode("token")
+        foreign = tokens.filter(~pl.col("token").is_in(known))
+        if 2 * (rows := foreign["row"].n_unique()) > len(augmented):
+            say(
+                f"warning: {rows:,} of {len(augmented):,} augmented examples have {side} tokens that {data} does not "
+                f"have, as {foreign['token'][0]!r}: were they made from these data, with the same blanks around signs?"
+            )
 
 
 class TransformerOptions(Seq2SeqOptions):

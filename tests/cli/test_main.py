@@ -371,6 +371,8 @@ def test_augmented_examples_may_be_in_several_files(tmp_path):
     more = ["--augmented", "a.tsv", "--augmented", "b.jsonl", "--set", "optimisation.steps=2", "-o", "p.pt"]
     done = compgen("train", "seq2seq", "d.tsv", *more, "--device", "cpu", cwd=tmp_path)
     assert done.returncode == 0 and "augmented examples 3," in done.stderr, done.stderr
+    assert "3 of 3 augmented examples have source tokens that d.tsv does not have, as 'twice'" in done.stderr
+    assert "target tokens that" not in done.stderr
     (tmp_path / "t.tsv").write_text("hop\tHOP\nhop\tSKIP\nhop\tHOP\nrun\tRUN\n")
     done = compgen("evaluate", "p.pt", "t.tsv", cwd=tmp_path)
     assert "t.tsv: 1 sources have several targets, of which one is predicted: 3 of 4 examples can" in done.stderr
