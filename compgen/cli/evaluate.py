@@ -262,8 +262,8 @@ def _say_apart(model: str, examples: Pairs, predicted: Sequences) -> None:
     if apart:
         say(
             f"warning: {model}: {apart:,} of {len(examples):,} predictions differ from their targets in blanks alone, "
-            "and count as wrong: write DATA as the training data were (`cgen data write DATA --signs apart -o OUT` puts "
-            "blanks around brackets and other signs)"
+            "and count as wrong: write DATA as the training data were (`cgen data write DATA --signs apart -o "
+            "OUT` puts blanks around brackets and other signs)"
         )
 
 
