@@ -205,7 +205,8 @@ def test_a_run_that_is_killed_ends_in_the_same_table(compared, tmp_path):
         assert getattr(killed, table) == getattr(whole, table)
 
 
-@pytest.mark.parametrize("stopped", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("stopped", [False, True])
 def test_a_ray_cluster_finds_the_same_and_can_be_interrupted(compared, tmp_path, monkeypatch, stopped):
     pytest.importorskip("ray")
 
@@ -241,6 +242,7 @@ def test_a_run_that_is_interrupted_saves_the_training_it_is_in(number, tmp_path)
     assert [path.name for path in tmp_path.glob("out/made/*.partial")] == ["bare-0-0-500.pt.partial"]
 
 
+@pytest.mark.long
 def test_a_run_that_is_terminated_twice_ends_soon(tmp_path):
     """As by `timeout`, which sends its signal to a process, and again to the group of it."""
     write_dataset(commands(), tmp_path / "d.tsv")

@@ -27,6 +27,7 @@ from compgen.sampling import native
 from tests.cli import shell
 from tests.export.tiny import SEQUENCES, VOCABULARY, exported, make
 
+LONG = pytest.mark.long
 EXPORTED = Path(__file__).parents[2] / "exported"
 
 
@@ -166,11 +167,13 @@ def test_lines_for_tsv_and_for_standard_output(tmp_path):
     [
         ("generator", {}),
         ("generator", {"memories": 1, "feed": False, "tied": False, "output": 6, "initial": "encoder"}),
-        ("generator", {"copying": False, "encoder_shared": False, "positions": 0, "initial": "encoder"}),
+        pytest.param(
+            "generator", {"copying": False, "encoder_shared": False, "positions": 0, "initial": "encoder"}, marks=LONG
+        ),
         ("generator", {"memories": 0, "copying": False, "feed": False}),
-        ("predictor", {"initial": "encoder"}),
+        pytest.param("predictor", {"initial": "encoder"}, marks=LONG),
         ("predictor", {"feed": False, "copying": False, "activation": "linear"}),
-        ("generator", {"own": 30, "mixing": "gate", "initial": "encoder"}),
+        pytest.param("generator", {"own": 30, "mixing": "gate", "initial": "encoder"}, marks=LONG),
         ("predictor", {"own": 4, "mixing": "word"}),
         ("generator", {"latent": 5, "own": 9, "mixing": "gate"}),
         ("generator", {"memories": 0, "copying": False, "feed": False, "latent": 32}),

@@ -96,7 +96,7 @@ def record(out):
         pytest.param(
             "network", "s.tsv", ("-n", 900, "--seed", 2**64 - 1, "--temperature", "1,0.4", *NOVEL), RUNNER, marks=LONG
         ),
-        ("grammar", "s.jsonl", ("--draws", 200_000, "--temperature", 0.7), PYTHON),
+        pytest.param("grammar", "s.jsonl", ("--draws", 200_000, "--temperature", 0.7), PYTHON, marks=LONG),
         pytest.param("grammar", "s.jsonl", ("--draws", 200_000, "--start", 2**40, *NOVEL[:2]), RUNNER, marks=LONG),
     ],
 )
