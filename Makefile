@@ -8,7 +8,7 @@ EXTRAS = cpu,train,pretrained,lm,plot,ray,docs,dev
 # which takes 8 s in place of 2.5.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-long check campaign fuzz docs bench lm runner runner-wheel oldest test-oldest lock sbom audit \
+.PHONY: demo test test-long check campaign fuzz docs bench lm runner runner-wheel runner-arm64 oldest test-oldest lock sbom audit \
     cpp cpp-sanitize clean
 
 demo: $(READY)
@@ -34,6 +34,10 @@ runner: $(READY)
 # The runner as a wheel in build/wheel, tried in an environment that has nothing else.
 runner-wheel: $(READY)
 	cpp_runner/wheel.sh build/wheel $(BIN)/python
+
+# The runner for 64-bit ARM in build/arm64, built and tried on another machine, by emulation (seven minutes).
+runner-arm64: $(READY)
+	cpp_runner/arm64.sh build/arm64 $(BIN)/python
 
 # An environment of the oldest versions that pyproject.toml allows, for the tests of what bundles must not reach: it has what
 # samples from bundles. `make test-oldest` adds the rest to it (the index's torch: 7 GB) and runs all tests there.
