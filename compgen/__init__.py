@@ -22,6 +22,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Dataset": "compgen.data.examples",
     "load_dataset": "compgen.api",
+    "write_dataset": "compgen.api",
+    "measure_quality": "compgen.api",
     "Generator": "compgen.trained.generator",
     "Predictor": "compgen.trained.predictor",
     "Committee": "compgen.trained.committee",

@@ -3,18 +3,21 @@
 Nothing here imports torch until something needs it: sampling from a bundle does not.
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compgen.errors import UserError
+from compgen.errors import Remark, UserError, checked_draws
 from compgen.sampling.output import Sample
 from compgen.trained.generator import Generator
+from compgen.trained.limits import token_lists
 from compgen.trained.predictor import Predictor
 
 if TYPE_CHECKING:
     from compgen.data.checks import Finding
     from compgen.data.examples import Dataset
+    from compgen.evaluation.quality import Quality
 
 __all__ = [
     "Generator",
@@ -24,15 +27,17 @@ __all__ = [
     "check",
     "export_bundle",
     "load_dataset",
+    "measure_quality",
     "predict",
     "train_generator",
     "train_predictor",
     "train_pretrained",
+    "write_dataset",
 ]
 
 
 def load_dataset(
-    spec: str, format: str | None = None, *, source: str | None = None, target: str | None = None
+    spec: str | Path, format: str | None = None, *, source: str | None = None, target: str | None = None
 ) -> "Dataset":
     """A file or folder, `-` for standard input, or NAME/SPLIT of a known data set; see `compgen.data.catalog.load`.
 
@@ -41,27 +46,46 @@ def load_dataset(
     from compgen.data.catalog import load
     from compgen.data.named import Columns
 
-    return load(spec, format, columns=Columns(source=source, target=target))
+    return load(str(spec), format, columns=Columns(source=source, target=target))
 
 
-def check(data: "Dataset | str") -> "list[Finding]":
+def write_dataset(dataset: "Dataset", path: str | Path, format: str | None = None) -> None:
+    """Write a dataset to a file or folder, whole or not at all; see `compgen.data.formats.write_dataset`."""
+    from compgen.data.formats import write_dataset
+
+    write_dataset(dataset, path, format)
+
+
+def measure_quality(made: "Dataset | str | Path", training: "Dataset | str | Path") -> "Quality":
+    """What made examples are like beside those they were made from; see `compgen.evaluation.quality.quality`.
+
+    `print("\\n".join(found.warnings()))` says what is wrong with them, if anything.
+    """
+    from compgen.data.catalog import given
+    from compgen.evaluation.quality import quality
+
+    return quality(given(made), given(training))
+
+
+def check(data: "Dataset | str | Path") -> "list[Finding]":
     """What is wrong, or odd, in a table or a dataset: findings with severity, lines (or examples) and advice.
 
     Raises:
         DataError: there is no such file, or no line of it can be understood.
     """
+    from compgen.data.catalog import given
     from compgen.data.checks import findings, rows_of
     from compgen.data.lenient import read_table
     from compgen.data.named import Columns
 
-    if not isinstance(data, str):
-        return findings(rows_of(data))
-    table = read_table(data, Columns())
+    if not isinstance(data, str | Path):
+        return findings(rows_of(given(data)))
+    table = read_table(str(data), Columns())
     return [*table.findings, *findings(table.rows)]
 
 
 def augment(
-    data: "Dataset | str",
+    data: "Dataset | str | Path",
     method: str,
     count: int | None = None,
     seed: int = 0,
@@ -70,6 +94,8 @@ def augment(
     **options: Any,
 ) -> "Dataset":
     """Make more examples of `data` by a method, as `cgen augment METHOD` does; return the new ones alone.
+
+    Where there are fewer than asked for, a `Remark`, which is a warning, says why.
 
     Args:
         data: what to learn from; or a file, or NAME/SPLIT of a known data set.
@@ -83,13 +109,17 @@ def augment(
         UserError: there is no such method, option or split, or nothing can be made of the data.
     """
     from compgen.augmenters.registry import make
+    from compgen.data.catalog import given
 
-    dataset = load_dataset(data) if isinstance(data, str) else data
-    return make(method, **options).fit(dataset.part(split), seed).sample(count, seed)
+    fitted = make(method, **options).fit(given(data).part(split), seed)
+    made = fitted.sample(count, seed)
+    if count is not None and len(made) < count:
+        warnings.warn(f"{method}: {fitted.described()}", Remark, stacklevel=2)
+    return made
 
 
 def train_generator(
-    dataset: "Dataset",
+    dataset: "Dataset | str | Path",
     config: str,
     out: str | Path,
     overrides: Sequence[str] = (),
@@ -99,20 +129,21 @@ def train_generator(
 ) -> dict[str, Any]:
     """Train a generator by a named configuration; return what it was trained on and the result.
 
-    Of several splits it learns from `split`; from all if that is None. Options (seed, resume, device, quiet, name) as
-    in `compgen.recombine.training.train_generator`.
+    `dataset` may be a name, as for `load_dataset`. Of several splits it learns from `split`; from all if that is None.
+    Options (seed, resume, device, quiet, name) as in `compgen.recombine.training.train_generator`.
     """
     from compgen.configuration import load_config
+    from compgen.data.catalog import given
     from compgen.recombine.config import RecombineConfig
     from compgen.recombine.training import train_generator
 
     described = load_config(RecombineConfig, config, list(overrides))
-    checkpoint, _ = train_generator(dataset.part(split), described, Path(out), **options)
+    checkpoint, _ = train_generator(given(dataset).part(split), described, Path(out), **_checked(options))
     return checkpoint.trained_on
 
 
 def train_predictor(
-    dataset: "Dataset",
+    dataset: "Dataset | str | Path",
     config: str,
     out: str | Path,
     overrides: Sequence[str] = (),
@@ -126,15 +157,16 @@ def train_predictor(
     `architecture` is a tag of `compgen.trained.architectures`: recurrent, transformer.
     """
     from compgen.configuration import load_config
+    from compgen.data.catalog import given
     from compgen.training.predictors import config_of, train_predictor
 
     described = load_config(config_of(architecture), config, list(overrides))
-    checkpoint, _ = train_predictor(dataset.part(split), described, Path(out), **options)
+    checkpoint, _ = train_predictor(given(dataset).part(split), described, Path(out), **_checked(options))
     return checkpoint.trained_on
 
 
 def train_pretrained(
-    dataset: "Dataset",
+    dataset: "Dataset | str | Path",
     model: str,
     config: str,
     out: str | Path,
@@ -149,16 +181,29 @@ def train_pretrained(
     `compgen.training.pretrained.train_pretrained`.
     """
     from compgen.configuration import load_config
+    from compgen.data.catalog import given
     from compgen.training.config import PretrainedConfig
     from compgen.training.pretrained import train_pretrained
 
     described = load_config(PretrainedConfig, config, list(overrides))
-    return train_pretrained(dataset.part(split), model, described, Path(out), **options)
+    return train_pretrained(given(dataset).part(split), model, described, Path(out), **_checked(options))
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a training: the seed as a number of Python's, as records are to hold it; augmented examples read."""
+    from compgen.data.catalog import given
+
+    checked = dict(options)
+    if "seed" in options:
+        _, checked["seed"] = checked_draws("training", None, options["seed"])
+    if options.get("augmented") is not None:
+        checked["augmented"] = given(options["augmented"])
+    return checked
 
 
 def predict(
     model: "str | Path | Predictor | Generator",
-    sources: Sequence[str | Sequence[str]],
+    sources: Iterable[str | Sequence[str]],
     beam: int = 1,
     *,
     direct: bool = False,
@@ -169,7 +214,8 @@ def predict(
         model: an opened one, or where it is, as for `Predictor.load`; tokens that it does not know are no error.
         sources: of which each is a string with blanks between tokens, or a list of tokens.
         beam: the width of beam search; 1 is greedy.
-        direct: let a generator or a grammar answer; a source that it has no answer to gets an empty target.
+        direct: let a generator or a grammar answer; a source that it has no answer to gets an empty target. So does a
+            source without tokens, in any case.
 
     Raises:
         UserError: the model cannot be used, or `sources` is one string.
@@ -180,10 +226,14 @@ def predict(
         model = Generator.load(model) if direct else Predictor.load(model)
     if isinstance(model, Generator) and beam != 1:
         raise UserError("direct inference answers greedily: leave out beam")
-    tokens = [source.split() if isinstance(source, str) else list(source) for source in sources]
-    found = model.answer(tokens) if isinstance(model, Generator) else model.predict(tokens, beam, unknown=True)
+    asked = list(sources)
+    tokens = token_lists(source.split() if isinstance(source, str) else source for source in asked)
+    some = [source for source in tokens if source]
+    answers = model.answer(some) if isinstance(model, Generator) else model.predict(some, beam, unknown=True)
+    left = iter(answers)
+    found = [next(left) if source else [] for source in tokens]
     return [
-        " ".join(target) if isinstance(source, str) else target for source, target in zip(sources, found, strict=True)
+        " ".join(target) if isinstance(source, str) else target for source, target in zip(asked, found, strict=True)
     ]
 
 

@@ -1,5 +1,6 @@
 """Errors that a user can correct. The command line prints the message and exits with code 2."""
 
+import operator
 import signal
 
 
@@ -7,13 +8,21 @@ class UserError(Exception):
     """The user's input cannot be used; the message says what was found, where, and what was expected."""
 
 
-def check_draws(who: str, count: int | None, seed: int) -> None:
-    """Raise UserError for an impossible number of samples (None stands for all) or seed."""
-    whole = all(type(number) is int for number in (seed, 0 if count is None else count))
-    if not whole or not 0 <= seed < 2**64 or (count is not None and count < 0):
-        raise UserError(
-            f"{who}: count {count!r}, seed {seed!r}: expected whole numbers of 0 or more, and a seed less than 2^64"
-        )
+def whole(number: object) -> int | None:
+    """A whole number, NumPy's too, as Python's; None for what is none."""
+    try:
+        return None if isinstance(number, bool) else operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def checked_draws(who: str, count: object, seed: object) -> tuple[int | None, int]:
+    """A number of samples (None stands for all) and a seed as Python's numbers; UserError for an impossible one."""
+    samples, fixed = whole(0 if count is None else count), whole(seed)
+    if samples is None or samples < 0 or fixed is None or not 0 <= fixed < 2**64:
+        asked = "" if count is None else f"count {count!r}, "
+        raise UserError(f"{who}: {asked}seed {seed!r}: expected whole numbers of 0 or more, and a seed less than 2^64")
+    return (None if count is None else samples), fixed
 
 
 class Remark(UserWarning):
@@ -36,10 +45,11 @@ class ConfigError(UserError):
     """A configuration has an unknown option or an impossible value."""
 
 
-class Interrupted(UserError):  # noqa: N818 - nothing went wrong
+class Interrupted(BaseException):
     """The user stopped long work, whose state is saved; the message says how to continue.
 
-    `number` is that of the signal. The exit code is 128 more: 130 for Ctrl-C, 143 for SIGTERM.
+    As KeyboardInterrupt it is no `Exception`: who goes on after errors does not go on after Ctrl-C. `number` is that of
+    the signal. The exit code is 128 more: 130 for Ctrl-C, 143 for SIGTERM.
     """
 
     def __init__(self, message: str, number: int = signal.SIGINT) -> None:

@@ -4,11 +4,12 @@ import dataclasses
 import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import compgen
 from compgen.configuration import load_config
-from compgen.errors import ExhaustedError
+from compgen.errors import ExhaustedError, Interrupted, Remark
 from compgen.recombine.augmenter import RecombineOptions
 from compgen.sampling.resampling import Counts
 
@@ -231,3 +232,82 @@ def test_names_are_those_of_the_package():
     assert set(compgen.__all__) <= set(dir(compgen))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         compgen.nothing  # noqa: B018
+
+
+@pytest.fixture(scope="module")
+def predictor(data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("api") / "p.pt"
+    compgen.train_predictor(
+        data, "seq2seq_small", out, [*SIZES, "optimisation.steps=2"], seed=np.int64(3), quiet=True, augmented=data
+    )
+    return compgen.Predictor.load(out)
+
+
+def test_sources_may_come_from_an_iterator_and_may_be_empty(predictor):
+    asked = [["walk"], ["run", "now"]]
+    expected = predictor.predict(asked)
+    assert predictor.predict(source for source in asked) == expected
+    assert compgen.predict(predictor, (" ".join(source) for source in asked)) == [" ".join(one) for one in expected]
+    assert compgen.predict(predictor, ["walk", "", []])[1:] == ["", []]
+    committee = compgen.Committee([predictor, predictor])
+    assert committee.predict(iter(asked)) == expected
+    with pytest.raises(compgen.UserError, match="each a string"):
+        predictor.predict([[["walk"], ["WALK"]]])
+    with pytest.raises(compgen.UserError, match=r"found str 'a\.pt', expected predictors"):
+        compgen.Committee(["a.pt", "b.pt"])
+
+
+@pytest.mark.parametrize("wrong", [1.5, "5", True])
+def test_numbers_are_whole_before_anything_is_drawn(augmenter, wrong):
+    with pytest.raises(compgen.UserError, match="expected a number from 0"):
+        augmenter.generator.sample(wrong)
+    with pytest.raises(compgen.UserError, match="expected whole numbers"):
+        augmenter.sample(wrong)
+
+
+def test_numbers_may_be_numpys(data, augmenter):
+    assert augmenter.sample(np.int64(3), seed=np.int32(1)) == augmenter.sample(3, seed=1)
+    with pytest.raises(compgen.UserError, match="seed None: expected whole numbers"):
+        compgen.train_predictor(data, "seq2seq_small", "p.pt", seed=None)
+
+
+def test_data_are_named_by_strings_and_paths_or_refused(data, predictor, tmp_path):
+    compgen.write_dataset(data, tmp_path / "d.tsv")
+    assert compgen.load_dataset(tmp_path / "d.tsv") == data
+    made = compgen.augment(tmp_path / "d.tsv", "resample", 3)
+    assert made == compgen.augment(str(tmp_path / "d.tsv"), "resample", 3) == compgen.augment(data, "resample", 3)
+    assert compgen.check(tmp_path / "d.tsv") is not None
+    assert predictor.evaluate(tmp_path / "d.tsv") == predictor.evaluate(data)
+    assert compgen.measure_quality(made, tmp_path / "d.tsv").made == 3
+    for call in (
+        lambda: compgen.augment([(["a"], ["b"])], "resample"),
+        lambda: compgen.check(None),
+        lambda: compgen.train_predictor([], "seq2seq_small", tmp_path / "p.pt"),
+        lambda: compgen.train_predictor(data, "seq2seq_small", tmp_path / "p.pt", augmented=[data]),
+        lambda: predictor.evaluate([(["a"], ["b"])]),
+        lambda: compgen.compare([], tmp_path / "c"),
+    ):
+        with pytest.raises(compgen.UserError, match=r"found (list|NoneType), expected a Dataset"):
+            call()
+
+
+def test_a_split_that_is_not_there_is_told_even_of_one(data, predictor):
+    with pytest.raises(compgen.UserError, match="no examples in split 'tain'; available splits: train"):
+        compgen.augment(data, "resample", 3, split="tain")
+    with pytest.raises(compgen.UserError, match="no examples in split 'dev'"):
+        predictor.evaluate(data, split="dev")
+
+
+@pytest.mark.parametrize(("pairs", "says"), [([], "no examples"), ([(["a"], [])], "sentences, without targets")])
+def test_nothing_to_score_by_is_told(predictor, pairs, says):
+    with pytest.raises(compgen.UserError, match=says):
+        predictor.evaluate(compgen.Dataset.from_pairs(pairs))
+
+
+def test_fewer_than_asked_for_is_a_remark(data):
+    with pytest.warns(Remark, match=r"geca: \d+ examples? of 5,000 asked for"):
+        compgen.augment(data[:7], "geca", 5_000)
+
+
+def test_ctrl_c_is_no_error_that_a_loop_goes_on_after():
+    assert not issubclass(Interrupted, Exception)

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from compgen.configuration import explained, load_config
 from compgen.data.examples import SCHEMA, TRAIN, Dataset, check_sides
-from compgen.errors import ConfigError, DataError, UserError, check_draws
+from compgen.errors import ConfigError, DataError, UserError, checked_draws
 from compgen.progress import Watch, unwatched
 
 PAIRS, SENTENCES = "pairs", "sentences"  # kinds of data
@@ -148,7 +148,7 @@ class Augmenter(ABC, Generic[O_co]):
             DataError: the dataset is empty, or of a kind that the method does not apply to.
             ExhaustedError: nothing can be made of it; the message says why.
         """
-        check_draws(self.name, None, seed)
+        _, seed = checked_draws(self.name, None, seed)
         if not isinstance(dataset, Dataset):
             raise DataError(f"{self.name}: found {type(dataset).__name__}, expected a Dataset")
         if not len(dataset):
@@ -176,7 +176,7 @@ class Augmenter(ABC, Generic[O_co]):
         """
         if self.dataset is None:
             raise UserError("fit the augmenter to a dataset before sampling from it")
-        check_draws(self.name, count, seed)
+        count, seed = checked_draws(self.name, count, seed)
         asked = self.usual if count is None else count
         if self.copies and asked is not None and asked > MOST:
             raise UserError(
@@ -200,12 +200,12 @@ class Augmenter(ABC, Generic[O_co]):
         return frame.hstack(given[frame[HOST]].select(further))
 
     def report(self) -> dict[str, Any]:
-        """What the last call of `sample` made: `asked`, `made`, `distinct`, and further facts of the method.
+        """What the last call of `sample` made: `asked`, `made`, `distinct`, and further facts of a fitted method.
 
         If fewer than asked were made, `why` says the reason.
         """
         made = {"distinct": self._made.n_unique()} if self._report else {}
-        return self._report | made | self.facts()
+        return self._report | made | ({} if self.dataset is None else self.facts())
 
     def with_options(self, **changes: Any) -> Self:
         """The same augmenter, with what it has learned, that draws by other options.
@@ -250,6 +250,9 @@ class Augmenter(ABC, Generic[O_co]):
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """What a sample was made from: by default the training example that it changes.
+
+        Args:
+            sample: a row of what was made, by column: `made.frame.row(0, named=True)`.
 
         Raises:
             UserError: the method says no such thing of its samples.

@@ -20,10 +20,10 @@ from compgen.comparison.predictors import recipe
 from compgen.comparison.report import write_report
 from compgen.comparison.result import CONTROL, Method, Result
 from compgen.configuration import load_config
-from compgen.data.catalog import load
+from compgen.data.catalog import given
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
-from compgen.errors import Interrupted, UserError
+from compgen.errors import UserError
 from compgen.files import atomic_path, check_writable, is_beside, lock, remove
 
 CLAIM = "comparison.json"  # says what a folder is for, and is locked while a comparison runs
@@ -56,10 +56,7 @@ def compare(
         UserError: the folder holds another comparison, the data have too few examples or are sentences, no method
             applies, or the time is too short for anything.
     """
-    if isinstance(data, str):
-        dataset, name = load(data), data
-    else:
-        dataset = data
+    dataset, name = given(data), str(data) if isinstance(data, str | Path) else name
     folder, options = Path(folder), options or load_config(CompareOptions, None, given=values)
     divided = divide(dataset, options.test, options.by)
     methods, verdicts = _methods(options.methods, divided.train)
@@ -151,8 +148,8 @@ def _claimed(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> Iterat
         lock(stream, path)
         try:
             yield lambda: accepted.append(True)
-        except UserError as error:
-            if new and not accepted and not isinstance(error, Interrupted):
+        except UserError:
+            if new and not accepted:
                 for one in list(folder.iterdir()) if there else [folder]:
                     remove(one)
             raise

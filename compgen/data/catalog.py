@@ -14,7 +14,7 @@ from compgen.data import checks, cogs, downloads, scan, smcalflow, text2sql, uni
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.named import USUALLY, Columns
-from compgen.errors import DataError, Remark
+from compgen.errors import DataError, Remark, UserError
 
 
 class Known(NamedTuple):
@@ -208,6 +208,18 @@ def load(
         raise DataError(f"{spec}: a known data set has no {what}")
     make, _ = DATASETS[name].splits[split]
     return make()
+
+
+def given(data: Dataset | str | Path) -> Dataset:
+    """Return a dataset, or the one that a name stands for, as `load`; UserError for all else."""
+    if isinstance(data, str | Path):
+        return load(str(data))
+    if not isinstance(data, Dataset):
+        raise UserError(
+            f"found {type(data).__name__}, expected a Dataset, or the name of a file or of known data; of pairs, "
+            "Dataset.from_pairs makes a dataset"
+        )
+    return data
 
 
 def _may_be_name(spec: str) -> bool:

@@ -9,7 +9,7 @@ import html
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, SupportsIndex, overload
+from typing import Any, NamedTuple, SupportsIndex, cast, overload
 
 import numpy as np
 import polars as pl
@@ -51,27 +51,42 @@ class Dataset:
     frame: pl.DataFrame
 
     def __post_init__(self) -> None:
-        """Raise DataError unless the three columns are there with their types."""
+        """Raise DataError unless the three columns are there with their types, and have no missing value."""
+        if not isinstance(self.frame, pl.DataFrame):
+            kind = type(self.frame).__name__
+            raise DataError(
+                f"found {kind}, expected a DataFrame of Polars; of pairs, Dataset.from_pairs makes a dataset"
+            )
         for column, wanted in SCHEMA.items():
             found = self.frame.schema.get(column)
             if found != wanted:
                 kind = found or "no such column"
                 raise DataError(f"a dataset needs a column {column!r} of type {wanted}: found {kind}")
+            if missing := self.frame[column].null_count():
+                raise DataError(f"column {column!r}: found {missing:,} missing values, expected none")
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[Sequence[str], Sequence[str]]], split: str = TRAIN) -> "Dataset":
         """Return a dataset of (source tokens, target tokens), all in one split.
 
         Raises:
-            TypeError: a side is one string, which would otherwise be cut into its characters.
+            TypeError: a pair is none, a side is one string, which would otherwise be cut into its characters, or a
+                token is no string.
         """
         sources, targets = [], []
-        for source, target in pairs:
+        for pair in pairs:
+            try:
+                source, target = pair
+                sources.append(source if isinstance(source, list | tuple) else [*source])
+                targets.append(target if isinstance(target, list | tuple) else [*target])
+            except (TypeError, ValueError):
+                raise TypeError(f"a pair is two lists of tokens, found {pair!r:.80}") from None
             if isinstance(source, str) or isinstance(target, str):
                 raise TypeError(f"each side of a pair is a list of tokens, found ({source!r}, {target!r})")
-            sources.append(source)
-            targets.append(target)
-        sides = {"source": lists_of(sources, pl.String()), "target": lists_of(targets, pl.String())}
+        try:
+            sides = {"source": lists_of(sources, pl.String()), "target": lists_of(targets, pl.String())}
+        except TypeError as error:
+            raise TypeError(f"tokens are strings: {str(error).partition(chr(10))[0]}") from None
         return cls(pl.DataFrame(sides).with_columns(split=pl.lit(split)))
 
     @property
@@ -94,13 +109,16 @@ class Dataset:
                 )
         return Dataset(self.frame.filter(pl.col("split").is_in(wanted)))
 
-    def part(self, name: str | None) -> "Dataset":
-        """Return the examples of one split, or all if there is but one split, whatever its name, or `name` is None.
+    def part(self, name: str | None, usual: str = TRAIN) -> "Dataset":
+        """Return the examples of one split, or all if `name` is None.
+
+        The `usual` split is the only one, whatever its name, if there is but one.
 
         Raises:
-            DataError: there are several splits, and none of this name.
+            DataError: there is no split of this name.
         """
-        return self if name is None or len(self.splits) < 2 else self.split(name)
+        all_of_it = name is None or (name == usual and len(self.splits) < 2)
+        return self if all_of_it else self.split(cast(str, name))
 
     def unique(self) -> "Dataset":
         """Return the dataset without repetitions of a (source, target, split); the first of each stays, in order."""
@@ -219,7 +237,11 @@ def shares_tokens(dataset: Dataset) -> bool:
 
 
 def check_sides(frame: pl.DataFrame, method: str) -> None:
-    """Raise DataError unless all examples are pairs, or all are sentences."""
+    """Raise DataError unless all examples are pairs, or all are sentences, and no token is missing."""
+    for side in SIDES:
+        lists = frame[side]
+        if lists.explode().null_count() > (lists.list.len() == 0).sum():
+            raise DataError(f"{method}: found a missing value among the tokens of a {side}, expected strings")
     sources, targets = (frame[side].list.len() > 0 for side in ("source", "target"))
     paired = sources & targets
     if paired.any() and not paired.all():

@@ -16,6 +16,7 @@ from compgen.data.examples import SIDES, Dataset
 from compgen.data.ragged import Ints, ranges
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.templates import BLANK, shapes
+from compgen.errors import DataError
 
 Derives = Callable[[Sequence[Sequence[str]]], Sequence[bool]]  # whether a grammar derives each of some targets
 
@@ -184,7 +185,12 @@ def quality(made: Dataset, training: Dataset, asked: int | None = None, derives:
         training: what they were made from; a repeated example counts once.
         asked: how many were asked for, if that is known.
         derives: whether a grammar of targets derives each of some targets.
+
+    Raises:
+        DataError: there are no examples.
     """
+    if not len(made) or not len(training):
+        raise DataError("found no examples, expected some on both sides to compare")
     ours, theirs = _keys(made.frame), _keys(training.frame).unique(maintain_order=True)
     paired = bool((made.frame["target"].list.len() > 0).any())
     copies = ours.join(theirs, on=list(SIDES), how="semi").height

@@ -68,7 +68,7 @@ class Estimation:
 
 
 def estimate(
-    texts: Sequence[Path], out: Path, estimation: Estimation | None = None, temporary: Path | None = None
+    texts: Sequence[str | Path], out: str | Path, estimation: Estimation | None = None, temporary: Path | None = None
 ) -> dict[str, Any]:
     """Estimate a model from sentences, one a line, and write it to `out`: ARPA if its suffix is .arpa, else binary.
 
@@ -87,7 +87,7 @@ def estimate(
         UserError: the programs are not installed, or fail; `out` cannot be written; or `estimation` has options of
             binary models and `out` is ARPA.
     """
-    estimation = estimation or Estimation()
+    estimation, paths, out = estimation or Estimation(), [*map(Path, texts)], Path(out)
     if out.suffix == ".arpa" and (estimation.kind, estimation.quantise) != (Estimation.kind, None):
         raise UserError(f"{out}: kind and quantise are of binary models, and .arpa is text: leave one out")
     if temporary is not None and not temporary.is_dir():
@@ -99,18 +99,18 @@ def estimate(
         work = Path(name)
         text, arpa = work / "text", work / "model.arpa"
         with writing(work):
-            sentences, tokens = _gathered(texts, text)
+            sentences, tokens = _gathered(paths, text)
         command = [lmplz, "-o", estimation.order, "-S", estimation.memory, "-T", f"{work}/", "--text", text]
         command += ["--arpa", arpa, *(["--discount_fallback"] if estimation.fallback else [])]
         command += ["--prune", *estimation.prune] if estimation.prune else []
-        talk = _run(command, texts, estimation)
+        talk = _run(command, paths, estimation)
         with atomic_path(out) as made:
             if out.suffix == ".arpa":
                 shutil.copyfile(arpa, made)
             else:
                 bits = ["-q", estimation.quantise, "-b", estimation.quantise] if estimation.quantise else []
                 build = [program("build_binary"), "-T", f"{work}/", *bits, estimation.kind, arpa, made]
-                _run(build, texts, estimation)
+                _run(build, paths, estimation)
     statistics = _STATISTICS.findall(talk)
     return {
         "sentences": sentences,

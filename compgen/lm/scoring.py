@@ -186,9 +186,9 @@ def _is_data(text: str | Path) -> bool:
     return Path(str(text).removesuffix(".gz")).suffix in DATA
 
 
-def score_all(models: Sequence[Path], text: str | Path, threads: int = 1) -> Scores:
+def score_all(models: Sequence[str | Path], text: str | Path, threads: int = 1) -> Scores:
     """Score a whole text at once, in about 12 bytes per token and model; raises as `score`."""
-    return Scores.joined(list(score(models, text, threads)), len(models))
+    return Scores.joined(list(score([*map(Path, models)], text, threads)), len(models))
 
 
 def words_of(model: Path) -> set[str]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
 from compgen.errors import UserError
+from compgen.trained.limits import token_lists
 from compgen.trained.predictor import Answer, Predictor
 
 
@@ -29,6 +30,11 @@ class Committee(Predictor):
     def __init__(self, members: Sequence[Predictor], names: Sequence[str] = ()) -> None:
         if len(members) < 2:
             raise UserError(f"found {len(members)} predictors to answer together, expected two or more")
+        for member in members:
+            if not isinstance(member, Predictor):
+                raise UserError(
+                    f"found {type(member).__name__} {member!r:.60}, expected predictors: Predictor.load opens one"
+                )
         self.members, self.names = list(members), list(names)
 
     def best(
@@ -40,6 +46,7 @@ class Committee(Predictor):
         unknown: bool = False,
     ) -> list[list[Answer]]:
         """See `Predictor`; each member proposes its `count` best. The log-probability is the mean of the members'."""
+        sources = token_lists(sources)
         every = [member.best(sources, count, beam, batch, unknown) for member in self.members]
         proposed = [
             (row, list(target))

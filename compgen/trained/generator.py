@@ -12,7 +12,7 @@ from compgen.sampling.choice import Choice, Votes
 from compgen.sampling.output import Sample
 from compgen.sampling.resampling import Counts, Filter, FilterConfig, Kept, Training, filter_names
 from compgen.trained.architectures import DRAWS, GeneratorModel, Request, Runtime, open_model
-from compgen.trained.limits import LIMITS, check_limits, check_tokens
+from compgen.trained.limits import LIMITS, check_limits, token_lists
 
 if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draws need not wait for
     from compgen.data.examples import Dataset
@@ -249,7 +249,7 @@ class Generator:
         Raises:
             UserError: a generator with no prototypes, or more than two.
         """
-        check_tokens(sources)
+        sources = token_lists(sources)
         return self.model.answers(sources, each, watch)
 
     def sample(

@@ -1,8 +1,8 @@
 """What sampling and predicting take, on the command line and in Python: bounds of numbers, and lists of tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from compgen.errors import UserError
+from compgen.errors import UserError, whole
 
 ADDRESSES = 2**61  # addresses of one stream; with twice as many, arithmetic still fits 64 signed bits
 SEEDS = 2**64
@@ -24,14 +24,19 @@ def check_limits(**numbers: int | None) -> None:
     """Raise UserError for a number outside its LIMITS; None stands for a number that is not given."""
     for name, number in numbers.items():
         least, most = LIMITS[name]
-        if number is not None and not least <= number <= most:
-            raise UserError(f"{name} {number}: expected a number from {least:,} to {most:,}")
+        if number is not None and ((found := whole(number)) is None or not least <= found <= most):
+            raise UserError(f"{name} {number!r}: expected a number from {least:,} to {most:,}")
 
 
-def check_tokens(sources: Sequence[Sequence[str]]) -> None:
-    """Raise UserError for a source that is a string, which would be taken for its characters."""
+def token_lists(sources: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Sources as lists, of whatever kind they are; UserError for one that is a string, or has what is no token."""
+    found = []
     for source in sources:
         if isinstance(source, str):
             raise UserError(
                 f"found the source {source!r:.60}, a string, expected a list of tokens, as of source.split()"
             )
+        found.append(list(source))
+        if not all(isinstance(token, str) for token in found[-1]):
+            raise UserError(f"found the source {source!r:.60}, expected a list of tokens, each a string")
+    return found

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import Vocabulary
+from compgen.errors import DataError
 from compgen.runtime.backend import Decoder
 from compgen.trained.architectures import LOSSES, Runtime, cores, open_model
-from compgen.trained.limits import check_limits, check_tokens
+from compgen.trained.limits import check_limits, token_lists
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -85,20 +86,25 @@ class Predictor(ABC):
         """What it cannot read of these sources, in a sentence each."""
 
     def evaluate(
-        self, dataset: "Dataset", beam: int = 1, execute: str | None = None, *, split: str | None = "test"
+        self, dataset: "Dataset | str | Path", beam: int = 1, execute: str | None = None, *, split: str | None = "test"
     ) -> "Scores":
         """Exact match and token F1 on all examples of `dataset`, and by `execute` the share that executes.
 
-        Of several splits only `split` is looked at; all of them if it is None.
+        Of several splits only `split` is looked at; all of them if it is None. A dataset may be named, as a file too.
 
         Raises:
             UserError: there is no such interpreter.
-            DataError: there is no such split, or a reference does not execute to its source. Tokens that the predictor
-                does not know are no error, see `remarks`.
+            DataError: there is no such split, no example has a target, or a reference does not execute to its source.
+                Tokens that the predictor does not know are no error, see `remarks`.
         """
+        from compgen.data.catalog import given
         from compgen.evaluation.metrics import check_executes, score
 
-        pairs = dataset.part(split).pairs()
+        pairs = given(dataset).part(split, usual="test").pairs()
+        if not any(target for _, target in pairs):
+            raise DataError(
+                f"found {'sentences, without targets' if pairs else 'no examples'}, expected targets to score by"
+            )
         sources, references = [source for source, _ in pairs], [target for _, target in pairs]
         if execute is not None:
             check_executes(references, sources, execute)  # an error now, not after predicting
@@ -127,7 +133,7 @@ class StepwisePredictor(Predictor):
         from compgen.runtime.beam import nbest
         from compgen.runtime.predict import greedy
 
-        check_tokens(sources)
+        sources = token_lists(sources)
         read = [self.vocabulary.lend(source) if unknown else (self.vocabulary.encode(source), {}) for source in sources]
         ids, width = [source for source, _ in read], beam_of(count, beam)
         if width == 1:

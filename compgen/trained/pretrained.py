@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from compgen.errors import DataError, UserError
 from compgen.trained.architectures import PREDICTOR, Architecture, Runtime, require_torch, torch_device
-from compgen.trained.limits import check_tokens
+from compgen.trained.limits import token_lists
 from compgen.trained.predictor import Answer, Predictor, beam_of, unknown_remark
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class PretrainedPredictor(Predictor):
         unknown: bool = False,
     ) -> list[list[Answer]]:
         """See `Predictor`. Sources that are too long are cut at their end."""
-        check_tokens(sources)
+        sources = token_lists(sources)
         lost = [] if unknown else self.model.spelling.lost(token for source in sources for token in source)
         if lost:
             raise DataError(f"unknown token {lost[0]!r}: the model's tokenizer cannot write it")

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from compgen.augmenters.registry import make
 from compgen.data.examples import Dataset, Example
 from compgen.errors import DataError, UserError
 
@@ -136,3 +137,35 @@ def test_pandas_takes_the_frame():
     pytest.importorskip("pandas", reason="needs pandas")
     frame = (TRAIN + TEST).to_pandas()
     assert frame["source"].tolist() == [source for source, _ in TRAIN + TEST] and len(frame.columns) == 3
+
+
+@pytest.mark.parametrize("pairs", [[(["a"],)], [(["a"], ["b"], ["c"])], [(["a"], None)], [None], [7]])
+def test_what_is_no_pair_is_told(pairs):
+    with pytest.raises(TypeError, match="a pair is two lists of tokens, found"):
+        Dataset.from_pairs(pairs)
+
+
+def test_tokens_are_strings():
+    with pytest.raises(TypeError, match="tokens are strings"):
+        Dataset.from_pairs([([1, 2], [3])])
+
+
+def test_sides_may_be_any_iterables():
+    assert Dataset.from_pairs([(iter("ab"), ("c",))]) == Dataset.from_pairs([(["a", "b"], ["c"])])
+
+
+def test_missing_values_are_refused():
+    frame = Dataset.from_pairs([(["a"], ["b"]), (["c"], ["d"])]).frame
+    for column in ("source", "target", "split"):
+        missing = pl.when(pl.col("target").list.first() == "d").then(None).otherwise(pl.col(column))
+        with pytest.raises(DataError, match=f"column '{column}': found 1 missing values"):
+            Dataset(frame.with_columns(missing.alias(column)))
+    for other in (frame.lazy(), [], {}):
+        with pytest.raises(DataError, match="expected a DataFrame of Polars"):
+            Dataset(other)
+
+
+def test_a_missing_token_is_told_by_all_methods():
+    hole = Dataset.from_pairs([(["a", None], ["b"]), (["c"], ["d"])])
+    with pytest.raises(DataError, match="geca: found a missing value among the tokens of a source"):
+        make("geca").fit(hole)
