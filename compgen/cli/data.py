@@ -142,6 +142,8 @@ def write(
         before, dataset = dataset, together(dataset)
         if dataset == before:
             say(f"warning: found no {JOINER}, so nothing is joined; --signs marked writes what can be joined again")
+    if swap and not (dataset.frame["target"].list.len() > 0).all():
+        raise DataError(f"{data}: found sentences, without targets, which cannot be swapped: leave out --swap")
     changes = {"swap": swap, "variables": variables, "signs": signs}
     record = {"data": named(data), "split": split, **changes, "command": called()}
     write_dataset(dataset.swapped() if swap else dataset, out, format, record)

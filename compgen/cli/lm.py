@@ -28,7 +28,7 @@ app = App(
     "whether synthetic sentences lower it. `cgen lm install` builds KenLM's programs, once.",
 )
 
-SOURCES = ", or the sources of .jsonl, .json, .csv, .parquet"
+SOURCES = ", or the sources of .jsonl, .json, .csv, .tsv, .parquet"
 TextArgument = Annotated[list[Path], argument("TEXT...", f"Sentences, one a line{SOURCES}; also with .gz.")]
 OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Words of the longest n-grams.")]
 ThreadsOption = Annotated[
@@ -141,7 +141,9 @@ def perplexity(
 @with_options
 def rescore(
     model: Annotated[Path, argument("MODEL", "A model of KenLM, a mixture (.json), or a recurrent one (.pt).")],
-    text: Annotated[Path, argument("TEXT", f"Hypotheses, one a line{SOURCES}; also with .gz; - is standard input.")],
+    text: Annotated[
+        Path, argument("TEXT", f"Hypotheses, one a line{SOURCES}; a file also with .gz; - is standard input.")
+    ],
     threads: ThreadsOption = None,
 ) -> None:
     """Print a line for each line of TEXT: its log probability (natural), tokens, and tokens that MODEL does not know.

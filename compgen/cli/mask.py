@@ -98,7 +98,7 @@ def unmask(
 ) -> None:
     """Put names back in the place of their placeholders, in sources and predicted targets.
 
-    PREDICTED is in the order of MASKED, as `cgen predict` writes it; its rows of --best stand together. MASKED itself
+    PREDICTED is in the order of MASKED, as `cgen predict` writes it; of --best as .jsonl. MASKED itself
     gives back what it was made from.
 
     Examples:
@@ -132,7 +132,10 @@ def _predictions(predicted: str, asked: "Dataset") -> "Dataset":
 
     if predicted != "-" and Path(predicted.removesuffix(".gz")).suffix != ".txt":
         return load(predicted, answers=True)
-    targets = [line.split() for line in itertools.chain.from_iterable(lines_as_they_come(predicted))]
+    lines = list(itertools.chain.from_iterable(lines_as_they_come(predicted)))
+    if any("\t" in line for line in lines):
+        raise DataError(f"{predicted}: found a TAB, as of several answers a line: write those of --best to .jsonl")
+    targets = [line.split() for line in lines]
     if len(targets) != len(asked):
         raise DataError(f"{predicted}: found {len(targets):,} lines, expected {len(asked):,}, as many as examples")
     return Dataset.from_pairs(zip((source for source, _ in asked), targets, strict=True), "predicted")

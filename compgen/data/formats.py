@@ -77,7 +77,7 @@ def read_dataset(
         if content is None:
             content = read_bytes(path, None if format is None else format not in _WHOLE)
         if format is None:
-            format = guess(content)
+            format = guess(content, columns)
         elif asked is None and format == "text" and _looks_like_scan(content):
             format = "scan"
         _check_named(columns, format, name)
@@ -161,8 +161,8 @@ def is_pipe(path: str | Path) -> bool:
     return str(path) == "-" or Path(path).is_fifo()
 
 
-def guess(content: bytes) -> str:
-    """Return the format that the beginning of `content` looks like."""
+def guess(content: bytes, columns: Columns = USUALLY) -> str:
+    """Return the format that the beginning of `content` looks like, if a table with these names of columns."""
     if content.startswith(PARQUET_MAGIC):
         return "parquet"
     if _looks_like_scan(content):
@@ -174,7 +174,7 @@ def guess(content: bytes) -> str:
         return "json"
     if b"\t" in first:
         return "tsv"
-    return "csv" if records.looks_like_csv(first.decode("utf-8", "replace")) else "text"
+    return "csv" if records.looks_like_csv(first.decode("utf-8", "replace"), columns.given.values()) else "text"
 
 
 def _looks_like_scan(content: bytes) -> bool:

@@ -64,7 +64,7 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
     path = Path(spec)
     if content is None and not path.is_file():
         return _strictly(spec, columns, "folder" if path.is_dir() else KNOWN)
-    format = guess(content) if content is not None else _named_format(spec)
+    format = guess(content, columns) if content is not None else _named_format(spec)
     if format == "parquet" or (format == "unimorph" and columns.given):
         return _strictly(spec, columns, format, content)
     if content is None:
@@ -260,10 +260,9 @@ def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Tab
 def _unnamed(table: Table, first: list[Any]) -> Table:
     """Take nothing from a CSV without names of columns: which are the sides would be a guess."""
     advice = "write a first line of names, as: source,target"
-    if len(first) > 1 and len({*first}) == len(first):
-        beside = {*BESIDE, *PARTS}
-        sides = [name for name in first if plain(name) not in beside]
-        advice += f"; if these are names, say which are meant, as: {naming(*(sides if len(sides) > 1 else first)[:2])}"
+    sides = [name for name in first if plain(name) not in (*BESIDE, *PARTS)]
+    if len(sides) > 1 and len({*first}) == len(first):
+        advice += f"; if these are names, say which are meant, as: {naming(*sides[:2])}"
     what = f"no names of columns in the first line: {', '.join(first):.80}"
     finding = Finding("error", what, [], advice)
     return table._replace(meaning="fields without names", findings=[*table.findings, finding])

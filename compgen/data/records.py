@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -86,10 +86,11 @@ def write_csv(dataset: Dataset, name: str) -> bytes:
     return frame.with_columns(pl.col(lists).cast(pl.List(pl.String)).list.join(" ")).write_csv().encode()
 
 
-def looks_like_csv(first: str) -> bool:
-    """Whether a first line has names of columns between commas or semicolons."""
+def looks_like_csv(first: str, named: Collection[str] = ()) -> bool:
+    """Whether a first line has names of columns between commas or semicolons, usual ones or those that are `named`."""
     try:
-        return any(looks_like_names(row) for sign in ",;" for row in csv.reader([first], delimiter=sign))
+        rows = [row for sign in ",;" for row in csv.reader([first], delimiter=sign)]
+        return any(looks_like_names(row) or (bool(named) and {*named} <= {*map(str.strip, row)}) for row in rows)
     except csv.Error:
         return False
 

@@ -54,7 +54,7 @@ def _close(tokens: Iterable[str]) -> list[str]:
         piece = token.removeprefix(JOINER)
         if found and piece != token:
             found[-1] += piece
-        elif piece:
+        elif piece or piece == token:  # an empty token stays
             found.append(piece)
     return found
 

@@ -6,8 +6,8 @@
     unimorph  lemma TAB tags, or lemma TAB form TAB tags, the tags joined by semicolons
 
 Targets are not looked at, and a table may have none. A line without anything is a source without tokens, so that
-answers stand line by line beside what was asked. All other data, such as Parquet, tables with names of columns, or
-known data sets, are read whole, from a pipe too.
+answers stand line by line beside what was asked. All other data are read whole: tables with names of columns and lists
+of JSON, from a pipe too; Parquet and folders; known data sets.
 """
 
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compgen.data import unimorph
-from compgen.data.content import lines_as_they_come, name_of, shown
+from compgen.data.content import lines_as_they_come, looks_like_json, name_of, shown
 from compgen.data.examples import Dataset
 from compgen.data.named import USUALLY, Columns, SourceColumns, looks_like_names, looks_like_sources, words_columns
 from compgen.data.records import looks_like_csv
@@ -63,14 +63,15 @@ def read_sources(
     in_lines = piped or (Path(path).is_file() and (format is not None or _suffix(path) in (*SUFFIXES, ".csv")))
     pieces = lines_as_they_come(path) if in_lines else iter([])
     first = next(pieces, [])
-    whole = bool(columns.given) or split is not None or (format is None and _names_columns(path, first))
-    if whole or not in_lines:
-        content = "\n".join(chain(first, *pieces)).encode() if piped else None  # what has come cannot be read again
-        dataset = _read_whole(path, format, columns, content)
-        yield from _sources(dataset if split is None else dataset.split(split), words=_has_words(first))
-    else:
+    if in_lines and not columns.given and split is None and not _names_columns(path, format, first):
         usual = _guess(first) if piped else SUFFIXES.get(_suffix(path), "text")
         yield from _read_lines(path, format or usual, first, pieces)
+        return
+    # What has come through a pipe cannot be read again.
+    dataset = _read_whole(path, format, columns, "\n".join(chain(first, *pieces)).encode() if piped else None)
+    yield from _sources(
+        dataset, split, not columns.given and (_has_words(first) if in_lines else _is_inflection(dataset))
+    )
 
 
 def _read_lines(path: str, format: str, first: list[str], pieces: Iterable[list[str]]) -> Iterator[list[Source]]:
@@ -116,8 +117,11 @@ def _read_whole(path: str, format: str | None, columns: Columns, content: bytes 
     return load(path, format, answers=True, columns=columns, content=content)
 
 
-def _sources(dataset: Dataset, words: bool) -> Iterator[list[Source]]:
-    for rows in dataset.frame.select("source").iter_slices(ROWS):
+def _sources(dataset: Dataset, split: str | None, words: bool) -> Iterator[list[Source]]:
+    """Yield the sources of a dataset, or of a split, which are those of words or not."""
+    if words and is_tagged(dataset):
+        raise UserError("lemma TAB tags has no splits: leave out --split")
+    for rows in (dataset if split is None else dataset.split(split)).frame.select("source").iter_slices(ROWS):
         yield [_word(tokens) if words else Source(tokens, (" ".join(tokens),)) for tokens in rows["source"].to_list()]
 
 
@@ -126,25 +130,39 @@ def _word(tokens: list[str]) -> Source:
     return Source(tokens, (unimorph.joined(lemma), ";".join(tags)))
 
 
-def _names_columns(path: str, lines: list[str]) -> bool:
-    """Return whether a table has names of columns: a CSV, a first line of them, a record without the key `source`."""
+def _names_columns(path: str, format: str | None, lines: list[str]) -> bool:
+    """Return whether a table has names of columns: CSV, a list of JSON, a line of names, a record without `source`."""
     first = _first(lines)
-    if _suffix(path) not in SUFFIXES:
+    suffix = _suffix(path)
+    listed = not suffix and looks_like_json(first.encode())
+    if format is None and (suffix not in SUFFIXES or looks_like_csv(first) or listed):
         return True
+    if format not in (None, "tsv", "jsonl"):
+        return False
     if first.startswith("{"):
         try:
             return "source" not in json.loads(first)
         except (ValueError, RecursionError):
             return False  # an error that names the line
     fields = first.split("\t")
-    sources = _suffix(path) == ".tsv" and looks_like_sources(fields)
-    return looks_like_names(fields) or sources or looks_like_csv(first)
+    return looks_like_names(fields) or (_suffix(path) == ".tsv" and looks_like_sources(fields))
 
 
 def _has_words(lines: list[str]) -> bool:
-    """Return whether lines are words, or the first one names the columns of lemmas, forms and tags."""
-    named = words_columns(re.split(r"[\t,;]", _first(lines))) is not None
+    """Return whether lines are words, or the first one names columns of lemmas, forms and tags, and none of sides."""
+    first = _first(lines)
+    try:
+        names = [*json.loads(first)] if first.startswith("{") else re.split(r"[\t,;]", first)
+    except (ValueError, RecursionError):
+        return False
+    named = words_columns(names) is not None and not {"source", "target"} <= {*names}
     return named or _as_words("tsv", lines) == "unimorph"
+
+
+def _is_inflection(dataset: Dataset) -> bool:
+    """Return whether all sources of known data are the letters of a word and tags."""
+    parts = map(unimorph.split_tags, dataset.frame["source"].to_list())
+    return all(lemma and tags and all(len(letter) == 1 for letter in lemma) for lemma, tags in parts)
 
 
 def _first(lines: list[str]) -> str:

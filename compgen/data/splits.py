@@ -120,8 +120,8 @@ def mcd(
 def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
     """Return the dataset with `count` examples of `test`, drawn at random, moved to `dev`.
 
-    All examples of a source are in one part, so that what is chosen on `dev` has not seen `test`: there are a few more
-    than `count` where the last source drawn has several.
+    All examples of a source are in one part, so that what is chosen on `dev` has not seen `test`. Sources with more
+    examples than are still to be moved stay, so there may be fewer than `count`.
     """
     tested = dataset.frame["split"] == TEST
     rows = tested.arg_true().to_numpy()
@@ -129,10 +129,14 @@ def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
         raise DataError(f"found {len(rows):,} examples to test on, expected more than the {count:,} for {DEV}")
     drawn = stream(Purpose.DEVELOPMENT, seed).permutation(rows)
     groups = dataset.frame[drawn].group_by("source", maintain_order=True).len()
-    chosen = groups.filter(pl.col("len").cum_sum() - pl.col("len") < count)["source"]
-    moved = tested & dataset.frame["source"].is_in(chosen.implode())
-    if moved.sum() == len(rows):
-        raise DataError(f"no source is left to test on beside those for {DEV}")
+    chosen, left = [], count
+    for place, size in enumerate(groups["len"]):
+        if size <= left:
+            chosen.append(place)
+            left -= size
+    if count and not chosen:
+        raise DataError(f"every source to test on has more examples than the {count:,} for {DEV}: ask for more")
+    moved = tested & dataset.frame["source"].is_in(groups["source"][chosen].implode())
     return Dataset(dataset.frame.with_columns(split=pl.when(moved).then(pl.lit(DEV)).otherwise(pl.col("split"))))
 
 

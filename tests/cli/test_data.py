@@ -246,6 +246,13 @@ def test_split_few_shot_writes_a_file_a_split(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+def test_sentences_are_not_swapped(tmp_path):
+    (tmp_path / "s.txt").write_text("a b\n")
+    result = run("write", tmp_path / "s.txt", "--swap", "-o", tmp_path / "x.jsonl")
+    assert "found sentences, without targets, which cannot be swapped" in str(result.exception or result.output)
+    assert not (tmp_path / "x.jsonl").exists()
+
+
 def test_split_lemma_and_swap(tmp_path):
     pairs = [f"{lemma}\t{lemma}{form}\tN;{form.upper()}" for lemma in "abcdefghij" for form in "xy"]
     (tmp_path / "words").write_text("\n".join(pairs), encoding="utf-8")

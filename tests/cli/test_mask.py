@@ -22,6 +22,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "pairs.tsv").write_text(PAIRS)
     (tmp_path / "names").write_text("new york\tcity\ntexas\tstate\n")
     (tmp_path / "asked.txt").write_text("is texas in new york\nwhat is big\n")
+    (tmp_path / "two.txt").write_text("loc\tall\n" * 4)
     return tmp_path
 
 
@@ -72,6 +73,7 @@ def test_predictions_of_masked_sources_are_unmasked(folder, written):
         (["mask", "pairs.tsv", "--names", "names", "--found", "f", "-o", "m.jsonl"], "leave out --names"),
         (["mask", "pairs.tsv", "--prefix", "x1", "-o", "m.jsonl"], "found 'x1' for placeholders"),
         (["mask", "pairs.tsv", "--names", "pairs.tsv", "-o", "m.jsonl"], "pairs.tsv, line 1: found"),
+        (["unmask", "two.txt", "--masked", "pairs.tsv", "-o", "m.jsonl"], "found a TAB, as of several answers a line"),
         (["unmask", "asked.txt", "--masked", "pairs.tsv", "-o", "m.jsonl"], "found 2 lines, expected 4"),
         (["unmask", "pairs.tsv", "--masked", "pairs.tsv", "-o", "m.jsonl"], "expected what `cgen data mask` wrote"),
     ],

@@ -67,3 +67,8 @@ def test_data_that_are_marked_are_not_marked_again():
 def test_a_sign_that_data_cannot_have_is_refused():
     with pytest.raises(DataError, match="found 'a→b', of which '→' would be a token, which is a special symbol"):
         apart(Dataset.from_pairs([(["a→b"], ["y"])]))
+
+
+def test_an_empty_token_comes_back():
+    odd = Dataset.from_pairs([(["a", "", "b(c"], ["x"])])
+    assert together(apart(odd, marked=True)) == odd

@@ -177,6 +177,10 @@ def test_tables_of_words_with_names_of_columns_are_words(tmp_path, name, sign):
         ({"source": "words"}, None, "n\twords\n1\ta b\n2\tc\n"),
         ({"source": "words"}, None, '{"words": "a b"}\n{"words": ["c"], "source": "d"}\n'),
         ({"source": "words"}, "jsonl", '{"words": "a b"}\n{"words": ["c"], "source": "d"}\n'),
+        ({}, "jsonl", '{"question": "a b", "query": "x"}\n{"question": "c", "query": "y"}\n'),
+        ({}, "tsv", "question\tquery\na b\tx\nc\ty\n"),
+        ({"source": "words"}, None, 'n;words\n1;"a b"\n2;c\n'),
+        ({}, None, '[{"source": "a b", "target": "x"},\n {"source": ["c"], "target": "y"}]\n'),
     ],
 )
 def test_columns_of_a_pipe_have_names_too(tmp_path, columns, format, text):
@@ -200,6 +204,23 @@ def test_only_a_split_is_read(tmp_path):
     (tmp_path / "w.tsv").write_text("gel\tGeldi\tV;PST\ngit\tgitti\tV;PST\n")
     (found,) = read_sources(str(tmp_path / "w.tsv"), split="train")
     assert [source.written for source in found] == [("gel", "V;PST"), ("git", "V;PST")]
+    (tmp_path / "t.tsv").write_text("gel\tV;PST\ngit\tV;PST\n")
+    with pytest.raises(UserError, match="lemma TAB tags has no splits: leave out --split"):
+        next(read_sources(str(tmp_path / "t.tsv"), split="train"))
+
+
+def test_sides_are_no_words_whatever_columns_are_beside_them(tmp_path):
+    (tmp_path / "x.csv").write_text("source,target,lemma,form,tags\na b,x,be,is,V;3\n")
+    (tmp_path / "y.csv").write_text("text,lemma,form,tags\na b,be,is,V;3\n")
+    for name, columns in (("x.csv", Columns()), ("y.csv", Columns(source="text"))):
+        (found,) = read_sources(str(tmp_path / name), columns=columns)
+        assert found == [Source(["a", "b"], ("a b",))]
+
+
+def test_records_of_words_are_words(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"lemma":"gel","form":"geldi","tags":"V;PST"}\n')
+    ((found,),) = read_sources(str(tmp_path / "x.jsonl"))
+    assert found == Source(["g", "e", "l", "V", "PST"], ("gel", "V;PST"))
 
 
 def test_lemmas_with_tags_are_seen_in_a_dataset():

@@ -207,8 +207,8 @@ def test_a_source_is_in_dev_or_in_test():
     pairs = [([f"s{number // 3}"], [f"t{number}"]) for number in range(60)]
     parted = with_dev(by_template(Dataset.from_pairs(pairs), 30, side="source"), 8, seed=1)
     parts = {name: {source for (source,), _ in parted.split(name).pairs()} for name in parted.splits}
-    assert parted.splits == {"train": 30, "dev": 9, "test": 21} and not parts["dev"] & parts["test"]
-    with pytest.raises(DataError, match="no source is left to test on beside those for dev"):
+    assert parted.splits == {"train": 30, "dev": 6, "test": 24} and not parts["dev"] & parts["test"]
+    with pytest.raises(DataError, match="every source to test on has more examples than the 1 for dev"):
         with_dev(Dataset.from_pairs(pairs[:3], "test"), 1)
 
 
