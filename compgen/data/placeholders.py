@@ -11,6 +11,7 @@ can be put back exactly, in predictions too.
 
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from compgen.data.content import malformed, read_text, shown
 from compgen.data.examples import Dataset
 from compgen.data.ragged import lists_of
 from compgen.data.vocabulary import why_not_data
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, Remark, UserError
 
 NAMES = "names"  # the column with the names of an example: a JSON object from placeholders to names
 USUAL = "name"
@@ -194,6 +195,13 @@ def _prefixes(dataset: Dataset, kinds: Iterable[str]) -> dict[str, str]:
         prefix = kind
         while prefix in taken:
             prefix += "_"
+        if prefix != kind:
+            warnings.warn(
+                f"placeholders are written {prefix}0, not {kind}0, as the data have such tokens themselves; a "
+                f"predictor that learned {kind}0 does not know them",
+                Remark,
+                stacklevel=3,
+            )
         taken.add(prefix)
         prefixes[kind] = prefix
     return prefixes

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from compgen.cli.data import app
 from compgen.data.formats import read_dataset
-from compgen.errors import UserError
+from compgen.errors import Remark, UserError
 
 PAIRS = "where is new york\tloc ( new york )\nwhere is texas\tloc ( texas )\nwhat is big\tall\nwhat is new\tall\n"
 
@@ -83,3 +83,9 @@ def test_mistakes_are_the_users(folder, arguments, message):
     done = run(*arguments)
     assert isinstance(done.exception, UserError) and message in str(done.exception)
     assert {path.name for path in folder.iterdir()} == before
+
+
+def test_another_prefix_is_told(folder):
+    (folder / "odd.txt").write_text("is texas city7\n")
+    with pytest.warns(Remark, match="placeholders are written city_0, not city0"):
+        assert run("mask", "odd.txt", "--names", "names", "-o", "odd.jsonl").exit_code == 0
