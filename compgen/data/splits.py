@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.compounds import Inventory, Side, usual_inventory
-from compgen.data.examples import TRAIN, Dataset
+from compgen.data.examples import SIDES, TRAIN, Dataset
 from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, shuffle_templates, stream
 from compgen.data.search import REST, Goal, search
@@ -142,10 +142,8 @@ def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
 
 def in_both(dataset: Dataset) -> tuple[int, int]:
     """Return how many examples of `test` are in `train`, too, and how many have a source that is there."""
-    known = {(tuple(source), tuple(target)) for source, target in dataset.split(TRAIN).pairs()}
-    sources = {source for source, _ in known}
-    tested = [(tuple(source), tuple(target)) for source, target in dataset.split(TEST).pairs()]
-    return sum(pair in known for pair in tested), sum(source in sources for source, _ in tested)
+    train, tested = (dataset.split(part).frame.select(SIDES) for part in (TRAIN, TEST))
+    return tested.join(train, on=SIDES, how="semi").height, tested.join(train, on="source", how="semi").height
 
 
 def count_of(asked: float, dataset: Dataset) -> int:
