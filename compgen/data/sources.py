@@ -70,7 +70,7 @@ def read_sources(
     # What has come through a pipe cannot be read again.
     dataset = _read_whole(path, format, columns, "\n".join(chain(first, *pieces)).encode() if piped else None)
     yield from _sources(
-        dataset, split, not columns.given and (_has_words(first) if in_lines else _is_inflection(dataset))
+        dataset, split, not columns.given and (_has_words(first) if in_lines else _is_inflection(path, dataset))
     )
 
 
@@ -159,10 +159,12 @@ def _has_words(lines: list[str]) -> bool:
     return named or _as_words("tsv", lines) == "unimorph"
 
 
-def _is_inflection(dataset: Dataset) -> bool:
-    """Return whether all sources of known data are the letters of a word and tags."""
+def _is_inflection(path: str, dataset: Dataset) -> bool:
+    """Return whether these are known data, of which all sources are the letters of a word and tags."""
     parts = map(unimorph.split_tags, dataset.frame["source"].to_list())
-    return all(lemma and tags and all(len(letter) == 1 for letter in lemma) for lemma, tags in parts)
+    return not Path(path).exists() and all(
+        lemma and tags and all(len(letter) == 1 for letter in lemma) for lemma, tags in parts
+    )
 
 
 def _first(lines: list[str]) -> str:
