@@ -101,11 +101,12 @@ $(READY): pyproject.toml constraints.txt
 # constraints.txt anew, for all platforms, from the index that uv uses; what is pinned stays. `make lock LOCK=--upgrade` takes the
 # newest versions, `LOCK="--upgrade-package numpy"` those of one package.
 lock: $(READY)
-	echo '.[$(EXTRAS)]' | $(BIN)/uv pip compile - --quiet --universal --generate-hashes --no-annotate --no-emit-package compgen \
+	echo '.[$(EXTRAS),release]' | $(BIN)/uv pip compile - --quiet --universal --generate-hashes --no-annotate --no-emit-package compgen \
 	    --custom-compile-command 'make lock' -o constraints.txt $(LOCK)
 
 # What a release is made of, as CycloneDX JSON.
 sbom: $(READY)
+	$(PIP) -c constraints.txt 'compgen[release]'
 	$(BIN)/python scripts/sbom.py build/compgen.cdx.json
 
 # The pinned versions, looked up among known vulnerabilities: fails if there are any, and if they cannot be looked up.

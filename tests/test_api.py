@@ -209,6 +209,7 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
         compgen.Generator.load(tmp_path / "bundle")
 
 
+@pytest.mark.long
 def test_a_predictor_that_copies_copies_words_it_never_saw(tmp_path):
     names = [f"name{number}" for number in range(12)]
     pairs = [(["go", "to", a, "from", b], ["TO", a, "FROM", b]) for a in names for b in names]

@@ -151,7 +151,7 @@ def test_the_audit_asks_of_every_pin_and_says_where_nobody_answers(tmp_path):
 
 @pytest.mark.long  # as the validation of all of it is
 def test_the_bill_of_materials_has_python_and_cpp(tmp_path):
-    pytest.importorskip("cyclonedx_py", reason="needs the extra dev")
+    pytest.importorskip("cyclonedx_py", reason="needs the extra release: `make sbom` installs it")
     out = tmp_path / "bill.json"
     done = subprocess.run([sys.executable, ROOT / "scripts" / "sbom.py", out], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

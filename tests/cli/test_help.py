@@ -99,7 +99,7 @@ def test_what_is_misspelt_has_a_suggestion(words, says):
     refused(compgen(*words), says)
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", ["bash", *(pytest.param(shell, marks=pytest.mark.long) for shell in ("zsh", "fish"))])
 def test_shells_complete_commands_and_options(shell):
     script = compgen("completion", shell)
     assert script.returncode == 0 and "cgen" in script.stdout and "_CGEN_COMPLETE=complete_" in script.stdout

@@ -408,7 +408,7 @@ def test_work_goes_on_when_nobody_reads_its_notes(tmp_path):
     assert done.returncode == 0 and len(out.read_text().splitlines()) == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_ctrl_c_keeps_what_was_sampled(generator, tmp_path, number):
     out = tmp_path / "s.jsonl.gz"  # a file that --resume cannot go on with
     words = ["sample", generator, "--draws", 10**9, "--temperature", 1, "--workers", 1, "-o", out]
@@ -426,7 +426,7 @@ def test_ctrl_c_keeps_what_was_sampled(generator, tmp_path, number):
     assert {path.name for path in tmp_path.iterdir()} == {"s.jsonl.gz", "s.jsonl.gz.run.json"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_a_run_ended_before_it_kept_anything_writes_nothing(generator, tmp_path, number):
     out = tmp_path / "s.jsonl.gz"
     rare = ["--temperature", 0.001, "--filter", "rare", "--rare-token", "walk"]  # it writes "run" only, that cold

@@ -74,7 +74,7 @@ def whole(tmp_path_factory):
     ("name", "end", "code"),
     [
         ("s.tsv", signal.SIGKILL, -9),
-        ("s.jsonl", signal.SIGTERM, 143),
+        pytest.param("s.jsonl", signal.SIGTERM, 143, marks=pytest.mark.long),
         pytest.param("s.jsonl", signal.SIGKILL, -9, marks=pytest.mark.long),
     ],
 )

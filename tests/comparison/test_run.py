@@ -129,7 +129,11 @@ def test_the_commands_make_the_model_again(compared):
         ({"methods": ("resample",)}, "this is the control"),
         ({"methods": ("stemcorrupt",)}, "--methods stemcorrupt: it does not apply: takes words"),
         ({"predictor": "lstm"}, "no predictor 'lstm': expected seq2seq, transformer, or the folder"),
-        ({"minutes": 0.01, "methods": ("geca",)}, r"too little time: .* give --minutes \d+ or more"),
+        pytest.param(
+            {"minutes": 0.01, "methods": ("geca",)},
+            r"too little time: .* give --minutes \d+ or more",
+            marks=pytest.mark.long,
+        ),
         ({"test": 10_000}, "expected more than the 10,000 to test on"),
         ({"minute": 5}, "minute: no such setting; did you mean minutes"),
         ({"seeds": 0}, "seeds: found 0, expected a number greater than or equal to 1"),
@@ -190,6 +194,7 @@ def python(code, *words, **more):
     return subprocess.Popen([sys.executable, "-c", code, *map(str, words)], env=environment, **more)
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_ends_in_the_same_table(compared, tmp_path):
     _, whole, _, data = compared
     write_dataset(data, tmp_path / "d.tsv")

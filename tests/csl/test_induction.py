@@ -30,6 +30,7 @@ from tests.csl.data import (
     published_scan,
 )
 
+LONG = pytest.mark.long
 SMALL = Options(repeated_targets=True, bare_targets=True, terminal_size=4, source_given_target=1, target_given_source=9)
 VARIANTS = st.builds(
     Options,
@@ -99,7 +100,7 @@ def _sampled_geoquery(random):
     return random.sample(geoquery("standard", "train").pairs(), 400)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=LONG) for seed in (2, 3))])
 @pytest.mark.parametrize(("sample", "name"), [(_sampled_scan, "scan"), (_sampled_geoquery, "geoquery")])
 def test_steps_are_as_defined(sample, name, seed):
     """What is kept from step to step gives what is had by doing everything anew, trying all pairs."""
@@ -208,7 +209,9 @@ def test_examples_that_no_grammar_derives():
         induce(Dataset.from_pairs([(["a", "NT_1"], ["b"])]), SMALL)
 
 
-@pytest.mark.parametrize("split", ["jump", "turn_left", "length", "mcd1", "mcd2", "mcd3"])
+@pytest.mark.parametrize(
+    "split", ["jump", "mcd3", *(pytest.param(split, marks=LONG) for split in ("turn_left", "length", "mcd1", "mcd2"))]
+)
 def test_scan(split, scan_grammar):
     """The published program's 20 rules; of MCD3 it learns `turn opposite` where the others have one word more."""
     dataset = published_scan(split)
@@ -220,7 +223,9 @@ def test_scan(split, scan_grammar):
     assert coverage(grammar, dataset["test"]) == len(dataset["test"])
 
 
-@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize(
+    "split", [split if split == "standard" else pytest.param(split, marks=LONG) for split in SPLITS]
+)
 def test_geoquery(split):
     """The published program's numbers of steps, of rules by arity, and of test pairs derived."""
     dataset = {part: geoquery(split, part) for part in ("train", "test")}

@@ -189,6 +189,7 @@ def test_scan_is_parsed_without_a_mistake(scan_grammar):
     assert (found.coverage, found.accuracy, found.precision) == (1, 1, 1)
 
 
+@pytest.mark.long
 def test_geoquery_is_parsed_as_published():
     """Length split: 29.0% of the test sources get an output, and of all 26.6% the right one (tables 2 and 7)."""
     train, test = geoquery("length", "train"), geoquery("length", "test")

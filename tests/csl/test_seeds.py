@@ -128,7 +128,8 @@ def test_companions_are_in_the_same_examples():
     assert companions(both).text() == "c ### C\n"
 
 
-@pytest.mark.parametrize("split", ["around_right", pytest.param("jump", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("split", ["around_right", "jump"])
 def test_with_companions_the_grammar_knows_what_right_is(split):
     """Nothing that is done around right is in the training data of that split."""
     parts = {part: scan.SPLITS[split][0]().split(part) for part in ("train", "test")}

@@ -144,6 +144,7 @@ def test_a_data_set_is_converted_whole_or_but_for_what_cannot_be():
         converted(odd, "short", "mine")
 
 
+@pytest.mark.long
 def test_all_published_targets_are_restored_to_the_letter(downloaded):
     wanted, free = downloaded("cogs/lf").pairs(), downloaded("cogs/variable-free").pairs()
     restored = 0

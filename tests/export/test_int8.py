@@ -43,7 +43,9 @@ def int8(tmp_path_factory):
     return exported_in_int8
 
 
-@pytest.mark.parametrize("changes", [{}, READER, ALONE], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, *(pytest.param(one, marks=pytest.mark.long) for one in (READER, ALONE))], ids=str
+)
 def test_a_sample_does_not_depend_on_batch_threads_workers_or_who_loops(int8, changes):
     folder = int8(**changes)
     drawn = [

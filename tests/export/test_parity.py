@@ -29,11 +29,13 @@ LONG = pytest.mark.long
     [
         ("generator", {}),
         ("generator", {"memories": 1, "feed": False, "tied": False, "output": 6, "initial": "encoder"}),
-        ("generator", {"copying": False, "encoder_shared": False, "positions": 0, "initial": "encoder"}),
+        pytest.param(
+            "generator", {"copying": False, "encoder_shared": False, "positions": 0, "initial": "encoder"}, marks=LONG
+        ),
         pytest.param("generator", ALONE, marks=LONG),
-        ("predictor", {"initial": "encoder"}),
+        pytest.param("predictor", {"initial": "encoder"}, marks=LONG),
         ("predictor", {"feed": False, "copying": False, "activation": "linear"}),
-        ("generator", {"own": 30, "mixing": "gate", "initial": "encoder", "positions": 0}),
+        pytest.param("generator", {"own": 30, "mixing": "gate", "initial": "encoder", "positions": 0}, marks=LONG),
         pytest.param("generator", {"own": 3, "mixing": "word", "feed": False}, marks=LONG),
         ("generator", {"latent": 2, "own": 9, "mixing": "gate", "memories": 1, "feed": False}),
         pytest.param("generator", ALONE | {"copying": True, "own": 5, "mixing": "gate"}, marks=LONG),

@@ -167,6 +167,7 @@ def test_what_cannot_be_is_said(tmp_path):
         run_shard(nothing, 0)
 
 
+@pytest.mark.long
 def test_a_ray_cluster_makes_what_one_process_makes(tmp_path):
     ray = pytest.importorskip("ray", reason="needs Ray, the extra [ray]")
     expected = Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3)

@@ -160,7 +160,7 @@ def test_a_lexicon_file_is_for_types(tmp_path):
     ("split", "new", "of_test"),
     [
         ("jump", 7706, 7706),
-        ("around_right", 4785, 3756),
+        pytest.param("around_right", 4785, 3756, marks=LONG),
         pytest.param("opposite_right", 4785, 3756, marks=LONG),  # *opposite* never is without the action of *left*
         pytest.param("jump_around_right", 2346, 1173, marks=LONG),
         pytest.param("right", 4785, 3756, marks=LONG),
@@ -177,6 +177,7 @@ def test_orbits_of_scan(split, new, of_test):
     assert all(right == of for right, of in method.agreeing.values())
 
 
+@LONG
 def test_types_of_cogs_without_a_tagger(tmp_path):
     try:
         data = load("cogs/lf").split("train")

@@ -106,16 +106,14 @@ def test_a_seed_fixes_the_rows_and_no_rows_is_an_error():
         build([[5, 3, 8], [6, 3, 7]], VOCABULARY, 2, config, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("split", "config", "rows", "examples"),
     [
         # The reference's functions gave 38.5 to 38.9 thousand and 125.6 thousand rows over 9.0 to 9.1 and 14.68
         # thousand examples; they draw at random, and so do we.
         ("jump", {"kind": "long-short", "seconds": 50, "cover": False}, (37_500, 39_500), (8_900, 9_300)),
-        pytest.param(
-            *("around_right", {"kind": "long-long", "firsts": 3}, (124_000, 127_000), (14_660, 14_700)),
-            marks=pytest.mark.long,
-        ),
+        ("around_right", {"kind": "long-long", "firsts": 3}, (124_000, 127_000), (14_660, 14_700)),
     ],
 )
 def test_scan_sizes_are_the_references(split, config, rows, examples):

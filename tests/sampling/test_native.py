@@ -55,7 +55,7 @@ def compgen(*words, **environment):
         ("--draws", 3000, "--filter", "novel", "--vote", "--margin", 1, "--support", 0.01, "--best", 9, "--batch", 7),
         ("--draws", 500, "--support", 0.02, "--best", 60),  # training examples say which pairs of tokens are new
         ("--draws", 900, "--filter", "rare", "--rare-token", "jump", "--rare-token", "I_TURN_LEFT"),
-        ("--draws", 400, "--filter", "novel,rare", "--prototypes", "rare"),
+        pytest.param(("--draws", 400, "--filter", "novel,rare", "--prototypes", "rare"), marks=LONG),
         ("-n", 40, "--filter", "rare,unique", "--rare-token", "jump", "--prototypes", "rare", "--start", 5),
         ("--draws", 500, "--filter", "rare", "--ngram", 2, "--rarity", 0.02, "--seed", 2**64 - 1, "--best", 40),
     ],
@@ -166,7 +166,11 @@ def test_lines_for_tsv_and_for_standard_output(tmp_path):
     ("kind", "changes"),
     [
         ("generator", {}),
-        ("generator", {"memories": 1, "feed": False, "tied": False, "output": 6, "initial": "encoder"}),
+        pytest.param(
+            "generator",
+            {"memories": 1, "feed": False, "tied": False, "output": 6, "initial": "encoder"},
+            marks=LONG,
+        ),
         pytest.param(
             "generator", {"copying": False, "encoder_shared": False, "positions": 0, "initial": "encoder"}, marks=LONG
         ),
@@ -174,9 +178,9 @@ def test_lines_for_tsv_and_for_standard_output(tmp_path):
         pytest.param("predictor", {"initial": "encoder"}, marks=LONG),
         ("predictor", {"feed": False, "copying": False, "activation": "linear"}),
         pytest.param("generator", {"own": 30, "mixing": "gate", "initial": "encoder"}, marks=LONG),
-        ("predictor", {"own": 4, "mixing": "word"}),
+        pytest.param("predictor", {"own": 4, "mixing": "word"}, marks=LONG),
         ("generator", {"latent": 5, "own": 9, "mixing": "gate"}),
-        ("generator", {"memories": 0, "copying": False, "feed": False, "latent": 32}),
+        pytest.param("generator", {"memories": 0, "copying": False, "feed": False, "latent": 32}, marks=LONG),
     ],
     ids=str,
 )
@@ -194,7 +198,7 @@ def test_own_step_and_graph_give_the_sequences_of_pytorch_in_every_configuration
 
 
 @pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("shift", [-150.0, 150.0])
+@pytest.mark.parametrize("shift", [pytest.param(-150.0, marks=LONG), 150.0])
 def test_gates_far_outside_the_range_of_exponentials_are_closed_or_open(shift):
     checkpoint = make(hidden=32)
     checkpoint.network.lstm.bias_ih_l0.data[::3] += shift

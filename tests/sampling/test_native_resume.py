@@ -231,6 +231,7 @@ def test_what_is_finished_stays_whichever_program_wrote_it(tmp_path):
     assert (tmp_path / "0.jsonl").read_bytes() == (tmp_path / "1.jsonl").read_bytes()
 
 
+@LONG
 def test_a_run_goes_on_by_the_step_that_it_began_with(tmp_path):
     """Our step's probabilities differ in the last digit; what Python began has those of the graph."""
     words = ("--draws", 3000, "--seed", 8)

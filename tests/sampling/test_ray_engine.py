@@ -119,6 +119,7 @@ def test_what_the_engine_cannot_do_is_told(options, says, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_a_cluster_that_is_not_there_is_told(tmp_path):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # and nobody listens

@@ -157,7 +157,13 @@ def covered(made, test):
 
 
 @pytest.mark.parametrize(
-    ("classes", "new", "rows"), [("token", 915, 0), ("slot", 846, 5), ("predicate", 13_985, 122), ("one", 88_261, 131)]
+    ("classes", "new", "rows"),
+    [
+        ("token", 915, 0),
+        ("slot", 846, 5),
+        ("predicate", 13_985, 122),
+        pytest.param("one", 88_261, 131, marks=pytest.mark.long),
+    ],
 )
 def test_coverage_of_questions_without_annotation(classes, new, rows):
     """All exchanges with a new question or another program, without filters; rows of the test part by template."""
@@ -185,6 +191,7 @@ def test_coverage_of_questions_without_annotation(classes, new, rows):
         assert not any(tuple(source) in known for source, _ in made.pairs())
 
 
+@pytest.mark.long
 def test_a_grammar_that_does_not_agree_with_the_data_gives_way_to_one_that_does():
     """Where any two phrases may stand side by side, exchanges are wrong; where words go together first, hardly any."""
     data = load("scan/opposite_right").split("train")
