@@ -8,15 +8,18 @@ EXTRAS = cpu,train,pretrained,lm,plot,ray,docs,dev
 # which takes 8 s in place of 2.5.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-long check campaign fuzz docs bench lm runner runner-wheel runner-arm64 oldest test-oldest lock sbom audit \
+.PHONY: demo test pytest test-long check campaign fuzz docs bench lm runner runner-wheel runner-arm64 oldest test-oldest lock sbom audit \
     cpp cpp-sanitize clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py --out runs/demo
 
-# What the tests need is made two at a time: compilers, checkers and downloads wait for different things.
+# Two things at a time: compilers and downloads wait for each other, and tests for processes that they started.
 test: $(READY)
-	$(MAKE) -j 2 check lm runner oldest
+	$(MAKE) -j 2 lm runner oldest
+	$(MAKE) -j 2 check pytest
+
+pytest: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Further cases of what shorter tests show; most read published data.

@@ -50,7 +50,7 @@ def test_each_dependency_is_pinned_within_its_bounds():
 def test_the_makefile_has_all_extras_and_the_pinned_torch():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     extras = re.search(r"^EXTRAS = (.+)$", makefile, re.MULTILINE)
-    assert extras and set(extras[1].split(",")) == set(PROJECT["optional-dependencies"]) - {"gpu"}
+    assert extras and {*extras[1].split(","), "release"} == set(PROJECT["optional-dependencies"]) - {"gpu"}
     assert set(re.findall(r"torch(==\S+)", makefile)) == {str(pins()["torch"][0].specifier)}
 
 
