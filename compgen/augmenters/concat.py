@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from pydantic import Field
 
 from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options, Shown
@@ -17,12 +18,26 @@ from compgen.errors import ExhaustedError, UserError
 from compgen.progress import Watch
 
 
+LISTED = 1_000_000  # up to so many pairs are listed and put in order; of more some are drawn, so many at a time
+
+
 class ConcatOptions(Options):
     """How two examples are put together."""
 
     separator: str = Field(
         "|", description="The token between the two; empty for none.", json_schema_extra={"metavar": "TOKEN"}
     )
+
+
+def first_numbers(below: int, count: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """`count` distinct numbers from 0 to `below` in random order: fewer are the first of more."""
+    if below <= LISTED:
+        return random.permutation(below)[:count]
+    found = np.empty(0, dtype=np.int64)
+    while len(found) < count:
+        drawn = np.concatenate([found, random.integers(below, size=LISTED)])
+        found = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+    return found[:count]
 
 
 class Concat(Augmenter[ConcatOptions]):
@@ -58,7 +73,7 @@ class Concat(Augmenter[ConcatOptions]):
         count = size**2 if count is None else count
         if count > size**2:
             raise ExhaustedError(f"concat: {size:,} distinct examples give {size**2:,} pairs, fewer than {count:,}")
-        pairs = stream(Purpose.CONCATENATION, seed).choice(size**2, count, replace=False)
+        pairs = first_numbers(size**2, count, stream(Purpose.CONCATENATION, seed))
         one, two = (self.examples[part] for part in np.divmod(pairs, size))
         between = pl.lit([self.options.separator] if self.options.separator else [], dtype=TOKENS)
         sides = {}

@@ -15,7 +15,7 @@ from compgen.data.random import Purpose, stream
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.network import Network
-from compgen.models.seeding import seed_torch
+from compgen.models.seeding import keeps_random_state, seed_torch
 from compgen.models.trainable import Trainable
 from compgen.progress import note
 from compgen.recombine.compatible import compatible
@@ -31,6 +31,7 @@ from compgen.training.memory import check_memory
 BIGRAMS = 0.6  # share of a bigram model's loss from where on a generator counts as undertrained
 
 
+@keeps_random_state()
 def train_generator(
     dataset: Dataset,
     config: RecombineConfig,

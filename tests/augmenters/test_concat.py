@@ -1,7 +1,8 @@
 import pytest
 
-from compgen.augmenters.concat import Concat
+from compgen.augmenters.concat import Concat, first_numbers
 from compgen.data.examples import Dataset
+from compgen.data.random import Purpose, stream
 from compgen.errors import DataError, ExhaustedError, UserError
 
 DATA = Dataset.from_pairs([(["a"], ["A"]), (["b", "c"], ["B"]), (["a"], ["A"])])
@@ -21,6 +22,20 @@ def test_the_order_of_the_data_does_not_matter_and_the_seed_does():
     reverse = Dataset(DATA.frame.reverse())
     assert Concat().fit(DATA).sample(2, seed=3).pairs() == Concat().fit(reverse).sample(2, seed=3).pairs()
     assert len({str(Concat().fit(DATA).sample(1, seed).pairs()) for seed in range(20)}) > 1
+
+
+@pytest.mark.parametrize("below", [100, 10**6 + 1])
+def test_fewer_numbers_are_the_first_of_more_and_all_as_probable(below):
+    most = first_numbers(below, 100, stream(Purpose.CONCATENATION, 3))
+    assert sorted(set(most)) == sorted(most) and len(most) == 100 and 0 <= min(most) and max(most) < below
+    assert [*first_numbers(below, 40, stream(Purpose.CONCATENATION, 3))] == [*most[:40]]
+    means = [first_numbers(below, 20, stream(Purpose.CONCATENATION, seed)).mean() for seed in range(50)]
+    assert 0.4 * below < sum(means) / len(means) < 0.6 * below
+
+
+def test_more_than_are_drawn_at_a_time_are_distinct():
+    found = first_numbers(10**6 + 1, 10**6 + 1, stream(Purpose.CONCATENATION, 3))
+    assert sorted(found) == list(range(10**6 + 1))
 
 
 def test_sentences_and_no_separator():

@@ -152,10 +152,14 @@ def test_the_order_of_the_data_does_not_matter(case):
 
 
 def test_there_are_as_many_as_asked_for_or_the_report_says_why_not(case):
+    """And fewer are the first of more, but where the best of many draws are kept."""
     _, augmenter, _, _ = case
-    for count in (0, 1, COUNT):
+    most = augmenter.sample(COUNT, seed=3).pairs()
+    best = getattr(augmenter.options, "vote", False) or getattr(augmenter.options, "candidates", 1) > 1
+    for count in (0, 1, 5, COUNT):
         made = augmenter.sample(count, seed=3)
         report = augmenter.report()
+        assert best or made.pairs() == most[:count]
         assert (report["asked"], report["made"]) == (count, len(made))
         assert len(made) == count or (len(made) < count and report["why"])
         assert str(len(made)) in augmenter.described()
