@@ -17,7 +17,6 @@ from compgen.data.vocabulary import SPECIALS
 from compgen.errors import ExhaustedError, UserError
 from compgen.progress import Watch
 
-
 LISTED = 1_000_000  # up to so many pairs are listed and put in order; of more some are drawn, so many at a time
 
 
