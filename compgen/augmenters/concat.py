@@ -12,7 +12,7 @@ from pydantic import Field
 
 from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options, Shown
 from compgen.data.examples import TOKENS, Dataset
-from compgen.data.random import Purpose, stream
+from compgen.data.random import Purpose, Stream, stream
 from compgen.data.vocabulary import SPECIALS
 from compgen.errors import ExhaustedError, UserError
 from compgen.progress import Watch
@@ -28,7 +28,7 @@ class ConcatOptions(Options):
     )
 
 
-def first_numbers(below: int, count: int, random: np.random.Generator) -> NDArray[np.int64]:
+def first_numbers(below: int, count: int, random: Stream) -> NDArray[np.int64]:
     """`count` distinct numbers from 0 to `below` in random order: fewer are the first of more."""
     if below <= LISTED:
         return random.permutation(below)[:count]

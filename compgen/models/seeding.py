@@ -12,7 +12,7 @@ def seed_torch(seed: int) -> None:
 
 
 def keeps_random_state() -> ContextDecorator:
-    """Return a decorator of functions that draw: a caller's own random numbers on the CPU go on as if there were no call."""
+    """Return a decorator: what a function draws on the CPU leaves its caller's random numbers as they were."""
     return cast(ContextDecorator, torch.random.fork_rng(devices=[]))
 
 
