@@ -174,7 +174,7 @@ def guess(content: bytes, columns: Columns = USUALLY) -> str:
         return "json"
     if b"\t" in first:
         return "tsv"
-    return "csv" if records.looks_like_csv(first.decode("utf-8", "replace"), columns.given.values()) else "text"
+    return "csv" if records.looks_like_csv(first.decode("utf-8", "replace"), columns) else "text"
 
 
 def _looks_like_scan(content: bytes) -> bool:
@@ -271,14 +271,19 @@ def _read_parquet(content: bytes, name: str, columns: Columns) -> Placed:
 
 def _of_frame(frame: pl.DataFrame, name: str, columns: Columns) -> Placed:
     """Return the rows of a table of Parquet as examples."""
-    frame = frame.rename(columns.renaming(frame.columns, name))
+    if words := columns.words(frame.columns):
+        rows = enumerate(zip(*(frame[column].to_list() for column in words), strict=True), start=1)
+        sides = pl.DataFrame([records.word(name, *row) for row in rows], schema={"source": TOKENS, "target": TOKENS})
+        frame = frame.drop({*words}).with_columns(sides)
+    else:
+        frame = frame.rename(columns.renaming(frame.columns, name))
     if "target" not in columns.sides:
         frame = frame.with_columns(target=pl.lit([], dtype=TOKENS))
     if "split" not in frame.columns:
         frame = frame.with_columns(split=pl.lit(TRAIN))
-    sides = [_parquet_column(frame[column], name) for column in COLUMNS]
+    checked = [_parquet_column(frame[column], name) for column in COLUMNS]
     places = pl.Series(range(1, frame.height + 1), dtype=pl.Int64)
-    return Placed(frame.with_columns(sides).select(*COLUMNS, pl.exclude(COLUMNS)), places)
+    return Placed(frame.with_columns(checked).select(*COLUMNS, pl.exclude(COLUMNS)), places)
 
 
 def _parquet_column(values: pl.Series, name: str) -> pl.Series:

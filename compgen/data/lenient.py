@@ -17,7 +17,7 @@ from compgen.data.checks import Finding, ids, naming, rows_of, strange_first
 from compgen.data.content import looks_like_json, name_of, read_bytes
 from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
-from compgen.data.named import BESIDE, PARTS, Columns, looks_like_names, plain, unread_split, words_columns
+from compgen.data.named import BESIDE, PARTS, Columns, looks_like_names, plain, unread_split
 from compgen.data.records import separator
 from compgen.data.unimorph import example, language_of, looks_like_words, numbered, untagged
 from compgen.errors import DataError
@@ -250,7 +250,7 @@ def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Tab
     names, rows, empty = found.names, found.rows, Table(format, "", _frame([]), list(found.findings))
     if names is None:
         return _unnamed(empty, rows[0][1]) if format == "csv" else _by_position(empty, rows)
-    words = None if columns.given else words_columns(names)
+    words = columns.words(names)
     if words is None:
         return _by_names(empty, names, rows, columns, name)
     sides = [(number, *_word(dict(zip(names, fields, strict=True)), words)) for number, fields in rows]

@@ -71,6 +71,10 @@ class Columns(BaseModel):
         """Whether the fields of a first line are names of columns, as far as one can tell."""
         return looks_like_names(fields)
 
+    def words(self, found: Sequence[str]) -> tuple[str, str, str] | None:
+        """Return the columns of lemmas, forms and tags if there are such, and none of sides."""
+        return None if self.given or {*self.sides} <= {*found} else words_columns(found)
+
     def _column(self, side: str, found: Sequence[str], place: str) -> str:
         """Return the column of a side."""
         return _side(side, self.given.get(side), found, place)
@@ -83,7 +87,14 @@ class SourceColumns(Columns):
 
     def names(self, fields: Sequence[str]) -> bool:
         """Whether the fields of a first line are names of columns, with or without one of targets."""
-        return looks_like_names(fields) or looks_like_sources(fields)
+        return looks_like_names(fields) or looks_like_sources(fields) or self.words(fields) is not None
+
+    def words(self, found: Sequence[str]) -> tuple[str, str, str] | None:
+        """Return the columns of lemmas and tags; forms are not looked at, and lemmas take their place."""
+        if self.given or {*self.sides} <= {*found}:
+            return None
+        words = words_columns([*found, "form"])
+        return words and (words[0], words[0], words[2])
 
     def _column(self, side: str, found: Sequence[str], place: str) -> str:
         """Return the column of sources; a name with blanks may be a source of a table without names."""

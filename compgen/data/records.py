@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -16,7 +16,7 @@ import polars as pl
 from compgen.data.columns import for_json, from_json
 from compgen.data.content import LONGEST_LINE, decoded, malformed, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TRAIN, Dataset
-from compgen.data.named import Columns, looks_like_names, words_columns
+from compgen.data.named import USUALLY, Columns, looks_like_names
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
 from compgen.data.unimorph import inflection, language_of
@@ -86,11 +86,26 @@ def write_csv(dataset: Dataset, name: str) -> bytes:
     return frame.with_columns(pl.col(lists).cast(pl.List(pl.String)).list.join(" ")).write_csv().encode()
 
 
-def looks_like_csv(first: str, named: Collection[str] = ()) -> bool:
-    """Whether a first line has names of columns between commas or semicolons, usual ones or those that are `named`."""
+def names_of_first(text: str) -> list[str]:
+    """Return the names in the first line of a table, or the keys of the first object of JSON."""
+    text = text.strip()
+    if not text.startswith(("{", "[")):
+        return re.split(r"[\t,;]", text.partition("\n")[0])
+    try:
+        found, _ = _JSON.raw_decode(text.removeprefix("[").lstrip())
+    except (ValueError, KeyError, RecursionError):
+        return []  # an error that names the line comes with reading
+    return [*found] if isinstance(found, dict) else []
+
+
+def looks_like_csv(first: str, columns: Columns = USUALLY) -> bool:
+    """Whether a first line has names of columns between commas or semicolons, usual ones or those that are given."""
+    given = {*columns.given.values()}
     try:
         rows = [row for sign in ",;" for row in csv.reader([first], delimiter=sign)]
-        return any(looks_like_names(row) or (bool(named) and {*named} <= {*map(str.strip, row)}) for row in rows)
+        return any(
+            looks_like_names(row) or columns.words(row) or (given and given <= {*map(str.strip, row)}) for row in rows
+        )
     except csv.Error:
         return False
 
@@ -230,11 +245,10 @@ def _renaming(
     keys: list[str], name: str, number: int, columns: Columns
 ) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
     """Return what gives records, with their lines, the names of a dataset, as the keys of the first say."""
-    words = None if columns.given or {"source", "target"} <= set(keys) else words_columns(keys)
-    if words:
+    if words := columns.words(keys):
         return lambda number, record: (
             {key: value for key, value in record.items() if key not in words}
-            | _word(name, number, [record.get(column) for column in words])
+            | word(name, number, [record.get(column) for column in words])
         )
     names = columns.renaming(keys, f"{name}, line {number}")
     for side in {"source", "target"} - set(names):  # of later records, beside the columns that were chosen
@@ -243,9 +257,13 @@ def _renaming(
     return lambda _number, record: {names.get(key, key): value for key, value in record.items()} | empty
 
 
-def _word(name: str, number: int, word: Sequence[Any]) -> dict[str, list[str]]:
-    """Return the sides of an example of inflection."""
-    lemma, form, tags = (value if isinstance(value, str) else "" for value in word)
+def word(name: str, number: int, fields: Sequence[Any]) -> dict[str, list[str]]:
+    """Return the sides of an example of inflection: of a lemma, a form, and tags joined by semicolons.
+
+    Raises:
+        DataError: one is missing or no word; the message names the line of this number.
+    """
+    lemma, form, tags = (value if isinstance(value, str) else "" for value in fields)
     names = tuple(filter(None, (tag.strip() for tag in tags.split(";"))))
     if not (lemma.strip() and form.strip() and names):
         raise malformed(name, number, shown((lemma, form, tags)), "a lemma, a form, and tags joined by semicolons")

@@ -17,15 +17,18 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+import polars as pl
+
 from compgen.data import unimorph
 from compgen.data.content import lines_as_they_come, looks_like_json, name_of, shown
 from compgen.data.examples import Dataset
-from compgen.data.named import USUALLY, Columns, SourceColumns, looks_like_names, looks_like_sources, words_columns
-from compgen.data.records import looks_like_csv
+from compgen.data.named import USUALLY, Columns, SourceColumns, looks_like_names, looks_like_sources
+from compgen.data.records import looks_like_csv, names_of_first
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, UserError
 
 SUFFIXES = {".txt": "text", ".scan": "text", ".tsv": "tsv", ".jsonl": "jsonl", ".unimorph": "unimorph", "": "unimorph"}
+SOURCES = SourceColumns()  # what is looked for where no column is named
 ROWS = 1024  # of what is read whole, in a piece
 _TAG = r"[\dA-Z][^\s;]*"
 _TAGS = rf" *{_TAG}(?:;{_TAG})*;? *"
@@ -60,7 +63,7 @@ def read_sources(
             no such split.
     """
     piped = path == "-" or Path(path).is_fifo()
-    in_lines = piped or (Path(path).is_file() and (format is not None or _suffix(path) in (*SUFFIXES, ".csv")))
+    in_lines = piped or (Path(path).is_file() and (format is not None or _suffix(path) in (*SUFFIXES, ".csv", ".json")))
     pieces = lines_as_they_come(path) if in_lines else iter([])
     first = next(pieces, [])
     if in_lines and not columns.given and split is None and not _names_columns(path, format, first):
@@ -134,8 +137,8 @@ def _names_columns(path: str, format: str | None, lines: list[str]) -> bool:
     """Return whether a table has names of columns: CSV, a list of JSON, a line of names, a record without `source`."""
     first = _first(lines)
     suffix = _suffix(path)
-    listed = not suffix and looks_like_json(first.encode())
-    if format is None and (suffix not in SUFFIXES or looks_like_csv(first) or listed):
+    listed = not suffix and looks_like_json("\n".join(lines).encode())
+    if format is None and (suffix not in SUFFIXES or looks_like_csv(first, SOURCES) or listed):
         return True
     if format not in (None, "tsv", "jsonl"):
         return False
@@ -145,26 +148,21 @@ def _names_columns(path: str, format: str | None, lines: list[str]) -> bool:
         except (ValueError, RecursionError):
             return False  # an error that names the line
     fields = first.split("\t")
-    return looks_like_names(fields) or (_suffix(path) == ".tsv" and looks_like_sources(fields))
+    named = looks_like_names(fields) or SOURCES.words(fields) is not None
+    return named or (suffix == ".tsv" and looks_like_sources(fields))
 
 
 def _has_words(lines: list[str]) -> bool:
-    """Return whether lines are words, or the first one names columns of lemmas, forms and tags, and none of sides."""
-    first = _first(lines)
-    try:
-        names = [*json.loads(first)] if first.startswith("{") else re.split(r"[\t,;]", first)
-    except (ValueError, RecursionError):
-        return False
-    named = words_columns(names) is not None and not {"source", "target"} <= {*names}
-    return named or _as_words("tsv", lines) == "unimorph"
+    """Return whether lines are words, or there are names of columns of lemmas and tags, and none of sources."""
+    return SOURCES.words(names_of_first("\n".join(lines))) is not None or _as_words("tsv", lines) == "unimorph"
 
 
 def _is_inflection(path: str, dataset: Dataset) -> bool:
-    """Return whether these are known data, of which all sources are the letters of a word and tags."""
+    """Return whether Parquet has columns of lemmas and tags, or all sources of known data are letters, then tags."""
+    if Path(path).exists():
+        return _suffix(path) == ".parquet" and SOURCES.words(list(pl.read_parquet_schema(path))) is not None
     parts = map(unimorph.split_tags, dataset.frame["source"].to_list())
-    return not Path(path).exists() and all(
-        lemma and tags and all(len(letter) == 1 for letter in lemma) for lemma, tags in parts
-    )
+    return all(lemma and tags and all(len(letter) == 1 for letter in lemma) for lemma, tags in parts)
 
 
 def _first(lines: list[str]) -> str:

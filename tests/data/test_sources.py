@@ -1,6 +1,7 @@
 """Sources to predict from: formats, order, and lines that are wrong."""
 
 import gzip
+import json
 import os
 import threading
 import warnings
@@ -10,6 +11,7 @@ import pytest
 
 from compgen.data import content
 from compgen.data.examples import Dataset
+from compgen.data.formats import read_dataset
 from compgen.data.named import Columns
 from compgen.data.sources import Source, is_tagged, read_sources
 from compgen.errors import DataError, Remark, UserError
@@ -217,10 +219,38 @@ def test_sides_are_no_words_whatever_columns_are_beside_them(tmp_path):
         assert found == [Source(["a", "b"], ("a b",))]
 
 
-def test_records_of_words_are_words(tmp_path):
-    (tmp_path / "x.jsonl").write_text('{"lemma":"gel","form":"geldi","tags":"V;PST"}\n')
-    ((found,),) = read_sources(str(tmp_path / "x.jsonl"))
-    assert found == Source(["g", "e", "l", "V", "PST"], ("gel", "V;PST"))
+@pytest.mark.parametrize("columns", [("lemma", "form", "tags"), ("lemma", "tags"), ("id", "MSD", "Lemma")])
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "tsv", "parquet"])
+def test_named_columns_of_lemmas_and_tags_are_words_whether_forms_are_there_or_not(tmp_path, suffix, columns):
+    values = {"lemma": "gel", "form": "", "tags": "V;PST", "id": "1", "MSD": "V;PST", "Lemma": "gel"}
+    frame = pl.DataFrame([{column: values[column] for column in columns}] * 2)
+    path, expected = tmp_path / f"x.{suffix}", Source(["g", "e", "l", "V", "PST"], ("gel", "V;PST"))
+    if suffix == "parquet":
+        frame.write_parquet(path)
+    else:
+        lines = [",".join(row) for row in (columns, *frame.iter_rows())]
+        text = {"jsonl": frame.write_ndjson(), "json": f" \n{json.dumps(frame.to_dicts(), indent=1)}"}
+        path.write_text(text.get(suffix, "\n".join(lines).replace(",", "\t" if suffix == "tsv" else ",") + "\n"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Remark)
+        assert list(read_sources(str(path))) == [[expected] * 2]
+        if suffix != "parquet":
+            os.mkfifo(tmp_path / "pipe")
+            writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(path.read_text()))
+            writer.start()
+            assert list(read_sources(str(tmp_path / "pipe"))) == [[expected] * 2]
+            writer.join()
+
+
+def test_parquet_of_words_is_read_as_other_tables_of_words(tmp_path):
+    frame = pl.DataFrame({"lemma": ["gel"], "form": ["geldi"], "tags": ["V;PST"], "split": ["dev"], "note": [3]})
+    frame.write_parquet(tmp_path / "x.parquet")
+    found = read_dataset(tmp_path / "x.parquet")
+    assert found.pairs() == [(["g", "e", "l", "V", "PST"], [*"geldi"])]
+    assert found.frame.select("split", "note").rows() == [("dev", 3)]
+    frame.with_columns(form=pl.lit("")).write_parquet(tmp_path / "y.parquet")
+    with pytest.raises(DataError, match=r"y\.parquet.*a lemma, a form, and tags joined by semicolons"):
+        read_dataset(tmp_path / "y.parquet")
 
 
 def test_lemmas_with_tags_are_seen_in_a_dataset():
