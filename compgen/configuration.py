@@ -154,7 +154,11 @@ def values_of(name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigError(f"configuration {name}: not TOML: {error}") from error
     base = values.pop("base", None)
-    return values if base is None else merged(values_of(str(base), (*seen, name)), values)
+    if base is None:
+        return values
+    if name not in shipped() and base not in shipped():
+        base = Path(name).parent / str(base)  # beside the file that names it
+    return merged(values_of(str(base), (*seen, name)), values)
 
 
 def _own(name: str) -> bytes:

@@ -160,12 +160,25 @@ def is_beside(path: Path) -> bool:
     return re.fullmatch(r"\.[0-9a-f]{32}\..+", path.name, re.DOTALL) is not None
 
 
+class _Packed(gzip.GzipFile):
+    """Closes the file below it, too: what that still holds back is written then, or an error raised."""
+
+    def __init__(self, path: Path) -> None:
+        self._below = path.open("wb")
+        # No name and no time inside, so that the same text gives the same file.
+        super().__init__(filename="", fileobj=self._below, mode="wb", compresslevel=6, mtime=0)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._below.close()
+
+
 def open_text(path: Path) -> TextIO:
     """Open a file to write UTF-8 with plain line ends to; it is compressed if its name ends in .gz."""
     if path.suffix == ".gz":
-        # No name and no time inside, so that the same text gives the same file.
-        packed = gzip.GzipFile(filename="", fileobj=path.open("wb"), mode="wb", compresslevel=6, mtime=0)
-        return io.TextIOWrapper(packed, encoding="utf-8")
+        return io.TextIOWrapper(_Packed(path), encoding="utf-8", newline="\n")
     return path.open("w", encoding="utf-8", newline="\n")
 
 
@@ -197,6 +210,28 @@ def check_apart(out: Path, *read: str | Path | None) -> None:
         theirs = None if path is None else _status(Path(path))
         if ours is not None and theirs is not None and stat.S_ISREG(ours.st_mode) and os.path.samestat(ours, theirs):
             raise UserError(f"{out}: it is read, too: choose another name for what is written")
+
+
+def create(path: Path, text: str) -> bool:
+    """Write a file that appears whole, unless there is one of that name; return whether it was written.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    temporary = beside(path)
+    with writing(path):
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+            temporary.replace(path)  # a file system without links
+        finally:
+            temporary.unlink(missing_ok=True)
+    return True
 
 
 def lock(stream: BinaryIO, path: Path) -> None:

@@ -249,6 +249,15 @@ def predictor(data, tmp_path_factory):
     return compgen.Predictor.load(out)
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+def test_no_more_sources_than_a_batch_are_answered_at_once(predictor, monkeypatch, beam):
+    opened, decoder = [], type(predictor.decoder)
+    begin = decoder.open
+    monkeypatch.setattr(decoder, "open", lambda self, rows: opened.append(len(rows)) or begin(self, rows))
+    predictor.best([["walk"], ["run"], ["look"]], beam, batch=2)
+    assert sorted(opened) == [1, 2]
+
+
 def test_sources_may_come_from_an_iterator_and_may_be_empty(predictor):
     asked = [["walk"], ["run", "now"]]
     expected = predictor.predict(asked)

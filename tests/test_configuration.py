@@ -53,6 +53,10 @@ def test_a_configuration_file_may_have_a_base(tmp_path):
     config = load_config(Seq2SeqConfig, str(path))
     assert config.optimisation.batch == 7
     assert config.network == load_config(Seq2SeqConfig, "seq2seq_small").network
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "other.toml").write_text('base = "../mine.toml"\nseed_of_nothing = 1\n')
+    with pytest.raises(ConfigError, match="seed_of_nothing"):  # its base is found beside it
+        load_config(Seq2SeqConfig, str(tmp_path / "more" / "other.toml"))
     path.write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="not TOML"):
         load_config(Seq2SeqConfig, str(path))

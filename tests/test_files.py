@@ -1,5 +1,7 @@
 """Files appear whole, in the place of nothing that must stay."""
 
+import errno
+import gzip
 import os
 import shutil
 import stat
@@ -10,7 +12,7 @@ import polars as pl
 import pytest
 
 from compgen.errors import UserError
-from compgen.files import atomic_path, check_apart, check_writable, writing
+from compgen.files import atomic_path, check_apart, check_writable, create, open_text, writing
 from compgen.geca.tables import read_again
 
 
@@ -111,6 +113,35 @@ def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
 def test_a_full_disk_is_said_of_polars_files_too(tmp_path):
     with pytest.raises(UserError, match="x: cannot be written: No space left on device"), writing(tmp_path / "x"):
         pl.DataFrame({"a": [1, 2]}).write_parquet("/dev/full")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_disk_that_is_full_when_a_compressed_file_is_closed_is_said(tmp_path):
+    (tmp_path / "x.gz").symlink_to("/dev/full")
+    path = tmp_path / "x.gz"
+    with pytest.raises(UserError, match="No space left on device"), writing(path), open_text(path) as stream:
+        stream.write("a\n")
+
+
+def test_compressed_text_has_the_line_ends_of_plain_text(tmp_path):
+    for name in ("x", "x.gz"):
+        with open_text(tmp_path / name) as stream:
+            stream.write("a\nb\r\n")
+    assert gzip.decompress((tmp_path / "x.gz").read_bytes()) == (tmp_path / "x").read_bytes() == b"a\nb\r\n"
+
+
+def test_a_file_is_created_once(tmp_path, monkeypatch):
+    assert create(tmp_path / "x", "mine") and not create(tmp_path / "x", "theirs")
+    assert (tmp_path / "x").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
+
+    def no_links(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    assert create(tmp_path / "y", "mine") and (tmp_path / "y").read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(UserError, match="z: cannot be written"):
+        create(tmp_path / "no" / "z", "mine")
 
 
 def test_what_is_read_is_not_written(tmp_path):

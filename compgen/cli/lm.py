@@ -1,7 +1,6 @@
 """`cgen lm`: n-gram language models, by KenLM."""
 
 import json
-import os
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from compgen.cli.lazy import App, Group
 from compgen.cli.options import argument, option, with_options
 from compgen.errors import UserError
 from compgen.files import atomic_path, check_apart, check_writable
+from compgen.processors import processors
 from compgen.record import named, write_record
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def perplexity(
         check_writable(path)
     cells = []
     for text in texts:
-        found = measure(mixture, text, threads or os.cpu_count() or 1, sentences=sentences, tokens=tokens)
+        found = measure(mixture, text, threads or processors(), sentences=sentences, tokens=tokens)
         if as_json:
             show_json({"model": str(model), "text": str(text)} | found.to_dict())
         counts = (f"{count:,}" for count in (found.sentences, found.tokens, found.unknown))
@@ -160,7 +160,7 @@ def rescore(
     from compgen.lm.measuring import rescore as scored
     from compgen.lm.mixture import Mixture
 
-    for line in scored(Mixture.open(model), text, threads or os.cpu_count() or 1):
+    for line in scored(Mixture.open(model), text, threads or processors()):
         print(f"{line.log_prob:.6f}\t{line.tokens}\t{line.unknown}")
 
 
@@ -196,7 +196,7 @@ def interpolate(
     check_apart(out, validation, *models)
     check_writable(out)
     check_vocabularies(models)
-    scores = score_all(models, validation, threads or os.cpu_count() or 1)
+    scores = score_all(models, validation, threads or processors())
     mixture = tuned(models, scores, by_history) if grid is None else best_of(models, scores, _weights(grid))
     mixture.save(out)
     say(f"weights {_rows(mixture)}; perplexity of {validation} {perplexity(mixture, scores).including:.4f}")

@@ -1,6 +1,5 @@
 """`cgen sample`: new examples from a trained generator."""
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ from compgen.cli.options import argument, bounds, option, spelled, with_options
 from compgen.cli.quality import StrictOption, judged, say_warnings
 from compgen.errors import Interrupted, UserError
 from compgen.files import check_apart, is_stream
+from compgen.processors import processors
 from compgen.record import write_record
 from compgen.sampling.output import PARQUET, format_of, lines_of
 
@@ -288,7 +288,7 @@ def _report(end: "End", options: Options, choice: "Choice", generator: "Generato
     counts, seconds = end.counts, end.seconds
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
     if options.engine == "threads" and options.beam is None and generator.threaded:
-        speed += f", {options.workers or os.cpu_count() or 1} threads"
+        speed += f", {options.workers or processors()} threads"
     chosen = f"; {end.written:,} chosen" if choice.made else ""
     say(f"{counts}{chosen} ({speed})")
     if 2 * end.alone > end.written:

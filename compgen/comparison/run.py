@@ -1,7 +1,6 @@
 """`compare`: the whole of a comparison, from a dataset to the answer, the report, the chosen data and the model."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -24,7 +23,8 @@ from compgen.data.catalog import given
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.errors import UserError
-from compgen.files import atomic_path, check_writable, is_beside, lock, remove
+from compgen.files import atomic_path, check_writable, create, is_beside, lock, remove
+from compgen.processors import processors
 
 CLAIM = "comparison.json"  # says what a folder is for, and is locked while a comparison runs
 LEAST_MINUTES = 0.5  # for a generator
@@ -62,7 +62,7 @@ def compare(
     methods, verdicts = _methods(options.methods, divided.train)
     predictor = recipe(options.predictor, divided.train)
     settings = options.model_dump(exclude=RUNNING) | {"predictor": list(predictor), "methods": methods}
-    jobs = options.jobs or _cores()
+    jobs = options.jobs or processors()  # each computes by one thread, whatever OMP_NUM_THREADS says
     minutes = FOR_AUGMENTING * options.minutes * jobs / (2 * (1 + carvings(divided.train)))
     with _claimed(folder, dataset, settings) as accept:
         with workers(folder, options.engine, jobs) as pool:
@@ -87,11 +87,6 @@ def compare(
             temporary.write_text(result.model_dump_json(indent=1), encoding="utf-8")
         write_report(folder)
     return result
-
-
-def _cores() -> int:
-    """The cores that this process may use; each worker computes by one thread, whatever OMP_NUM_THREADS says."""
-    return len(os.sched_getaffinity(0))
 
 
 def _methods(asked: tuple[str, ...], train: Dataset) -> tuple[tuple[str, ...], list[Method]]:
@@ -165,18 +160,24 @@ def _claim(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> bool:
     digest = sha256(dataset.frame.select("source", "target", "split").write_json().encode()).hexdigest()
     ours = json.loads(json.dumps(settings | {"data": digest}))
     if path.exists():
-        theirs = json.loads(path.read_text(encoding="utf-8"))
-        changed = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
-        if changed:
-            said = "; ".join(
-                "the data differ" if key == "data" else f"{key} was {theirs.get(key)!r}, is {ours.get(key)!r}"
-                for key in sorted(changed, key="data".__ne__)
-            )
-            raise UserError(f"{folder}: holds another comparison ({said}): choose another folder")
+        _require_same(folder, ours)
         return False
     if folder.is_dir() and not all(map(is_beside, folder.iterdir())):
         raise UserError(f"{folder}: expected a new or empty folder, or one of the same comparison")
     check_writable(path)
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(ours, indent=1), encoding="utf-8")
+    if not create(path, json.dumps(ours, indent=1)):  # another run was here in this moment
+        _require_same(folder, ours)
+        return False
     return True
+
+
+def _require_same(folder: Path, ours: dict[str, Any]) -> None:
+    """Raise UserError unless a folder holds this comparison."""
+    theirs = json.loads((folder / CLAIM).read_text(encoding="utf-8"))
+    changed = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+    if changed:
+        said = "; ".join(
+            "the data differ" if key == "data" else f"{key} was {theirs.get(key)!r}, is {ours.get(key)!r}"
+            for key in sorted(changed, key="data".__ne__)
+        )
+        raise UserError(f"{folder}: holds another comparison ({said}): choose another folder")

@@ -7,9 +7,9 @@ from difflib import SequenceMatcher
 import numpy as np
 
 from compgen.csl.rules import Alphabet, Grammar, Rule, codes, examples
+from compgen.data.brackets import CLOSING
 from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints, ranges
-from compgen.evaluation.quality import CLOSING
 
 _LEFT_OUT = (".", "'")
 _Terms = Counter[tuple[str, str, str]]  # function, phrase, and all of the term

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
+from compgen.data.brackets import balanced
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
 from compgen.data.named import SPLITS, TAGS, USUAL, plain
 from compgen.data.signs import JOINER
@@ -30,7 +31,6 @@ AGAIN = "the same example as before"
 APART = "`cgen data write DATA --signs apart -o OUT` puts blanks around brackets and other signs"
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
-_BRACKETS = re.compile(r"\(\)|\[\]|\{\}")
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -257,20 +257,13 @@ def brackets(rows: pl.DataFrame) -> Finding | None:
     bad: pl.Expr = pl.lit(False)
     skeletons = rows.select(pl.col(SIDES).str.replace_all(r"[^()\[\]{}]", ""))
     for side in SIDES:
-        unbalanced = [text for text in skeletons[side].unique().to_list() if not _balanced(text)]
+        unbalanced = [text for text in skeletons[side].unique().to_list() if not balanced(text)]
         wrong = skeletons[side].is_in(unbalanced)
         if 2 * (skeletons[side] != "").sum() > rows.height and 4 * wrong.sum() < rows.height:
             bad |= pl.lit(wrong)
     return _found(
         rows, bad, "warning", "brackets that do not pair, as they do in most lines", "mend it, or leave it out"
     )
-
-
-def _balanced(text: str) -> bool:
-    """Whether brackets pair."""
-    while (shorter := _BRACKETS.sub("", text)) != text:
-        text = shorter
-    return not text
 
 
 def lengths(rows: pl.DataFrame) -> Finding | None:

@@ -22,6 +22,7 @@ from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
 from compgen.data.unimorph import inflection, language_of
 from compgen.errors import DataError
 
+csv.field_size_limit(LONGEST_LINE)  # for this whole process, there is no other way
 MOST_KEYS = 1_000  # further ones in all records of a file; each is a column
 SEPARATORS = ",;\t"
 _STRING = r'"[^"\\\x00-\x1f]*"'
@@ -186,7 +187,6 @@ _JSON = json.JSONDecoder(object_pairs_hook=_object)
 
 def _rows(text: str, name: str) -> Iterator[Row]:
     """Yield the rows of CSV that are not blank, each with the number of the line on which it begins."""
-    csv.field_size_limit(LONGEST_LINE)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), strict=True, skipinitialspace=True)
     number = 1
     try:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from rapidfuzz.distance import Levenshtein
 
+from compgen.data.brackets import balanced
 from compgen.data.examples import SIDES, Dataset
 from compgen.data.ragged import Ints, ranges
 from compgen.data.random import Purpose, Stream, stream
@@ -30,7 +31,6 @@ PROVENANCE = {  # columns that say what an example was made from
     "template": "templates",
     "fragment": "fragments",
 }
-CLOSING = {")": "(", "]": "[", "}": "{"}
 BEGIN, END, MARKERS = 0, 1, 2  # the ends of a side, among its tokens
 _BASE = 2**21  # different tokens: three of them fit in 64 bits; of more, a few n-grams are confused
 
@@ -239,17 +239,6 @@ def _balanced(texts: pl.Series) -> float:
     """The share of texts whose brackets are balanced. Different sequences of brackets are few, and looked at once."""
     rows = texts.str.replace_all(r"[^()\[\]{}]", "").value_counts(name="rows")
     return _share(sum(n for text, n in rows.iter_rows() if balanced(text)), len(texts))
-
-
-def balanced(text: str) -> bool:
-    """Whether each bracket of a text has its counterpart, in the right order."""
-    opened: list[str] = []
-    for letter in text:
-        if letter in CLOSING.values():
-            opened.append(letter)
-        elif letter in CLOSING and (not opened or opened.pop() != CLOSING[letter]):
-            return False
-    return not opened
 
 
 def _derivable(dataset: Dataset, derives: Derives | None) -> float | None:

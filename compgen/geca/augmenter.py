@@ -117,7 +117,8 @@ class Geca(Augmenter[GecaOptions]):
         """Return the three training examples that license a sample (section 3, figure 1)."""
         from compgen.geca.licence import licence
 
-        assert self.tables is not None
+        if self.tables is None:
+            raise UserError("geca: fit it before asking what its samples are made from")
         return licence(Composer(self.tables, self.options, 0), *(int(sample[name], 16) for name in self.columns))
 
 

@@ -178,8 +178,10 @@ class Recombine(Augmenter[RecombineOptions]):
 
     def facts(self) -> dict[str, Any]:
         """Where the generator is, and the settings that were found from the data."""
-        kept = {} if self.checkpoint is None else {"generator": str(self.checkpoint)}
-        return kept | {key: self._trained_on[key] for key in ("settings",) if key in self._trained_on}
+        facts = {} if self.checkpoint is None else {"generator": str(self.checkpoint)}
+        if self._report.get("made", 0) < (self._report.get("asked") or 0):
+            facts["why"] = f"{self._counts.drawn:,} draws give no more; draws_each allows more of them"
+        return facts | {key: self._trained_on[key] for key in ("settings",) if key in self._trained_on}
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The prototypes that a sample of this generator was made from.
@@ -206,7 +208,7 @@ class Recombine(Augmenter[RecombineOptions]):
 
     def in_words(self) -> str:
         """The report in words, for people."""
-        return f"{super().in_words()}; the generator is {self.checkpoint}"
+        return super().in_words() + ("" if self.checkpoint is None else f"; the generator is {self.checkpoint}")
 
     def needs_torch(self) -> bool:
         """Training needs torch."""

@@ -33,6 +33,9 @@ def beam(
     return [found[0] for found in nbest(decoder, sources, 1, width, max_length, batch=batch)]
 
 
+BATCH = 32  # sources searched at once; each has as many rows as the beam is wide
+
+
 def nbest(
     decoder: Decoder,
     sources: Sequence[Sequence[int]],
@@ -40,7 +43,7 @@ def nbest(
     width: int,
     max_length: int,
     *,
-    batch: int = 32,
+    batch: int = BATCH,
 ) -> list[list[Scored]]:
     """Return the best targets found for each source, the best first.
 

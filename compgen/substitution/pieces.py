@@ -21,8 +21,8 @@ import numpy as np
 import polars as pl
 
 from compgen.csl.rules import Grammar, template
+from compgen.data.brackets import CLOSING
 from compgen.data.ragged import Ints, runs
-from compgen.evaluation.quality import CLOSING
 from compgen.substitution.trees import CLOSED, Floats, Places, Trees, exchanged
 
 Classes = Literal["predicate", "token", "slot", "types", "one"]

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import BundleError, UserError
+from compgen.processors import processors
 from compgen.runtime.backend import Backend
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
@@ -217,9 +218,9 @@ def require_name(out: Path, suffix: str = ".pt") -> None:
 
 
 def cores() -> int:
-    """Return how many threads to use by default: OMP_NUM_THREADS, as in numeric libraries, or the usable cores."""
+    """Return how many threads to use by default: OMP_NUM_THREADS, as in numeric libraries, or the usable processors."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdecimal() and int(asked) else len(os.sched_getaffinity(0))
+    return int(asked) if asked.isdecimal() and int(asked) else processors()
 
 
 def require_torch(message: str) -> None:

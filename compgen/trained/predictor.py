@@ -130,7 +130,7 @@ class StepwisePredictor(Predictor):
         A network that copies may write unknown tokens too, up to eight different ones in a source; others are read as
         `<unk>`, which is never written.
         """
-        from compgen.runtime.beam import nbest
+        from compgen.runtime.beam import BATCH, nbest
         from compgen.runtime.predict import greedy
 
         sources = token_lists(sources)
@@ -139,7 +139,7 @@ class StepwisePredictor(Predictor):
         if width == 1:
             found = [[best] for best in greedy(self.decoder, ids, self.max_length, batch)]
         else:
-            found = nbest(self.decoder, ids, count, width, self.max_length)
+            found = nbest(self.decoder, ids, count, width, self.max_length, batch=min(batch, BATCH))
         return [
             [(self.vocabulary.decode(target, lent), score) for target, score in ranked]
             for ranked, (_, lent) in zip(found, read, strict=True)

@@ -1,6 +1,5 @@
 """Recurrent networks: generators, and predictors, which have one memory, the source."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ import numpy as np
 from compgen.data.vocabulary import EOS_ID, SPARES, Vocabulary
 from compgen.errors import UserError
 from compgen.files import sha256
+from compgen.processors import processors
 from compgen.runtime.backend import Backend, Loop
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import Golden, GoldenStream
@@ -74,7 +74,7 @@ class RecurrentGenerator:
         if self.backend.loop is not None:
             size, rows = len(self.vocabulary), asked.batch or ROWS_ON_GPU
             return loop_draws(self.backend.loop, pool, **common, vocabulary=size, rows=rows)
-        workers, slots = asked.workers or os.cpu_count() or 1, asked.batch or ROWS
+        workers, slots = asked.workers or processors(), asked.batch or ROWS
         return draws(self.backend, pool, **common, slots=slots, workers=workers, unwanted=asked.unwanted)
 
     def _search(self, asked: Request, width: int, batch: int) -> Iterator[Draw]:

@@ -61,6 +61,7 @@ CASES = {
     "geca": ("geca", {}),
     "geca, all of few": ("geca", {"mode": "reference", "window": 1}),
     "recombine": ("recombine", TINY),
+    "recombine, of few draws": ("recombine", TINY | {"draws_each": 6, "filters": ("unique",)}),
     "recombine, voted": ("recombine", TINY | {"vote": True, "draws_each": 20}),
     "csl": ("csl", {"induction": SCAN, "training": {"states": 2, "steps": 20}}),
     "csl, uniform": ("csl", {"induction": SCAN, "uniform": True}),
@@ -117,7 +118,11 @@ def case(request, swaps):
     def make(dataset=None):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return find(name)(**options).fit(data(name) if dataset is None else dataset, seed=1)
+            made = find(name)(**options)
+            assert made.report() == {} or made.report()["made"] == 0
+            made.fit(data(name) if dataset is None else dataset, seed=1)
+            made.report()  # there is one before anything is sampled
+            return made
 
     return name, make(), data(name), make
 
@@ -159,7 +164,7 @@ def test_there_are_as_many_as_asked_for_or_the_report_says_why_not(case):
     for count in (0, 1, 5, COUNT):
         made = augmenter.sample(count, seed=3)
         report = augmenter.report()
-        assert best or made.pairs() == most[:count]
+        assert best or made.pairs() == most[: len(made)]
         assert (report["asked"], report["made"]) == (count, len(made))
         assert len(made) == count or (len(made) < count and report["why"])
         assert str(len(made)) in augmenter.described()
@@ -205,7 +210,9 @@ def test_a_fitted_method_can_be_pickled(case):
 
 def test_what_a_method_says_of_its_samples(case):
     _, augmenter, dataset, _ = case
-    sample = augmenter.sample(1, seed=3).frame.row(0, named=True)
+    sample = augmenter.sample(COUNT, seed=3).frame.row(0, named=True)
+    with pytest.raises(UserError):
+        find(augmenter.name)(**augmenter.options.model_dump()).explain(sample)  # which is not fitted
     if not augmenter.explains():
         with pytest.raises(UserError, match="does not say"):
             augmenter.explain(sample)

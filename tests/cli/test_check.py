@@ -28,6 +28,16 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_a_long_field_of_csv_is_no_error(folder):
+    lines = ['"a","b"', *(f"x{row},y{row}" for row in range(30)), "x," + "y " * 80_000]
+    (folder / "long.csv").write_text("\n".join(["source,target", *lines]) + "\n")
+    code = "import sys; from compgen.__main__ import main; sys.argv = ['cgen', 'check', 'long.csv']; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )  # as csv's limit is of a process
+    assert done.returncode == 0 and "error" not in done.stdout, done.stdout
+
+
 def test_a_good_table_is_said_to_be_good_with_the_next_command():
     result = run("good.tsv")
     assert result.exit_code == 0

@@ -79,7 +79,8 @@ def test_a_comparison_leaves_all_that_it_names(compared):
     folder, result, said, data = compared
     assert {name for name in result.files if not (folder / name).exists()} == set()
     assert Result.model_validate_json((folder / "compare.json").read_text()) == result
-    assert {row.role for row in result.tested} >= {"bare", "control", "chosen"} or result.choice.system == "bare"
+    others = {"other"} if result.choice.system == "bare" else {"bare"}
+    assert {row.role for row in result.tested} == {"chosen", "control"} | others
     assert result.parts.train + result.parts.test == len(data)
     assert [method.name for method in result.methods if method.tried] == ["geca"]
     assert any(line.startswith("train-bare-0-0-2: random ") for line in said)
@@ -176,6 +177,20 @@ def test_sentences_few_examples_and_foreign_folders_are_refused(compared, tmp_pa
         compare(data, tmp_path / "c")
     with pytest.raises(ConfigError, match="by: found 'chance'"):
         compare(data, tmp_path / "d", by="chance")
+
+
+def test_of_two_runs_that_begin_at_once_one_has_the_folder(tmp_path, monkeypatch):
+    def meanwhile(_path):
+        monkeypatch.undo()
+        with run._claimed(tmp_path, commands(), {"seeds": 1}):
+            pass
+
+    monkeypatch.setattr(run, "check_writable", meanwhile)
+    with pytest.raises(UserError, match="holds another comparison"), run._claimed(tmp_path, commands(), {"seeds": 2}):
+        pass
+    monkeypatch.setattr(run, "check_writable", meanwhile)
+    with run._claimed(tmp_path, commands(), {"seeds": 1}):
+        pass
 
 
 def test_words_are_told_from_other_pairs():

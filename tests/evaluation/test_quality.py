@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compgen.data.examples import Dataset
-from compgen.evaluation.quality import LIMITS, balanced, quality
+from compgen.evaluation.quality import LIMITS, quality
 
 SIDE = st.lists(st.sampled_from("abc()"), min_size=1, max_size=4)
 PAIRS = st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=8)
@@ -88,14 +88,6 @@ def test_good_examples_have_no_warnings_and_each_limit_has_one():
         assert words in warning and ": " in warning  # what to do
     ambiguous = replace(good, ambiguous=0.03, training_ambiguous=0.02)
     assert ambiguous.warnings() == []  # training has as many
-
-
-@given(st.text("()[]{}x", max_size=8))
-def test_brackets_are_balanced_if_pairs_can_be_taken_out_until_none_is_left(text):
-    left = text.replace("x", "")
-    for _ in text:
-        left = left.replace("()", "").replace("[]", "").replace("{}", "")
-    assert balanced(text) == (not left)
 
 
 @given(PAIRS, PAIRS)

@@ -1,0 +1,10 @@
+"""How many processors this process may use: its share of the machine, in a container or a batch system's job, too."""
+
+import os
+
+
+def processors() -> int:
+    """Return the number of processors that the system lets this process run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # macOS and Windows
