@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 from pydantic import BaseModel
 
-from compgen.cli.common import DataArgument, JsonOption, say, show, show_json, sizes, table, writable_format
+from compgen.cli.common import DataArgument, JsonOption, say, show, show_json, table, writable_format
 from compgen.cli.options import option, with_options
 from compgen.data.content import name_of
 from compgen.data.named import Columns
@@ -128,7 +128,7 @@ def _print(
     `words` are DATA and the options of its columns, as to be typed.
     """
     unread = f"no command reads it; examples that can be made out: {found.rows.height:,}"
-    show(f"{name}: {found.format}; {found.meaning}; {unread if dataset is None else sizes(dataset)}")
+    show(f"{name}: {found.format}; {found.meaning}; {unread if dataset is None else dataset.sizes()}")
     for one in everything:
         show(f"\n{one.severity:<8} {_places(one.lines, found.place)}{one.what}", f"         {one.advice}")
     if not everything:
@@ -182,4 +182,4 @@ def _fix(found: "Table", out: Path, keep_targets: bool) -> None:
     for one in mended.left_out:
         lines = ", ".join(map(str, one.lines))
         say(f"left out {len(one.lines):,}: {one.what}: {found.place}{'s' * (len(one.lines) > 1)} {lines}")
-    say(f"{out}: {sizes(mended.dataset)}; sides rewritten: {mended.rewritten:,}")
+    say(f"{out}: {mended.dataset.sizes()}; sides rewritten: {mended.rewritten:,}")

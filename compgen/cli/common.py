@@ -147,11 +147,6 @@ def table(
     return made
 
 
-def sizes(dataset: "Dataset") -> str:
-    """The splits of a dataset and their sizes, in words."""
-    return dataset.sizes()
-
-
 def signature(options: dict[str, Any], *more: str) -> str:
     """The options that are set as NAME:VALUE, joined with further parts of a signature."""
     return "|".join([*(f"{name}:{value}" for name, value in options.items() if value is not None), *more])

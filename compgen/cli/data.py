@@ -24,7 +24,6 @@ from compgen.cli.common import (
     show,
     show_json,
     signature,
-    sizes,
     table,
     usual_split,
     writable_format,
@@ -148,7 +147,7 @@ def write(
     record = {"data": named(data), "split": split, **changes, "command": called()}
     write_dataset(dataset.swapped() if swap else dataset, out, format, record)
     if str(out) != "-":
-        say(f"{out}: {sizes(dataset)}")
+        say(f"{out}: {dataset.sizes()}")
 
 
 def _with_variables(dataset: "Dataset", form: Literal["relative", "named"]) -> "Dataset":
@@ -316,7 +315,7 @@ def _sizes_or_need(name: str) -> str:
     from compgen.data.downloads import MissingFileError
 
     try:
-        return sizes(load(name))
+        return load(name).sizes()
     except MissingFileError as error:
         return f"needs {error.name}"
     except DataError:
@@ -325,7 +324,7 @@ def _sizes_or_need(name: str) -> str:
 
 def _statistics(dataset: "Dataset") -> list[tuple[str, str]]:
     """What `show` prints below the examples, as (label, value)."""
-    rows = [("examples", sizes(dataset)), ("distinct", sizes(dataset.unique()))]
+    rows = [("examples", dataset.sizes()), ("distinct", dataset.unique().sizes())]
     for side in ("source", "target"):
         lengths = dataset.frame[side].list.len().to_list()
         words = dataset.frame[side].explode().drop_nulls().n_unique()

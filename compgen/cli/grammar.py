@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from compgen.cli.augment import configured
-from compgen.cli.common import LEARNT, DataArgument, LearnOption, SeedOption, SetOption, console, load_split
+from compgen.cli.common import LEARNT, DataArgument, LearnOption, SeedOption, SetOption, load_split, say
 from compgen.cli.options import with_options
 from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
@@ -54,9 +54,9 @@ def csl(
     try:
         method.trained.sampler()
     except ExhaustedError as error:
-        console().print(f"it parses, but cannot be sampled: {error}", highlight=False, markup=False)
+        say(f"it parses, but cannot be sampled: {error}")
     figures = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in saved.trained_on.items())
-    console().print(figures, highlight=False, markup=False)
+    say(figures)
     print(out)
 
 

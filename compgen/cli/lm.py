@@ -238,8 +238,7 @@ class AugmentOptions(BaseModel):
             scheme = replace(scheme, count=self.count)
         if self.window is not None:
             window = {"window": self.window}
-            kinds = (replace(kind, options=kind.options.model_copy(update=window)) for kind in scheme.kinds)
-            scheme = replace(scheme, kinds=tuple(kinds))
+            scheme = replace(scheme, kinds=tuple(kind.model_copy(update=window) for kind in scheme.kinds))
         return scheme
 
 
@@ -270,7 +269,7 @@ def augment(
     texts = (options.validation, options.test)
     report = experiment(load(data), *texts, out, scheme, estimation, seeds, options.partners, watch=say)
     asked: dict[str, Any] = {"data": named(data), "validation": named(str(texts[0])), "test": named(str(texts[1]))}
-    settings = asdict(scheme) | {"kinds": [kind.options.model_dump(mode="json") for kind in scheme.kinds]}
+    settings = asdict(scheme) | {"kinds": [kind.model_dump(mode="json") for kind in scheme.kinds]}
     asked |= {"scheme": options.scheme, "settings": settings, "estimation": asdict(estimation)}
     written = asked | {"with": list(map(str, options.partners))} | summary(report)
     with atomic_path(out / "report.json") as path:

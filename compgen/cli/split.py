@@ -19,7 +19,6 @@ from compgen.cli.common import (
     load_split,
     say,
     show_json,
-    sizes,
     writable_format,
 )
 from compgen.cli.lazy import App, Group
@@ -136,7 +135,7 @@ def lemma(
     writable_format(out, None, data)
     parts = by_lemma(load_split(data, split), train, validation, seed)
     write_dataset(parts, out)
-    say(sizes(parts))
+    say(parts.sizes())
 
 
 class CompoundOptions(BaseModel):
@@ -195,7 +194,7 @@ class SplitOptions(BaseModel):
             )
         dataset = load_split(data, self.split, columns=columns)
         if not self.split and len(dataset.splits) > 1:
-            say(f"{data}: all its splits ({sizes(dataset)}) are divided anew; --split NAME takes one")
+            say(f"{data}: all its splits ({dataset.sizes()}) are divided anew; --split NAME takes one")
         return dataset
 
     def training(self, dataset: "Dataset") -> int | None:

@@ -156,8 +156,13 @@ class Experiment(Running):
     @property
     def plan(self) -> Plan:
         """The plan, which is made once."""
-        found = self.decided("plan", self.curve)["plan"]
+        found = self.planned["plan"]
         return Plan(**found | {"times": tuple(found["times"])})
+
+    @property
+    def planned(self) -> dict[str, Any]:
+        """What is written of the plan: beside it, the learning curve and why it ended."""
+        return self.decided("plan", self.curve)
 
     # -- 2. and 3. trials -----------------------------------------------------------------------------------------
 

@@ -33,7 +33,6 @@ class Findings:
         self.experiment, self.divided, self.verdicts, self.seeds = experiment, divided, verdicts, tested
         self.folder, self.plan = experiment.folder, experiment.plan
         self.choice = experiment.final(tested)
-        self.written = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
         self.control = next((system for system in tested if system.methods == (CONTROL,)), None)
 
     def result(self, name: str, command: str, minutes: float) -> Result:
@@ -112,13 +111,14 @@ class Findings:
             name=self.experiment.recipe.name,
             configuration=self._configuration(),
             updates=self.plan.updates,
-            why=self.written["why"],
-            curve=[Point(updates=one["updates"], accuracy=one["accuracy"]) for one in self.written["curve"]],
+            why=self.experiment.planned["why"],
+            curve=[Point(updates=one["updates"], accuracy=one["accuracy"]) for one in self.experiment.planned["curve"]],
         )
 
     def undertrained(self) -> str:
         """A warning, if the predictor did not even learn the training examples."""
-        learned = next(one["learned"] for one in self.written["curve"] if one["updates"] == self.plan.updates)
+        curve = self.experiment.planned["curve"]
+        learned = next(one["learned"] for one in curve if one["updates"] == self.plan.updates)
         if learned >= ENOUGH:
             return ""
         return (

@@ -25,7 +25,7 @@ class Parts(Part):
     train: int
     test: int
     test_by: str
-    validation: dict[str, int]  # examples of each validation part, of one carving: `random`, `compositional`
+    validation: dict[str, int]  # examples of each validation part, of one carving
     validation_by: str
     carvings: int
 

@@ -137,10 +137,6 @@ class Dataset:
         """Return all examples as Python lists of tokens, in order."""
         return list(zip(self.frame["source"].to_list(), self.frame["target"].to_list(), strict=True))
 
-    def to_polars(self) -> pl.DataFrame:
-        """Return the frame."""
-        return self.frame
-
     def to_pandas(self) -> Any:
         """Return a DataFrame of pandas with the same columns, in which a side is a list of tokens.
 

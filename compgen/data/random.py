@@ -59,7 +59,11 @@ class Purpose(Enum):
     PERMUTATIONS = ("permutations that estimate dependence by chance", _SEEDED, ())
     CORRUPTION = ("StemCorrupt's examples and characters (block of samples)", _KEYED, (0,))
     HARMONY = ("Gumbel noise that ranks candidates in vowel harmony", _KEYED, (1,))
-    COMPARISON = ("parts of data that are held out to compare augmenters (which part, carving)", _PCG, (0xC0,))
+    COMPARISON = (
+        "comparisons: held-out parts (which, carving), made examples (2), bootstrap (3)",
+        _PCG,
+        (0xC0,),
+    )
     FRESH = ("seeds of augmenters, and which samples are kept, in training (epoch)", _PCG, (0xF5,))
     SIGNATURES = ("coefficients of the hash of words, with seed 0", _KEYED, (0,))
 

@@ -12,7 +12,6 @@ So a token that begins with a capital or a digit is a tag, and no other is.
 import functools
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -225,15 +224,6 @@ def split_tags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return lemma and tags of a source of inflection (or a target of analysis); tags begin with the first one."""
     first = next((place for place, token in enumerate(tokens) if is_tag(token)), len(tokens))
     return list(tokens[:first]), list(tokens[first:])
-
-
-def rare_tags(words: Dataset, least: int = 2, most: int = 20) -> list[str]:
-    """Return the tags in `least` to `most` examples of inflection; the defaults are those of R&R's reference."""
-    held = Counter(tag for source, _ in words.pairs() for tag in set(split_tags(source)[1]))
-    rare = sorted(tag for tag, count in held.items() if least <= count <= most and tag[0].isupper())
-    if not rare:
-        raise DataError(f"no tag is rare: each is in fewer than {least} of {len(words):,} words or in more than {most}")
-    return rare
 
 
 def language_of(path: str | Path) -> str:

@@ -83,7 +83,8 @@ def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:
 def write_golden(folder: Path, golden: Golden) -> None:
     """Write golden draws to a bundle's folder, one a line."""
     lines = golden.model_dump_json(exclude_defaults=True)
-    (folder / GOLDEN).write_text(lines.replace('{"index"', '\n{"index"').replace('{"source"', '\n{"source"') + "\n")
+    lines = lines.replace('{"index"', '\n{"index"').replace('{"source"', '\n{"source"')
+    (folder / GOLDEN).write_text(lines + "\n", "utf-8")
 
 
 def margins(

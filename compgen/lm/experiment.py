@@ -37,39 +37,18 @@ LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 les
 
 
 @dataclass(frozen=True)
-class Kind:
-    """One kind of synthetic sentences.
-
-    Attributes:
-        options: of GECA. `variants`, the most sentences per template, is doubled from 1, up to the value here, until
-            there are as many as wanted: sentences of one template share all but a fragment, and what they share counts
-            again with each.
-    """
-
-    options: GecaOptions
-
-    def sample(self, augmenter: Geca, count: int, seed: int) -> list[list[str]]:
-        """Return up to `count` sentences from an augmenter that was fitted with this kind's options."""
-        variants = 1
-        while True:
-            made = augmenter.with_options(variants=variants).sample(count, seed).frame["source"].to_list()
-            if len(made) == count or variants == self.options.variants:
-                return made
-            variants = min(2 * variants, self.options.variants)
-
-
-@dataclass(frozen=True)
 class Scheme:
     """How augmentation is used.
 
     Attributes:
-        kinds: the kinds of synthetic sentences, each with a model of its own.
+        kinds: GECA's options for each kind of synthetic sentences, which has a model of its own. Their `variants`, the
+            most sentences per template, are where `sentences_of` ends.
         count: the most sentences of each kind.
         resampled: whether there is a model of resampled training sentences too.
         by_history: whether weights depend on the known history.
     """
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[GecaOptions, ...]
     count: int
     resampled: bool
     by_history: bool
@@ -77,21 +56,35 @@ class Scheme:
 
 SCHEMES = {
     "paper": Scheme(
-        (Kind(GecaOptions(mode="reference", span=2, spans=1, limit=20, window=2, longest=LONGEST, variants=1)),),
+        (GecaOptions(mode="reference", span=2, spans=1, limit=20, window=2, longest=LONGEST, variants=1),),
         count=5000,
         resampled=False,
         by_history=False,
     ),
     "worth": Scheme(
         (
-            Kind(GecaOptions(mode="published", span=2, spans=1, limit=20, window=1, longest=LONGEST, variants=20)),
-            Kind(GecaOptions(mode="published", span=2, spans=1, limit=500, window=2, longest=LONGEST, variants=20)),
+            GecaOptions(mode="published", span=2, spans=1, limit=20, window=1, longest=LONGEST, variants=20),
+            GecaOptions(mode="published", span=2, spans=1, limit=500, window=2, longest=LONGEST, variants=20),
         ),
         count=100_000,
         resampled=True,
         by_history=True,
     ),
 }
+
+
+def sentences_of(augmenter: Geca, count: int, seed: int) -> list[list[str]]:
+    """Return up to `count` sentences of a fitted augmenter.
+
+    The most sentences per template are doubled from 1, up to the augmenter's own `variants`, until there are as many as
+    wanted: sentences of one template share all but a fragment, and what they share counts again with each.
+    """
+    variants = 1
+    while True:
+        made = augmenter.with_options(variants=variants).sample(count, seed).frame["source"].to_list()
+        if len(made) == count or variants == augmenter.options.variants:
+            return made
+        variants = min(2 * variants, augmenter.options.variants)
 
 
 @dataclass(frozen=True)
@@ -284,7 +277,7 @@ class _Setting:
         self.augmenters = []
         for kind in scheme.kinds:
             watch("fragments and templates")
-            self.augmenters.append(Geca(kind.options).fit(training))
+            self.augmenters.append(Geca(kind).fit(training))
 
     def model(self, name: str, sentences: Sequence[Sequence[str]]) -> Path:
         """Estimate a model of the training text and more sentences; return its path."""
@@ -308,9 +301,9 @@ class _Setting:
             return [self.sentences[index] for index in random.integers(0, len(self.sentences), count).tolist()]
 
         synthetic = []
-        for number, (kind, augmenter) in enumerate(zip(self.scheme.kinds, self.augmenters, strict=True), start=1):
+        for number, augmenter in enumerate(self.augmenters, start=1):
             self.watch(f"synthetic sentences, kind {number}, seed {seed}")
-            synthetic.append(kind.sample(augmenter, self.scheme.count, seed))
+            synthetic.append(sentences_of(augmenter, self.scheme.count, seed))
         most = max(map(len, synthetic))
         shared = [self.model(f"resampled-{seed}", resampled(most))] if self.scheme.resampled else []
         augmented, control = list(shared), list(shared)

@@ -269,7 +269,7 @@ def _weights_of_recurrent(
         if f"{name}.int8" in arrays:
             wanted |= {f"{name}.int8": (depth, columns), f"{name}.levels": (depth,), f"{name}.scales": (columns,)}
             types |= {f"{name}.int8": "int8", f"{name}.levels": real, f"{name}.scales": "float32"}
-            if depth > MOST_BYTES:
+            if depth > MOST_DEPTH:
                 raise BundleError(f"{path}: {name} is too large for integers")
         else:
             wanted[name], types[name] = (depth, columns), real
@@ -307,7 +307,7 @@ def _weights_of_transformer(path: Path, manifest: Manifest, v: int) -> tuple[Siz
     return wanted, dict.fromkeys(wanted, manifest.dtype) | {"positioned": "int8"}
 
 
-MOST_BYTES = 1 << 15  # rows of a matrix in integers, so that no sum leaves 32 bits
+MOST_DEPTH = 1 << 15  # rows of a matrix in integers, so that no sum leaves 32 bits
 
 
 def _line(error: object) -> str:

@@ -22,8 +22,6 @@ from compgen.runtime.backend import REPLACED, Backend, Floats, Ints, State, chec
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import first_state, keep, step_inputs
 
-WORKERS = 1024  # threads, at most
-
 Tokens = tuple[int, ...]
 
 

@@ -191,8 +191,7 @@ class Generator:
         if count is None and asked.draws is None:
             raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
         rare = tuple(self.vocabulary.encode(asked.rare_tokens))
-        names = filter_names(asked.filters)
-        config = FilterConfig(names, asked.novelty, asked.rarity, asked.ngram, rare, asked.prototypes)
+        config = FilterConfig(tuple(asked.filters), asked.novelty, asked.rarity, asked.ngram, rare, asked.prototypes)
         judge = Filter(config, self.training)
         judge.counts = Counts() if counts is None else counts
         if "unique" in asked.filters:
@@ -270,7 +269,7 @@ class Generator:
         and the errors are those of `stream`.
         """
         asked = SamplingOptions(seed=seed, **options)
-        config = FilterConfig(filter_names(asked.filters), asked.novelty, asked.rarity, asked.ngram)
+        config = FilterConfig(tuple(asked.filters), asked.novelty, asked.rarity, asked.ngram)
         choice = Choice(vote, margin, support, best)
         first = choice.drawing(config)
         drawing = options | {"seed": seed, "filters": first.names, "novelty": first.novelty}

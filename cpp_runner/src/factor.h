@@ -23,7 +23,7 @@ class Factor {
   // The array `name` (K, N), or in its place `name`.int8 with `name`.levels (K) and `name`.scales (N). Throws UserError.
   Factor(const Safetensors& file, const std::string& name, std::int64_t depth, std::int64_t columns) : depth_(depth) {
     if (file.has(name + ".int8")) {
-      if (depth > MOST_BYTES) throw UserError(name + " is too large for integers");
+      if (depth > MOST_DEPTH) throw UserError(name + " is too large for integers");
       levels_ = file.reals<Real>(name + ".levels", {depth});
       auto scales = file.reals<float>(name + ".scales", {columns});
       bytes_ = RightBytes(file.bytes(name + ".int8", {depth, columns}), std::move(scales), depth, columns);

@@ -24,7 +24,7 @@ namespace compgen::INSTRUCTIONS {
 
 constexpr std::int64_t FOUR = 4;               // numbers of the inner dimension that lie together
 constexpr std::int64_t BYTE_COLUMNS = 32;      // columns of a tile
-constexpr std::int64_t MOST_BYTES = 1 << 15;   // of the inner dimension, so that no sum leaves 32 bits
+constexpr std::int64_t MOST_DEPTH = 1 << 15;   // of the inner dimension, so that no sum leaves 32 bits
 constexpr int ZERO_LEVEL = 128, LEVELS = 127;  // what stands for 0, and the largest distance from it
 
 // The left factor (M, K), in strips of ROWS rows.

@@ -16,6 +16,8 @@ The paper's tables: 2 (F1, and of unseen tags), 5 (exact match), 6 (latent edit 
 import argparse
 import csv
 import json
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,7 +33,7 @@ from cells import call, train
 from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
-from compgen.data.unimorph import rare_tags, split_tags
+from compgen.data.unimorph import split_tags
 from compgen.evaluation.metrics import item_f1, score
 from compgen.evaluation.significance import Floats, compare
 from compgen.files import atomic_path
@@ -62,6 +64,15 @@ TABLES: dict[int, tuple[int, list[str], tuple[str, ...]]] = {
 }
 OF_ONE_LANGUAGE = {9: "turkish", 10: "spanish", 11: "swahili"}
 Rows = Sequence[dict[str, Any]]
+
+
+def rare_tags(words: Dataset, least: int = 2, most: int = 20) -> list[str]:
+    """Return the tags in `least` to `most` examples of inflection; the defaults are those of R&R's reference."""
+    held = Counter(tag for source, _ in words.pairs() for tag in set(split_tags(source)[1]))
+    rare = sorted(tag for tag, count in held.items() if least <= count <= most and tag[0].isupper())
+    if not rare:
+        sys.exit(f"no tag is rare: each is in fewer than {least} of {len(words):,} words or in more than {most}")
+    return rare
 
 
 @dataclass(frozen=True)

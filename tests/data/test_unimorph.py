@@ -9,7 +9,7 @@ from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.data.named import Columns
-from compgen.data.unimorph import dataset, inflection, is_tag, language_of, rare_tags, read_words, split_tags
+from compgen.data.unimorph import dataset, inflection, is_tag, language_of, read_words, split_tags
 from compgen.errors import DataError, Remark
 
 letters = st.text(st.characters(categories=["Ll", "Lo"]), min_size=1)
@@ -71,13 +71,6 @@ def test_what_cannot_be_told_apart_is_refused():
         inflection(("a", "b", ("N", "sg")))
     with pytest.raises(DataError, match="no words"):
         dataset([])
-
-
-def test_rare_tags_are_those_of_few_words():
-    words = [("a", "b", ("N", "SG"))] * 30 + [("a", "b", ("V", "PST", "3"))] * 2 + [("a", "b", ("ADJ",))]
-    assert rare_tags(dataset(words)) == ["PST", "V"]
-    with pytest.raises(DataError, match="no tag is rare: each is in fewer than 2 of 30 words or in more than 20"):
-        rare_tags(dataset(words[:30]))
 
 
 LINES = "hablar\thabló\tV;IND;PST\na la\ta las\tN;PL\n"

@@ -9,7 +9,7 @@ from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
 from compgen.lm.estimation import Estimation, estimate, write_sentences
-from compgen.lm.experiment import SCHEMES, Kind, experiment, outputs, summary
+from compgen.lm.experiment import SCHEMES, experiment, outputs, sentences_of, summary
 from compgen.lm.mixture import Mixture, perplexity
 from compgen.lm.scoring import score_all
 
@@ -35,7 +35,7 @@ def run(folder, training, scheme, **options):
 
 
 def test_what_geca_finds_out_beats_the_control(tmp_path):
-    wide = Kind(GecaOptions(spans=1, window=3, variants=20))
+    wide = GecaOptions(spans=1, window=3, variants=20)
     scheme = replace(SCHEMES["worth"], kinds=(wide,), count=300)
     report, texts = run(tmp_path, sentences(60, 0), scheme, seeds=[0, 1])
     assert report.gain > 0 and report.against_control.bootstrap_p < 0.05
@@ -57,12 +57,12 @@ def test_synthetic_sentences_that_are_resampled_ones_do_not_help(tmp_path, monke
     """The control against itself: the verdict must not find a gain where there is none."""
     training = sentences(60, 0)
 
-    def resample(_kind, _augmenter, _count, seed):
+    def resample(_augmenter, _count, seed):
         random = np.random.default_rng([seed, 7])
         return [training[index] for index in random.integers(0, len(training), 300)]
 
-    monkeypatch.setattr("compgen.lm.experiment.Kind.sample", resample)
-    kind = Kind(GecaOptions(spans=1, window=3, variants=1))
+    monkeypatch.setattr("compgen.lm.experiment.sentences_of", resample)
+    kind = GecaOptions(spans=1, window=3, variants=1)
     report, _ = run(tmp_path, training, replace(SCHEMES["paper"], kinds=(kind,)), seeds=[0, 1, 2])
     assert abs(report.gain) < 0.01
     assert report.against_control.bootstrap_p > 0.001
@@ -70,8 +70,8 @@ def test_synthetic_sentences_that_are_resampled_ones_do_not_help(tmp_path, monke
 
 def test_a_template_has_as_few_variants_as_give_the_count():
     data = Dataset.from_pairs((tokens, []) for tokens in sentences(60, 0))
-    kind = Kind(GecaOptions(spans=1, window=3, variants=20))
-    augmenter = Geca(kind.options).fit(data)
+    kind = GecaOptions(spans=1, window=3, variants=20)
+    augmenter = Geca(kind).fit(data)
 
     def drawn(count, variants):
         return [source for source, _ in augmenter.with_options(variants=variants).sample(count, 0).pairs()]
@@ -79,7 +79,7 @@ def test_a_template_has_as_few_variants_as_give_the_count():
     fewest, few, most = (len(drawn(None, variants)) for variants in (1, 2, 20))
     assert fewest < few < most
     for count, variants in ((fewest, 1), (few, 2), (10**6, 20)):
-        assert kind.sample(augmenter, count, 0) == drawn(count, variants)
+        assert sentences_of(augmenter, count, 0) == drawn(count, variants)
 
 
 def test_a_text_that_is_the_training_text_is_said_to_be_it(tmp_path):
@@ -113,7 +113,7 @@ def test_what_cannot_be_is_said(tmp_path):
 
 
 def test_models_that_fell_back_on_fixed_discounts_are_named(tmp_path):
-    wide = Kind(GecaOptions(spans=1, window=3, variants=20))
+    wide = GecaOptions(spans=1, window=3, variants=20)
     scheme = replace(SCHEMES["worth"], kinds=(wide,), count=300)
     report, _ = run(tmp_path, sentences(60, 0), scheme, seeds=[3])
     names = ["base", "resampled-3", "augmented-3-0", "control-3-0"]

@@ -191,14 +191,14 @@ def test_temperatures_have_their_range(temperature, fits):
 def test_a_matrix_in_integers_has_so_many_rows_that_no_sum_leaves_32_bits(tmp_path, monkeypatch):
     make(hidden=64).save(tmp_path / "model.pt")
     export(tmp_path / "model.pt", tmp_path / "mine", batches={7: 20}, int8=True, quiet=True)
-    monkeypatch.setattr(room, "MOST_BYTES", 8 + 64)  # what the step before wrote, and the hidden state
+    monkeypatch.setattr(room, "MOST_DEPTH", 8 + 64)  # what the step before wrote, and the hidden state
     Bundle.load(tmp_path / "mine")
-    monkeypatch.setattr(room, "MOST_BYTES", 8 + 64 - 1)
+    monkeypatch.setattr(room, "MOST_DEPTH", 8 + 64 - 1)
     with pytest.raises(BundleError, match="state_gates is too large for integers"):
         Bundle.load(tmp_path / "mine")
 
 
 def test_the_runner_takes_matrices_of_as_many_rows():
     header = (Path(__file__).parents[2] / "cpp_runner" / "src" / "integers.h").read_text()
-    assert f"MOST_BYTES = 1 << {room.MOST_BYTES.bit_length() - 1};" in header
-    assert room.MOST_BYTES * 255 * 127 < 2**31
+    assert f"MOST_DEPTH = 1 << {room.MOST_DEPTH.bit_length() - 1};" in header
+    assert room.MOST_DEPTH * 255 * 127 < 2**31
