@@ -208,11 +208,11 @@ def predict(
     *,
     direct: bool = False,
 ) -> list[Any]:
-    """Predict the target of each source: a string for a string, with blanks between tokens, else a list of tokens.
+    """Predict the target of each source: a string for a string, with spaces between tokens, else a list of tokens.
 
     Args:
         model: an opened one, or where it is, as for `Predictor.load`; tokens that it does not know are no error.
-        sources: of which each is a string with blanks between tokens, or a list of tokens.
+        sources: of which each is a string with spaces between tokens, or a list of tokens.
         beam: the width of beam search; 1 is greedy.
         direct: let a generator or a grammar answer; a source that it has no answer to gets an empty target. So does a
             source without tokens, in any case.

@@ -40,7 +40,7 @@ def subject(text):
     return f':subject ( ?= # ( String " {text} " ) )'
 
 
-# Sources as published, before blanks are put around punctuation.
+# Sources as published, before spaces are put around punctuation.
 SINGLE = [
     ("Plan a picnic", event(subject("picnic"))),
     ("Plan a rehearsal", event(subject("rehearsal"))),

@@ -40,7 +40,7 @@ def first_numbers(below: int, count: int, random: Stream) -> NDArray[np.int64]:
 
 
 class Concat(Augmenter[ConcatOptions]):
-    """Write one example behind another, on both sides (Jia and Liang 2016, concat-2)."""
+    """Join two examples into one, on both sides (Jia and Liang 2016, concat-2)."""
 
     name = "concat"
     options_type = ConcatOptions

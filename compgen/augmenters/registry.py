@@ -25,7 +25,7 @@ BUILT_IN = {  # where a method is, and what it does
     ),
     "lexsym": ("compgen.lexsym.augmenter:Lexsym", "Exchange words of one type, and what they mean."),
     "stemcorrupt": ("compgen.morphology.stemcorrupt:StemCorrupt", "Replace characters of the stem of inflected words."),
-    "concat": ("compgen.augmenters.concat:Concat", "Write one example behind another."),
+    "concat": ("compgen.augmenters.concat:Concat", "Join two examples into one."),
     "resample": ("compgen.augmenters.resample:Resample", "Draw training examples again: the control."),
 }
 

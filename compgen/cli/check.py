@@ -30,7 +30,7 @@ class Options(BaseModel):
     fix: Path | None = option(
         None,
         "Write a mended table here. Quotes, ids, ||| and odd characters are put right; header lines, empty sides, "
-        "brackets that do not pair, repetitions and contradictions are left out.",
+        "unbalanced brackets, repetitions and contradictions are left out.",
         "--fix",
         metavar="OUT",
     )
@@ -44,8 +44,8 @@ class Options(BaseModel):
 def check(data: DataArgument, options: Options, columns: Columns) -> None:
     """Say what a table is taken for, what is wrong in it and where, and which methods apply to it.
 
-    An error is what no command reads or learns from; a warning is what is read otherwise than meant, perhaps; a note is
-    worth knowing.
+    An error is what no command can read or learn from; a warning is what may be read in another way than you meant; a
+    note is for your information.
     The exit code is 0 if DATA can be read and learnt from, as it is or as mended by --fix, and 2 if not.
 
     Examples: cgen check pairs.tsv

@@ -54,7 +54,7 @@ OutOption = Annotated[
         "--output",
         "-o",
         metavar="OUT",
-        help="Where to write: by its suffix, without one a folder, or - for standard output.",
+        help="Where to write: by its suffix; a folder without one; - is standard output.",
     ),
 ]
 FormatOption = Annotated[

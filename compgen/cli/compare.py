@@ -43,7 +43,7 @@ def compare(
         result = compare(dataset, out, options, name=data, command=called(), say=say)
     except (KeyboardInterrupt, Interrupted) as error:
         number = error.number if isinstance(error, Interrupted) else signal.SIGINT
-        raise Interrupted(f"{out}: stopped; the same command goes on", number) from error
+        raise Interrupted(f"{out}: stopped; the same command resumes it", number) from error
     finally:
         signal.signal(signal.SIGPIPE, broken)
     summary(result, out / "report.html")

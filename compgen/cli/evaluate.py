@@ -93,7 +93,7 @@ def evaluate(
     models: Annotated[
         list[str],
         argument(
-            "MODEL...",
+            "MODEL",
             "Predictors, or with --direct or --perplexity generators: checkpoints (.pt), bundles, or folders of "
             "`cgen train pretrained`.",
         ),
@@ -256,14 +256,14 @@ def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[S
 
 
 def _say_apart(model: str, examples: Pairs, predicted: Sequences) -> None:
-    """Say how many predictions are wrong by nothing but the blanks between their tokens."""
+    """Say how many predictions are wrong by nothing but the spaces between their tokens."""
     answers = [(target, found) for (_, target), found in zip(examples, predicted, strict=True) if target != found]
     apart = sum("".join(target) == "".join(found) for target, found in answers)
     if apart:
         say(
-            f"warning: {model}: {apart:,} of {len(examples):,} predictions differ from their targets in blanks alone, "
+            f"warning: {model}: {apart:,} of {len(examples):,} predictions differ from their targets in spaces alone, "
             "and count as wrong: write DATA as the training data were (`cgen data write DATA --signs apart -o "
-            "OUT` puts blanks around brackets and other signs)"
+            "OUT` puts spaces around brackets and other signs)"
         )
 
 

@@ -29,7 +29,7 @@ app = App(
 )
 
 SOURCES = ", or the sources of .jsonl, .json, .csv, .tsv, .parquet"
-TextArgument = Annotated[list[Path], argument("TEXT...", f"Sentences, one a line{SOURCES}; also with .gz.")]
+TextArgument = Annotated[list[Path], argument("TEXT", f"Sentences, one a line{SOURCES}; also with .gz.")]
 OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Words of the longest n-grams.")]
 ThreadsOption = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads that compute scores; by default one per core.")
@@ -167,7 +167,7 @@ def rescore(
 @app.command()
 @with_options
 def interpolate(
-    models: Annotated[list[Path], argument("MODEL...", "Models over one vocabulary, also recurrent ones (.pt).")],
+    models: Annotated[list[Path], argument("MODEL", "Models over one vocabulary, also recurrent ones (.pt).")],
     validation: ValidationOption,
     out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The mixture (.json).")],
     grid: str | None = option(None, "Choose the second weight among these, e.g. 0.05,0.1,0.5.", metavar="V,V.."),
@@ -210,7 +210,7 @@ class AugmentOptions(BaseModel):
     out: Path = option(..., "A folder for models and report.json.", "--output", "-o", metavar="DIR")
     scheme: str = option(
         "worth",
-        "worth: synthetic n-grams weighted by how much of the history the text itself knows. paper: as published.",
+        "worth: weight synthetic n-grams by how much of the history the text itself has. paper: as published.",
     )
     count: int | None = option(None, "Most synthetic sentences of a kind.", "-n", ge=1, metavar="N")
     window: int | None = option(None, "Tokens around a gap that must agree; by default the scheme's.", ge=0)
@@ -301,7 +301,7 @@ def _figures(sides: "dict[str, Perplexity]") -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Split at commas and blanks."""
+    """Split at commas and spaces."""
     return text.replace(",", " ").split()
 
 

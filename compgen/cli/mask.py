@@ -33,7 +33,7 @@ def mask(
         None, "Names: one a line, perhaps of several tokens, perhaps with TAB and a type.", metavar="FILE"
     ),
     found: Path | None = option(None, "Write the names found, to mask other data by --names.", metavar="FILE"),
-    prefix: str = option("name", "What placeholders begin with, but those of a type.", metavar="WORD"),
+    prefix: str = option("name", "What placeholders of names without a type begin with.", metavar="WORD"),
     most: float = option(0.25, "Without --names: a name is in at most this share of examples.", gt=0, le=1),
     split: SplitOption = None,
     format: FormatOption = None,

@@ -80,17 +80,18 @@ def predict(
     columns: Columns,
     data: Annotated[
         str,
-        typer.Argument(metavar="[INPUT]", help="Sources: a file, - for standard input (the default), or NAME/SPLIT."),
+        typer.Argument(metavar="INPUT", help="Sources: a file, - for standard input (the default), or NAME/SPLIT."),
     ] = "-",
 ) -> None:
     """Predict the targets of sources. Lines are answered as they come, one for one.
 
-    INPUT has source tokens between blanks, a source a line (.txt, -), or is any other data; its targets are not looked
-    at, and may be missing. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, or no suffix). Data
-    with names of columns, or of which a --split is asked for, are read whole before they are answered.
+    INPUT has a source a line, its tokens separated by spaces (.txt, -), or is any other data; targets are not looked
+    at, and may be missing. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, or no suffix), or
+    tables with columns of these names. Data with names of columns, or of which a --split is asked for, are read whole
+    before they are answered.
 
-    OUT has predicted tokens between blanks (.txt, -), source TAB predicted (.tsv; a row for each of --best), or also
-    log-probabilities (.jsonl). Forms of words are written as words, in .tsv as lemma TAB form TAB tags.
+    OUT has predicted tokens, separated by spaces (.txt, -), source TAB predicted (.tsv; a row for each of --best), or
+    also log-probabilities (.jsonl). Forms of words are written as words, in .tsv as lemma TAB form TAB tags.
 
     Examples:
 
@@ -194,12 +195,12 @@ def _jsonl(source: "Source", ranked: Ranked) -> str:
 
 
 def _written(source: "Source", target: list[str]) -> str:
-    """Return a target as it is written: the letters of a word together, other tokens between blanks."""
+    """Return a target as it is written: the letters of a word together, other tokens separated by spaces."""
     from compgen.data.unimorph import joined
 
     for token in () if source.inflected else (*source.tokens, *target):
         if token.split() != [token]:
-            raise DataError(f"lines cannot hold the token {token!r}, which has blanks or nothing in it: write .jsonl")
+            raise DataError(f"lines cannot hold the token {token!r}, which is empty or has spaces in it: write .jsonl")
     return joined(target) if source.inflected else " ".join(target)
 
 

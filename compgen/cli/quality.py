@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", help="Make a warning of quality an error."),
+    typer.Option("--strict", help="Treat warnings of quality as errors."),
 ]
 
 

@@ -69,7 +69,7 @@ class Options(BaseModel):
     )
     margin: int | None = option(
         None,
-        "With --vote: only targets drawn N times more often than all others of their source; try 3.",
+        "With --vote: keep targets drawn at least N times more often than all others of their source together; try 3.",
         ge=1,
         metavar="N",
     )
@@ -82,7 +82,7 @@ class Options(BaseModel):
         metavar="SHARE",
     )
     temperature: str | None = option(
-        None, "Of sources and targets; 0 is greedy; by default the model's.", metavar="T[,T]"
+        None, "Of sampling: one for both sides, or SOURCE,TARGET; 0 is greedy; by default the model's.", metavar="T[,T]"
     )
     beam: int | None = option(None, "Decode by beam search of this width instead of drawing.", **bounds("beam"))
     seed: int = option(0, "Selects a stream of samples.", **bounds("seed"))
@@ -90,7 +90,7 @@ class Options(BaseModel):
     runtime: str | None = option(
         None, "onnx, torchscript or native (the C++ runner, by `make cpp`) for bundles, torch for checkpoints."
     )
-    provider: str = option("auto", "Of ONNX Runtime: auto, cpu or cuda.")
+    provider: str = option("auto", "Where ONNX Runtime computes: auto, cpu or cuda.")
     trust_code: TrustOption = False
     batch: int | None = option(None, "Rows that a worker decodes at a time; by default by runtime and device.", ge=1)
     workers: int | None = option(None, "Threads, or CPUs of the Ray cluster; by default all.", **bounds("workers"))

@@ -35,7 +35,7 @@ app = App(cls=Group, no_args_is_help=True, help="Split data at random, or so tha
 
 AMOUNT = "N|SHARE"  # examples, or below 1 a share of all
 DevOption = Annotated[
-    float, typer.Option("--dev", min=0, metavar=AMOUNT, help="Draw so many of the test examples as dev.")
+    float, typer.Option("--dev", min=0, metavar=AMOUNT, help="Move so many of the test examples to a part dev.")
 ]
 DivergenceOption = Annotated[
     float,

@@ -148,7 +148,7 @@ def _say_foreign(dataset: "Dataset", augmented: "Dataset", data: str) -> None:
         if 2 * (rows := foreign["row"].n_unique()) > len(augmented):
             say(
                 f"warning: {rows:,} of {len(augmented):,} augmented examples have {side} tokens that {data} does not "
-                f"have, as {foreign['token'][0]!r}: were they made from these data, with the same blanks around signs?"
+                f"have, as {foreign['token'][0]!r}: were they made from these data, with the same spaces around signs?"
             )
 
 

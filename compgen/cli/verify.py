@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @with_options
 def verify(
     model: Annotated[str, argument("BUNDLE", "A bundle folder, or the name of a shipped bundle.")],
-    provider: str = option("auto", "Of ONNX Runtime: cpu, cuda, or auto: the CPU, and CUDA where it works."),
+    provider: str = option("auto", "Where ONNX Runtime computes: cpu, cuda, or auto, CUDA where it works."),
     trust_code: TrustOption = False,
     json: JsonOption = False,
 ) -> None:

@@ -93,7 +93,7 @@ class _Processes:
                 raise Interrupted("stopped", interrupted[0])
         except BrokenProcessPool as error:
             raise UserError(
-                "a process of the comparison was killed, perhaps for want of memory; the same command goes on, with "
+                "a process of the comparison was killed, perhaps for want of memory; the same command resumes it, with "
                 "--jobs 1 in less memory"
             ) from error
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 By = Literal["template", "length", "tmcd", "random"]
 Engine = Literal["processes", "ray"]
-RUNNING = {"minutes", "jobs", "engine"}  # options that may change when a comparison is gone on with
+RUNNING = {"minutes", "jobs", "engine"}  # options that may change when a comparison is resumed
 
 
 class CompareOptions(BaseModel):
@@ -15,7 +15,9 @@ class CompareOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     methods: tuple[str, ...] = Field(
-        (), description="By default all that apply.", json_schema_extra={"metavar": "AUGMENTER,..."}
+        (),
+        description="Augmenters to compare; by default all that apply.",
+        json_schema_extra={"metavar": "AUGMENTER,..."},
     )
     predictor: str | None = Field(
         None,

@@ -43,7 +43,7 @@ def compare(
 ) -> Result:
     """Find out which augmentation helps on a dataset; leave the answer, the data and the model in `folder`.
 
-    A comparison that was interrupted is gone on with, step by step, by the same call.
+    The same call resumes a comparison that was interrupted, step by step.
 
     Args:
         data: a dataset, or what `load_dataset` finds by name.

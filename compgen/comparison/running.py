@@ -17,7 +17,7 @@ ELAPSED = "elapsed"  # the file that holds the seconds so far
 
 @dataclass(kw_only=True)
 class Running:
-    """A run of steps, which may be killed and gone on with.
+    """A run of steps, which may be killed and resumed.
 
     Attributes:
         folder: where results are.

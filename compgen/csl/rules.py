@@ -30,7 +30,7 @@ _TOKENS = 0x110000 - FIRST
 NONTERMINAL = re.compile(f"[\0-{chr(MOST)}]")
 _NAME = re.compile(r"NT_([1-9][0-9]?)")
 _FIELDS = {number: f"{{{number - 1}}}" for number in range(1, MOST + 1)}
-_FORM = f"'source {SEPARATOR} target', tokens between blanks"
+_FORM = f"'source {SEPARATOR} target', tokens separated by spaces"
 
 
 class Alphabet:
@@ -40,7 +40,7 @@ class Alphabet:
         """Number distinct tokens.
 
         Raises:
-            DataError: a token is empty, contains a blank, is the separator of rules or begins like a nonterminal.
+            DataError: a token is empty, contains a space, is the separator of rules or begins like a nonterminal.
         """
         self.tokens = tuple(sorted(set(tokens)))
         for token in self.tokens:
@@ -77,7 +77,7 @@ def _check_token(token: str, place: str = "") -> None:
     if token.startswith(PREFIX):
         raise DataError(f"{place}found the token {token!r}, expected none that begins with {PREFIX}: rules use these")
     if token == SEPARATOR or token.split() != [token]:
-        raise DataError(f"{place}found the token {token!r}, expected one without blanks that is not {SEPARATOR}")
+        raise DataError(f"{place}found the token {token!r}, expected one without spaces that is not {SEPARATOR}")
 
 
 class Rule(NamedTuple):

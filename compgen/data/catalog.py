@@ -233,5 +233,5 @@ def _unknown(spec: str, name: str) -> str:
     near = difflib.get_close_matches(spec, names(), n=3)
     hint = f"did you mean {', '.join(near)}?" if near else f"known data sets: {', '.join(names())}"
     if not near and "/" not in spec:
-        hint += "; models are named before data"
+        hint += "; the model comes first, then the data"
     return f"{spec}: neither a file nor a known data set; {hint}"

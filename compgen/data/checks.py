@@ -1,7 +1,7 @@
 """What is wrong, or odd, in a table of examples: each check looks at all rows at once and returns a finding or none.
 
 Rows are a frame with the columns `number` (of the line), `source`, `target` and `split`, all text; tokens stand between
-blanks. In sentences all targets are empty.
+spaces. In sentences all targets are empty.
 """
 
 import re
@@ -28,7 +28,7 @@ GOLDEN = (5**0.5 - 1) / 2  # multiples of it fill the unit interval evenly
 NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])
 ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
 AGAIN = "the same example as before"
-APART = "`cgen data write DATA --signs apart -o OUT` puts blanks around brackets and other signs"
+APART = "`cgen data write DATA --signs apart -o OUT` puts spaces around brackets and other signs"
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
 
@@ -262,7 +262,7 @@ def brackets(rows: pl.DataFrame) -> Finding | None:
         if 2 * (skeletons[side] != "").sum() > rows.height and 4 * wrong.sum() < rows.height:
             bad |= pl.lit(wrong)
     return _found(
-        rows, bad, "warning", "brackets that do not pair, as they do in most lines", "mend it, or leave it out"
+        rows, bad, "warning", "unbalanced brackets, where those of most lines are balanced", "mend it, or leave it out"
     )
 
 
@@ -283,23 +283,24 @@ def characters(rows: pl.DataFrame, signs: str, what: str, advice: str) -> Findin
 
 def invisible(rows: pl.DataFrame) -> Finding | None:
     """Characters that nobody sees."""
-    return characters(rows, INVISIBLE, "characters without width: tokens differ that look the same", "remove them")
+    return characters(rows, INVISIBLE, "zero-width characters: tokens that look the same are different", "remove them")
 
 
 def no_break(rows: pl.DataFrame) -> Finding | None:
-    """Blanks that keep lines together."""
+    """Spaces that keep lines together."""
     return characters(rows, NO_BREAK, "no-break spaces, as web pages have", "write plain spaces")
 
 
 def replacement(rows: pl.DataFrame) -> Finding | None:
     """What an earlier conversion left of a character."""
-    return characters(rows, "\ufffd", "a character lost in a conversion (U+FFFD)", "save the table anew as UTF-8")
+    return characters(rows, "\ufffd", "a character lost in a conversion (U+FFFD)", "save the table again as UTF-8")
 
 
 def decomposed(rows: pl.DataFrame) -> Finding | None:
     """Letters and accents apart, where most are composed."""
     apart = _either(lambda side: side.str.normalize("NFC") != side)
-    return _found(rows, apart, "warning", "letters and accents apart (not in Unicode's NFC)", "compose them: NFC")
+    what = "accents stored apart from their letters (not in Unicode's NFC)"
+    return _found(rows, apart, "warning", what, "compose them: NFC")
 
 
 def unsegmented(rows: pl.DataFrame) -> Finding | None:
@@ -312,7 +313,7 @@ def unsegmented(rows: pl.DataFrame) -> Finding | None:
         words = count >= FEWEST and min(one.sum(), text.n_unique()) >= NEARLY * count
         if count and (alike or words):
             shown = text.filter(long if alike else one)[0][:40]
-            advice = f"put blanks between what is to be exchanged: between letters, or between words; {APART}"
+            advice = f"put spaces between what is to be exchanged: between letters, or between words; {APART}"
             return Finding("warning", f"most {side}s are one {alike}token, as {shown!r}", [], advice)
     return None
 
@@ -332,8 +333,8 @@ def spelled(rows: pl.DataFrame) -> Finding | None:
     for side in SIDES:
         tokens = rows[side].str.extract_all(r"\S+").explode().drop_nulls()
         if len(tokens) > 3 * rows.height and 10 * tokens.str.contains(r"^\p{L}$").sum() > 7 * len(tokens):
-            advice = "methods exchange letters; for words, take the blanks out and put them between words"
-            return Finding("note", f"{side}s are letters between blanks", [], advice)
+            advice = "methods exchange letters; for words, take the spaces out and put them between words"
+            return Finding("note", f"{side}s are letters separated by spaces", [], advice)
     return None
 
 

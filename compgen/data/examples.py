@@ -218,7 +218,7 @@ def _some(splits: dict[str, int], form: str) -> str:
 
 
 def _text(tokens: Sequence[str], most: int) -> str:
-    """Return tokens with blanks between them, cut to so many characters."""
+    """Return tokens separated by spaces, cut to so many characters."""
     return _cut(" ".join(tokens), most)
 
 

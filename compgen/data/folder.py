@@ -55,7 +55,7 @@ def read_folder(folder: str | Path) -> pl.DataFrame:
     files = sorted([*Path(folder).glob("*.parquet"), *Path(folder).glob("data/*.parquet")])
     if not files:
         raise DataError(
-            f"{folder}: a folder without Parquet files, expected data/*.parquet; models are named before data"
+            f"{folder}: a folder without Parquet files, expected data/*.parquet; the model comes first, then the data"
         )
     try:
         frames = [pl.read_parquet(file) for file in files]

@@ -1,6 +1,6 @@
 """Reading and writing datasets: one function each way, for every format and for pipes.
 
-    tsv      source TAB target [TAB split]; tokens stand between blanks; no header
+    tsv      source TAB target [TAB split]; tokens are separated by spaces; no header
     jsonl    {"source": ..., "target": ..., "split": ...}; a side is a list of tokens or a string; split is optional
     scan     IN: source OUT: target, as the SCAN files are published; suffix .scan, or .txt if it begins with IN:
     text     a sentence a line: an example with an empty target; suffix .txt. Tokens stand between spaces, tabs and
@@ -99,7 +99,7 @@ def write_dataset(
     are written to `jsonl`, `json`, `csv`, `parquet` and folders; the other formats have no place for them.
 
     Raises:
-        DataError: the format cannot hold the data, e.g. a token with a blank in `tsv`, several splits in `scan`.
+        DataError: the format cannot hold the data, e.g. a token with a space in `tsv`, several splits in `scan`.
         UserError: the file cannot be written.
     """
     if format is None:
@@ -132,7 +132,7 @@ def format_of(path: str | Path) -> str:
     if is_folder(path):
         return FOLDER
     if suffix in (".pt", ".grammar"):
-        raise DataError(f"{path}: a model, expected data; models are named before data")
+        raise DataError(f"{path}: a model, expected data; the model comes first, then the data")
     known = ", ".join(f"{end} ({format})" for end, format in formats.items())
     found = f"the suffix {suffix!r}" if suffix else "no suffix"
     raise DataError(f"{path}: found {found}, expected one that tells the format: {known}; each may end in .gz")
@@ -319,7 +319,7 @@ def _joined(column: str) -> pl.Expr:
 
 
 def _write_tsv(dataset: Dataset, name: str) -> bytes:
-    check_tokens(dataset, BLANK, f"{name}: tsv holds no blank in a token and no empty token")
+    check_tokens(dataset, BLANK, f"{name}: tsv holds no space in a token and no empty token")
     fields = [_joined("source"), _joined("target")]
     if set(dataset.splits) - {TRAIN}:
         for split in dataset.splits:
@@ -330,9 +330,9 @@ def _write_tsv(dataset: Dataset, name: str) -> bytes:
 
 
 def _write_scan(dataset: Dataset, name: str) -> bytes:
-    check_tokens(dataset, rf"{BLANK}|^OUT:$", f"{name}: scan holds no blank in a token, no empty token, no 'OUT:'")
+    check_tokens(dataset, rf"{BLANK}|^OUT:$", f"{name}: scan holds no space in a token, no empty token, no 'OUT:'")
     check_one_split(dataset, f"{name}: scan")
-    # An empty side leaves one blank, not two, so that nobody takes the second for a token.
+    # An empty side leaves one space, not two, so that nobody takes the second for a token.
     sides = [
         pl.when(pl.col(column).list.len() > 0).then(pl.lit(" ") + _joined(column)).otherwise(pl.lit(""))
         for column in ("source", "target")
@@ -341,7 +341,7 @@ def _write_scan(dataset: Dataset, name: str) -> bytes:
 
 
 def _write_text(dataset: Dataset, name: str) -> bytes:
-    check_tokens(dataset, _SENTENCE_BLANK, f"{name}: text holds no blank in a token and no empty token")
+    check_tokens(dataset, _SENTENCE_BLANK, f"{name}: text holds no space in a token and no empty token")
     check_one_split(dataset, f"{name}: text")
     bad = dataset.frame.filter((pl.col("source").list.len() == 0) | (pl.col("target").list.len() > 0))
     if bad.height:

@@ -317,7 +317,7 @@ def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
 
 
 def _text(value: Any) -> str | None:
-    """A side as text; a blank within a token of a list is written ␣ (U+2423), as in words."""
+    """A side as text; a space within a token of a list is written ␣ (U+2423), as in words."""
     if isinstance(value, list) and all(isinstance(token, str) for token in value):
         return " ".join(re.sub(r"\s", "␣", token) for token in value)
     return value if isinstance(value, str) else None
@@ -334,7 +334,7 @@ def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     padded = [(*row, *[None] * (len(_SCHEMA) - len(row))) for row in rows]
     frame = pl.DataFrame(padded, schema=_SCHEMA, orient="row")
     split = pl.col("split").str.strip_chars()
-    # Blanks between tokens are one in number, and none around a side; no-break spaces are a finding, and stay.
+    # Spaces between tokens are one in number, and none around a side; no-break spaces are a finding, and stay.
     sides = [
         pl.col(side).fill_null("").str.replace_all(r"[ \t\r\n]+", " ").str.strip_chars(" ") for side in COLUMNS[:2]
     ]

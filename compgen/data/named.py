@@ -97,7 +97,7 @@ class SourceColumns(Columns):
         return words and (words[0], words[0], words[2])
 
     def _column(self, side: str, found: Sequence[str], place: str) -> str:
-        """Return the column of sources; a name with blanks may be a source of a table without names."""
+        """Return the column of sources; a name with spaces may be a source of a table without names."""
         alone = len(found) == 1 and plain(found[0]) not in USUAL["target"] and len(found[0].split()) == 1
         return found[0] if alone and not self.given else super()._column(side, found, place)
 

@@ -30,10 +30,10 @@ Names = dict[tuple[str, ...], str]  # from the tokens of a name to its type, whi
 
 
 def read_names(path: str | Path, usual: str = USUAL) -> Names:
-    """Return the names in a file: a name a line, its tokens between blanks, and perhaps TAB and a type.
+    """Return the names in a file: a name a line, its tokens separated by spaces, and perhaps TAB and a type.
 
     Raises:
-        DataError: a line has no name, a name has two types, or a type ends in a digit or has a blank.
+        DataError: a line has no name, a name has two types, or a type ends in a digit or has a space.
     """
     names: Names = {}
     for number, line in enumerate(read_text(path).splitlines(), start=1):
@@ -52,7 +52,7 @@ def read_names(path: str | Path, usual: str = USUAL) -> Names:
 def shared_names(dataset: Dataset, most: float = 0.25, usual: str = USUAL) -> Names:
     """Return what sources and targets share literally, the most tokens at a time.
 
-        copied = tokens with a letter or digit, and no blank, that each example has on both sides or on neither,
+        copied = tokens with a letter or digit, and no space, that each example has on both sides or on neither,
                  in at most the share `most` of all examples, or in one
         names  = from left to right, the longest spans of copied tokens in a source that its target has too
 
@@ -97,14 +97,14 @@ def mask(dataset: Dataset, names: Names) -> Dataset:
     """Return a dataset with placeholders for names, and what they stand for in the column NAMES.
 
     Raises:
-        UserError: a type ends in a digit, or has a blank.
+        UserError: a type ends in a digit, or has a space.
         DataError: there is such a column already.
     """
     if NAMES in dataset.frame.columns:
         raise DataError(f"found a column {NAMES!r}, expected data without placeholders")
     for kind in names.values():
         if not _is_type(kind):
-            raise UserError(f"found {kind!r} for placeholders, expected text without blanks that ends in no digit")
+            raise UserError(f"found {kind!r} for placeholders, expected text without spaces that ends in no digit")
     prefixes = _prefixes(dataset, names.values())
     finder = _Finder(names)
     columns: tuple[list[list[str]], list[list[str]], list[str]] = ([], [], [])

@@ -78,8 +78,8 @@ def write_jsonl(dataset: Dataset, name: str) -> bytes:
 
 
 def write_csv(dataset: Dataset, name: str) -> bytes:
-    """Write fields between commas, in quotes where need be; tokens of a side and values of a list between blanks."""
-    check_tokens(dataset, BLANK, f"{name}: csv holds no blank in a token and no empty token")
+    """Write fields between commas, in quotes where need be; spaces between tokens and values of lists."""
+    check_tokens(dataset, BLANK, f"{name}: csv holds no space in a token and no empty token")
     frame = _for_json(dataset, name)
     if set(dataset.splits) <= {TRAIN}:
         frame = frame.drop("split")

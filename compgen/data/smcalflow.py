@@ -7,7 +7,7 @@ A file is a part, with a JSON object on each line. Two of its keys are read, tho
 
 Pairs are prepared as for CSL (Qiu et al., NAACL 2022, appendix A):
 
-1. In sources a blank is put around every punctuation character. Targets are split at blanks.
+1. In sources a space is put around every punctuation character. Targets are split at spaces.
 2. Training pairs that nobody can predict are split `dropped`: the text of a `PersonName`, or the last two digits of a
    number that is a `:year`, is not in the source, ignoring case.
 3. What needs both domains, an event with people found in the organization, is split `dev-cross` and `test-cross`; the
@@ -54,7 +54,7 @@ def read(files: Mapping[str, str | Path]) -> Dataset:
 
 
 def words(text: str) -> list[str]:
-    """Return the tokens of a source: cut at blanks and around each punctuation character."""
+    """Return the tokens of a source: cut at spaces and around each punctuation character."""
     return _PUNCTUATION.sub(r" \g<0> ", text).split()
 
 
@@ -65,7 +65,7 @@ def nesting(target: Sequence[str]) -> list[int]:
         quoted ^= token == QUOTE
         changes.append(0 if quoted else _CHANGES.get(token, 0))
         if not quoted and len(token) > 1 and ("(" in token or ")" in token):
-            raise DataError(f"token {number}: found {token!r:.60}, expected blanks around each bracket")
+            raise DataError(f"token {number}: found {token!r:.60}, expected spaces around each bracket")
         depth += changes[-1]
         if depth < 0:
             raise DataError(f"token {number}: found a closing bracket, expected one opened before")

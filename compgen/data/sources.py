@@ -1,6 +1,6 @@
 """Sources to predict from, read a piece at a time, so that a pipe is answered soon and a long file needs no memory.
 
-    text      source tokens between blanks, one source a line; also `IN: source OUT: target`, as SCAN is published
+    text      source tokens separated by spaces, one source a line; also `IN: source OUT: target`, as SCAN is published
     tsv       source TAB anything
     jsonl     {"source": ...}, a list of tokens or a string
     unimorph  lemma TAB tags, or lemma TAB form TAB tags, the tags joined by semicolons

@@ -8,7 +8,7 @@ from compgen.data.content import decoded
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
 
-BLANK = r"\s"  # what separates tokens: a token that holds it cannot be written between blanks
+BLANK = r"\s"  # what separates tokens: a token that holds it cannot be written between spaces
 TOKEN = r"\S+"
 
 

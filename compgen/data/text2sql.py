@@ -9,7 +9,7 @@ Files with logical forms have `logic` instead of `sql`. Pairs are made as in the
 2020), so that figures can be compared:
 
 1. Only the first query of an entry counts; the others are further ways to write it.
-2. Blanks are put around `"`, `(` and `)` in the query, not in the question.
+2. Spaces are put around `"`, `(` and `)` in the query, not in the question.
 3. In both, each variable's name is replaced by its value wherever the letters occur. A name without a value stays, as
    `year0` in one pair of Scholar.
 4. Both are split at white space; case is kept.

@@ -4,7 +4,7 @@ A line of a file is lemma TAB form TAB tags, the tags joined by semicolons. It b
 
     h a b l a r V IND PST 3 SG PFV  →  h a b l ó        lemma and tags to form: inflection
 
-and swapped, form to lemma and tags, one of analysis. Each character is a token, a blank is the token `␣`, and each tag
+and swapped, form to lemma and tags, one of analysis. Each character is a token, a space is the token `␣`, and each tag
 is a token. Letters are lower-cased, in Turkish and its kin with dots kept apart (I to ı, İ to i), and text is in NFC.
 So a token that begins with a capital or a digit is a tag, and no other is.
 """
@@ -202,7 +202,7 @@ def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
 
 
 def characters(text: str, language: str = "") -> list[str]:
-    """Return the tokens of a lemma or form: its characters in lower case, blanks as BLANK."""
+    """Return the tokens of a lemma or form: its characters in lower case, spaces as BLANK."""
     text = unicodedata.normalize("NFC", text)  # a decomposed İ is an I at first
     if language.lower() in DOTTED:
         text = text.replace("I", "ı").replace("İ", "i")

@@ -87,7 +87,7 @@ def f1_counts(prediction: Tokens, reference: Tokens, unit: str = "token") -> tup
     - `token`: a repeated token counts as often as it is in both.
     - `analysis`: the target is letters and tags (morphological analysis). The lemma is one item and so is each tag. An
       item that is anywhere in the reference is right, as often as it is predicted (R&R's code).
-    - `analysis-words`: the same, but each word of a lemma with blanks is an item (R&R's tables).
+    - `analysis-words`: the same, but each word of a lemma with spaces is an item (R&R's tables).
     """
     if unit == "token":
         right = (Counter(prediction) & Counter(reference)).total()

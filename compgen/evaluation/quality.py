@@ -126,7 +126,7 @@ class Quality:
         lines = [
             f"quality: {made}",
             f"  new: {fresh}; {self.new_templates:,} of {self.templates:,} templates",
-            f"  as training? length {lengths}; distance of two examples {self.distance:.2f} "
+            f"  compared with training (in brackets): length {lengths}; distance of two examples {self.distance:.2f} "
             f"({self.training_distance:.2f}); divergence of tokens {moved}",
         ]
         if self.used:

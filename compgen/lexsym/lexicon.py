@@ -254,7 +254,7 @@ def agreement(pairs: Pairs, entries: Sequence[Entry]) -> dict[str, tuple[int, in
 
 
 def write(path: Path, entries: Sequence[Entry]) -> None:
-    """Write a lexicon: the names of the columns, then a word a line; blanks between the tokens of a phrase."""
+    """Write a lexicon: the names of the columns, then a word a line; spaces between the tokens of a phrase."""
     lines = ["\t".join(HEADER), *("\t".join([one.type, one.word, *one.symbols]) for one in entries)]
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(lines).replace(JOINED, " ") + "\n", "utf-8")

@@ -127,7 +127,7 @@ def write_sentences(sentences: Iterable[Sequence[str]], path: Path) -> Path:
     """Write sentences as a text, one a line; return the path.
 
     Raises:
-        DataError: a token is empty or contains a blank, so that the text would have other words.
+        DataError: a token is empty or contains a space, so that the text would have other words.
     """
     with atomic_path(path) as temporary:
         temporary.write_text("".join(line_of(tokens, path) for tokens in sentences), encoding="utf-8")

@@ -168,12 +168,12 @@ def line_of(tokens: Sequence[str], text: str | Path) -> str:
     """Return a sentence as a line of a text.
 
     Raises:
-        DataError: a token is empty or contains a blank, so that the text would have other words.
+        DataError: a token is empty or contains a space, so that the text would have other words.
     """
     line = " ".join(tokens)
     if split_words(line) != list(tokens):
         bad = next(token for token in tokens if split_words(token) != [token])
-        raise DataError(f"{text}: a text cannot hold the token {bad!r}, expected words without blanks: change the data")
+        raise DataError(f"{text}: a text cannot hold the token {bad!r}, expected words without spaces: change the data")
     return line + "\n"
 
 

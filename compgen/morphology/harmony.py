@@ -31,7 +31,7 @@ def vowels(words: Sequence[Clusters]) -> set[str]:
 
         while some score > 0: the character of highest score is a vowel; subtract 2 adjacency(vowel) from all scores
 
-    A score begins as the number of characters beside it. Blanks are neither vowels nor consonants.
+    A score begins as the number of characters beside it. Spaces are neither vowels nor consonants.
     """
     names = sorted({name for word in words for name in word} - {BLANK})
     number = {name: place for place, name in enumerate(names)}

@@ -7,7 +7,7 @@ What the paper leaves open, and how this differs from the program of Anastasopou
 
 - Characters are grapheme clusters, and the alignment is ours (`compgen.morphology.alignment`).
 - The alphabet is that of the training examples; the program adds the development set. Hyphens and apostrophes belong to
-  it, as they are letters in many orthographies; the blank does not.
+  it, as they are letters in many orthographies; the space does not.
 - Every character of a stem may be replaced; the program keeps the first and last of a long stretch.
 - Examples are drawn at random; the program takes them in turn.
 - Samples are new and distinct, which the paper does not require.

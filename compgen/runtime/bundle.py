@@ -94,7 +94,7 @@ def resolve(path: Path) -> Path:
             raise BundleError(f"{path}: a model that is not exported, expected a bundle: `cgen export` makes one of it")
         raise BundleError(
             f"{path}: a file, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar; "
-            "models are named before data"
+            "the model comes first, then the data"
         )
     homes = (PACKAGE / "exported", PACKAGE.parent / "exported")
     for home in homes:

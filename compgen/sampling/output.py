@@ -41,10 +41,10 @@ def as_json(sample: Sample) -> str:
 
 
 def as_tsv(sample: Sample) -> str:
-    """Return source and target, tokens separated by blanks; raises DataError for a token with a blank."""
+    """Return source and target, tokens separated by spaces; raises DataError for a token with a space."""
     for token in (*sample.source, *sample.target):
         if token.split() != [token]:
-            raise DataError(f"tsv cannot hold the token {token!r}, which has blanks or nothing in it: write .jsonl")
+            raise DataError(f"tsv cannot hold the token {token!r}, which is empty or has spaces in it: write .jsonl")
     return " ".join(sample.source) + "\t" + " ".join(sample.target)
 
 

@@ -82,7 +82,7 @@ class PartialFile:
     def begin(self) -> None:
         """Start anew and delete what an earlier run has left."""
         if self.journal.exists():
-            note(f"{self.path}: the samples of an interrupted run are dropped (--resume would have gone on with them)")
+            note(f"{self.path}: the samples of an interrupted run are dropped (--resume would have kept them)")
         remove(self.journal)  # first: it must never describe another run's bytes
         self._cut(0)
 

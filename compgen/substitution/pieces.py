@@ -27,7 +27,7 @@ from compgen.substitution.trees import CLOSED, Floats, Places, Trees, exchanged
 
 Classes = Literal["predicate", "token", "slot", "types", "one"]
 Chains = Literal["no", "exchange", "insert"]
-_ROOT = "root "  # the class of all roots, but for `types`; no token has a blank
+_ROOT = "root "  # the class of all roots, but for `types`; no token has a space
 _HOLE, _LEAF, _RULES = "\0", "\1", 2  # in the texts of trees; a rule is the letter of its number, from 2 on
 _PLACES = {"tree": pl.Int64, "node": pl.Int64, "hole": pl.Int64, "class": pl.Int64, "text": pl.String}
 

@@ -266,5 +266,5 @@ def _require_no_data(path: Path) -> None:
     if str(path) in names():
         raise UserError(
             f"{path}: a data set, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar; "
-            "models are named before data"
+            "the model comes first, then the data"
         )

@@ -106,7 +106,7 @@ def train(
 
 
 def find_device(name: str) -> str:
-    """`cpu` or `cuda` for `auto` (CUDA where there is a device for it), `cpu` or `cuda`.
+    """Return `cpu` or `cuda` for `auto`, `cpu` or `cuda`; `auto` is CUDA where there is a device for it.
 
     Raises:
         UserError: another name, or CUDA where there is none.
@@ -354,7 +354,7 @@ class _Run:
             with writing(old):
                 self.partial.replace(old)
             note(
-                f"{self.out}: a training was interrupted here; its state is now {old} (--resume would go on with it)",
+                f"{self.out}: a training was interrupted here; its state is now {old} (--resume would have used it)",
                 self.quiet,
             )
         with writing(self.log):

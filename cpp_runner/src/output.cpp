@@ -105,7 +105,7 @@ std::string Spelling::as_tsv(const Tokens& source, const Tokens& target) const {
       const auto id = static_cast<std::size_t>(*token);
       if (!fits_tsv_[id]) {
         throw UserError("tsv cannot hold the token '" + tokens_[id] +
-                        "', which has blanks or nothing in it: write .jsonl");
+                        "', which is empty or has spaces in it: write .jsonl");
       }
       if (token != side->begin()) text += ' ';
       text += tokens_[id];

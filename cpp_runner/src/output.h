@@ -27,7 +27,7 @@ class Spelling {
   std::string as_json(const Sample& sample) const;
   // An answer of a predictor; the best has rank 1.
   std::string as_json(const Tokens& source, const Answer& answer, std::size_t rank) const;
-  // Throws UserError if a token holds a blank.
+  // Throws UserError if a token holds a space.
   std::string as_tsv(const Tokens& source, const Tokens& target) const;
 
  private:

@@ -161,7 +161,7 @@ PartialFile::~PartialFile() {
 void PartialFile::begin() {
   if (fs::exists(journal_)) {
     std::cerr << path().string()
-              << ": the samples of an interrupted run are dropped (--resume would have gone on with them)\n";
+              << ": the samples of an interrupted run are dropped (--resume would have kept them)\n";
   }
   fs::remove(journal_);  // first: it must never describe another run's bytes
   cut(0);

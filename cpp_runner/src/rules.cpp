@@ -35,7 +35,7 @@ Line cut(std::string place, std::string_view text) {
   const auto middle = std::find(words.begin(), words.end(), SEPARATOR);
   if (std::count(words.begin(), words.end(), SEPARATOR) != 1 || middle == words.begin() || middle + 1 == words.end()) {
     throw UserError(place + ": found " + quoted(text, 80) +
-                    ", expected 'source ### target', tokens between blanks, neither side empty");
+                    ", expected 'source ### target', tokens separated by spaces, neither side empty");
   }
   return {std::move(place), Words(words.begin(), middle), Words(middle + 1, words.end())};
 }

@@ -4,7 +4,7 @@
 // A byte on standard output says that the bundle is open. Then there is an answer to each request, in the machine's
 // byte order:
 //
-//   request: uint32 sentences, uint32 bytes; so many bytes, a line for each sentence with blanks between its words
+//   request: uint32 sentences, uint32 bytes; so many bytes, a line for each sentence with spaces between its words
 //   answer: for each token, the end of a sentence being one, float32 log10 of its probability; then for each uint8,
 //   whether the model knows it
 //

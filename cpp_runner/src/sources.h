@@ -14,7 +14,7 @@ constexpr std::int64_t WIDEST = 1024;  // hypotheses of a beam
 // All of a file, or of standard input if it is `-`, unpacked. Throws UserError.
 std::string read_all(const std::string& input);
 
-// The first column of the lines of `name`: a source a line, tokens with blanks between them. Throws UserError for a
+// The first column of the lines of `name`: a source a line, tokens with spaces between them. Throws UserError for a
 // line without tokens, and for a token that is none of the vocabulary.
 std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,
                                   const std::vector<std::string>& vocabulary);

@@ -1,4 +1,4 @@
-// Text as compgen's Python reads it: lines and tokens end where Unicode has a line end or a blank (`str.splitlines` and
+// Text as compgen's Python reads it: lines and tokens end where Unicode has a line end or a space (`str.splitlines` and
 // `str.split`), not in ASCII alone.
 #pragma once
 
@@ -14,7 +14,7 @@ void require_utf8(std::string_view text);
 // The lines of a text in UTF-8, without their ends; views of it.
 std::vector<std::string_view> lines_of(std::string_view text);
 
-// What stands between the blanks of a line in UTF-8; views of it.
+// What stands between the spaces of a line in UTF-8; views of it.
 std::vector<std::string_view> split(std::string_view line);
 
 std::string joined(const std::vector<std::string_view>& tokens);

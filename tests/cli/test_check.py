@@ -191,7 +191,7 @@ def test_the_next_command_names_the_columns_that_were_given(folder):
         ),
         ("spaces.tsv", b"a b    c\nc d    e\n", "most for no TAB between source and target: write a TAB between them"),
         ("x.csv", b"Frage,Programm,Autor\na b,c,me\nd,e,me\n", "which are meant, as: --source Frage --target Programm"),
-        ("latin1.tsv", "Öl\tb\nöl\td\ne\tf\n".encode("latin-1"), "lost in a conversion (U+FFFD): save the table anew"),
+        ("latin1.tsv", "Öl\tb\nöl\td\ne\tf\n".encode("latin-1"), "lost in a conversion (U+FFFD): save the table again"),
         (
             "utf16.tsv",
             "Öl\tb\nc\td\n".encode("utf-16"),

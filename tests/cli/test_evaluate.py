@@ -35,6 +35,6 @@ def test_systems_are_compared_by_exact_match_and_f1_and_a_gain_is_positive(capsy
 def test_predictions_that_differ_in_blanks_alone_are_told(capsys):
     examples = [(["a"], ["play(it)"]), (["b"], ["stop"]), (["c"], ["now"])]
     _say_apart("p.pt", examples, [["play", "(", "it", ")"], ["stop"], ["not"]])
-    assert "p.pt: 1 of 3 predictions differ from their targets in blanks alone" in capsys.readouterr().err
+    assert "p.pt: 1 of 3 predictions differ from their targets in spaces alone" in capsys.readouterr().err
     _say_apart("p.pt", examples, [["play(it)"], ["st"], ["not"]])
     assert capsys.readouterr().err == ""

@@ -177,7 +177,7 @@ def test_generators_answer_directly(folder):
         (["p.pt", "--direct"], "holds a predictor, expected a generator"),
         (["x.txt", "p.pt"], "x.txt: a file, expected a model"),
         (["scan/jump", "p.pt"], "scan/jump: a data set, expected a model"),
-        (["p.pt", "w.pt"], "w.pt: a model, expected data; models are named before data"),
+        (["p.pt", "w.pt"], "w.pt: a model, expected data; the model comes first, then the data"),
         (["p.pt", "x.txt", "-o", "x.txt"], "x.txt: it is read, too"),
         (["p.pt", "x.txt", "-o", "y.csv"], "predictions are written as .txt, .tsv, .jsonl (perhaps .gz)"),
         (["p.pt", "bad.txt", "-o", "new.txt"], "bad.txt, line 2: found the token '</s>'"),

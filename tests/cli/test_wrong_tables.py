@@ -57,8 +57,8 @@ WRONG = [
     ("contradiction.tsv", "a\tb\nc\td\na\te\n", 0, "warning  line 3: a source with another target than before"),
     ("leak.tsv", "a\tb\ttrain\nc\td\ttrain\na\tb\ttest\n", 0, "warning  line 3: a test example that is also in train"),
     ("source_leak.tsv", "a\tb\ttrain\na\tc\ttest\n", 0, "note     line 2: a test source that is in train"),
-    ("brackets.tsv", "a\tf ( x )\n" * 5 + "b\tf ( x\n", 0, "warning  line 6: brackets that do not pair"),
-    ("crossed.tsv", "a\tf ( [ x ] )\n" * 5 + "b\tf ( [ x ) ]\n", 0, "warning  line 6: brackets that do not pair"),
+    ("brackets.tsv", "a\tf ( x )\n" * 5 + "b\tf ( x\n", 0, "warning  line 6: unbalanced brackets"),
+    ("crossed.tsv", "a\tf ( [ x ] )\n" * 5 + "b\tf ( [ x ) ]\n", 0, "warning  line 6: unbalanced brackets"),
     ("long.tsv", "a b\tc\n" * 9 + "a " * 60 + "\tc\n", 0, "note     line 10: more than five times as long as usual"),
     (
         "glued.tsv",
@@ -67,7 +67,7 @@ WRONG = [
         "most targets are one long token, as 'answer(count(river))'",
     ),
     ("json.tsv", 'a b (c)\t[{"op": "f"}]\n', 0, "note     brackets in sources and targets are parts of tokens"),
-    ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "`cgen data write DATA --signs apart -o OUT` puts blanks around brackets"),
+    ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "`cgen data write DATA --signs apart -o OUT` puts spaces around brackets"),
     ("marked.tsv", "a b\tf ￭( ￭x ￭)\n", 0, "Nothing is wrong"),
     ("glued_some.tsv", "how many\tanswer (count(river) all)\n", 0, "brackets in targets are parts of tokens"),
     ("unsegmented.tsv", "東京都は日本の首都であり人口\tb\n", 0, "most sources are one long token"),
@@ -77,11 +77,11 @@ WRONG = [
         0,
         "most sources are one token",
     ),
-    ("letters.tsv", "h a b l a r\th a b l o\n", 0, "sources are letters between blanks"),
+    ("letters.tsv", "h a b l a r\th a b l o\n", 0, "sources are letters separated by spaces"),
     ("no_break.tsv", f"a{NO_BREAK}b\tc\n", 0, "warning  line 1: no-break spaces"),
-    ("widthless.tsv", f"a\tc\na{WIDTHLESS}\td\n", 0, "warning  line 2: characters without width"),
+    ("widthless.tsv", f"a\tc\na{WIDTHLESS}\td\n", 0, "warning  line 2: zero-width characters"),
     ("lost.tsv", f"a{LOST}b\tc\n", 0, "warning  line 1: a character lost in a conversion"),
-    ("apart.tsv", "cafe\u0301\tx\n", 0, "warning  line 1: letters and accents apart"),
+    ("apart.tsv", "cafe\u0301\tx\n", 0, "warning  line 1: accents stored apart from their letters"),
     ("control.tsv", "a\tb\nc\x07\td\n", 2, "error    line 2: a control character, or a special symbol"),
     ("special.tsv", "a\tb\nc <unk>\td\n", 2, "error    line 2: a control character, or a special symbol"),
     ("latin.tsv", b"a\tb\ncaf\xe9\td\n", 2, "line 2: a character lost in a conversion"),
@@ -114,7 +114,7 @@ WRONG = [
     ("bad.scan", "IN: a OUT: b\nwalk\n", 2, "error    line 2: not IN: source OUT: target"),
     ("bad.parquet", "PAR1nope", 2, "found damaged data or none of Parquet"),
     ("table.xls", "a\tb\n", 2, "table.xls: found the suffix '.xls', expected one that tells the format"),
-    ("model.pt", "x", 2, "a model, expected data; models are named before data"),
+    ("model.pt", "x", 2, "a model, expected data; the model comes first, then the data"),
 ]
 
 
@@ -203,7 +203,7 @@ WARNED = [
     ("quotes.tsv", '"a, b"\tc\nd\te\n', "sides in double quotes"),
     ("ids.tsv", "1\thow many\tcount x\n2\twhere is\tplace x\n", "read as names of splits"),
     ("bars.txt", "what ||| f\nwho ||| g\n", "lines with ||| are read as sentences"),
-    ("brackets.tsv", "a\tf ( x )\n" * 5 + "b\tf ( x\n", "brackets that do not pair"),
+    ("brackets.tsv", "a\tf ( x )\n" * 5 + "b\tf ( x\n", "unbalanced brackets"),
 ]
 
 

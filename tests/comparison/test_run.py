@@ -258,7 +258,7 @@ def test_a_run_that_is_interrupted_saves_the_training_it_is_in(number, tmp_path)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert b"out: stopped; the same command goes on" in said
+    assert b"out: stopped; the same command resumes it" in said
     assert [path.name for path in tmp_path.glob("out/made/*.partial")] == ["bare-0-0-500.pt.partial"]
 
 

@@ -305,7 +305,7 @@ def test_missing_files_folders_and_unknown_formats_are_reported(tmp_path):
 @pytest.mark.parametrize(
     ("name", "token", "message"),
     [
-        ("x.tsv", "New York", "holds no blank in a token.*found the target token 'New York'; write jsonl"),
+        ("x.tsv", "New York", "holds no space in a token.*found the target token 'New York'; write jsonl"),
         ("x.tsv", "", "found the target token ''"),
         ("x.scan", "a\u2028b", "found the target token"),
         ("x.scan", "OUT:", "found the target token 'OUT:'"),
@@ -381,7 +381,7 @@ def test_too_many_keys_are_refused_before_they_fill_memory(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("name", ["made.jsonl", "made.jsonl.gz", "made.csv", "made.parquet"])
 def test_pandas_reads_files(tmp_path, name):
-    """Tables have lists of tokens or, in CSV, text with blanks between them; further columns are kept."""
+    """Tables have lists of tokens or, in CSV, text with spaces between them; further columns are kept."""
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     if "parquet" in name:
         pytest.importorskip("pyarrow", reason="pandas reads Parquet by pyarrow")

@@ -154,7 +154,7 @@ def test_malformed_tables_are_named_with_the_line(tmp_path, name, content, messa
 
 def test_csv_refuses_what_it_cannot_hold(tmp_path):
     with pytest.raises(
-        DataError, match=r"csv holds no blank in a token.*found the target token 'New York'; write jsonl"
+        DataError, match=r"csv holds no space in a token.*found the target token 'New York'; write jsonl"
     ):
         write_dataset(Dataset.from_pairs([(["a"], ["New York"])]), tmp_path / "x.csv")
     assert not (tmp_path / "x.csv").exists()

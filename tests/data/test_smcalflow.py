@@ -66,7 +66,7 @@ def test_the_known_data_sets_are_read_from_the_download_or_from_the_recipe(monke
         (json.dumps({"source": "a", "target": "( a ) ) ("}), "token 4: found a closing bracket, expected one opened"),
         (
             json.dumps({"source": "a", "target": "(a (b))"}),
-            r"token 1: found '\(a', expected blanks around each bracket",
+            r"token 1: found '\(a', expected spaces around each bracket",
         ),
         (json.dumps({"source": "a", "target": '( " b )'}), 'found 1 tokens that are ", expected as many to end'),
     ],

@@ -145,7 +145,7 @@ def test_words_have_no_columns_to_name(tmp_path):
 
 
 def test_yoyodyne_reads_what_is_written(tmp_path):
-    """By its default options, without and with features, whatever is in a word; blanks are letters to it."""
+    """By its default options, without and with features, whatever is in a word; spaces are letters to it."""
     tsv = pytest.importorskip("yoyodyne.data.tsv", reason="needs yoyodyne")
     found = dataset([("hablar", "habló", ("V", "IND", "PST")), ("a la", "a las", ("N", "PL"))])
     write_dataset(found, tmp_path / "out.tsv", "unimorph")

@@ -91,7 +91,7 @@ def test_gzip_and_a_last_line_without_an_end(arpa, tmp_path):
         (b"the cat\nthe \xff dog\n", "line 2: found bytes that are not UTF-8"),
         (b"the cat\n\xed\xa0\x80\n", "line 2: found bytes that are not UTF-8"),
         (b"the\n\n\x07 cat\n", "line 3: found the control character 0x07"),
-        (b"the\x0bcat\n", "line 1: found the control character 0x0B"),  # a blank for query and not for lmplz
+        (b"the\x0bcat\n", "line 1: found the control character 0x0B"),  # a space for query and not for lmplz
         (b"the\0cat\n", "line 1: found the control character 0x00"),  # the other way round
         (b"<s> the cat </s>\n", "line 1: found <s>"),
         (b"the cat\nsat on <unk>\n", "line 2: found <unk>"),
