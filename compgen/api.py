@@ -211,7 +211,7 @@ def predict(
     """Predict the target of each source: a string for a string, with spaces between tokens, else a list of tokens.
 
     Args:
-        model: an opened one, or where it is, as for `Predictor.load`; tokens that it does not know are no error.
+        model: an opened one, or where it is, as for `Predictor.load`; tokens that it does not know are a `Remark`.
         sources: of which each is a string with spaces between tokens, or a list of tokens.
         beam: the width of beam search; 1 is greedy.
         direct: let a generator or a grammar answer; a source that it has no answer to gets an empty target. So does a
@@ -229,7 +229,12 @@ def predict(
     asked = list(sources)
     tokens = token_lists(source.split() if isinstance(source, str) else source for source in asked)
     some = [source for source in tokens if source]
-    answers = model.answer(some) if isinstance(model, Generator) else model.predict(some, beam, unknown=True)
+    if isinstance(model, Generator):
+        answers = model.answer(some)
+    else:
+        answers = model.predict(some, beam, unknown=True)
+        for remark in model.remarks(some):
+            warnings.warn(remark, Remark, stacklevel=2)
     left = iter(answers)
     found = [next(left) if source else [] for source in tokens]
     return [

@@ -249,6 +249,11 @@ def predictor(data, tmp_path_factory):
     return compgen.Predictor.load(out)
 
 
+def test_sources_of_unknown_words_are_a_remark(predictor):
+    with pytest.warns(Remark, match="2 source tokens are unknown"):
+        compgen.predict(predictor, ["zzz", "qqq"])
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 def test_no_more_sources_than_a_batch_are_answered_at_once(predictor, monkeypatch, beam):
     opened, decoder = [], type(predictor.decoder)

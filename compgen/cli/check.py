@@ -158,8 +158,15 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
         return f"mend it by hand, then cgen check {words}"
     worse = any(one.severity != "note" for one in (*mended.left_out, *found.findings))
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
-        return f"cgen check {words} --fix mended.{'unimorph' if found.format == 'unimorph' else 'tsv'}"
+        return f"cgen check {words} --fix mended.{_suffix(found)}"
     return _onward(words, dataset, applies)
+
+
+def _suffix(found: "Table") -> str:
+    """The suffix of a file for what a table is taken for."""
+    if found.format == "unimorph" or found.meaning.startswith("words"):
+        return "unimorph"
+    return "txt" if found.rows["target"].str.strip_chars().eq("").all() else "tsv"
 
 
 def _onward(words: str, dataset: "Dataset", applies: dict[str, str | None]) -> str:

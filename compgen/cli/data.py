@@ -284,7 +284,8 @@ def stems(data: DataArgument, options: StemsOptions) -> None:
     available, largest = 0 if more is None else len(more), max(options.size, default=0)
     if largest > available:
         raise UserError(f"--size {largest:,}: expected at most {available:,}, the number of augmented examples")
-    rows = analyse(dataset, more, options.size or SIZES, options.shortest, options.harmony)
+    usual = sorted({*(size for size in SIZES if size < available), available})
+    rows = analyse(dataset, more, options.size or usual, options.shortest, options.harmony)
     if not options.as_json:
         _print_stems(rows)
         return

@@ -125,6 +125,11 @@ def _record(out: Path) -> _Record:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
         wrong = error.errors()[0]
+        if wrong["type"] == "missing":
+            raise UserError(
+                f"{path}: does not say the {wrong['loc'][0]}, as records of `cgen augment` do: explain the file that "
+                "it wrote, before others put it together or chose from it"
+            ) from None
         where = ".".join(map(str, wrong["loc"])) or "the record"
         raise UserError(f"{path}: {where}: {wrong['msg']}; expected what `cgen augment` writes") from None
     except (ValueError, RecursionError) as error:

@@ -294,6 +294,12 @@ def _show(report: "Report") -> None:
         report.fallback,
         report.verdict,
     )
+    test = report.base["test"]
+    if 2 * test.unknown > test.tokens:
+        say(
+            f"warning: {test.unknown / test.tokens:.0%} of the test's tokens are unknown to the models: is it of "
+            "another language than the training text, or are its signs set apart otherwise?"
+        )
 
 
 def _figures(sides: "dict[str, Perplexity]") -> list[str]:

@@ -212,6 +212,16 @@ def special(rows: pl.DataFrame) -> Finding | None:
     )
 
 
+def reserved(rows: pl.DataFrame) -> Finding | None:
+    """Special symbols in sentences, which may stand there; not all that learns from sentences takes them."""
+    if rows["target"].str.contains(r"\S").any():
+        return None
+    words = "|".join(map(re.escape, SPECIALS))
+    where = _either(lambda side: side.str.contains(rf"(?:^|\s)(?:{words})(?:\s|$)"))
+    what = f"a special symbol ({' '.join(SPECIALS)}), which networks and language models refuse"
+    return _found(rows, where, "warning", what, "rename it, or delete it, unless GECA alone is to read it")
+
+
 def duplicates(rows: pl.DataFrame) -> Finding | None:
     """Examples that are there before."""
     again = pl.struct(COLUMNS).is_first_distinct().not_()
@@ -339,6 +349,6 @@ def spelled(rows: pl.DataFrame) -> Finding | None:
 
 
 CHECKS: tuple[Check, ...] = (
-    *(header, bars, splits, quotes, empty, special, brackets, contradictions, leaks, invisible, no_break, replacement),
-    *(decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, spelled),
+    *(header, bars, splits, quotes, empty, special, reserved, brackets, contradictions, leaks, invisible, no_break),
+    *(replacement, decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, spelled),
 )

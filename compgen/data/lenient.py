@@ -19,10 +19,11 @@ from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
 from compgen.data.named import BESIDE, PARTS, Columns, looks_like_names, plain, unread_split
 from compgen.data.records import separator
-from compgen.data.unimorph import example, language_of, looks_like_words, numbered, untagged
+from compgen.data.unimorph import example, language_of, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
 
 KNOWN = "a known data set"
+NO_TEXT, SAVE = "bytes that are no UTF-8", "save it as UTF-8: of Latin-1, iconv -f latin1 -t utf-8 FILE > NEW"
 WORDS = "lemma TAB form TAB tags"
 BARS = re.compile(r"\s*\|\|\|\s*")
 _SCHEMA = {"number": pl.Int64, "source": pl.String, "target": pl.String, "split": pl.String, "rest": pl.String}
@@ -79,7 +80,12 @@ def _named_format(spec: str) -> str:
 
 def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table:
     """Read the content of a file, or of a pipe, as far as it can be read."""
-    text = content.decode("utf-8", "replace").removeprefix("\ufeff")
+    try:
+        text = content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        unread = Finding("error", NO_TEXT, [content.count(b"\n", 0, error.start) + 1], SAVE)
+        table = _of_lines(spec, format, columns, content.decode("utf-8", "replace").encode())
+        return table._replace(findings=[unread, *table.findings])
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
     if format == "unimorph" or (format == "tsv" and not columns.given and _has_words(text)):
@@ -259,7 +265,7 @@ def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Tab
 
 def _unnamed(table: Table, first: list[Any]) -> Table:
     """Take nothing from a CSV without names of columns: which are the sides would be a guess."""
-    advice = "write a first line of names, as: source,target"
+    advice = "write a first line of names, as: source,target (of words: lemma,form,tags)"
     sides = [name for name in first if plain(name) not in (*BESIDE, *PARTS)]
     if len(sides) > 1 and len({*first}) == len(first):
         advice += f"; if these are names, say which are meant, as: {naming(*sides[:2])}"
@@ -324,9 +330,9 @@ def _text(value: Any) -> str | None:
 
 
 def _word(record: dict[str, Any], columns: tuple[str, str, str]) -> tuple[str, str]:
-    lemma, form, tags = (str(record[column] or "") for column in columns)
+    lemma, form = (str(record[column] or "") for column in columns[:2])
     letters = [" ".join(text.replace(" ", "␣")) for text in (lemma.strip(), form.strip())]
-    return f"{letters[0]} {tags.replace(';', ' ')}", letters[1]
+    return " ".join([letters[0], *tags_in(record[columns[2]])]), letters[1]
 
 
 def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from compgen.data import checks
 from compgen.data.checks import Finding
 from compgen.data.columns import from_json
 from compgen.data.examples import COLUMNS, SIDES, Dataset
-from compgen.data.lenient import Table
+from compgen.data.lenient import NO_TEXT, SAVE, Table
 from compgen.data.tables import TOKEN
 from compgen.data.vocabulary import CONTROL
 from compgen.errors import DataError
@@ -38,6 +38,8 @@ def mend(table: Table, keep_targets: bool = False) -> Mended:
     Raises:
         DataError: nothing is left, or most lines would be left out, repetitions aside; or there is no split `train`.
     """
+    if any(finding.what == NO_TEXT for finding in table.findings):
+        raise DataError(f"nothing is written: {NO_TEXT}: {SAVE}")  # letters are not lost yet
     plain = table.rows.with_columns(_clean(side) for side in SIDES)
     rewritten = sum(int((plain[side] != table.rows[side]).sum()) for side in SIDES)
     left_out = [finding for finding in table.findings if finding.severity == "error" and finding.lines]
@@ -68,7 +70,12 @@ def _check_enough(table: Table, kept: int, left_out: list[Finding]) -> None:
 
 def _clean(side: str) -> pl.Expr:
     text = pl.col(side).str.replace_all(f"[{checks.INVISIBLE}]", "").str.replace_all(f"[{checks.NO_BREAK}]", " ")
-    text = text.str.replace_all(f"[{CONTROL}]", "").str.normalize("NFC").str.strip_chars()
+    text = (
+        text.str.replace_all(r"[\x0B\f]", " ")
+        .str.replace_all(f"[{CONTROL}]", "")
+        .str.normalize("NFC")
+        .str.strip_chars()
+    )
     bare = text.str.replace(r'(?s)^"(.+)"$', "${1}")
     # Doubled quotes are single ones within quotes.
     return pl.when(text != bare).then(bare.str.replace_all('""', '"').str.strip_chars()).otherwise(text).alias(side)

@@ -172,7 +172,8 @@ def unmasked(predicted: Dataset, masked: Dataset) -> tuple[Dataset, int]:
     for number, (row, (source, target)) in enumerate(zip(rows, predicted, strict=True), start=1):
         if not 0 <= row < len(asked) or asked[row] != source:
             expected = repr(" ".join(asked[row]))[:80] if 0 <= row < len(asked) else "a row of rank 1 or no more rows"
-            raise DataError(f"example {number}: found {' '.join(source)!r:.80}, expected {expected}, as was masked")
+            found = f"example {number}: found {' '.join(source)!r:.80}"
+            raise DataError(f"{found}, expected {expected}, as was masked; several answers to a source are for .jsonl")
         sides[0].append(unmask(source, names[row]))
         sides[1].append(unmask(target, names[row]))
         left += sum(token in known and token not in names[row] for token in target)

@@ -19,7 +19,7 @@ from compgen.data.examples import COLUMNS, SCHEMA, TRAIN, Dataset
 from compgen.data.named import USUALLY, Columns, looks_like_names
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
-from compgen.data.unimorph import inflection, language_of
+from compgen.data.unimorph import inflection, language_of, tags_in
 from compgen.errors import DataError
 
 csv.field_size_limit(LONGEST_LINE)  # for this whole process, there is no other way
@@ -263,10 +263,11 @@ def word(name: str, number: int, fields: Sequence[Any]) -> dict[str, list[str]]:
     Raises:
         DataError: one is missing or no word; the message names the line of this number.
     """
-    lemma, form, tags = (value if isinstance(value, str) else "" for value in fields)
-    names = tuple(filter(None, (tag.strip() for tag in tags.split(";"))))
+    lemma, form = (value if isinstance(value, str) else "" for value in fields[:2])
+    names = tags_in(fields[2])
     if not (lemma.strip() and form.strip() and names):
-        raise malformed(name, number, shown((lemma, form, tags)), "a lemma, a form, and tags joined by semicolons")
+        found = shown((lemma, form, fields[2] or ""))
+        raise malformed(name, number, found, "a lemma, a form, and tags joined by semicolons")
     try:
         source, target = inflection((lemma.strip(), form.strip(), names), language_of(name))
     except DataError as error:

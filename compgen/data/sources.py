@@ -32,7 +32,7 @@ SOURCES = SourceColumns()  # what is looked for where no column is named
 ROWS = 1024  # of what is read whole, in a piece
 _TAG = r"[\dA-Z][^\s;]*"
 _TAGS = rf" *{_TAG}(?:;{_TAG})*;? *"
-_TAGGED = re.compile(rf"[^\t]+(?:\t[^\t]+)?\t{_TAGS}")
+_TAGGED = re.compile(rf"[^\t]+(?:\t[^\t]*)?\t{_TAGS}")
 _SCAN = re.compile(r"\s*IN:(|\s.*?)\sOUT:(?:|\s.*)")
 
 
@@ -178,10 +178,11 @@ def _guess(lines: list[str]) -> str:
 
 
 def _as_words(format: str, lines: list[str]) -> str:
-    """Return `unimorph` for tsv if all lines have tags in their last column, and some have several; else the format."""
+    """Return `unimorph` for tsv if most lines have tags in their last column, some of them several; else the format."""
     lines = [line for line in lines if line.strip()]
-    tagged = any(";" in line for line in lines) and all(map(_TAGGED.fullmatch, lines))
-    return "unimorph" if format == "tsv" and tagged else format
+    tagged = [line for line in lines if _TAGGED.fullmatch(line)]
+    words = 2 * len(tagged) > len(lines) and any(";" in line for line in tagged)
+    return "unimorph" if format == "tsv" and words else format
 
 
 def _text(line: str, place: str, language: str) -> Source:

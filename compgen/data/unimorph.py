@@ -226,6 +226,15 @@ def split_tags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(tokens[:first]), list(tokens[first:])
 
 
+def tags_in(value: object) -> tuple[str, ...]:
+    """Return the tags in a column of a table: a list, or text in which `;`, `|`, commas or spaces part them."""
+    if isinstance(value, str):
+        return tuple(filter(None, re.split(r"[;|,\s]+", value)))
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
+        return tuple(tag for text in value for tag in tags_in(text))
+    return ()
+
+
 def language_of(path: str | Path) -> str:
     """Return the language that a file is named after: `crimean-tatar` for `crimean-tatar-dev`, `tur` for `tur.txt`."""
     return re.split(r"-(?:train|dev|test)\b|\.", Path(path).name)[0]

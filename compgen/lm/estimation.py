@@ -68,12 +68,15 @@ class Estimation:
 
 
 def estimate(
-    texts: Sequence[str | Path], out: str | Path, estimation: Estimation | None = None, temporary: Path | None = None
+    texts: str | Path | Sequence[str | Path],
+    out: str | Path,
+    estimation: Estimation | None = None,
+    temporary: Path | None = None,
 ) -> dict[str, Any]:
     """Estimate a model from sentences, one a line, and write it to `out`: ARPA if its suffix is .arpa, else binary.
 
     Args:
-        texts: taken as one, plain or compressed by gzip; of data (`scoring.DATA`) the sources.
+        texts: one, or several that are taken as one, plain or compressed by gzip; of data (`scoring.DATA`) the sources.
         out: the file to write.
         estimation: how.
         temporary: a folder for sorting; the system's by default.
@@ -87,7 +90,10 @@ def estimate(
         UserError: the programs are not installed, or fail; `out` cannot be written; or `estimation` has options of
             binary models and `out` is ARPA.
     """
-    estimation, paths, out = estimation or Estimation(), [*map(Path, texts)], Path(out)
+    given = [texts] if isinstance(texts, str | Path) else texts
+    estimation, paths, out = estimation or Estimation(), [*map(Path, given)], Path(out)
+    if out.suffix == ".gz":
+        raise UserError(f"{out}: models are not compressed: leave out .gz, or make it binary")
     if out.suffix == ".arpa" and (estimation.kind, estimation.quantise) != (Estimation.kind, None):
         raise UserError(f"{out}: kind and quantise are of binary models, and .arpa is text: leave one out")
     if temporary is not None and not temporary.is_dir():

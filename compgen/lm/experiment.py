@@ -32,6 +32,7 @@ from compgen.lm.estimation import Estimation, estimate, fixed_discounts, write_s
 from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
 from compgen.lm.scoring import Scores, opened, score, score_all, split_words
 
+LEAST = 0.00005  # a gain that is not 0.00 % when printed; below it, sums may only be rounded otherwise
 SURE = 0.05  # the p-value below which a gain is believed
 LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 less its two markers
 
@@ -145,7 +146,8 @@ class Report:
     @property
     def verdict(self) -> str:
         """The answer, as a sentence."""
-        gain, sure = self.gain, self.against_control.bootstrap_p < SURE
+        gain = self.gain
+        sure = self.against_control.bootstrap_p < SURE and abs(gain) >= LEAST
         better = self.against_base.mean < 0 and self.against_base.bootstrap_p < SURE
         if sure and gain > 0 and better:
             return f"Synthetic sentences help: {gain:.2%} below the control."

@@ -19,12 +19,17 @@ from compgen.lm.scoring import Scores, score
 
 
 def measure(
-    mixture: Mixture, text: str | Path, threads: int = 1, *, sentences: Path | None = None, tokens: Path | None = None
+    mixture: Mixture | str | Path,
+    text: str | Path,
+    threads: int = 1,
+    *,
+    sentences: Path | None = None,
+    tokens: Path | None = None,
 ) -> Perplexity:
     """Return the perplexity of a text for a mixture, in memory that grows by one number per sentence only.
 
     Args:
-        mixture: models and weights.
+        mixture: models and weights, or the file of a mixture or a model.
         text: sentences, one a line: a file or `-`; of data (`scoring.DATA`) the sources.
         threads: the number of threads that score.
         sentences: a file for the `tokens` (its end included), `unknown` and `loss` (nats) of each sentence, as TSV,
@@ -37,6 +42,7 @@ def measure(
         UserError: a model cannot be read, or a file cannot be written.
     """
     result = Perplexity()
+    mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(Path(mixture))
     with ExitStack() as stack:
         rows = None
         if sentences is not None:
@@ -69,13 +75,14 @@ class Rescored(NamedTuple):
     unknown: int
 
 
-def rescore(mixture: Mixture, text: str | Path, threads: int = 1) -> Iterator[Rescored]:
+def rescore(mixture: Mixture | str | Path, text: str | Path, threads: int = 1) -> Iterator[Rescored]:
     """Score each line of a text for a mixture, blank ones too: lists of n best hypotheses, for instance.
 
     Raises:
         DataError: the text is bad.
         UserError: a model cannot be read.
     """
+    mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(Path(mixture))
     for block in score(mixture.models, text, threads, blank=True):
         log_probs = np.add.reduceat(logarithms(mixture.probabilities(block)), block.starts)
         yield from map(Rescored._make, zip(log_probs.tolist(), block.lengths.tolist(), _unknown(block), strict=True))

@@ -132,6 +132,8 @@ def tuned(models: Sequence[Path], scores: Scores, by_history: bool = False) -> M
     if by_history and is_neural(models[0]):
         raise UserError(f"{models[0]}: weights by history need an n-gram model: name one first")
     each = np.power(10.0, scores.log10, dtype=np.float64)  # (M, T)
+    if len(each) != len(models):
+        raise UserError(f"found scores by {len(each)} models, expected those of the {len(models)} to be mixed")
     if not each.shape[1]:
         raise DataError("found no sentence to tune weights on")
     overall = _maximised(each, np.full(len(models), 1 / len(models)), 0.0)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,10 +226,12 @@ def opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
             with opened(lines) as found:
                 yield found
         return
-    if str(text) == "-":
-        yield sys.stdin.buffer, False
-        return
     try:
+        if str(text) == "-":
+            given = cast(io.BufferedReader, sys.stdin.buffer)
+            packed = given.peek(2)[:2] == GZIP_MAGIC
+            yield gzip.GzipFile(fileobj=given) if packed else given, True  # what was peeked at, no program can read
+            return
         with Path(text).open("rb", buffering=0) as stream:  # a program that gets it reads on from here
             if not stream.seekable():
                 raise DataError(f"{text}: cannot be read twice: give it as standard input")
@@ -259,10 +261,10 @@ def _write_sources(text: str | Path, lines: Path) -> None:
         stream.writelines(line_of(tokens, text) for tokens in sources.to_list())
 
 
-def _feed(stream: IO[bytes], sink: IO[bytes], errors: list[Exception]) -> None:
+def _feed(stream: io.BufferedReader | gzip.GzipFile, sink: IO[bytes], errors: list[Exception]) -> None:
     try:
         with suppress(BrokenPipeError), sink:  # the program's message says why it ended
-            while chunk := stream.read(1 << 20):
+            while chunk := stream.read1(1 << 20):
                 sink.write(chunk)
     except (EOFError, OSError, zlib.error) as error:
         errors.append(error)

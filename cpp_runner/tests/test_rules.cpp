@@ -31,7 +31,7 @@ TEST_CASE("lines that are no rules are refused") {
     CHECK_THROWS_AS(Grammar{text}, UserError);
   }
   CHECK_THROWS_WITH(Grammar("a ### b\n a b\n"),
-                    "rules, line 2: found 'a b', expected 'source ### target', tokens between blanks, neither side empty");
+                    "rules, line 2: found 'a b', expected 'source ### target', tokens separated by spaces, neither side empty");
   CHECK(Grammar("\n \n").rules.empty());
 }
 

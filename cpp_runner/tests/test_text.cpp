@@ -13,7 +13,7 @@ TEST_CASE("lines end where Unicode has line ends, and a last one need not") {
   CHECK(lines_of("a\u2028b\u0085c\x1d\u2029") == Lines{"a", "b", "c", ""});
 }
 
-TEST_CASE("tokens stand between blanks of any kind") {
+TEST_CASE("tokens are separated by white space of any kind") {
   using Words = std::vector<std::string_view>;
   CHECK(split(" a\tb\u3000\u00a0dé\u2009").size() == 3);
   CHECK(split("a\u200bb") == Words{"a\u200bb"});  // a space of no width is none

@@ -53,6 +53,9 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
         refused(compgen("explain", "geca", out), place)
     (tmp_path / "more.tsv.run.json").write_text(json.dumps(record))
     refused(compgen("explain", "concat", out), "made by geca: call `cgen explain geca`")
+    chosen = out.with_name("chosen.jsonl")
+    assert compgen("select", out, "-n", 2, "--by", "random", "-o", chosen).returncode == 0
+    refused(compgen("explain", "geca", chosen), "does not say the method, as records of `cgen augment` do")
     (tmp_path / "more.tsv.run.json").write_text(json.dumps(record))
     pairs.write_text(PAIRS + "jog right\tRIGHT JOG\n")
     changed = compgen("explain", "geca", out)

@@ -28,6 +28,29 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_tags_may_be_a_list_and_are_mended_as_tags(folder):
+    words = [{"lemma": f"gel{n}", "form": "", "tags": ["N", "PL"]} for n in "abcdef"]
+    for word in words[1:]:
+        word["form"] = word["lemma"] + "ler"
+    (folder / "w.json").write_text(json.dumps(words).replace("}, ", "},\n"))
+    result = run("w.json", "--fix", "m.unimorph")
+    assert result.exit_code == 0, result.output
+    assert (folder / "m.unimorph").read_text().splitlines()[0] == "gelb\tgelbler\tN;PL"
+    assert "Next: cgen check w.json --fix mended.unimorph" in result.stdout
+
+
+def test_page_breaks_part_words(folder):
+    (folder / "p.tsv").write_text("go left\x0bthen right\tL R\nstop\x0cnow\tS\n")
+    assert run("p.tsv", "--fix", "m.tsv").exit_code == 0
+    assert (folder / "m.tsv").read_text() == "go left then right\tL R\nstop now\tS\n"
+
+
+def test_special_symbols_in_sentences_are_a_warning(folder):
+    (folder / "s.txt").write_text("<s> a b </s>\nc d\n")
+    result = run("s.txt")
+    assert result.exit_code == 0 and "warning  line 1: a special symbol" in result.stdout
+
+
 def test_a_long_field_of_csv_is_no_error(folder):
     lines = ['"a","b"', *(f"x{row},y{row}" for row in range(30)), "x," + "y " * 80_000]
     (folder / "long.csv").write_text("\n".join(["source,target", *lines]) + "\n")
@@ -191,7 +214,11 @@ def test_the_next_command_names_the_columns_that_were_given(folder):
         ),
         ("spaces.tsv", b"a b    c\nc d    e\n", "most for no TAB between source and target: write a TAB between them"),
         ("x.csv", b"Frage,Programm,Autor\na b,c,me\nd,e,me\n", "which are meant, as: --source Frage --target Programm"),
-        ("latin1.tsv", "Öl\tb\nöl\td\ne\tf\n".encode("latin-1"), "lost in a conversion (U+FFFD): save the table again"),
+        (
+            "latin1.tsv",
+            "Öl\tb\nöl\td\ne\tf\n".encode("latin-1"),
+            "bytes that are no UTF-8: save it as UTF-8: of",
+        ),
         (
             "utf16.tsv",
             "Öl\tb\nc\td\n".encode("utf-16"),

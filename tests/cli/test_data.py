@@ -281,6 +281,8 @@ def test_stems_prints_tables(inflections):
     assert ["128", "140", "0", "14", "N;PL", "54.3%", "70", "of", "76"] in lines
     assert ["0", "stem", "tags", "0.000", "0.000", "-"] in lines
     assert [line for line in lines if line[:3] == ["128", "last", "tags"]]
+    few = run("stems", given, "--augmented", given)
+    assert [line.split()[0] for line in few.stdout.splitlines() if line[:2] == "12"] == ["12"] * 7
     alone = run("stems", given)
     assert "out of harmony" not in alone.stdout and "128" not in alone.stdout
 

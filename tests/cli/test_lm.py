@@ -1,11 +1,18 @@
 """`cgen lm`, as a user runs it."""
 
+import gzip
 import json
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
 import pytest
 
+from compgen.errors import UserError
+from compgen.lm.estimation import Estimation, estimate
+from compgen.lm.measuring import measure, rescore
+from compgen.lm.mixture import Mixture
 from tests.cli.shell import compgen, refused
 
 pytestmark = pytest.mark.usefixtures("kenlm")
@@ -47,6 +54,27 @@ def test_train_reads_a_pipe(folder, tmp_path):
     words = ["train", "-", "-o", tmp_path / "piped.bin", "--order", 3, "--discount-fallback"]
     good(*words, stdin=(folder / "train.txt").read_text())
     assert (tmp_path / "piped.bin").read_bytes() == (folder / "base.bin").read_bytes()
+
+
+def test_gzip_is_read_from_standard_input_too(folder, tmp_path):
+    packed = gzip.compress((folder / "train.txt").read_bytes())
+    words = ["train", "-", "-o", tmp_path / "piped.bin", "--order", "3", "--discount-fallback"]
+    for command in (words, ["perplexity", folder / "base.bin", "-"], ["rescore", folder / "base.bin", "-"]):
+        done = subprocess.run([sys.executable, "-m", "compgen", "lm", *command], input=packed, capture_output=True)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "piped.bin").read_bytes() == (folder / "base.bin").read_bytes()
+    assert len(done.stdout.splitlines()) == 120
+
+
+def test_models_and_texts_are_named_in_python_too(folder, tmp_path):
+    estimate(str(folder / "train.txt"), str(tmp_path / "a.bin"), Estimation(3, fallback=True))
+    assert (tmp_path / "a.bin").read_bytes() == (folder / "base.bin").read_bytes()
+    text = str(folder / "test.txt")
+    opened = measure(Mixture.open(folder / "base.bin"), text)
+    assert measure(str(folder / "base.bin"), text).including == opened.including
+    assert len(list(rescore(folder / "base.bin", text))) == 60
+    with pytest.raises(UserError, match="models are not compressed"):
+        estimate(text, tmp_path / "a.arpa.gz")
 
 
 def test_texts_may_be_data_whose_sources_are_the_sentences(folder, tmp_path):

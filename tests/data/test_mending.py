@@ -75,9 +75,10 @@ def test_bars_become_two_sides(tmp_path):
 
 def test_letters_that_cannot_be_read_as_utf8_are_not_written(tmp_path):
     (tmp_path / "x.tsv").write_bytes(b"a\tb\ncaf\xe9\td\n")
-    found = mend(read_table(str(tmp_path / "x.tsv"), Columns()))
-    assert found.dataset.pairs() == [(["a"], ["b"])]
-    assert [finding.lines for finding in found.left_out] == [[2]]
+    found = read_table(str(tmp_path / "x.tsv"), Columns())
+    assert found.findings[0].lines == [2]
+    with pytest.raises(DataError, match="nothing is written: bytes that are no UTF-8"):
+        mend(found)  # they can be had yet, by another encoding
 
 
 def test_nothing_left_is_an_error(tmp_path):

@@ -78,6 +78,13 @@ def test_lemmas_with_tags_are_words(tmp_path, name, form):
     assert last.tokens[0] == ("ı" if name == "turkish-test" else "i")
 
 
+@pytest.mark.parametrize("odd", ["git\t", "git", "git\tV;PST\t", "git\tgitti"])
+def test_a_line_of_words_that_is_no_word_is_named(tmp_path, odd):
+    (tmp_path / "x.tsv").write_text(f"gel\tV;PRS;3\n{odd}\nal\t\tV;PST\n")  # an empty form is one to be predicted
+    with pytest.raises(DataError, match=r"x\.tsv, line 2: found"):
+        tokens(tmp_path / "x.tsv")
+
+
 def test_a_table_of_tokens_is_no_table_of_words(tmp_path):
     (tmp_path / "x.tsv").write_text("jump\tI_JUMP\nwalk\tI_WALK\n")
     assert tokens(tmp_path / "x.tsv") == [["jump"], ["walk"]]

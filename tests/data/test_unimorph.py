@@ -9,7 +9,7 @@ from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.data.named import Columns
-from compgen.data.unimorph import dataset, inflection, is_tag, language_of, read_words, split_tags
+from compgen.data.unimorph import dataset, inflection, is_tag, language_of, read_words, split_tags, tags_in
 from compgen.errors import DataError, Remark
 
 letters = st.text(st.characters(categories=["Ll", "Lo"]), min_size=1)
@@ -71,6 +71,16 @@ def test_what_cannot_be_told_apart_is_refused():
         inflection(("a", "b", ("N", "sg")))
     with pytest.raises(DataError, match="no words"):
         dataset([])
+
+
+@pytest.mark.parametrize("value", ["N;INE;PL;", "N INE PL", "N|INE| PL", "N, INE,PL", ["N;INE", "PL"]])
+def test_tags_of_a_table_are_parted_in_any_usual_way(value):
+    assert tags_in(value) == ("N", "INE", "PL")
+
+
+@pytest.mark.parametrize("value", [None, "", " ; ", [], ["N", None], 3])
+def test_what_has_no_tags_has_none(value):
+    assert tags_in(value) == ()
 
 
 LINES = "hablar\thabló\tV;IND;PST\na la\ta las\tN;PL\n"

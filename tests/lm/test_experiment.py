@@ -53,6 +53,13 @@ def test_what_geca_finds_out_beats_the_control(tmp_path):
     assert len(made) == len(resampled) and not known & set(made) and set(resampled) <= known
 
 
+def test_what_is_rounded_otherwise_is_no_effect(tmp_path, monkeypatch):
+    monkeypatch.setattr("compgen.lm.experiment.LEAST", 1.0)
+    scheme = replace(SCHEMES["paper"], kinds=(GecaOptions(spans=1, window=3, variants=20),), count=300)
+    report, _ = run(tmp_path, sentences(60, 0), scheme, seeds=[0])
+    assert report.gain != 0 and report.verdict.startswith("No effect that can be told from chance")
+
+
 def test_synthetic_sentences_that_are_resampled_ones_do_not_help(tmp_path, monkeypatch):
     """The control against itself: the verdict must not find a gain where there is none."""
     training = sentences(60, 0)

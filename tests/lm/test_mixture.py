@@ -117,6 +117,8 @@ def test_nothing_cannot_be_measured(models, tmp_path):
         measure(Mixture.open(models[0]), tmp_path / "empty.txt")
     with pytest.raises(DataError, match="no sentence to tune"):
         tuned(models, score_all(models, tmp_path / "empty.txt"))
+    with pytest.raises(UserError, match="found scores by 1 models, expected those of the 2"):
+        tuned([Path("a"), Path("b")], scores_of([[-1.0, -2.0]]))
     with pytest.raises(UserError, match="two models"):
         best_of(["a"], scores_of([[-1.0]]), [1.0])
 
