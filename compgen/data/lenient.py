@@ -54,6 +54,7 @@ class _Fields(NamedTuple):
     rows: list[tuple[int, list[Any]]]
     names: list[str] | None
     findings: list[Finding]
+    place: str = "line"  # what the numbers count
 
 
 def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Table:
@@ -217,7 +218,10 @@ def _json(text: str) -> _Fields:
         except (ValueError, RecursionError):
             at = len(text)
         found.append((number, text[begin:at]))
-    listed = _records(iter(found))
+    place = "line"
+    if len({*(number for number, _ in found)}) < len(found):  # lines do not tell them apart
+        place, found = "example", [(number, one) for number, (_, one) in enumerate(found, start=1)]
+    listed = _records(iter(found))._replace(place=place)
     closed = looks_like_json(text.encode()) and text.rstrip().endswith("]")
     advice = "write [ {...}, {...} ]; one object a line, without [ ], is .jsonl"
     return (
@@ -253,7 +257,7 @@ _HEADED = ("csv", "tsv", "text")  # formats whose first line may have names of c
 
 def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Table:
     """Choose the columns of sources, targets and splits."""
-    names, rows, empty = found.names, found.rows, Table(format, "", _frame([]), list(found.findings))
+    names, rows, empty = found.names, found.rows, Table(format, "", _frame([]), list(found.findings), found.place)
     if names is None:
         return _unnamed(empty, rows[0][1]) if format == "csv" else _by_position(empty, rows)
     words = columns.words(names)

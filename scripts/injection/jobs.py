@@ -101,6 +101,7 @@ def jobs(runner: Path | None) -> list[Job]:
             slow=True,
         ),
         Job("predict", ("predict", "{in}/predictor.pt", "{in}/sources.txt", "-o", "{out}/answers.tsv")),
+        Job("predict of .gz", ("predict", "{in}/predictor.pt", "{in}/sources.txt", "-o", "{out}/answers.tsv.gz")),
         Job("data write", ("data", "write", "{in}/pairs.tsv", "-o", "{out}/pairs.jsonl.gz")),
         Job("data write of a folder", ("data", "write", "{in}/pairs.tsv", "-o", "{out}/pairs")),
         Job("select", ("select", "{in}/pairs.tsv", "-n", "4", "--by", "umt", "-o", "{out}/some.jsonl")),
