@@ -20,9 +20,16 @@ class Placed(NamedTuple):
 
 
 def lines_of(content: bytes, name: str) -> pl.DataFrame:
-    """Return the lines that are not blank: columns `number`, from 1, and `line`, without line ends."""
+    """Return the lines that are not blank: columns `number`, from 1, and `line`, without line ends.
+
+    Raises:
+        DataError: the text is not UTF-8, or its lines end as no system's do now, so that all would be one.
+    """
+    text = decoded(content, name)
+    if "\n" not in text and "\r" in text.strip():
+        raise DataError(f"{name}: lines end with CR alone, expected LF or CR LF: tr '\\r' '\\n' < FILE > NEW")
     # splitlines() would also cut at form feeds and the like, inside tokens that JSON may hold.
-    lines = pl.Series("line", decoded(content, name).split("\n"), dtype=pl.String).str.strip_chars_end("\r")
+    lines = pl.Series("line", text.split("\n"), dtype=pl.String).str.strip_chars_end("\r")
     # A TAB alone is not blank: in tsv it is an example with two empty sides, and refused.
     written = pl.col("line").str.strip_chars(" ") != ""
     return pl.DataFrame({"line": lines}).with_row_index("number", offset=1).filter(written)

@@ -394,3 +394,10 @@ def test_pandas_reads_files(tmp_path, name):
     sources = [side.split() if isinstance(side, str) else list(side) for side in frame["source"]]
     assert sources == [source for source, _ in BOTH.pairs()]
     assert list(frame["split"]) == ["train", "train", "test"]
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.tsv", "x.jsonl"])
+def test_lines_that_end_with_cr_alone_are_refused(tmp_path, name):
+    (tmp_path / name).write_bytes(b"a b\tX\rc d\tY\r")
+    with pytest.raises(DataError, match=r"lines end with CR alone, expected LF or CR LF: tr"):
+        read_dataset(tmp_path / name)
