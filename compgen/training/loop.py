@@ -353,10 +353,7 @@ class _Run:
             old = self.partial.with_name(self.partial.name + ".old")
             with writing(old):
                 self.partial.replace(old)
-            note(
-                f"{self.out}: a training was interrupted here; its state is now {old} (--resume would have used it)",
-                self.quiet,
-            )
+            note(f"{self.out}: a training was interrupted here; its state is now {old} (--resume would have used it)")
         with writing(self.log):
             self.log.write_text("", encoding="utf-8")
 

@@ -238,6 +238,7 @@ def test_geoquery(split):
         assert [step.rules for step in steps] == [401, 383, 363, 314, 301, 291, 275, 254, 252, 250, 249, 249, 249]
 
 
+@LONG
 def test_short_sentences_of_cogs():
     """Words are learned one by one; the other rules are few."""
     train = cogs("train")

@@ -57,9 +57,9 @@ def test_geca_on_sentences_with_a_window(mode):
 
 def test_concat():
     assert lines(Concat().fit(pairs()).sample(5, seed=2)) == [
-        "run twice | look thrice -> RUN RUN | LOOK LOOK LOOK",
-        "run thrice | walk once -> RUN RUN RUN | WALK",
-        "walk twice | run twice -> WALK WALK | RUN RUN",
-        "walk once | look thrice -> WALK | LOOK LOOK LOOK",
-        "walk once | run once -> WALK | RUN",
+        "run thrice | jump once -> RUN RUN RUN | JUMP",
+        "run thrice | run once -> RUN RUN RUN | RUN",
+        "walk once | walk twice -> WALK | WALK WALK",
+        "run thrice | run twice -> RUN RUN RUN | RUN RUN",
+        "jump once | walk twice -> JUMP | WALK WALK",
     ]

@@ -179,7 +179,7 @@ def test_lines_for_tsv_and_for_standard_output(tmp_path):
         ("predictor", {"feed": False, "copying": False, "activation": "linear"}),
         pytest.param("generator", {"own": 30, "mixing": "gate", "initial": "encoder"}, marks=LONG),
         pytest.param("predictor", {"own": 4, "mixing": "word"}, marks=LONG),
-        ("generator", {"latent": 5, "own": 9, "mixing": "gate"}),
+        pytest.param("generator", {"latent": 5, "own": 9, "mixing": "gate"}, marks=LONG),
         pytest.param("generator", {"memories": 0, "copying": False, "feed": False, "latent": 32}, marks=LONG),
     ],
     ids=str,

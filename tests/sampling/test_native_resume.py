@@ -256,6 +256,7 @@ def test_a_run_goes_on_by_the_step_that_it_began_with(tmp_path):
         out.unlink(), Path(f"{out}.run.json").unlink()
 
 
+@LONG
 def test_a_runner_that_is_started_by_cgen_goes_on(tmp_path, grammar):
     words = ("--draws", 150_000)
     assert run(PYTHON, grammar, tmp_path / "whole.jsonl", *words).returncode == 0
