@@ -229,17 +229,17 @@ def predict(
     asked = list(sources)
     tokens = token_lists(source.split() if isinstance(source, str) else source for source in asked)
     some = [source for source in tokens if source]
-    if isinstance(model, Generator):
-        answers = model.answer(some)
-    else:
-        answers = model.predict(some, beam, unknown=True)
-        for remark in model.remarks(some):
-            warnings.warn(remark, Remark, stacklevel=2)
-    left = iter(answers)
+    left = iter(model.answer(some) if isinstance(model, Generator) else _predicted(model, some, beam))
     found = [next(left) if source else [] for source in tokens]
     return [
         " ".join(target) if isinstance(source, str) else target for source, target in zip(asked, found, strict=True)
     ]
+
+
+def _predicted(model: "Predictor", sources: list[list[str]], beam: int) -> list[list[str]]:
+    for remark in model.remarks(sources):
+        warnings.warn(remark, Remark, stacklevel=3)
+    return model.predict(sources, beam, unknown=True)
 
 
 def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:

@@ -92,10 +92,7 @@ def estimate(
     """
     given = [texts] if isinstance(texts, str | Path) else texts
     estimation, paths, out = estimation or Estimation(), [*map(Path, given)], Path(out)
-    if out.suffix == ".gz":
-        raise UserError(f"{out}: models are not compressed: leave out .gz, or make it binary")
-    if out.suffix == ".arpa" and (estimation.kind, estimation.quantise) != (Estimation.kind, None):
-        raise UserError(f"{out}: kind and quantise are of binary models, and .arpa is text: leave one out")
+    _check_suffix(out, estimation)
     if temporary is not None and not temporary.is_dir():
         raise UserError(f"{temporary}: no such folder to sort in")
     check_writable(out)
@@ -160,6 +157,14 @@ def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
     if not tokens:
         raise DataError(f"{', '.join(map(str, texts))}: found no word, expected sentences to estimate a model from")
     return sentences, tokens
+
+
+def _check_suffix(out: Path, estimation: Estimation) -> None:
+    """Raise UserError for a model's name that promises another file than would be written."""
+    if out.suffix == ".gz":
+        raise UserError(f"{out}: models are not compressed: leave out .gz, or make it binary")
+    if out.suffix == ".arpa" and (estimation.kind, estimation.quantise) != (Estimation.kind, None):
+        raise UserError(f"{out}: kind and quantise are of binary models, and .arpa is text: leave one out")
 
 
 def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimation) -> str:
