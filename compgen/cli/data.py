@@ -275,7 +275,6 @@ def stems(data: DataArgument, options: StemsOptions) -> None:
     Example: cgen data stems sigmorphon/turkish --split train-low --augmented more.tsv --harmony turkish
     """
     from compgen.data.catalog import load
-    from compgen.morphology.analyses import SIZES
     from compgen.morphology.analyses import stems as analyse
 
     check_input_once(data, options.augmented)
@@ -284,8 +283,7 @@ def stems(data: DataArgument, options: StemsOptions) -> None:
     available, largest = 0 if more is None else len(more), max(options.size, default=0)
     if largest > available:
         raise UserError(f"--size {largest:,}: expected at most {available:,}, the number of augmented examples")
-    usual = sorted({*(size for size in SIZES if size < available), available})
-    rows = analyse(dataset, more, options.size or usual, options.shortest, options.harmony)
+    rows = analyse(dataset, more, options.size, options.shortest, options.harmony)
     if not options.as_json:
         _print_stems(rows)
         return

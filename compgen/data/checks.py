@@ -201,11 +201,10 @@ def empty(rows: pl.DataFrame) -> Finding | None:
 
 def special(rows: pl.DataFrame) -> Finding | None:
     """A token that no data may have."""
-    words = "|".join(map(re.escape, SPECIALS))
     sentences = not rows["target"].str.contains(r"\S").any()
     where = _either(lambda side: side.str.contains(f"[{CONTROL}]"))
     if not sentences:
-        where |= _either(lambda side: side.str.contains(rf"(?:^|\s)(?:{words})(?:\s|$)"))
+        where |= _symbols()
     names = " ".join(SPECIALS)
     return _found(
         rows, where, "error", f"a control character, or a special symbol ({names})", "rename it, or delete it"
@@ -216,10 +215,13 @@ def reserved(rows: pl.DataFrame) -> Finding | None:
     """Special symbols in sentences, which may stand there; not all that learns from sentences takes them."""
     if rows["target"].str.contains(r"\S").any():
         return None
-    words = "|".join(map(re.escape, SPECIALS))
-    where = _either(lambda side: side.str.contains(rf"(?:^|\s)(?:{words})(?:\s|$)"))
     what = f"a special symbol ({' '.join(SPECIALS)}), which networks and language models refuse"
-    return _found(rows, where, "warning", what, "rename it, or delete it, unless GECA alone is to read it")
+    return _found(rows, _symbols(), "warning", what, "rename it, or delete it, unless GECA alone is to read it")
+
+
+def _symbols() -> pl.Expr:
+    words = "|".join(map(re.escape, SPECIALS))
+    return _either(lambda side: side.str.contains(rf"(?:^|\s)(?:{words})(?:\s|$)"))
 
 
 def duplicates(rows: pl.DataFrame) -> Finding | None:

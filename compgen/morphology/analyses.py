@@ -195,17 +195,20 @@ class Stems:
 def stems(
     gold: Dataset,
     augmented: Dataset | None = None,
-    sizes: Sequence[int] = SIZES,
+    sizes: Sequence[int] = (),
     shortest: int = SHORTEST,
     language: str | None = None,
 ) -> list[Stems]:
-    """Analyse attested examples with the first k augmented ones added, for each k in `sizes` that there are."""
+    """Analyse attested examples with the first k augmented ones added, for each k in `sizes` that there are.
+
+    Without `sizes`, k is each of SIZES that there are, and all.
+    """
     if not len(gold):
         raise DataError("stems: found no example, expected some")
     if min(sizes, default=0) < 0:
         raise UserError(f"stems: a size of {min(sizes)}: expected 0 or more")
     most = 0 if augmented is None else len(augmented)
-    wanted = sorted({size for size in sizes if size <= most})
+    wanted = sorted({size for size in sizes or (*SIZES, most) if size <= most})
     everything = gold if augmented is None else gold + Dataset(augmented.frame.head(max(wanted, default=0)))
     found = parts(everything, shortest)
     return [_stems(found.head(len(gold) + size), size, language) for size in wanted]

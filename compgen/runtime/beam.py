@@ -19,6 +19,7 @@ from compgen.runtime.backend import Backend, Decoder, Floats, Ints, State
 from compgen.runtime.predict import Recurrent, Scored, as_sources, by_length, keep, opening
 
 WIDEST = 1024  # hypotheses a row
+BATCH = 32  # sources searched at once; each has as many rows as the beam is wide
 
 
 def beam(
@@ -27,13 +28,10 @@ def beam(
     width: int,
     max_length: int,
     *,
-    batch: int = 32,
+    batch: int = BATCH,
 ) -> list[Scored]:
     """Return the best target found for each source of token ids; arguments as for `nbest`."""
     return [found[0] for found in nbest(decoder, sources, 1, width, max_length, batch=batch)]
-
-
-BATCH = 32  # sources searched at once; each has as many rows as the beam is wide
 
 
 def nbest(
