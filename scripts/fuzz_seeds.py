@@ -40,7 +40,7 @@ def parts(*files: tuple[int, bytes]) -> bytes:
 def bundles(folder: Path) -> list[Path]:
     """Bundles of small models of each kind."""
     from compgen.export.bundle_writer import export
-    from tests.export.test_transformer import saved
+    from tests.export.test_transformer import LARGE, saved
     from tests.export.tiny import exported
     from tests.sampling.grammars import grammar_file
 
@@ -54,6 +54,8 @@ def bundles(folder: Path) -> list[Path]:
         export(folder / "model.grammar", found[-1], batches={7: 20}, quiet=True)
     found.append(folder / "transformer")
     export(saved(folder / "model.pt", seed=39, spread=1.0, size=16), found[-1], batches={7: 20}, quiet=True)
+    found.append(folder / "transformer-int8")
+    export(saved(folder / "model.pt", **LARGE), found[-1], batches={7: 20}, int8=True, quiet=True)
     return found
 
 

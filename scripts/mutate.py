@@ -316,9 +316,9 @@ def whole_bundles(folder: Path) -> list[Path]:
 
 
 def other_bundles(folder: Path) -> list[Path]:
-    """Exports of random grammars, most with target grammars, and of a small Transformer."""
+    """Exports of random grammars, most with target grammars, and of small Transformers, one in 8-bit integers."""
     from compgen.export.bundle_writer import export
-    from tests.export.test_transformer import saved
+    from tests.export.test_transformer import LARGE, saved
     from tests.sampling.grammars import grammar_file
 
     made = []
@@ -328,6 +328,8 @@ def other_bundles(folder: Path) -> list[Path]:
         export(folder / "model.grammar", made[-1], batches={7: 20}, quiet=True)
     made.append(folder / "transformer")
     export(saved(folder / "model.pt", seed=39, spread=1.0, size=16), made[-1], batches={7: 20}, quiet=True)
+    made.append(folder / "transformer-int8")
+    export(saved(folder / "model.pt", **LARGE), made[-1], batches={7: 20}, int8=True, quiet=True)
     return made
 
 

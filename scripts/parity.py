@@ -107,15 +107,29 @@ def grammar(folder: Path, batches: Batches) -> Rows:
 
 def answers(name: str, path: Path, batches: Batches, options: Mapping[str, object]) -> Rows:
     """Compare greedy answers of a predictor, and its best answers by beam search."""
+    yield from greedy_answers(name, path, batches, options)
+    yield from best_answers(name, path, batches, options)
+
+
+def greedy_answers(name: str, path: Path, batches: Batches, options: Mapping[str, object], near: float = NEAR) -> Rows:
+    """Compare greedy answers of a predictor."""
+    from compgen.api import Predictor
+
+    bundle, samples = Bundle.load(path), max(batches.values())
+    work, decoder = task(bundle, samples), Predictor.load(path, provider="cpu").decoder
+    expected = work.answers(decoder, samples, BATCH)
+    run = partial(in_cpp, work, bundle, options)
+    yield from compared(f"{name}, greedy", expected, run, batches, partial(answer_distance, work, decoder), near)
+
+
+def best_answers(name: str, path: Path, batches: Batches, options: Mapping[str, object]) -> Rows:
+    """Compare a predictor's best answers by beam search."""
     from compgen.api import Predictor
     from compgen.runtime.beam import nbest
     from compgen.sampling import native
 
     bundle, samples = Bundle.load(path), max(batches.values())
     work, decoder = task(bundle, samples), Predictor.load(path, provider="cpu").decoder
-    expected = work.answers(decoder, samples, BATCH)
-    run = partial(in_cpp, work, bundle, options)
-    yield from compared(f"{name}, greedy", expected, run, batches, partial(answer_distance, work, decoder))
     best = nbest(decoder, work.sources(samples), COUNT, WIDTH, work.max_length)
     scored = {row: [score for _, score in found] for row, found in enumerate(best)}
     others: dict[int, list[float]] = {}
@@ -151,6 +165,17 @@ def transformer(folder: Path, batches: Batches) -> Rows:
     export(path, folder / "bundle", batches={7: 20}, quiet=True)
     for step in ("own", "graph"):
         yield from answers(f"Transformer, {step} step", folder / "bundle", batches, {"--step": step})
+
+
+def transformer_in_integers(folder: Path, batches: Batches) -> Rows:
+    """Compare greedy answers in int8, where a last bit may make a level; beams part at less."""
+    from compgen.export.bundle_writer import export
+    from tests.export.test_transformer import LARGE, saved
+
+    export(saved(folder / "model.pt", **LARGE), folder / "bundle", batches={7: 20}, int8=True, quiet=True)
+    for step in ("own", "graph"):
+        name, options = f"Transformer, int8, {step} step", {"--step": step}
+        yield from greedy_answers(name, folder / "bundle", batches, options, NEAR_IN_INTEGERS)
 
 
 # Language models.
@@ -217,6 +242,7 @@ KINDS: dict[str, Callable[[Path, Batches], Rows]] = {
         "predictor", made(folder, "predictor", initial="encoder"), batches, {"--step": "own"}
     ),
     "transformer": transformer,
+    "transformer-int8": transformer_in_integers,
     "mixtures": mixtures,
 }
 

@@ -32,8 +32,8 @@ class Options(BaseModel):
     )
     int8: bool = option(
         False,
-        "Store large weight matrices as 8-bit integers: faster on a CPU, but an approximation. A sample is still a "
-        "function of its address, but not always the sample that the checkpoint has there.",
+        "Store large weight matrices of a generator or a Transformer as 8-bit integers: faster on a CPU, but an "
+        "approximation. A sample is still a function of its address, but not always the checkpoint's there.",
     )
 
 
@@ -62,7 +62,7 @@ def export(
     manifest = write(model, folder, batches=batches, torchscript=options.torchscript, int8=options.int8)
     console().print(parity_table(manifest.parity, manifest.against))
     if manifest.approximation is not None:
-        say(manifest.approximation.sentence())
+        say(manifest.approximation.sentence(manifest.kind))
     size = sum(entry.size for entry in manifest.files.values())
     say(f"{size / 1e6:.1f} MB, verified, in {time.monotonic() - began:.0f} s")
     print(folder)

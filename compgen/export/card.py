@@ -51,8 +51,8 @@ def card(manifest: Manifest, name: str) -> str:
         parity.append([row.runtime, row.dtype, *counts, f"{row.largest:.1e}"])
     columns = ["runtime", "dtype", "batch", "samples", "tokens", "differing", "explained", "largest distance"]
     approximate = (
-        "## Approximate\n\nLarge weight matrices are 8-bit integers, for speed: this is another sampler than its "
-        "checkpoint, and not to be compared with it sample by sample. Measured at export: "
+        "## Approximate\n\nLarge weight matrices are 8-bit integers, for speed: this is another model than its "
+        "checkpoint, and not to be compared with it one by one. Measured at export: "
     )
     sections = [
         f"# {name}\n\nA {manifest.kind} made by compgen {manifest.compgen}: it {PURPOSE[manifest.kind]}.",
@@ -61,7 +61,7 @@ def card(manifest: Manifest, name: str) -> str:
         f"## Sampling\n\nAt most {manifest.max_length} tokens, with the end symbol; attends to "
         f"{manifest.prototypes} sequences; defaults: `{json.dumps(manifest.sampling)}`. A sample is a function of "
         "this bundle, a seed and an index: same request, same samples, in any runtime, batch size and order.",
-        *([f"{approximate}{manifest.approximation.sentence()}."] if manifest.approximation else []),
+        *([f"{approximate}{manifest.approximation.sentence(manifest.kind)}."] if manifest.approximation else []),
         f"## Files\n\n{_table(['file', 'bytes', 'what'], '-r-', files)}\n\n"
         "Inputs and outputs of each graph are in `manifest.json`.",
         f"## Parity\n\nSequences compared with {manifest.against}. A difference is explained when its first draw lies "

@@ -32,7 +32,7 @@ def draws_of(bundle: Bundle, backend: Backend) -> Golden:
     """Return draws of a recurrent generator by the step, the last stream at temperature 1."""
     assert bundle.pool is not None, "a generator has a pool"
     pool, length = bundle.pool, bundle.manifest.max_length
-    safe = SAFE if bundle.manifest.approximation is None else SAFE_IN_INTEGERS
+    safe = _safe(bundle)
     first, second = bundle.manifest.sampling["temperature"]
     warmths = [(float(first), float(second))] * (len(STREAMS) - 1) + [(1.0, 1.0)]
     streams = []
@@ -51,6 +51,10 @@ def draws_of(bundle: Bundle, backend: Backend) -> Golden:
     return Golden(streams=streams)
 
 
+def _safe(bundle: Bundle) -> float:
+    return SAFE if bundle.manifest.approximation is None else SAFE_IN_INTEGERS
+
+
 def draws_of_grammar(model: GeneratorModel) -> Golden:
     """Return draws of a grammar, in which nothing is rounded."""
     streams = []
@@ -63,7 +67,7 @@ def draws_of_grammar(model: GeneratorModel) -> Golden:
 
 def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:
     """Return a predictor's answers to sources of random tokens."""
-    rng = random.stream(random.Purpose.PROBES, SEED)
+    rng, safe = random.stream(random.Purpose.PROBES, SEED), _safe(bundle)
     answers: list[GoldenAnswer] = []
     for _ in range(TRIES):
         lengths = rng.integers(1, LONGEST_SOURCE + 1, ANSWERS)
@@ -73,7 +77,7 @@ def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:
         answers += [
             GoldenAnswer(source=source, target=target, finished=len(target) < limit, log_prob=score)
             for source, (target, score), margin in found
-            if margin >= SAFE
+            if margin >= safe
         ]
         if len(answers) >= ANSWERS:
             break

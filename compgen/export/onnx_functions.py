@@ -11,6 +11,9 @@ OPSET = 18  # old enough for every ONNX Runtime of the last years
 OURS = Opset("compgen", 1)  # where the functions are until they are inlined
 MICROSOFT = Opset("com.microsoft", 1)  # operators that ONNX Runtime adds to ONNX
 ZERO = 128  # of an activation in 8-bit integers
+LEVELS = 127  # of it on each side of zero
+LEVEL = 1 / LEVELS
+LEAST = 1e-30  # the largest number of a row that is scaled: less counts as nothing
 _ZERO = numpy_helper.from_array(np.array(ZERO, np.uint8))
 
 op: Any = opset18  # whose annotations want tensors where onnxscript takes numbers
@@ -48,6 +51,15 @@ def int8_product(x, weights, levels, scales):
     zero = op.Constant(value=_ZERO)
     integers = op.QuantizeLinear(x * levels, 1.0, zero)
     return MICROSOFT.MatMulIntegerToFloat(integers, weights, 1.0, scales, zero)
+
+
+@script(OURS, default_opset=op)
+def int8_rows(x, weights, scales):
+    """The product (..., N) of x (..., K) and a matrix in 8-bit integers, each row by a scale of its own."""
+    largest = op.Max(op.ReduceMax(op.Abs(x), [-1], keepdims=1), LEAST)  # (..., 1)
+    zero = op.Constant(value=_ZERO)
+    integers = op.QuantizeLinear(x * (LEVELS / largest), 1.0, zero)
+    return MICROSOFT.MatMulIntegerToFloat(integers, weights, 1.0, scales, zero) * (largest * LEVEL)
 
 
 @script(OURS, default_opset=op)

@@ -1,5 +1,6 @@
 """Weights by name, for a program with a step of its own (`cpp_runner/src/step.cpp` and `transformer.cpp`)."""
 
+import copy
 import math
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from compgen.export.integers import rounded_by_column
 from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
 from compgen.models.transformer import Transformer
@@ -52,7 +54,8 @@ def step_weights(network: Network) -> Arrays:
 def transformer_weights(network: Transformer) -> Arrays:
     """A Transformer's matrices as they multiply a row from the right, each with its bias, `..._bias`.
 
-    Normalisations are part of the matrices after them, but for mean and variance; queries are scaled.
+    Args:
+        network: from `folded`; what is left of the last normalisation becomes part of `project`.
 
     Returns:
         embedding (V, d) and source_embedding (V, d), scaled, the latter with kinds of tokens; positioned (V), 1 for
@@ -63,7 +66,7 @@ def transformer_weights(network: Transformer) -> Arrays:
         (d, 2d), keys and values of a source, query (d, d) and across_mix (d, d).
     """
     config, scale = network.config, math.sqrt(network.config.size)
-    embedding = network.embedding.weight
+    embedding, norm = network.embedding.weight, network.decoder_norm
     weights = {"embedding": embedding * scale, "source_embedding": embedding * scale, "positioned": ~network.tags}
     if network.kinds is None:
         weights["positioned"] = torch.ones_like(network.tags)
@@ -71,42 +74,78 @@ def transformer_weights(network: Transformer) -> Arrays:
         weights["source_embedding"] = embedding * scale + network.kinds(network.tags.long())
     if not config.relative:
         weights["frequency"] = network.frequency
-    weights |= _multiplied("project", network.decoder_norm, (embedding, embedding.new_zeros(len(embedding))))
+    weights |= {"project": (embedding * norm.weight).t(), "project_bias": embedding @ norm.bias}
     for number, layer in enumerate(network.encoder):
         weights |= _layer_weights(f"encoder.{number}.", layer)
     for number, layer in enumerate(network.layers):
         name = f"decoder.{number}."
         weights |= _layer_weights(name, layer)
-        remembered = layer.across.key_value
-        weights |= _multiplied(f"{name}remember", network.encoder_norm, (remembered.weight, remembered.bias))
-        weights |= _multiplied(f"{name}query", layer.across_norm, _scaled(layer.across))
-        weights |= _multiplied(f"{name}across_mix", None, (layer.across.out.weight, layer.across.out.bias))
+        weights |= _linear(f"{name}remember", layer.across.key_value)
+        weights |= _linear(f"{name}query", layer.across.query)
+        weights |= _linear(f"{name}across_mix", layer.across.out)
     arrays = _arrays(weights)
     return arrays | {"positioned": arrays["positioned"].astype(np.int8)}
 
 
+def integer_weights(weights: Arrays) -> Arrays:
+    """A Transformer's weights with the matrices of its layers in 8-bit integers, `name.int8`, and `name.scales`."""
+    found: Arrays = {}
+    for name, array in weights.items():
+        if f"{name}_bias" not in weights or name == "project":
+            found[name] = array
+            continue
+        integers = rounded_by_column(array.reshape(len(array), -1))
+        found |= {f"{name}.int8": integers["weights"].reshape(array.shape), f"{name}.scales": integers["scales"]}
+    return found
+
+
+def folded(network: Transformer) -> Transformer:
+    """A copy that computes the same, whose normalisations have no gain and bias, and whose scores no scale.
+
+    They are part of the matrices after them. The last normalisation keeps its own, as the output's weights are those
+    of embeddings, too.
+    """
+    network = copy.deepcopy(network)
+    with torch.no_grad():
+        for layer in (*network.encoder, *network.layers):
+            _fold(layer.norm, layer.own.query, layer.own.key_value)
+            _fold(layer.inner[0], layer.inner[1])
+            _fold_scale(layer.own)
+        for layer in network.layers:
+            _fold(layer.across_norm, layer.across.query)
+            _fold_scale(layer.across)
+        _fold(network.encoder_norm, *(layer.across.key_value for layer in network.layers))
+    return network
+
+
+def _fold(norm: nn.LayerNorm, *layers: nn.Linear) -> None:
+    for layer in layers:
+        layer.bias.add_(layer.weight @ norm.bias)
+        layer.weight.mul_(norm.weight)
+    norm.weight.fill_(1)
+    norm.bias.zero_()
+
+
+def _fold_scale(attention: Any) -> None:
+    attention.query.weight.div_(attention.scale)
+    attention.query.bias.div_(attention.scale)
+    attention.scale = 1.0
+
+
 def _layer_weights(name: str, layer: Any) -> dict[str, Tensor]:
     own, inner = layer.own, layer.inner
-    weights = _multiplied(f"{name}attend", layer.norm, _scaled(own), (own.key_value.weight, own.key_value.bias))
+    weights = _linear(f"{name}attend", own.query, own.key_value)
     # The shape tells the heads apart, so that a file does not fit another number of them.
     weights[f"{name}attend"] = weights[f"{name}attend"].reshape(own.size, 3, own.heads, -1)
-    weights |= _multiplied(f"{name}mix", None, (own.out.weight, own.out.bias))
-    weights |= _multiplied(f"{name}expand", inner[0], (inner[1].weight, inner[1].bias))
-    weights |= _multiplied(f"{name}contract", None, (inner[4].weight, inner[4].bias))
+    weights |= (
+        _linear(f"{name}mix", own.out) | _linear(f"{name}expand", inner[1]) | _linear(f"{name}contract", inner[4])
+    )
     return weights if own.distances is None else weights | {f"{name}distances": own.distances}
 
 
-def _scaled(attention: Any) -> tuple[Tensor, Tensor]:
-    """Weights and bias of queries, divided as scores are."""
-    scale = math.sqrt(attention.size // attention.heads)
-    return attention.query.weight / scale, attention.query.bias / scale
-
-
-def _multiplied(name: str, norm: nn.LayerNorm | None, *layers: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
-    """Linear layers side by side, as (inputs, outputs), with the gain and bias of a normalisation before them."""
-    weight, bias = (torch.cat(parts) for parts in zip(*layers, strict=True))
-    if norm is not None:
-        weight, bias = weight * norm.weight, bias + weight @ norm.bias
+def _linear(name: str, *layers: nn.Linear) -> dict[str, Tensor]:
+    """Linear layers side by side, as (inputs, outputs)."""
+    weight, bias = (torch.cat([getattr(layer, kind) for layer in layers]) for kind in ("weight", "bias"))
     return {name: weight.t(), f"{name}_bias": bias}
 
 

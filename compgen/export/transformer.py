@@ -5,42 +5,76 @@ import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from safetensors.numpy import save
 
 from compgen.errors import BundleError
 from compgen.export.assemble import write_manifest
 from compgen.export.bundle_writer import Options
 from compgen.export.golden_draws import answers_of, write_golden
+from compgen.export.int8 import Opener, compared
+from compgen.export.integers import LARGE, products, rounded_by_column, with_integers
+from compgen.export.onnx_functions import int8_rows
 from compgen.export.onnx_graphs import Part, Sizes, save_graphs, trace
-from compgen.export.step_weights import transformer_weights
-from compgen.export.verify import BATCH, answer_distance, compare, one_thread, require, task
+from compgen.export.step_weights import folded, integer_weights, transformer_weights
+from compgen.export.verify import BATCH, Runner, Task, answer_distance, compare, one_thread, require, task
 from compgen.models.backend import TorchTransformer
 from compgen.models.transformer import Transformer, TransformerMemory, TransformerStep
 from compgen.progress import Progress
 from compgen.runtime.backend import Decoder
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.cached import MEMORY, STEP_INPUTS, STEP_OUTPUTS
-from compgen.runtime.manifest import ENCODER, STEP, STEP_WEIGHTS, Manifest, Parity
+from compgen.runtime.manifest import ENCODER, STEP, STEP_WEIGHTS, Approximation, Manifest, Parity
 from compgen.runtime.onnx_transformer import OnnxTransformer
 from compgen.trained.checkpoint import Checkpoint
 
 
 def write_bundle(checkpoint: Checkpoint, folder: Path, options: Options) -> Manifest:
     """Write a verified bundle but for its card; see `bundle_writer.export`. Return its manifest."""
-    if options.int8 or options.torchscript:
-        raise BundleError("a Transformer is exported to ONNX in float32 alone: leave out int8 and torchscript")
-    bundle = assemble(checkpoint, checkpoint.network, folder)
-    parity = verify(checkpoint, bundle, options.batches, quiet=options.quiet)
+    if options.torchscript:
+        raise BundleError("a Transformer is exported to ONNX alone: leave out torchscript")
+    network, approximation = checkpoint.network, None
+    if options.int8 and network.config.size**2 < LARGE:
+        raise BundleError(
+            f"no matrix of {network.config.size} x {network.config.size} is large enough for int8 to be faster"
+        )
+    bundle = assemble(checkpoint, network, folder, int8=options.int8)
+    if options.int8:
+        parity, approximation = verify_approximate(checkpoint, bundle, options.batches, quiet=options.quiet)
+    else:
+        parity = verify(checkpoint, bundle, options.batches, quiet=options.quiet)
     write_golden(folder, answers_of(bundle, OnnxTransformer(bundle, provider="cpu")))
-    return bundle.manifest.model_copy(update={"parity": parity})
+    return bundle.manifest.model_copy(update={"parity": parity, "approximation": approximation})
 
 
-def assemble(checkpoint: Checkpoint, network: Transformer, folder: Path) -> Bundle:
-    """Write graphs, weights and vocabulary of a checkpoint to `folder`, in the dtype of `network`."""
-    graphs = save_graphs({part.file: trace(part, folder / part.file) for part in _parts(network.eval())}, folder)
-    (folder / STEP_WEIGHTS).write_bytes(save(transformer_weights(network)))
+def assemble(checkpoint: Checkpoint, network: Transformer, folder: Path, *, int8: bool = False) -> Bundle:
+    """Write graphs, weights and vocabulary of a checkpoint to `folder`, in the dtype of `network`.
+
+    With `int8` all matrices of its layers are in 8-bit integers, and rows of activations have scales of their own.
+    Embeddings, which are the output's weights, too, are not.
+    """
+    network = folded(network.eval())
+    models = {part.file: trace(part, folder / part.file) for part in _parts(network)}
+    weights = transformer_weights(network)
+    if int8:
+        models = {name: _in_integers(model, network) for name, model in models.items()}
+        weights = integer_weights(weights)
+    graphs = save_graphs(models, folder)
+    (folder / STEP_WEIGHTS).write_bytes(save(weights))
     return write_manifest(checkpoint, folder, architecture="transformer", prototypes=1, graphs=graphs)
+
+
+def _in_integers(model: Any, network: Transformer) -> Any:
+    """A graph whose layers multiply by integers."""
+    output = network.embedding.weight.detach().numpy().T
+    integers = {
+        product: (activation, rounded_by_column(matrix))
+        for product, (activation, matrix) in products(model).items()
+        if not np.array_equal(matrix, output)
+    }
+    return with_integers(model, integers, int8_rows)
 
 
 def _parts(network: Transformer) -> list[Part]:
@@ -90,3 +124,29 @@ def verify(checkpoint: Checkpoint, bundle: Bundle, batches: Mapping[int, int], *
             )
     require(rows, "the export does not compute what its checkpoint does")
     return rows
+
+
+def verify_approximate(
+    checkpoint: Checkpoint, bundle: Bundle, batches: Mapping[int, int], *, quiet: bool = False
+) -> tuple[list[Parity], Approximation]:
+    """Compare an approximate bundle with itself, and measure how far it is from its checkpoint; see `verify`.
+
+    Raises:
+        BundleError: more answers depend on their batch or the number of threads than rounding explains.
+    """
+    samples = max(batches.values())
+    work, decoder = task(checkpoint, samples), OnnxTransformer(bundle, provider="cpu")
+    exact = TorchTransformer(checkpoint.network)
+    runners: dict[str, Runner] = {
+        name: partial(work.answers, OnnxTransformer(bundle, threads, "cpu"))
+        for name, threads in (("onnx", 1), ("onnx, 2 threads", 2))
+    }
+    forced = (_opened(work, one) for one in (exact, decoder))
+    own, written = (partial(work.answers, one) for one in (decoder, exact))
+    return compared(
+        samples, own, written, forced, runners, batches, partial(answer_distance, work, decoder), quiet=quiet
+    )
+
+
+def _opened(work: Task, decoder: Decoder) -> Opener:
+    return lambda rows: (decoder.open(work.memory_tokens[rows, 0]), decoder.advance)

@@ -206,6 +206,7 @@ class _Attention(nn.Module):
     def __init__(self, config: TransformerNetwork, relative: int = 0) -> None:
         super().__init__()
         self.heads, self.size, self.relative = config.heads, config.size, relative
+        self.scale = math.sqrt(config.size // config.heads)  # of scores
         self.distances: nn.Parameter | None = None
         if relative:
             width = config.size // config.heads
@@ -229,7 +230,7 @@ class _Attention(nn.Module):
         scores = queries @ kept[0].transpose(2, 3)
         if self.distances is not None:
             scores = scores + self._by_distance(queries, self.distances, kept[0].shape[2])
-        scores = scores / math.sqrt(self.size // self.heads) + mask
+        scores = scores / self.scale + mask
         found = self.dropout(torch.softmax(scores, dim=3)) @ kept[1]  # (B, h, L, d / h)
         mixed: Tensor = self.out(found.transpose(1, 2).reshape(x.shape[0], -1, self.size))
         return mixed

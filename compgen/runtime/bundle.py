@@ -238,7 +238,7 @@ def _check_step_weights(path: Path, data: bytes, manifest: Manifest, vocabulary:
     """Refuse weights of our own step that are not those of this network, or not finite; see `export.step_weights`."""
     arrays = arrays_of(path, data)
     if manifest.shape is None:
-        wanted, types = _weights_of_transformer(path.parent / MANIFEST, manifest, vocabulary)
+        wanted, types = _weights_of_transformer(path.parent / MANIFEST, manifest, vocabulary, arrays)
     else:
         wanted, types = _weights_of_recurrent(path, manifest, vocabulary, arrays)
     for name, sizes in wanted.items():
@@ -276,8 +276,13 @@ def _weights_of_recurrent(
     return wanted, types
 
 
-def _weights_of_transformer(path: Path, manifest: Manifest, v: int) -> tuple[Sizes, dict[str, str]]:
-    """Shapes and types; raises BundleError for sizes that the manifest, at `path`, does not have."""
+def _weights_of_transformer(
+    path: Path, manifest: Manifest, v: int, arrays: dict[str, "np.ndarray[Any, Any]"]
+) -> tuple[Sizes, dict[str, str]]:
+    """Shapes and types; raises BundleError for sizes that the manifest, at `path`, does not have.
+
+    A matrix may stand in 8-bit integers, as `name.int8` and `name.scales`.
+    """
     try:
         sizes = TransformerSizes.model_validate(manifest.config.get("network"))
     except ValidationError as error:
@@ -302,9 +307,18 @@ def _weights_of_transformer(path: Path, manifest: Manifest, v: int) -> tuple[Siz
             matrices |= {f"{side}.{layer}.{name}": shape for name, shape in (of_layers | others).items()}
             if k:
                 wanted[f"{side}.{layer}.distances"] = (h, 2 * k + 1, d // h)
+    integers: dict[str, str] = {"positioned": "int8"}
     for name, shape in matrices.items():
-        wanted |= {name: shape, f"{name}_bias": (math.prod(shape[1:]),)}
-    return wanted, dict.fromkeys(wanted, manifest.dtype) | {"positioned": "int8"}
+        columns = (math.prod(shape[1:]),)
+        wanted[f"{name}_bias"] = columns
+        if f"{name}.int8" not in arrays:
+            wanted[name] = shape
+            continue
+        if shape[0] > MOST_DEPTH:
+            raise BundleError(f"{path}: {name} is too large for integers")
+        wanted |= {f"{name}.int8": shape, f"{name}.scales": columns}
+        integers |= {f"{name}.int8": "int8", f"{name}.scales": "float32"}
+    return wanted, dict.fromkeys(wanted, manifest.dtype) | integers
 
 
 MOST_DEPTH = 1 << 15  # rows of a matrix in integers, so that no sum leaves 32 bits

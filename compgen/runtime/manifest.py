@@ -111,10 +111,11 @@ class Approximation(Strict):
     tokens: Count
     kl: float
 
-    def sentence(self) -> str:
-        """Return the measurement in words."""
+    def sentence(self, kind: str) -> str:
+        """Return the measurement in words; `kind` is the manifest's."""
+        compared = "samples" if kind == "generator" else "answers to made-up sources"
         return (
-            f"approximate ({self.weights}): {self.same:,} of {self.samples:,} samples are the checkpoint's "
+            f"approximate ({self.weights}): {self.same:,} of {self.samples:,} {compared} are the checkpoint's "
             f"({self.same / self.samples:.1%}); next-token distributions diverge by {self.kl:.1e} nats a token"
         )
 

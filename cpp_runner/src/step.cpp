@@ -53,15 +53,18 @@ struct OwnStep final : Step<Real> {
         tanh(bundle.network.tanh),
         copying(bundle.network.copying) {
     const Safetensors file(bundle.file(STEP_WEIGHTS));
+    const auto factor = [&file](const char* name, std::int64_t depth, std::int64_t columns) {
+      return Factor<Real>(file, name, {depth, columns}, Scales::OF_FEATURES);
+    };
     token_gates = file.reals<Real>("token_gates", {v, 4 * h});
-    state_gates = Factor<Real>(file, "state_gates", s + h, 4 * h);
-    combine = Factor<Real>(file, "combine", h + n * a, f);
+    state_gates = factor("state_gates", s + h, 4 * h);
+    combine = factor("combine", h + n * a, f);
     combine_bias = file.reals<Real>("combine_bias", {f});
-    project = Factor<Real>(file, "project", f, v);
+    project = factor("project", f, v);
     project_bias = file.reals<Real>("project_bias", {v});
     if (n == 0) return;
     token_queries = file.reals<Real>("token_queries", {v, n * a});
-    state_queries = Factor<Real>(file, "state_queries", s + h, n * a);
+    state_queries = factor("state_queries", s + h, n * a);
     if (clip == 0) return;
     const std::int64_t positions = 2 * clip + 1;
     const auto keys = file.reals<Real>("position_keys", {n, a, positions});

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "errors.h"
-#include "product.h"
+#include "factor.h"
 #include "safetensors.h"
 #include "step.h"
 
@@ -24,7 +24,7 @@ constexpr std::int64_t AHEAD = 16;     // kept tokens that are asked for before 
 // What a thread needs between one line of the step and the next.
 template <class Real>
 struct Scratch {
-  Left<Real> left;
+  Operand<Real> left;
   std::vector<Real> states, normal, wide, queries, contexts, scores, wave;
   std::vector<const Real*> kept;
 };
@@ -35,25 +35,25 @@ class Linear {
  public:
   Linear() = default;
   // W is the array `name`, of which all sizes but the first are columns; b is `name`_bias.
+  // W is the array `name`, or in integers, of which all sizes but the first are columns; b is `name`_bias.
   Linear(const Safetensors& file, const std::string& name, const std::vector<std::int64_t>& sizes)
-      : depth_(sizes[0]) {
+      : depth_(sizes[0]), weights_(file, name, sizes, Scales::OF_ROWS) {
     const std::int64_t columns = std::accumulate(sizes.begin() + 1, sizes.end(), std::int64_t{1}, std::multiplies<>());
-    weights_ = Right<Real>(file.reals<Real>(name, sizes).data(), depth_, columns);
     bias_ = file.reals<Real>(name + "_bias", {columns});
     bias_.resize(static_cast<std::size_t>(rounded_up(columns, COLUMNS<Real>)));
   }
 
   // Writes the product of rows (B, depth), or adds it, to a matrix whose rows are `stride` apart.
-  void operator()(Left<Real>& left, const Real* from, std::int64_t rows, Real* out, std::int64_t stride,
+  void operator()(Operand<Real>& left, const Real* from, std::int64_t rows, Real* out, std::int64_t stride,
                   bool add = false) const {
-    left.shape(rows, depth_);
-    left.put(0, from, depth_, depth_);
+    weights_.shape(left, rows);
+    weights_.put(left, 0, from, depth_, depth_);
     weights_.product(left, out, stride, bias_.data(), add);
   }
 
  private:
   std::int64_t depth_ = 0;
-  Right<Real> weights_;
+  Factor<Real> weights_;
   std::vector<Real> bias_;  // of whole panels
 };
 

@@ -94,6 +94,47 @@ void check_integers() {
   }
 }
 
+// Rows whose largest number is 127 or 254 have levels of 1 and 2; the product begins with a bias, and is added.
+void check_rows() {
+  for (const std::int64_t rows : {1, 2, 3, 7, 13}) {
+    for (const std::int64_t columns : {1, 33, 64}) {
+      const std::int64_t depth = 6;
+      std::mt19937 random(3);
+      const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
+      std::vector<std::int8_t> weights(size(depth * columns));
+      for (auto& weight : weights) weight = static_cast<std::int8_t>(static_cast<int>(random() % 129) - 64);
+      std::vector<float> a(size(rows * depth)), bias(size(columns)), out(size(rows * columns), 3.0F);
+      const std::vector<float> scales(size(columns), 0.25F);
+      for (auto& value : bias) value = static_cast<float>(random() % 9);
+      const auto level = [](std::int64_t row) { return row % 2 == 0 ? 1.0F : 2.0F; };
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t k = 0; k < depth; ++k) {
+          const float number = k == row % depth ? -127.0F : static_cast<float>(static_cast<int>(random() % 201) - 100);
+          a[size(row * depth + k)] = number * level(row);
+        }
+      }
+      const RightBytes right(weights, scales, depth, columns);
+      LeftBytes left;
+      left.shape(rows, depth);
+      left.put_rows(a.data(), depth);
+      right.product(left, out.data(), columns, bias.data(), true);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t column = 0; column < columns; ++column) {
+          float sum = 0;
+          for (std::int64_t k = 0; k < depth; ++k) sum += a[size(row * depth + k)] * weights[size(k * columns + column)];
+          CHECK(out[size(row * columns + column)] == doctest::Approx(3 + bias[size(column)] + sum / 4));
+        }
+      }
+    }
+  }
+  LeftBytes nothing;  // a row of zeros has no largest number
+  nothing.shape(1, 4);
+  const float zeros[4] = {};
+  nothing.put_rows(zeros, 4);
+  for (int k = 0; k < 4; ++k) CHECK(nothing.strip(0)[k] == ZERO_LEVEL);
+  CHECK(nothing.scale(0) < 1e-30F);
+}
+
 }  // namespace
 }  // namespace compgen::INSTRUCTIONS
 
@@ -117,6 +158,11 @@ TEST_CASE("products are right for every size that does not fit the tiles") {
 TEST_CASE("products in integers round to levels, and add exactly") {
   INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
   if (has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) check_integers();
+}
+
+TEST_CASE("products in integers scale each row by its largest number") {
+  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+  if (has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) check_rows();
 }
 
 }  // namespace compgen::INSTRUCTIONS

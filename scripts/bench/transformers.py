@@ -232,6 +232,8 @@ def programs_of(checkpoint: Checkpoint, folder: Path, peer: bool) -> list[Progra
     programs: list[Program | None] = [in_python(path), in_cpp("C++, graph", without_own_step(path, folder / "graph"))]
     if (path / STEP_WEIGHTS).exists():
         programs.append(in_cpp("C++, own step", path))
+    export(folder / "model.pt", folder / "ours8", batches={8: 16}, int8=True, quiet=True)
+    programs.append(in_cpp("C++, own step, int8", folder / "ours8"))
     if peer:
         programs += [ctranslate2(checkpoint, folder / kind, kind) for kind in ("float32", "int8")]
     return [program for program in programs if program]

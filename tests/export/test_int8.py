@@ -16,7 +16,9 @@ from compgen.cli.export import export as command
 from compgen.errors import BundleError
 from compgen.export.assemble import assemble
 from compgen.export.bundle_writer import export
-from compgen.export.int8 import LEVELS, WEIGHTS, approximate, divergence, rounded, verify_approximate
+from compgen.export.int8 import approximate, divergence, opened, verify_approximate
+from compgen.export.integers import WEIGHTS, rounded
+from compgen.export.onnx_functions import LEVELS
 from compgen.export.verify import task
 from compgen.models.backend import TorchBackend
 from compgen.runtime.backend import StepInputs
@@ -87,14 +89,18 @@ def test_its_distribution_is_close_to_the_checkpoints_and_not_the_same(int8, cha
     checkpoint = make(**LARGE, **changes)
     exact, work = TorchBackend(checkpoint.network), task(checkpoint, 40)
     written = work.stepwise(exact, 40, 40)
-    tokens, nats = divergence(work, exact, OnnxBackend(Bundle.load(int8(**changes))), written)
+    tokens, nats = divergence(opened(work, exact), opened(work, OnnxBackend(Bundle.load(int8(**changes)))), written)
     assert tokens == sum(map(len, written))
     assert 1e-7 < nats / tokens < 1e-2
     # Against itself there is nothing to find, and against other weights much more.
-    assert divergence(work, exact, exact, written) == (tokens, 0)
+    assert divergence(opened(work, exact), opened(work, exact), written) == (tokens, 0)
     other = make(**LARGE, **changes)
     other.network.combine.bias.data += 0.2
-    assert divergence(work, exact, TorchBackend(other.network), written)[1] > 5 * nats
+    assert divergence(opened(work, exact), opened(work, TorchBackend(other.network)), written)[1] > 5 * nats
+
+
+def _alone(work, exact, changed, sequence):
+    return divergence(opened(work, exact), opened(work, changed), [sequence])
 
 
 def test_divergence_is_summed_over_the_tokens_of_each_sequence_alone():
@@ -104,9 +110,9 @@ def test_divergence_is_summed_over_the_tokens_of_each_sequence_alone():
     exact, changed, work = TorchBackend(checkpoint.network), TorchBackend(other.network), task(checkpoint, 6)
     written = work.stepwise(exact, 6, 6)
     assert len(set(map(len, written))) > 1
-    together = divergence(work, exact, changed, written)
+    together = divergence(opened(work, exact), opened(work, changed), written)
     apart = [
-        divergence(replace(work, memory_tokens=work.memory_tokens[row : row + 1]), exact, changed, [sequence])
+        _alone(replace(work, memory_tokens=work.memory_tokens[row : row + 1]), exact, changed, sequence)
         for row, sequence in enumerate(written)
     ]
     assert together[0] == sum(tokens for tokens, _ in apart)

@@ -2,18 +2,25 @@
 
 import json
 
+import numpy as np
+import onnx
 import pytest
 import torch
+from safetensors.numpy import load_file
+from torch.nn import LayerNorm
 
 from compgen.api import Generator, Predictor, export_bundle
 from compgen.data.examples import Dataset
-from compgen.data.vocabulary import Vocabulary
+from compgen.data.vocabulary import BOS_ID, EOS_ID, Vocabulary
 from compgen.errors import BundleError, UserError
 from compgen.export import transformer
+from compgen.export.integers import WEIGHTS, constants
+from compgen.export.step_weights import folded
 from compgen.models.config import TransformerNetwork
 from compgen.models.transformer import Transformer
 from compgen.recombine.origins import attention
 from compgen.runtime.bundle import Bundle
+from compgen.runtime.onnx_transformer import OnnxTransformer
 from compgen.trained.checkpoint import Checkpoint
 from compgen.training.config import TransformerConfig
 
@@ -21,14 +28,24 @@ BATCHES = {1: 5, 7: 40}
 WORDS = [(["a", "b", "c", "V", "PST"], ["a", "b", "c", "d"]), (["b", "V"], ["b"])]
 
 
-def saved(path, seed=0, spread=0.3, **changes):
-    """A checkpoint of random weights, which some seeds make more lively than others."""
+# Large enough for int8; some of its answers end, and some do not.
+LARGE = {"size": 128, "heads": 4, "inner": 64, "layers": 1, "relative": 2, "seed": 4, "embeddings": 0.2}
+
+
+def saved(path, seed=0, spread=0.3, embeddings=1.0, **changes):
+    """A checkpoint of random weights, which some seeds make more lively than others.
+
+    Large networks repeat what they read, unless `embeddings`, which are the output's weights, too, are made smaller.
+    """
     torch.manual_seed(seed)
     vocabulary = Vocabulary.of([["a", "b", "c", "d", "V", "PST"]])
     shape = {"layers": 2, "heads": 2, "size": 8, "inner": 12} | changes
     net = Transformer(TransformerNetwork(**shape), len(vocabulary))
     for parameter in net.parameters():
         parameter.data += spread * torch.randn_like(parameter)
+    net.embedding.weight.data *= embeddings
+    if embeddings < 1:
+        net.embedding.weight.data[EOS_ID] *= 1.5  # so that answers end
     net.treat_as_tags([vocabulary.encode([tag])[0] for tag in ("V", "PST")])
     config = TransformerConfig(network=shape).model_dump(mode="json")
     Checkpoint("predictor", net.eval(), vocabulary, config, 12).save(path)
@@ -81,8 +98,11 @@ def test_an_export_that_computes_something_else_is_refused(checkpoint, tmp_path)
 
 
 def test_what_a_transformer_has_not(checkpoint, bundle, tmp_path):
-    for options in ({"int8": True}, {"torchscript": True}):
-        with pytest.raises(BundleError, match="ONNX in float32 alone"):
+    for options, says in (
+        ({"int8": True}, "no matrix of 8 x 8 is large enough"),
+        ({"torchscript": True}, "ONNX alone"),
+    ):
+        with pytest.raises(BundleError, match=says):
             export_bundle(checkpoint, tmp_path / "out", **options)
     assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match="runs in onnx alone"):
@@ -91,6 +111,59 @@ def test_what_a_transformer_has_not(checkpoint, bundle, tmp_path):
         attention(Checkpoint.load(checkpoint), 0)
     with pytest.raises(UserError, match="holds a predictor, expected a generator"):
         Generator.load(checkpoint)
+
+
+@pytest.fixture(scope="module")
+def int8(tmp_path_factory):
+    """A checkpoint, and its bundle in integers."""
+    folder = tmp_path_factory.mktemp("int8")
+    checkpoint = saved(folder / "model.pt", **LARGE)
+    export_bundle(checkpoint, folder / "bundle", batches=BATCHES, int8=True, quiet=True)
+    return checkpoint, folder / "bundle"
+
+
+def test_in_integers_it_is_another_model_near_by(int8):
+    checkpoint, bundle = (Predictor.load(path) for path in int8)
+    near, exact = bundle.losses(Dataset.from_pairs(WORDS)), checkpoint.losses(Dataset.from_pairs(WORDS))
+    assert near == pytest.approx(exact, rel=0.02) and near != pytest.approx(exact, rel=1e-5)
+    measured = Bundle.load(int8[1]).manifest.approximation
+    assert measured.weights == "int8" and measured.same / measured.samples > 0.5 and 0 < measured.kl < 0.01
+    assert "## Approximate" in (int8[1] / "README.md").read_text()
+
+
+def test_layers_are_in_integers_and_embeddings_are_not(int8):
+    arrays = load_file(int8[1] / "step.safetensors")
+    integers = {name.removesuffix(".int8") for name in arrays if name.endswith(".int8")}
+    layer = {"attend", "mix", "expand", "contract"}
+    beyond = layer | {"remember", "query", "across_mix"}
+    assert integers == {f"encoder.0.{name}" for name in layer} | {f"decoder.0.{name}" for name in beyond}
+    assert {"embedding", "source_embedding", "project"} < set(arrays)
+    assert all(np.abs(arrays[f"{name}.int8"].astype(int)).max() == WEIGHTS for name in integers)
+    for name in ("encoder.onnx", "step.onnx"):
+        known = constants(onnx.load(int8[1] / name))
+        largest = max((array for array in known.values() if array.dtype == np.float32), key=np.size)
+        assert largest.shape in ((11, 128), (128, 11))  # the embeddings
+
+
+def test_a_row_in_integers_does_not_see_others(int8):
+    decoder = OnnxTransformer(Bundle.load(int8[1]), provider="cpu")
+    some = np.array([[7, 8, 9, EOS_ID], [10, 6, 6, EOS_ID], [9, 9, 10, EOS_ID]])
+    _, together = decoder.advance(decoder.open(some))
+    for row, log_probs in enumerate(together):
+        _, alone = decoder.advance(decoder.open(some[row : row + 1]))
+        assert alone[0] == pytest.approx(log_probs, abs=1e-6)  # less than a level of 8 bits makes
+
+
+def test_folding_changes_no_answer_and_leaves_normalisations_bare(checkpoint):
+    network = Checkpoint.load(checkpoint).network.double().eval()
+    source, written = torch.tensor([[6, 7, 8, EOS_ID]]), torch.tensor([[BOS_ID, 7, 8, EOS_ID]])
+    bare = folded(network)
+    assert torch.allclose(bare.loss(written, source[:, None]), network.loss(written, source[:, None]), atol=1e-12)
+    norms = [
+        module for name, module in bare.named_modules() if isinstance(module, LayerNorm) and name != "decoder_norm"
+    ]
+    assert len(norms) == 2 * 2 + 3 * 2 + 1
+    assert all((norm.weight == 1).all() and (norm.bias == 0).all() for norm in norms)
 
 
 @pytest.mark.parametrize(

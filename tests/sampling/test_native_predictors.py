@@ -18,7 +18,7 @@ from compgen.runtime.predict import greedy
 from compgen.sampling import native
 from compgen.trained.checkpoint import Checkpoint
 from compgen.trained.committee import Committee
-from tests.export.test_transformer import saved
+from tests.export.test_transformer import LARGE, saved
 from tests.export.tiny import exported
 from tests.runtime.altered import edit, sign
 from tests.sampling.test_native import compgen
@@ -232,6 +232,22 @@ def test_answers_in_float64_are_those_of_pytorch(tmp_path, changes):
         found = native.raw_answers(made, some, {"--batch": batch, "--step": "own"})
         assert [list(draw.tokens) for draw in found] == [target for target, _ in expected]
         assert [draw.log_prob for draw in found] == pytest.approx([score for _, score in expected], abs=1e-9)
+
+
+@pytest.mark.parametrize("step", ["own", "graph"])
+def test_answers_in_integers_are_those_of_python(tmp_path, step):
+    export_bundle(saved(tmp_path / "model.pt", **LARGE), tmp_path / "mine", int8=True, quiet=True)
+    some, loaded = (
+        ids(tmp_path / "mine", sources(tmp_path / "mine", 60)),
+        Predictor.load(tmp_path / "mine", provider="cpu"),
+    )
+    expected = greedy(loaded.decoder, some, loaded.max_length)
+    for batch in (1, 13):
+        found = native.raw_answers(Bundle.load(tmp_path / "mine"), some, {"--batch": batch, "--step": step})
+        assert [list(draw.tokens) for draw in found] == [target for target, _ in expected]
+        assert len({draw.tokens for draw in found}) > 5 and {draw.finished for draw in found} == {False, True}
+        apart = np.abs([draw.log_prob - score for draw, (_, score) in zip(found, expected, strict=True)])
+        assert np.median(apart) < 1e-5 and apart.max() < 0.1  # a last bit that is rounded makes a level
 
 
 def test_a_bundle_without_weights_for_our_step_is_run_by_its_graphs(tmp_path, transformers):
