@@ -31,8 +31,11 @@ class _UnknownError(ConfigError):
         near = difflib.get_close_matches(name, known, 1)
         meant = f"; did you mean {near[0]}?" if near else ""
         shown = name if name.isprintable() else repr(name)
-        others = f" or one of {', '.join(known)}" if known else ""
-        super().__init__(f"no configuration {shown}: expected a TOML file{others}{meant}")
+        super().__init__(f"no configuration {shown}: {_expected(known)}{meant}")
+
+
+def _expected(known: Sequence[str]) -> str:
+    return f"expected a TOML file{' or one of ' * bool(known)}{', '.join(known)}"
 
 
 def load_config(
@@ -51,16 +54,17 @@ def load_config(
     try:
         values = merged({} if name is None else values_of(name), dict(given))
     except _UnknownError as error:
-        raise _UnknownError(error.name, [one for one in shipped() if _of(kind, values_of(one))]) from None
+        raise _UnknownError(error.name, _shipped_for(kind)) from None
     for override in overrides or []:
         _override(values, override)
     try:
         return kind.model_validate(values)
     except (ValidationError, ConfigError) as error:  # the latter of a model that checks itself
-        another = name in shipped() and not _of(kind, values_of(str(name)))
-        if isinstance(error, ConfigError) and (name is None or (name in shipped() and not another)):
+        if name in shipped() and name not in _shipped_for(kind):
+            raise ConfigError(f"configuration {name} is of another command: {_expected(_shipped_for(kind))}") from error
+        if isinstance(error, ConfigError) and (name is None or name in shipped()):
             raise
-        place = "options" if name is None else f"configuration {name}{' (of another command)' * another}"
+        place = "options" if name is None else f"configuration {name}"
         what = explained(kind, error) if isinstance(error, ValidationError) else error
         raise ConfigError(f"{place}: {what}") from error
 
@@ -85,9 +89,17 @@ def explained(kind: type[BaseModel], error: ValidationError) -> str:
     return "; ".join(_problem(found, known) for found in error.errors()[:5])
 
 
-def _of(kind: type[BaseModel], values: Mapping[str, Any]) -> bool:
-    """Whether a model has all settings of a table."""
-    return set(values) <= set(kind.model_fields)
+def _shipped_for(kind: type[BaseModel]) -> list[str]:
+    """The names of the shipped configurations that fit a model."""
+    return [name for name in shipped() if _fits(kind, values_of(name))]
+
+
+def _fits(kind: type[BaseModel], values: Mapping[str, Any]) -> bool:
+    try:
+        kind.model_validate(values)
+    except (ValidationError, ConfigError):
+        return False
+    return True
 
 
 def _settings(kind: type[BaseModel], table: str = "") -> Iterator[str]:
