@@ -4,7 +4,7 @@ Nothing here imports torch until something needs it: sampling from a bundle does
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from compgen.trained.predictor import Predictor
 if TYPE_CHECKING:
     from compgen.data.checks import Finding
     from compgen.data.examples import Dataset
+    from compgen.evaluation.metrics import Scores
     from compgen.evaluation.quality import Quality
 
 __all__ = [
@@ -25,13 +26,18 @@ __all__ = [
     "Sample",
     "augment",
     "check",
+    "evaluate",
     "export_bundle",
     "load_dataset",
+    "mask",
     "measure_quality",
     "predict",
+    "select",
+    "split",
     "train_generator",
     "train_predictor",
     "train_pretrained",
+    "unmask",
     "write_dataset",
 ]
 
@@ -116,6 +122,139 @@ def augment(
     if count is not None and len(made) < count:
         warnings.warn(f"{method}: {fitted.described()}", Remark, stacklevel=2)
     return made
+
+
+def split(
+    data: "Dataset | str | Path",
+    by: str = "template",
+    train: float | None = None,
+    *,
+    test: float | None = None,
+    dev: float = 0,
+    seed: int = 0,
+    **options: Any,
+) -> "Dataset":
+    """Divide examples anew into `train` and `test`, and `dev` if asked for, as `cgen data split` does.
+
+    `by` is random, template, length, tmcd or mcd; sizes are numbers of examples, or shares below 1. For options and
+    errors see `compgen.data.splits.divided`.
+    """
+    from compgen.data.catalog import given
+    from compgen.data.splits import divided
+
+    return divided(given(data), by, train, test, dev=dev, seed=seed, **options)
+
+
+def select(
+    candidates: "Dataset | str | Path",
+    count: int,
+    by: str = "umt+loss",
+    *,
+    model: "str | Path | Predictor | None" = None,
+    template: str | None = None,
+    seed: int = 0,
+    split: str | None = "train",
+    quiet: bool = True,
+) -> "Dataset":
+    """Select synthetic examples to train on, as `cgen select` does; see `compgen.augmenters.selection`.
+
+    Args:
+        candidates: of any augmenter; or a file.
+        count: how many.
+        by: a strategy of `compgen.augmenters.selection.STRATEGIES`.
+        model: for strategies that use losses: a predictor that was trained on the original examples.
+        template: what selected examples should differ in: tags, shape, length or template (the column of that name); by
+            default tags, or shape where there are none.
+        seed: of what is drawn.
+        split: of several, the one to select from; None for all of them.
+        quiet: without progress.
+
+    Raises:
+        UserError: there is no such strategy, template or split, too few candidates, or a model that is not used.
+    """
+    from compgen.augmenters import selection
+    from compgen.data.catalog import given
+    from compgen.progress import Progress
+
+    some = given(candidates).part(split)
+    by_template = None if template is None else selection.templates_by(some, template)
+    templates = selection.templates_of(some, count, by, by_template)  # an error now, not after computing losses
+    strategy = selection.STRATEGIES[by]
+    if bool(strategy.sign) != (model is not None):
+        raise UserError(f"{by} {'needs a model' if model is None else 'uses no losses: leave out the model'}")
+    if template is not None and templates is None:
+        raise UserError(f"{by} uses no templates: leave out the template")
+    losses = None
+    if model is not None:
+        predictor = Predictor.load(model) if isinstance(model, str | Path) else model
+        _warn(predictor, some.frame["source"].to_list())
+        with Progress("losses", len(some), quiet=quiet) as progress:
+            losses = predictor.losses(some, watch=progress.update)
+    return selection.select(some, count, by, templates=templates, losses=losses, seed=seed)
+
+
+def mask(
+    data: "Dataset | str | Path", names: "Mapping[tuple[str, ...], str] | None" = None, prefix: str = "name"
+) -> "Dataset":
+    """Put placeholders for names, alike in sources and targets, as `cgen data mask` does.
+
+    Args:
+        data: sources and targets.
+        names: the tokens of each, and its type; by default what sources and targets share, of type `prefix`.
+        prefix: what placeholders of names without a type begin with.
+
+    Returns:
+        The data with a column `names`, by which `unmask` puts names back.
+
+    Raises:
+        UserError: nothing is shared, or a type cannot be one.
+    """
+    from compgen.data import placeholders
+    from compgen.data.catalog import given
+
+    some = given(data)
+    return placeholders.mask(some, placeholders.shared_names(some, usual=prefix) if names is None else dict(names))
+
+
+def unmask(predicted: "Dataset | str | Path", masked: "Dataset | str | Path") -> "Dataset":
+    """Put names back in sources and predicted targets, which are in the order of `masked`, by `mask`."""
+    from compgen.data.catalog import given
+    from compgen.data.placeholders import unmasked
+
+    return unmasked(given(predicted), given(masked))[0]
+
+
+def evaluate(
+    model: "str | Path | Predictor | Iterable[str | Sequence[str]]",
+    data: "Dataset | str | Path",
+    split: str | None = "test",
+    beam: int = 1,
+) -> "Scores":
+    """Score a model's answers, or given ones, against the targets of some examples.
+
+    Args:
+        model: a predictor, or where one is; or a target for each example, a string or a list of tokens.
+        data: what is asked.
+        split: of several, the one to ask; None for all of them.
+        beam: the width of a predictor's beam search; 1 is greedy.
+
+    Raises:
+        UserError: there is nothing to score, or there are not as many answers as examples.
+    """
+    from compgen.data.catalog import given
+    from compgen.evaluation.metrics import score
+
+    asked = given(data).part(split, "test")
+    sources, targets = ([list(example[side]) for example in asked.pairs()] for side in (0, 1))
+    if isinstance(model, str | Path):
+        model = Predictor.load(model)
+    if isinstance(model, Predictor):
+        answers = predict(model, sources, beam)
+    else:
+        answers = token_lists(answer.split() if isinstance(answer, str) else answer for answer in model)
+    if not targets or len(answers) != len(targets):
+        raise UserError(f"found {len(answers):,} answers, and {len(targets):,} examples: expected one for each")
+    return score(answers, targets)
 
 
 def train_generator(
@@ -237,9 +376,14 @@ def predict(
 
 
 def _predicted(model: "Predictor", sources: list[list[str]], beam: int) -> list[list[str]]:
-    for remark in model.remarks(sources):
-        warnings.warn(remark, Remark, stacklevel=3)
+    _warn(model, sources)
     return model.predict(sources, beam, unknown=True)
+
+
+def _warn(model: "Predictor", sources: list[list[str]]) -> None:
+    """Warn of what a predictor cannot read of its sources."""
+    for remark in model.remarks(sources):
+        warnings.warn(remark, Remark, stacklevel=4)
 
 
 def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:

@@ -331,3 +331,60 @@ def test_fewer_than_asked_for_is_a_remark(data):
 
 def test_ctrl_c_is_no_error_that_a_loop_goes_on_after():
     assert not issubclass(Interrupted, Exception)
+
+
+def test_data_are_split_as_on_the_command_line(data):
+    parts = compgen.split(data, "template", test=0.5, dev=1, seed=3)
+    assert parts.frame["source"].equals(data.frame["source"]) and parts.splits["dev"] == 1
+    done = compgen.split(data, "length", train=0.25, side="target")
+    assert done.splits["train"] == round(0.25 * len(data))
+    longest = done.split("train").frame["target"].list.len().max()
+    assert longest <= done.split("test").frame["target"].list.len().min()
+    for by, options, says in (
+        ("chance", {}, "no rule 'chance': expected one of random, template, length, tmcd, mcd"),
+        ("random", {"side": "source"}, "no option 'side' of random"),
+        ("length", {"train": 1, "test": 1}, "give train or test"),
+        ("tmcd", {"divergence": 2.0}, "found a divergence of 2"),
+    ):
+        with pytest.raises(compgen.UserError, match=says):
+            compgen.split(data, by, **options)
+
+
+def test_examples_are_selected_in_python(data, predictor):
+    some = data.unique()
+    chosen = compgen.select(some, 5, "highloss", model=predictor, split=None)
+    losses = predictor.losses(some)
+    worst = sorted(losses, reverse=True)[:5]
+    assert sorted(predictor.losses(chosen), reverse=True) == pytest.approx(worst, abs=1e-4)
+    assert len(compgen.select(some, 4, "umt", template="length", split=None)) == 4
+    for options, says in (
+        ({"by": "highloss"}, "highloss needs a model"),
+        ({"by": "random", "model": predictor}, "random uses no losses"),
+        ({"by": "random", "template": "length"}, "random uses no templates"),
+        ({"by": "umt", "template": "colour"}, "no template 'colour': expected one of tags, shape, length, template"),
+        ({"by": "umt", "template": "template"}, "expected a `template` with every example"),
+    ):
+        with pytest.raises(compgen.UserError, match=says):
+            compgen.select(some, 3, split=None, **options)
+
+
+def test_names_are_masked_and_put_back():
+    pairs = [(["rivers", "in", "texas"], ["river", "texas"]), (["rivers", "in", "ohio"], ["river", "ohio"])]
+    data = compgen.Dataset.from_pairs(pairs)
+    masked = compgen.mask(data, prefix="state")
+    assert masked[0].source == ["rivers", "in", "state0"] and masked[1].target == ["river", "state0"]
+    assert compgen.unmask(masked, masked).frame.equals(data.frame)
+    listed = compgen.mask(data, {("in", "ohio"): "place"})
+    assert [example.source for example in listed] == [["rivers", "in", "texas"], ["rivers", "place0"]]
+
+
+def test_answers_are_scored_whether_they_are_given_or_a_models(data, predictor):
+    some = data
+    answers = predictor.predict([source for source, _ in some.pairs()])
+    assert compgen.evaluate(predictor, some) == compgen.evaluate(answers, some) == predictor.evaluate(some)
+    right = [" ".join(target) for _, target in some.pairs()]
+    assert compgen.evaluate(right, some).exact_match == 1
+    assert compgen.evaluate(["nothing like it", *right[1:]], some).exact_match == 1 - 1 / len(some)
+    for wrong in (right[1:], []):
+        with pytest.raises(compgen.UserError, match=f"found {len(wrong)} answers, and 8 examples"):
+            compgen.evaluate(wrong, some)

@@ -11,6 +11,7 @@ Nothing is taken twice. The paper writes the probability of an example as that o
 what is done here, is to draw templates.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints, runs
 from compgen.data.random import Purpose, Stream, stream
-from compgen.data.templates import usual
+from compgen.data.templates import lengths, shapes, tags, usual
 from compgen.errors import DataError, UserError
 
 Floats = NDArray[np.float64]
@@ -43,6 +44,8 @@ STRATEGIES = {
     "umt+loss": Strategy(0.0, 1),
     "emt+loss": Strategy(1.0, 1),
 }
+
+KINDS: dict[str, Callable[[Dataset], pl.Series]] = {"tags": tags, "shape": shapes, "length": lengths}  # of templates
 
 
 def templates_of(
@@ -97,6 +100,22 @@ def select(
         numbers = column.rank("dense").to_numpy().astype(np.int64) - 1
         order = _by_template(numbers, order, count, how.alpha, random)
     return Dataset(candidates.frame[order[:count]])
+
+
+def templates_by(candidates: Dataset, kind: str) -> pl.Series:
+    """Return the templates of candidates by kind: tags, shape, length or template, the column of that name, as text.
+
+    Raises:
+        UserError: there is no such kind, or a candidate has no template.
+    """
+    if kind in KINDS:
+        return KINDS[kind](candidates)
+    if kind != "template":
+        raise UserError(f"no template {kind!r:.40}: expected one of {', '.join(KINDS)}, template")
+    found: pl.Series | None = candidates.frame.get_column("template", default=None)
+    if found is None or found.has_nulls() or found.dtype.is_nested():
+        raise UserError("expected a `template` with every example, as JSON lines and Parquet can have")
+    return found.cast(str)
 
 
 def _by_template(templates: Ints, order: Ints, count: int, alpha: float, random: Stream) -> Ints:

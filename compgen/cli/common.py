@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from compgen.data.examples import Dataset
-    from compgen.trained.predictor import Predictor
 
 LAST_SEED = 2**64 - 1
 LEARNT = ["train"]  # the splits that commands learn from, if none is named
@@ -249,9 +248,3 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
     if not is_stream(out):
         check_writable(record_of(out))
     return format
-
-
-def say_remarks(model: str, predictor: "Predictor", sources: list[list[str]]) -> None:
-    """Say what a predictor cannot read of its sources."""
-    for remark in predictor.remarks(sources):
-        say(f"{model}: {remark}")

@@ -203,16 +203,9 @@ class SplitOptions(BaseModel):
         Raises:
             UserError: --train and --test are given, or no example is left to train on.
         """
-        from compgen.data.splits import count_of
+        from compgen.data.splits import training_size
 
-        if self.test is None:
-            return None if self.train is None else count_of(self.train, dataset)
-        if self.train is not None:
-            raise UserError("give --train or --test: the rest is the other part")
-        left = len(dataset) - count_of(self.test, dataset)
-        if left < 1:
-            raise UserError(f"--test {self.test:g}: expected fewer than the {len(dataset):,} examples that there are")
-        return left
+        return training_size(dataset, self.train, self.test)
 
     def write(self, parts: "Dataset", inventory: "Inventory | None" = None) -> "Divergences | None":
         """Write a split, and print its sizes and divergences, which are returned; None if there are no compounds."""

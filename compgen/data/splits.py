@@ -5,6 +5,10 @@ their order. `with_dev` takes a part for development out of `test`, so that the 
 where there are no examples, or not enough for both parts.
 """
 
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -14,7 +18,7 @@ from compgen.data.examples import SIDES, TRAIN, Dataset
 from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, shuffle_templates, stream
 from compgen.data.search import REST, Goal, search
-from compgen.errors import DataError
+from compgen.errors import DataError, UserError
 
 TEST = "test"
 DEV = "dev"
@@ -74,21 +78,21 @@ def tmcd(
     train: int | None = None,
     seed: int = 0,
     least: int = 2,
-    wanted: float = 1.0,
+    divergence: float = 1.0,
     inventory: Inventory | None = None,
 ) -> Dataset:
     """Return a split with divergent compounds, and each test atom in `least` training examples (Shaw et al. 2021).
 
     From a random split with `train` examples to train on, by default half of all, pairs of examples are swapped until
-    no swap raises the divergence of compounds, or it reaches `wanted`. Deviation: the published program takes the first
-    swap that helps, up to 1,000 of them, and estimates its effect as if no example had a compound twice. Here the best
-    swaps are taken, many at once, and the effect is exact; so splits differ, and are more divergent.
+    no swap raises the divergence of compounds, or it reaches `divergence`. Deviation: the published program takes the
+    first swap that helps, up to 1,000 of them, and estimates its effect as if no example had a compound twice. Here the
+    best swaps are taken, many at once, and the effect is exact; so splits differ, and are more divergent.
 
     Raises:
         DataError: the atoms do not allow it, or brackets do not match.
     """
     size = _size(dataset, train)
-    return _search(dataset, size, len(dataset) - size, seed, Goal(wanted=wanted, least=least), inventory)
+    return _search(dataset, size, len(dataset) - size, seed, Goal(wanted=divergence, least=least), inventory)
 
 
 def mcd(
@@ -96,7 +100,7 @@ def mcd(
     train: int | None = None,
     test: int | None = None,
     seed: int = 0,
-    wanted: float = 1.0,
+    divergence: float = 1.0,
     atoms: float = 0.02,
     inventory: Inventory | None = None,
 ) -> Dataset:
@@ -114,7 +118,17 @@ def mcd(
     theirs = max(int(_MCD_TEST * count), 1) if test is None else test
     if ours < 1 or theirs < 1 or ours + theirs > count:
         raise DataError(f"found {count:,} examples, expected as many as in train ({ours:,}) and test ({theirs:,})")
-    return _search(dataset, ours, theirs, seed, Goal(wanted=wanted, atoms=atoms), inventory)
+    return _search(dataset, ours, theirs, seed, Goal(wanted=divergence, atoms=atoms), inventory)
+
+
+RULES: dict[str, Callable[..., Dataset]] = {
+    "random": at_random,
+    "template": by_template,
+    "length": by_length,
+    "tmcd": tmcd,
+    "mcd": mcd,
+}
+_COMMON = {"dataset", "train", "test", "seed"}  # parameters of rules that are no options
 
 
 def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
@@ -144,6 +158,62 @@ def in_both(dataset: Dataset) -> tuple[int, int]:
     """Return how many examples of `test` are in `train`, too, and how many have a source that is there."""
     train, tested = (dataset.split(part).frame.select(SIDES) for part in (TRAIN, TEST))
     return tested.join(train, on=SIDES, how="semi").height, tested.join(train, on="source", how="semi").height
+
+
+def divided(
+    dataset: Dataset,
+    by: str,
+    train: float | None = None,
+    test: float | None = None,
+    *,
+    dev: float = 0,
+    seed: int = 0,
+    **options: Any,
+) -> Dataset:
+    """Return a split by a rule of RULES.
+
+    Args:
+        dataset: what to divide; its splits are ignored.
+        by: random, template, length, tmcd or mcd.
+        train: how many examples to train on, or a share below 1; by default half of them, for mcd 40 %.
+        test: in place of `train`; for mcd beside it, by default 10 %.
+        dev: how many of the test examples to move to `dev`, or a share of all.
+        seed: of what is drawn.
+        options: of the rule: side (template, length), least and divergence (tmcd), divergence and atoms (mcd), and the
+            inventory of these two.
+
+    Raises:
+        UserError: there is no such rule or option, or sizes that leave nothing.
+    """
+    if by not in RULES:
+        raise UserError(f"no rule {by!r:.40}: expected one of {', '.join(RULES)}")
+    known = set(signature(RULES[by]).parameters)
+    if odd := sorted(set(options) - known):
+        raise UserError(f"no option {odd[0]!r:.40} of {by}: expected some of {', '.join(sorted(known - _COMMON))}")
+    if by == "mcd":
+        sizes = {name: size and count_of(size, dataset) for name, size in (("train", train), ("test", test))}
+    else:
+        sizes = {"train": training_size(dataset, train, test)}
+    if "seed" in known:
+        options["seed"] = seed
+    parts = RULES[by](dataset, **sizes, **options)
+    return with_dev(parts, count_of(dev, parts), seed)
+
+
+def training_size(dataset: Dataset, train: float | None, test: float | None) -> int | None:
+    """Return how many examples to train on, of numbers or shares of examples to train or to test on; None for neither.
+
+    Raises:
+        UserError: both are given, or no example is left to train on.
+    """
+    if test is None:
+        return None if train is None else count_of(train, dataset)
+    if train is not None:
+        raise UserError("give train or test: the rest is the other part")
+    left = len(dataset) - count_of(test, dataset)
+    if left < 1:
+        raise UserError(f"test {test:g}: expected fewer than the {len(dataset):,} examples that there are")
+    return left
 
 
 def count_of(asked: float, dataset: Dataset) -> int:

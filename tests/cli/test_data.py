@@ -412,13 +412,13 @@ def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_p
     ("arguments", "message"),
     [
         (["split", "template", "one.tsv", "-o", "o.tsv"], "found one template"),
-        (["split", "random", "one.tsv", "-o", "o.tsv", "--test", "3"], "--test 3: expected fewer than the 3 examples"),
+        (["split", "random", "one.tsv", "-o", "o.tsv", "--test", "3"], "test 3: expected fewer than the 3 examples"),
         (["split", "random", "one.tsv", "-o", "o.tsv", "--test", "0.01"], "found 3 examples, expected more than the 3"),
         (
             ["split", "random", "one.tsv", "-o", "o.tsv", "--test", "1.5"],
             "found a size of 1.5, expected a whole number",
         ),
-        (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--test", "1", "--train", "1"], "give --train or --test"),
+        (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--test", "1", "--train", "1"], "give train or test"),
         (["split", "length", "one.tsv", "-o", "o.tsv", "--train", "3"], "found 3 examples, expected more than the 3"),
         (["split", "length", "one.tsv", "-o", "o.tsv", "--side", "left"], "--side left: expected source or target"),
         (["split", "length", "one.tsv", "-o", "o.tsv", "--dev", "2"], "found 2 examples to test on"),

@@ -150,7 +150,7 @@ def test_atoms_are_what_the_inventory_says():
 
 @pytest.mark.parametrize("wanted", [0.1, 0.3])
 def test_a_wanted_divergence_is_met(wanted):
-    for made in (tmcd(trees(), seed=1, wanted=wanted), mcd(trees(), 40, 20, seed=1, wanted=wanted)):
+    for made in (tmcd(trees(), seed=1, divergence=wanted), mcd(trees(), 40, 20, seed=1, divergence=wanted)):
         found = divergence(made.split("train"), made.split("test"), Trees().compounds, COMPOUND_ALPHA)
         assert abs(found - wanted) < 0.01
 
@@ -179,7 +179,7 @@ def test_searches_depend_on_their_seed_alone():
         (lambda: mcd(trees(), 60, 21), r"found 80 examples, expected as many as in train \(60\) and test \(21\)"),
         (lambda: mcd(trees(), 0), r"expected as many as in train \(0\)"),
         (lambda: tmcd(trees(), 1, least=2), "found no way to have every atom of the test part in 2 training examples"),
-        (lambda: tmcd(trees(), wanted=1.5), "found a divergence of 1.5"),
+        (lambda: tmcd(trees(), divergence=1.5), "found a divergence of 1.5"),
         (lambda: mcd(trees(), atoms=-1), "one of atoms of -1"),
         (lambda: mcd(trees(), atoms=float("nan")), "one of atoms of nan"),
         (lambda: tmcd(trees() + Dataset.from_pairs([(["x"], ["f", "("])])), "example 81: found 1 of '\\('"),
@@ -249,7 +249,7 @@ def test_tmcd_splits_of_geoquery_diverge_as_much_as_the_published_ones(geoquery,
 def test_mcd_on_scan_diverges_in_compounds_and_not_in_atoms():
     chance = scan.simple()
     by_chance = measure(chance.split("train"), chance.split("test"), Ngrams())
-    made = mcd(chance, wanted=0.35)  # the largest takes several times as long
+    made = mcd(chance, divergence=0.35)  # the largest takes several times as long
     assert set(made.splits.items()) == {("train", 8_364), ("test", 2_091)}
     found = measure(made.split("train"), made.split("test"), Ngrams())
     assert by_chance.compounds < 0.001
