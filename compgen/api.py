@@ -177,13 +177,14 @@ def select(
     from compgen.progress import Progress
 
     some = given(candidates).part(split)
-    by_template = None if template is None else selection.templates_by(some, template)
-    templates = selection.templates_of(some, count, by, by_template)  # an error now, not after computing losses
+    templates = selection.templates_of(some, count, by)  # an error now, not after computing losses
     strategy = selection.STRATEGIES[by]
     if bool(strategy.sign) != (model is not None):
         raise UserError(f"{by} {'needs a model' if model is None else 'uses no losses: leave out the model'}")
     if template is not None and templates is None:
         raise UserError(f"{by} uses no templates: leave out the template")
+    if template is not None:
+        templates = selection.templates_by(some, template)
     losses = None
     if model is not None:
         predictor = Predictor.load(model) if isinstance(model, str | Path) else model
