@@ -17,7 +17,7 @@ from compgen.data.checks import Finding, ids, naming, rows_of, strange_first
 from compgen.data.content import looks_like_json, name_of, read_bytes
 from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
-from compgen.data.named import BESIDE, PARTS, Columns, looks_like_names, plain, unread_split
+from compgen.data.named import ALONE, BESIDE, PARTS, Columns, looks_like_names, plain, unread_split
 from compgen.data.records import separator
 from compgen.data.unimorph import example, language_of, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
@@ -273,6 +273,8 @@ def _unnamed(table: Table, first: list[Any]) -> Table:
     sides = [name for name in first if plain(name) not in (*BESIDE, *PARTS)]
     if len(sides) > 1 and len({*first}) == len(first):
         advice += f"; if these are names, say which are meant, as: {naming(*sides[:2])}"
+    if len(sides) == 1:
+        advice += f"; {ALONE}"
     what = f"no names of columns in the first line: {', '.join(first):.80}"
     finding = Finding("error", what, [], advice)
     return table._replace(meaning="fields without names", findings=[*table.findings, finding])

@@ -140,6 +140,9 @@ def plain(name: str) -> str:
     return "_".join(name.strip().strip('"').casefold().replace("-", " ").replace("_", " ").split())
 
 
+ALONE = "sentences without targets are read from text (.txt), one a line"
+
+
 def _side(side: str, given: str | None, found: Sequence[str], place: str) -> str:
     """Return the column of a side."""
     listed = ", ".join(map(repr, found[:9])) or "(none)"
@@ -157,4 +160,5 @@ def _side(side: str, given: str | None, found: Sequence[str], place: str) -> str
     if usual:
         raise DataError(f"{place}: found {' and '.join(map(repr, usual))}: say which is the {side} by --{side} NAME")
     expected = f"{side!r} or another usual name ({', '.join(USUAL[side][1:6])}...); or say which by --{side} NAME"
+    expected += f"; {ALONE}" if len(found) == 1 else ""
     raise DataError(f"{place}: found the columns {listed}, expected {expected}")

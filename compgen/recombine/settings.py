@@ -2,8 +2,9 @@
 
 What is found: the kind of neighborhoods and their similarity, the longest sequences trained on, which tokens are rare,
 the batch, and the number of updates. The rest, among it the size of the network, is as in the configurations for two
-cores, `recombine_small` for pairs and `recombine_morphology_small` for words. Rules were chosen on training data of
-SCAN, GeoQuery, Scholar, COGS and SIGMORPHON.
+cores: `recombine_small` for pairs, `recombine_small_around_right` for pairs of which no token is rare, so that what is
+new can only be a phrase, and `recombine_morphology_small` for words. Rules were chosen on training data of SCAN,
+GeoQuery, Scholar, COGS and SIGMORPHON.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,8 @@ from compgen.errors import DataError
 from compgen.recombine.config import PAIRS, RecombineConfig
 from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
 
-WORDS = "recombine_morphology_small"
+WORDS, PHRASES = "recombine_morphology_small", "recombine_small_around_right"
+COMMON, COMMON_SHARE = 10, 0.01  # a token is not rare that is in so many distinct examples, and in this share of them
 MINUTES = 8.0
 RATE = 12_000  # tokens a second that one core trains these networks on; so `minutes` is an upper bound for two
 COVERED = 0.8  # share of the examples that should have a neighborhood; the others are never learned from
@@ -74,17 +76,19 @@ def settings(
     """
     set_ = dict(given or {})
     data = _data(dataset, set_.get("max_tokens"))
-    base = merged(values_of(WORDS if data.words else PAIRS), set_)
+    name = _base(data, set_.get("prototypes", 2))
+    base = merged(values_of(name), set_)
     start = load_config(RecombineConfig, None, given=base)
     tokens = (MINUTES if minutes is None else minutes) * 60 * RATE
     longest, why_longest = _longest(data, start, tokens)
     table = base["neighborhood"] | {"longest": longest} | set_.get("neighborhood", {})
-    found = _neighborhoods(data, start.prototypes, table, set_.get("neighborhood", {}))
+    fixed = base["neighborhood"] if name == PHRASES else set_.get("neighborhood", {})
+    found = _neighborhoods(data, start.prototypes, table, fixed)
     rows = round(found.rows * int((data.lengths <= longest).sum()))
     batch = min(start.optimisation.batch, max(8, rows // 8))
     steps, why_steps = _updates(data, start, rows, longest, tokens / batch)
     copied = found.config.cover and not data.words  # else rare tokens may be in none of the prototypes
-    below = _unknown_below(data) if copied else start.unknown_below * data.words
+    below = _unknown_below(data) if copied and name != PHRASES else start.unknown_below * data.words
     chosen: dict[str, Any] = {
         "neighborhood": found.config.model_dump(include={"kind", "delta", "cover", "longest"}),
         "optimisation": {"steps": steps, "batch": batch},
@@ -92,7 +96,8 @@ def settings(
         "sampling": {"length_bound": "mean+std" if found.config.kind == "long-short" else "max"},
     }
     config = load_config(RecombineConfig, None, given=merged(merged(base, chosen), set_))
-    return config, [_about_neighborhoods(config, found), why_longest, why_steps]
+    about = [_about_neighborhoods(config, found), why_longest, why_steps]
+    return config, ["no token is rare, so names trade places in training", *about] if name == PHRASES else about
 
 
 def _data(dataset: Dataset, max_tokens: int | None) -> _Data:
@@ -101,6 +106,15 @@ def _data(dataset: Dataset, max_tokens: int | None) -> _Data:
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
     sequences = as_sequences(dataset, vocabulary, max_tokens)
     return _Data(sequences, vocabulary, np.array([len(one) for one in sequences]), are_words(dataset))
+
+
+def _base(data: _Data, prototypes: object) -> str:
+    """The name of the configuration that gives what is not found."""
+    if data.words:
+        return WORDS
+    examples = incidence(data.sequences, len(data.vocabulary))[:, len(SPECIALS) :].sum(axis=0)
+    rare = examples < max(COMMON, COMMON_SHARE * len(data.sequences))
+    return PAIRS if rare.any() or prototypes != 2 else PHRASES
 
 
 def are_words(dataset: Dataset) -> bool:

@@ -32,6 +32,7 @@ def test_columns_are_found_by_usual_names_or_as_given(found, given, expected):
     ("found", "given", "message"),
     [
         (["a", "target"], {}, "found the columns 'a', 'target', expected 'source' or another usual name"),
+        (["text"], {}, "found the columns 'text', .*; sentences without targets are read from text"),
         (["input", "question", "output"], {}, "found 'input' and 'question': say which is the source by --source NAME"),
         (
             ["questions", "sql"],
