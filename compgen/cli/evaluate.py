@@ -77,7 +77,7 @@ class Options(BaseModel):
         metavar="SEEDS",
     )
     as_json: JsonOption = False
-    runtime: str | None = option(None, "onnx or torchscript for bundles, torch for the rest.")
+    runtime: str | None = option(None, "onnx, native (the C++ runner) or torchscript for bundles, torch for the rest.")
     trust_code: TrustOption = False
     limit: int | None = option(None, "Only N examples, drawn at random: the same ones each time.", ge=1)
 

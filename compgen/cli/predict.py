@@ -52,7 +52,7 @@ class Options(BaseModel):
     otherwise: str | None = option(
         None, "With --direct: the predictor for sources without an answer.", metavar="PREDICTOR"
     )
-    runtime: str | None = option(None, "onnx or torchscript for bundles, torch for the rest.")
+    runtime: str | None = option(None, "onnx, native (the C++ runner) or torchscript for bundles, torch for the rest.")
     trust_code: TrustOption = False
 
     @model_validator(mode="after")

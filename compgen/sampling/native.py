@@ -66,7 +66,7 @@ def raw_answers(bundle: Bundle, sources: Sequence[Sequence[int]], options: Mappi
 
 def raw_lines(bundle: Bundle, sources: Sequence[Sequence[int]], options: Mapping[str, object]) -> list[dict[str, Any]]:
     """What the runner writes of a predictor's answers to sources of ids: `index` is a source's place."""
-    text = "".join(" ".join(bundle.vocabulary[token] for token in source) + "\n" for source in sources)
+    text = "".join(" ".join(map(str, source)) + "\n" for source in sources)
     return _lines(bundle, {"--input": "-"} | dict(options), text)
 
 

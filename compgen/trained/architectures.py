@@ -46,7 +46,7 @@ MODULES = {  # tag -> the module whose `ARCHITECTURE` is the entry
 }
 DRAWS, ANSWERS, LOSSES = "draws", "answers", "losses"
 GENERATOR, PREDICTOR = frozenset({DRAWS, ANSWERS}), frozenset({ANSWERS, LOSSES})
-RUNTIMES = ("onnx", "torchscript", "torch")
+RUNTIMES = ("onnx", "torchscript", "torch", "native")
 Runner = Callable[["Golden"], Sequence[Draw]]  # returns what a runtime gives in place of each golden draw or answer
 Runners = dict[str, Callable[[], Runner]]
 
@@ -196,7 +196,9 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
     entry = architecture(bundle.manifest.architecture)
     _require(path, entry, bundle.manifest.kind, ability)
     if runtime.name == "torch":
-        raise UserError(f"{path}: a bundle runs in onnx or torchscript; for --runtime torch give the checkpoint (.pt)")
+        raise UserError(
+            f"{path}: a bundle runs in onnx, native or torchscript; for --runtime torch give the checkpoint (.pt)"
+        )
     return entry.open_bundle(bundle, runtime)
 
 
@@ -244,6 +246,8 @@ def _check_runtime(path: Path, runtime: Runtime) -> None:
         raise UserError("--trust-code (trust_code) is for the runtime torchscript alone: leave it out")
     if runtime.name not in (None, *RUNTIMES):
         raise UserError(f"no runtime {runtime.name!r}: expected one of {', '.join(RUNTIMES)}")
+    if runtime.provider != "auto" and runtime.name == "native":
+        raise UserError(f"{path}: --provider is for bundles in ONNX Runtime; the C++ runner runs on the CPU")
     if runtime.provider != "auto" and (path.suffix == ".pt" or runtime.name == "torchscript"):
         raise UserError(f"{path}: --provider is for bundles in ONNX Runtime; torch finds its device by itself")
     if path.suffix == ".pt" and runtime.name not in (None, "torch"):

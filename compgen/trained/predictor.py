@@ -130,20 +130,24 @@ class StepwisePredictor(Predictor):
         A network that copies may write unknown tokens too, up to eight different ones in a source; others are read as
         `<unk>`, which is never written.
         """
-        from compgen.runtime.beam import BATCH, nbest
-        from compgen.runtime.predict import greedy
-
         sources = token_lists(sources)
         read = [self.vocabulary.lend(source) if unknown else (self.vocabulary.encode(source), {}) for source in sources]
-        ids, width = [source for source, _ in read], beam_of(count, beam)
-        if width == 1:
-            found = [[best] for best in greedy(self.decoder, ids, self.max_length, batch)]
-        else:
-            found = nbest(self.decoder, ids, count, width, self.max_length, batch=min(batch, BATCH))
+        found = self._written([source for source, _ in read], count, beam_of(count, beam), batch)
         return [
             [(self.vocabulary.decode(target, lent), score) for target, score in ranked]
             for ranked, (_, lent) in zip(found, read, strict=True)
         ]
+
+    def _written(
+        self, sources: list[list[int]], count: int, width: int, batch: int
+    ) -> Sequence[Sequence[tuple[Sequence[int], float]]]:
+        """The `count` best targets of each source, in ids, that a beam of some width finds."""
+        from compgen.runtime.beam import BATCH, nbest
+        from compgen.runtime.predict import greedy
+
+        if width == 1:
+            return [[best] for best in greedy(self.decoder, sources, self.max_length, batch)]
+        return nbest(self.decoder, sources, count, width, self.max_length, batch=min(batch, BATCH))
 
     def losses(
         self, dataset: "Dataset", batch: int = 256, watch: Callable[[int], None] | None = None

@@ -32,6 +32,7 @@ from compgen.trained.architectures import (
     Runtime,
     torch_device,
 )
+from compgen.trained.native_predictor import NativePredictor
 from compgen.trained.predictor import Predictor, StepwisePredictor
 from compgen.trained.replay import answered, drawn, native_runners, providers
 
@@ -121,6 +122,10 @@ class RecurrentArchitecture(Architecture):
         return _opened(backend, *parts, sha256(path))
 
     def open_bundle(self, bundle: Bundle, runtime: Runtime) -> GeneratorModel | Predictor:
+        if runtime.name == "native":
+            if bundle.pool is not None:
+                raise UserError(f"{bundle.path}: of generators the runtime native is for `cgen sample` alone")
+            return NativePredictor(bundle, runtime.threads)
         manifest, backend, folder = bundle.manifest, self._backend(bundle, runtime), bundle.path
         parts = (bundle.pool, Vocabulary(bundle.vocabulary), manifest.max_length, manifest.sampling, bundle.identity)
         return _opened(backend, *parts, None if runtime.name == "torchscript" else folder)

@@ -10,6 +10,7 @@ from compgen.errors import UserError
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import STEP_WEIGHTS
 from compgen.trained.architectures import PREDICTOR, Architecture, Runner, Runners, Runtime, torch_device
+from compgen.trained.native_predictor import NativePredictor
 from compgen.trained.predictor import StepwisePredictor
 from compgen.trained.replay import answered, native_runners, providers
 
@@ -36,7 +37,9 @@ class TransformerArchitecture(Architecture):
 
     def open_bundle(self, bundle: Bundle, runtime: Runtime) -> StepwisePredictor:
         if runtime.name == "torchscript":
-            raise UserError(f"{bundle.path}: a Transformer's bundle runs in onnx alone")
+            raise UserError(f"{bundle.path}: a Transformer's bundle runs in onnx and native alone")
+        if runtime.name == "native":
+            return NativePredictor(bundle, runtime.threads)
         decoder = _onnx(bundle, runtime.provider, runtime.threads)
         return StepwisePredictor(decoder, Vocabulary(bundle.vocabulary), bundle.manifest.max_length)
 

@@ -126,7 +126,7 @@ Others open_others(const Options& options, const Bundle& bundle, Answering& how)
 int run_predictor(Options& options, const Bundle& bundle) {
   const bool tsv = writes_tsv(options.out);
   Answering how = answering(options.choice.best.value_or(1), options.beam.value_or(1));
-  const auto sources = parse_sources(read_all(options.input), options.input, bundle.vocabulary);
+  const auto sources = parse_sources(read_all(options.input), options.input, bundle.vocabulary, options.raw);
   if (options.raw && tsv) throw UserError("--raw writes .jsonl");
   check_writable(options.out);
   how.slots = options.sampling.slots, how.workers = options.sampling.workers;
@@ -284,7 +284,7 @@ void add_running_options(CLI::App& app, Options& options) {
   app.add_option("--input", options.input, "Predictors: a file of sources, a line each, or -.");
   app.add_flag("--resume", options.resume,
                "Continue an interrupted run with the same options and OUT; not with --vote, --support and --best.");
-  app.add_flag("--raw", options.raw, "Write every draw as it was made, as token ids, to compare runtimes.");
+  app.add_flag("--raw", options.raw, "Write every draw as it was made, as token ids; of sources, read ids.");
   app.add_flag("--verify", options.verify, "Make the bundle's golden draws, or answers, again, and compare.");
   app.add_option("--step", options.step, "What decodes: own (our code, where the bundle has its weights), or graph.")
       ->check(CLI::IsMember({"own", "graph"}))

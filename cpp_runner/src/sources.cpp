@@ -31,14 +31,16 @@ std::string read_all(const std::string& input) {
 }
 
 std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,
-                                  const std::vector<std::string>& vocabulary) {
+                                  const std::vector<std::string>& vocabulary, bool raw) {
   try {
     require_utf8(text);
   } catch (const UserError& error) {
     throw UserError(name + ": " + error.what());
   }
   std::unordered_map<std::string, std::int32_t> ids;
-  for (std::size_t id = SPECIALS; id < vocabulary.size(); ++id) ids[vocabulary[id]] = static_cast<std::int32_t>(id);
+  for (std::size_t id = raw ? UNK : SPECIALS; id < vocabulary.size(); ++id) {
+    ids[raw ? std::to_string(id) : vocabulary[id]] = static_cast<std::int32_t>(id);
+  }
   std::istringstream stream(text.compare(0, 3, "\xef\xbb\xbf") == 0 ? text.substr(3) : text);  // less a byte order mark
   std::vector<Tokens> sources;
   for (std::string line; std::getline(stream, line);) {

@@ -105,7 +105,7 @@ def test_what_a_transformer_has_not(checkpoint, bundle, tmp_path):
         with pytest.raises(BundleError, match=says):
             export_bundle(checkpoint, tmp_path / "out", **options)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(UserError, match="runs in onnx alone"):
+    with pytest.raises(UserError, match="runs in onnx and native alone"):
         Predictor.load(bundle, "torchscript")
     with pytest.raises(UserError, match="only a generator with prototypes"):
         attention(Checkpoint.load(checkpoint), 0)
