@@ -92,8 +92,8 @@ class Generator:
 
         Args:
             path: where it is.
-            runtime: `onnx` (bundles; default), `torchscript` (bundles), `torch` (checkpoints; default).
-                A grammar has no runtimes.
+            runtime: `onnx` (bundles; default), `torchscript` (bundles), `torch` (checkpoints; default), `native`
+                (bundles of predictors, in the C++ runner). A grammar has no runtimes.
             provider: for ONNX Runtime: `auto`, `cpu` or `cuda`.
             threads: of one backend call; `sample` runs several calls at a time.
             trust_code: let the runtime `torchscript` run the bundle's code. All else in a bundle is data.

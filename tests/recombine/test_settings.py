@@ -157,3 +157,15 @@ def test_minutes_are_for_auto():
         load_config(RecombineConfig, "recombine_small", ["minutes=3"])
     with pytest.raises(ConfigError, match=r"optimisation\.steps: found 'many'"):
         load_config(RecombineConfig, "auto", ["optimisation.steps=many"])
+
+
+def test_where_no_token_is_rare_names_trade_places():
+    phrases = load("scan/opposite_right").split("train")
+    found, reasons = settings(Dataset(phrases.frame.gather_every(5)))
+    assert found.neighborhood.kind == "long-long" and found.unknown_below == 0
+    assert found.swap.rows == 1.0 and reasons[0] == "no token is rare, so names trade places in training"
+    one = Dataset.from_pairs([(["jump"], ["I_JUMP"])], "train")
+    verbs, _ = settings(Dataset(phrases.frame.gather_every(5)) + one)
+    assert not verbs.swap.used
+    alone, _ = settings(Dataset(phrases.frame.gather_every(5)), given={"prototypes": 1})
+    assert not alone.swap.used
