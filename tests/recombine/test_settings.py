@@ -164,7 +164,7 @@ def test_where_no_token_is_rare_names_trade_places():
     found, reasons = settings(Dataset(phrases.frame.gather_every(5)))
     assert found.neighborhood.kind == "long-long" and found.unknown_below == 0
     assert found.swap.rows == 1.0 and reasons[0] == "no token is rare, so names trade places in training"
-    one = Dataset.from_pairs([(["jump"], ["I_JUMP"])], "train")
+    one = Dataset.from_pairs([(["hop"], ["I_HOP"])], "train")
     verbs, _ = settings(Dataset(phrases.frame.gather_every(5)) + one)
     assert not verbs.swap.used
     alone, _ = settings(Dataset(phrases.frame.gather_every(5)), given={"prototypes": 1})
