@@ -344,10 +344,26 @@ def test_data_are_split_as_on_the_command_line(data):
         ("chance", {}, "no rule 'chance': expected one of random, template, length, tmcd, mcd"),
         ("random", {"side": "source"}, "no option 'side' of random"),
         ("length", {"train": 1, "test": 1}, "give train or test"),
-        ("tmcd", {"divergence": 2.0}, "found a divergence of 2"),
+        ("tmcd", {"divergence": 2.0}, "divergence 2.0: expected a number from 0 to 1"),
+        (["random"], {}, "no rule"),
+        ("template", {"side": "split"}, "side 'split': expected source or target"),
+        ("tmcd", {"least": "2"}, "least '2': expected a whole number"),
+        ("random", {"train": -1}, "train -1: expected a number of examples"),
+        ("random", {"test": True}, "test True: expected"),
+        ("random", {"dev": "2"}, "dev '2': expected"),
+        ("random", {"train": float("nan")}, "train nan: expected"),
+        ("random", {"dataset": 3}, "no option 'dataset' of random: expected some of none"),
+        ("length", {"seed": -1}, "seed -1: expected whole numbers"),
     ):
         with pytest.raises(compgen.UserError, match=says):
             compgen.split(data, by, **options)
+
+
+def test_a_split_takes_numpys_numbers_and_remarks_on_what_training_knows(data):
+    assert compgen.split(data, seed=np.int64(3), test=np.float64(0.5)) == compgen.split(data, seed=3, test=0.5)
+    with pytest.warns(Remark, match="test examples are in train, too") as told:
+        compgen.split(data + data + data, "random", seed=1)
+    assert told[0].filename == __file__
 
 
 def test_examples_are_selected_in_python(data, predictor):
@@ -363,19 +379,47 @@ def test_examples_are_selected_in_python(data, predictor):
         ({"by": "random", "template": "length"}, "random uses no templates"),
         ({"by": "umt", "template": "colour"}, "no template 'colour': expected one of tags, shape, length, template"),
         ({"by": "umt", "template": "template"}, "expected a `template` with every example"),
+        ({"by": "highloss", "model": compgen.Generator.load("recomb2")}, "expected a predictor"),
+        ({"seed": None}, "seed None: expected whole numbers"),
+        ({"by": ["umt"]}, "no strategy"),
     ):
         with pytest.raises(compgen.UserError, match=says):
             compgen.select(some, 3, split=None, **options)
 
 
-def test_names_are_masked_and_put_back():
+def test_names_are_masked_and_put_back(tmp_path):
     pairs = [(["rivers", "in", "texas"], ["river", "texas"]), (["rivers", "in", "ohio"], ["river", "ohio"])]
     data = compgen.Dataset.from_pairs(pairs)
     masked = compgen.mask(data, prefix="state")
     assert masked[0].source == ["rivers", "in", "state0"] and masked[1].target == ["river", "state0"]
     assert compgen.unmask(masked, masked).frame.equals(data.frame)
-    listed = compgen.mask(data, {("in", "ohio"): "place"})
-    assert [example.source for example in listed] == [["rivers", "in", "texas"], ["rivers", "place0"]]
+    for listed in ({("in", "ohio"): "place"}, {"in ohio": "place"}):
+        named = compgen.mask(data, listed)
+        assert [example.source for example in named] == [["rivers", "in", "texas"], ["rivers", "place0"]]
+    (tmp_path / "names.txt").write_text("texas\tstate\nohio\n")
+    assert compgen.mask(data, tmp_path / "names.txt")[0].source == ["rivers", "in", "state0"]
+    assert compgen.mask(data, ["ohio", ("texas",)])[0].source == ["rivers", "in", "name0"]
+    for wrong, says in (
+        ({"": "c"}, "found the name ''"),
+        ({5: "c"}, "found the name 5"),
+        ({"ohio": 5}, "found 5 for placeholders"),
+        (7, "found 7, expected names"),
+    ):
+        with pytest.raises(compgen.UserError, match=says):
+            compgen.mask(data, wrong)
+
+
+def test_predicted_lines_are_unmasked(tmp_path):
+    pairs = [(["rivers", "in", "texas"], ["river", "texas"]), (["rivers", "in", "ohio"], ["river", "ohio"])]
+    masked = compgen.mask(compgen.Dataset.from_pairs(pairs))
+    (tmp_path / "p.txt").write_text("river name0\nriver name1\n")
+    more = compgen.Dataset.from_pairs([(["a", "texas", "ohio"], ["texas", "ohio"])])
+    masked = compgen.mask(compgen.Dataset.from_pairs(pairs) + more, ["texas", "ohio"])
+    (tmp_path / "p.txt").write_text("river name0\nriver name1\n\n")
+    with pytest.warns(Remark, match="1 placeholders without a name stay") as told:
+        back = compgen.unmask(tmp_path / "p.txt", masked)
+    assert [example.target for example in back] == [["river", "texas"], ["river", "name1"], []]
+    assert told[0].filename == __file__
 
 
 def test_answers_are_scored_whether_they_are_given_or_a_models(data, predictor):
@@ -385,6 +429,18 @@ def test_answers_are_scored_whether_they_are_given_or_a_models(data, predictor):
     right = [" ".join(target) for _, target in some.pairs()]
     assert compgen.evaluate(right, some).exact_match == 1
     assert compgen.evaluate(["nothing like it", *right[1:]], some).exact_match == 1 - 1 / len(some)
-    for wrong in (right[1:], []):
-        with pytest.raises(compgen.UserError, match=f"found {len(wrong)} answers, and 8 examples"):
+    for wrong, says in (
+        (right[1:], "found 7 answers, and 8 examples"),
+        ([], "found 0 answers, and 8 examples"),
+        ([None] * 8, "found the answer None"),
+        (5, "found int, expected a model"),
+    ):
+        with pytest.raises(compgen.UserError, match=says):
             compgen.evaluate(wrong, some)
+    with pytest.raises(compgen.UserError, match="take no beam"):
+        compgen.evaluate(right, some, beam=3)
+    with pytest.raises(compgen.UserError, match="found an example without a target"):
+        compgen.evaluate([""] * 2, compgen.Dataset.from_pairs([(["a"], []), (["b"], [])]))
+    two = compgen.Dataset.from_pairs([(["a"], ["x"]), (["a"], ["y"])])
+    with pytest.warns(Remark, match="1 sources have several targets, .* 1 of 2 examples can be right"):
+        assert compgen.evaluate(["x", "x"], two).exact_match == 0.5

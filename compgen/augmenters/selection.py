@@ -53,7 +53,7 @@ def templates_of(
 ) -> pl.Series | None:
     """Check the arguments of `select` (but losses), and return the templates that it needs; None if none."""
     size = len(candidates)
-    if strategy not in STRATEGIES:
+    if not isinstance(strategy, str) or strategy not in STRATEGIES:
         raise UserError(f"no strategy {strategy!r}: expected one of {', '.join(STRATEGIES)}")
     if count < 1:
         raise UserError(f"found a count of {count}, expected 1 or more")

@@ -1,7 +1,6 @@
 """`cgen evaluate`: how well predictors predict."""
 
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -185,34 +184,21 @@ def _check_compared(models: list[str], seeds: int) -> None:
 
 def _examples(data: str, options: Options, columns: Columns) -> tuple[Pairs, str]:
     """The examples to predict, and the split they are from."""
-    from compgen.data.sources import is_tagged
-    from compgen.evaluation.metrics import check_executes
+    from compgen.evaluation.metrics import check_executes, check_scorable, most_right
 
     dataset, split = load_usual(data, options.split, "test", columns)
-    pairs = _limited(dataset, options.limit).pairs()
+    dataset = _limited(dataset, options.limit)
+    pairs = dataset.pairs()
     targets = [target for _, target in pairs]
-    if is_tagged(dataset):
-        raise UserError(f"{data}: found lemmas with tags, without forms to score by; `cgen predict` writes the forms")
-    if not all(targets) and (options.direct or not any(targets)):  # no answer would count as a right one
-        raise UserError(f"{data}: found an example without a target, expected targets to score by")
+    try:
+        check_scorable(dataset, every=options.direct)
+    except UserError as error:
+        raise UserError(f"{data}: {error}") from error
     if options.execute is not None:
         check_executes(targets, [source for source, _ in pairs], options.execute)
-    _say_most(data, pairs)
+    for remark in most_right(pairs):
+        say(f"{data}: {remark}")
     return pairs, split
-
-
-def _say_most(data: str, pairs: Pairs) -> None:
-    """Say how many examples can be right at most, where sources have several targets."""
-    targets: dict[tuple[str, ...], Counter[tuple[str, ...]]] = {}
-    for source, target in pairs:
-        targets.setdefault(tuple(source), Counter())[tuple(target)] += 1
-    most = sum(max(counts.values()) for counts in targets.values())
-    if most < len(pairs):
-        several = sum(len(counts) > 1 for counts in targets.values())
-        say(
-            f"{data}: {several:,} sources have several targets, of which one is predicted: {most:,} of {len(pairs):,} "
-            "examples can be right"
-        )
 
 
 def _limited(dataset: "Dataset", limit: int | None) -> "Dataset":

@@ -109,33 +109,14 @@ def unmask(
     """
     from compgen.data.catalog import load
     from compgen.data.formats import write_dataset
-    from compgen.data.placeholders import NAMES, unmasked
+    from compgen.data.placeholders import NAMES, predictions, unmasked
 
     check_input_once(predicted, masked)
     format = writable_format(out, format, predicted, masked)
     asked = load(masked, answers=True)
-    answers = _predictions(predicted, asked)
+    answers = predictions(predicted, asked)
     if NAMES not in asked.frame.columns:
         raise DataError(f"{masked}: found no column {NAMES!r}, expected what `cgen data mask` wrote")
     dataset, left = unmasked(answers, asked)
     write_dataset(dataset, out, format)
     say(f"{len(dataset):,} examples" + (f"; {left:,} placeholders without a name stay" if left else ""))
-
-
-def _predictions(predicted: str, asked: "Dataset") -> "Dataset":
-    """Load predictions; lines are targets of what was asked."""
-    import itertools
-
-    from compgen.data.catalog import load
-    from compgen.data.content import lines_as_they_come
-    from compgen.data.examples import Dataset
-
-    if predicted != "-" and Path(predicted.removesuffix(".gz")).suffix != ".txt":
-        return load(predicted, answers=True)
-    lines = list(itertools.chain.from_iterable(lines_as_they_come(predicted)))
-    if any("\t" in line for line in lines):
-        raise DataError(f"{predicted}: found a TAB, as of several answers a line: write those of --best to .jsonl")
-    targets = [line.split() for line in lines]
-    if len(targets) != len(asked):
-        raise DataError(f"{predicted}: found {len(targets):,} lines, expected {len(asked):,}, as many as examples")
-    return Dataset.from_pairs(zip((source for source, _ in asked), targets, strict=True), "predicted")

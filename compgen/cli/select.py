@@ -53,7 +53,7 @@ def select(candidates: DataArgument, options: Options) -> None:
 
     Example: cgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """
-    from compgen.api import select as select_
+    from compgen.api_data import select as select_
     from compgen.data.formats import write_dataset
 
     format = writable_format(options.out, options.format, candidates, options.model)

@@ -211,22 +211,13 @@ class SplitOptions(BaseModel):
         """Write a split, and print its sizes and divergences, which are returned; None if there are no compounds."""
         from compgen.data.compounds import measure, usual_inventory
         from compgen.data.formats import write_dataset
-        from compgen.data.splits import count_of, in_both, with_dev
+        from compgen.data.splits import count_of, remarks, with_dev
 
         written = with_dev(parts, count_of(self.dev, parts), self.seed)
         write_dataset(written, self.out)
         say(", ".join(f"{name} {count:,}" for name, count in sorted(written.splits.items())))
-        shared, heard = in_both(parts)
-        if shared:
-            say(
-                f"warning: {shared:,} of {parts.splits['test']:,} test examples are in train, too, as DATA repeats "
-                "them: a test of memory; split what `cgen check DATA --fix OUT` leaves, or by template"
-            )
-        if heard > shared:
-            say(
-                f"warning: {heard - shared:,} of {parts.splits['test']:,} test examples have a source that is in train "
-                "with another target: `cgen data split template --side source` keeps equal sources together"
-            )
+        for remark in remarks(parts):
+            say(f"warning: {remark}")
         try:
             found = measure(parts.split("train"), parts.split("test"), inventory or usual_inventory(parts))
         except DataError as error:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import polars as pl
 
-from compgen.data.content import malformed, read_text, shown
+from compgen.data.content import lines_as_they_come, malformed, read_text, shown
 from compgen.data.examples import Dataset
 from compgen.data.ragged import lists_of
 from compgen.data.vocabulary import why_not_data
@@ -49,6 +49,26 @@ def read_names(path: str | Path, usual: str = USUAL) -> Names:
     return names
 
 
+def names_of(
+    given: "Mapping[str | tuple[str, ...], str] | Iterable[str | tuple[str, ...]]", usual: str = USUAL
+) -> Names:
+    """Return names, each a string with spaces between tokens or a tuple of tokens, with their types or the usual one.
+
+    Raises:
+        UserError: what is given is none, or a name has no tokens.
+    """
+    kinds = given if isinstance(given, Mapping) else {}
+    if not isinstance(given, Iterable):
+        raise UserError(f"found {given!r:.60}, expected names")
+    names: Names = {}
+    for name in given:
+        tokens = tuple(name.split()) if isinstance(name, str) else name
+        if not isinstance(tokens, tuple) or not tokens or not all(isinstance(token, str) for token in tokens):
+            raise UserError(f"found the name {name!r:.60}, expected a string of tokens, or a tuple of them")
+        names[tokens] = kinds.get(name, usual)
+    return names
+
+
 def shared_names(dataset: Dataset, most: float = 0.25, usual: str = USUAL) -> Names:
     """Return what sources and targets share literally, the most tokens at a time.
 
@@ -71,9 +91,7 @@ def shared_names(dataset: Dataset, most: float = 0.25, usual: str = USUAL) -> Na
     }
     names = {span: usual for source, target in dataset for span in _shared_spans(source, target, copied)}
     if not names:
-        raise DataError(
-            "found no names: no token is on both sides of each example that has it; give a list of names (--names)"
-        )
+        raise DataError("found no names: no token is on both sides of each example that has it; give a list of names")
     return names
 
 
@@ -183,8 +201,27 @@ def unmasked(predicted: Dataset, masked: Dataset) -> tuple[Dataset, int]:
     return Dataset(predicted.frame.with_columns(source=sources, target=targets).drop(NAMES, strict=False)), left
 
 
-def _is_type(kind: str) -> bool:
-    return bool(re.fullmatch(r"\S*[^\s\d]", kind)) and not why_not_data(kind)
+def predictions(path: str, asked: Dataset) -> Dataset:
+    """Load predictions for some sources; lines (.txt, or -) are targets, one for each.
+
+    Raises:
+        DataError: there are not as many lines as sources, or a line has several answers.
+    """
+    from compgen.data.catalog import load
+
+    if path != "-" and Path(path.removesuffix(".gz")).suffix != ".txt":
+        return load(path, answers=True)
+    lines = [line for some in lines_as_they_come(path) for line in some]
+    if any("\t" in line for line in lines):
+        raise DataError(f"{path}: found a TAB, as of several answers a line: write those of --best to .jsonl")
+    targets = [line.split() for line in lines]
+    if len(targets) != len(asked):
+        raise DataError(f"{path}: found {len(targets):,} lines, expected {len(asked):,}, as many as examples")
+    return Dataset.from_pairs(zip((source for source, _ in asked), targets, strict=True), "predicted")
+
+
+def _is_type(kind: object) -> bool:
+    return isinstance(kind, str) and bool(re.fullmatch(r"\S*[^\s\d]", kind)) and not why_not_data(kind)
 
 
 def _prefixes(dataset: Dataset, kinds: Iterable[str]) -> dict[str, str]:

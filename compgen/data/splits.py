@@ -5,9 +5,10 @@ their order. `with_dev` takes a part for development out of `test`, so that the 
 where there are no examples, or not enough for both parts.
 """
 
+import math
 from collections.abc import Callable
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import numpy as np
 import polars as pl
@@ -18,7 +19,7 @@ from compgen.data.examples import SIDES, TRAIN, Dataset
 from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, shuffle_templates, stream
 from compgen.data.search import REST, Goal, search
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, UserError, checked_draws, whole
 
 TEST = "test"
 DEV = "dev"
@@ -163,6 +164,7 @@ def in_both(dataset: Dataset) -> tuple[int, int]:
 def divided(
     dataset: Dataset,
     by: str,
+    /,
     train: float | None = None,
     test: float | None = None,
     *,
@@ -185,19 +187,74 @@ def divided(
     Raises:
         UserError: there is no such rule or option, or sizes that leave nothing.
     """
-    if by not in RULES:
+    if not isinstance(by, str) or by not in RULES:
         raise UserError(f"no rule {by!r:.40}: expected one of {', '.join(RULES)}")
-    known = set(signature(RULES[by]).parameters)
-    if odd := sorted(set(options) - known):
-        raise UserError(f"no option {odd[0]!r:.40} of {by}: expected some of {', '.join(sorted(known - _COMMON))}")
+    parameters = set(signature(RULES[by]).parameters)
+    _check_options(by, parameters - _COMMON, options)
+    for name, size in (("train", train), ("test", test), ("dev", dev or None)):
+        if size is not None and not (_is_number(size) and size > 0):
+            raise UserError(f"{name} {size!r:.40}: expected a number of examples, or a share below 1")
+    _, fixed = checked_draws("split", None, seed)
     if by == "mcd":
         sizes = {name: size and count_of(size, dataset) for name, size in (("train", train), ("test", test))}
     else:
         sizes = {"train": training_size(dataset, train, test)}
-    if "seed" in known:
-        options["seed"] = seed
+    if "seed" in parameters:
+        options["seed"] = fixed
     parts = RULES[by](dataset, **sizes, **options)
-    return with_dev(parts, count_of(dev, parts), seed)
+    return with_dev(parts, count_of(dev or 0, parts), fixed)
+
+
+def _check_options(by: str, known: set[str], options: dict[str, Any]) -> None:
+    """Raise UserError for an option that a rule does not have, or for an impossible value."""
+    for name, value in options.items():
+        if name not in known:
+            raise UserError(f"no option {name!r:.40} of {by}: expected some of {', '.join(sorted(known)) or 'none'}")
+        expected = _OPTIONS[name]
+        if not expected.fits(value):
+            raise UserError(f"{name} {value!r:.40}: expected {expected.words}")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return real and math.isfinite(cast(float, value))
+
+
+class _Expected(NamedTuple):
+    """What an option of a rule may be."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+_SHARE = _Expected("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
+_OPTIONS = {
+    "side": _Expected("source or target", lambda value: isinstance(value, str) and value in SIDES),
+    "least": _Expected(
+        "a whole number of 0 or more", lambda value: (whole(value) or 0) >= 0 and whole(value) is not None
+    ),
+    "divergence": _SHARE,
+    "atoms": _SHARE,
+    "inventory": _Expected("an Inventory", lambda value: value is None or hasattr(value, "compounds")),
+}
+
+
+def remarks(parts: Dataset) -> list[str]:
+    """Say of a split how many of its test examples, or their sources, are in training."""
+    shared, heard = in_both(parts)
+    tested = parts.splits.get(TEST, 0)
+    found = []
+    if shared:
+        found.append(
+            f"{shared:,} of {tested:,} test examples are in train, too, as DATA repeats them: a test of memory; split "
+            "what `cgen check DATA --fix OUT` leaves, or by template"
+        )
+    if heard > shared:
+        found.append(
+            f"{heard - shared:,} of {tested:,} test examples have a source that is in train with another target: by "
+            "template, --side source (side) keeps equal sources together"
+        )
+    return found
 
 
 def training_size(dataset: Dataset, train: float | None, test: float | None) -> int | None:

@@ -1,11 +1,13 @@
 """Scores of predictions: exact match, token F1 and execution, with a signature that says how they were computed."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compgen.data import scan
+from compgen.data.examples import Dataset
+from compgen.data.sources import is_tagged
 from compgen.data.unimorph import BLANK, split_tags
 from compgen.errors import DataError, UserError
 
@@ -43,6 +45,31 @@ class Scores:
     def to_dict(self) -> dict[str, Any]:
         """All figures and the signature, for JSON; `executes` only if it was asked for."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def check_scorable(dataset: Dataset, *, every: bool) -> None:
+    """Raise UserError unless examples have targets to score by: some of them, or `every` one.
+
+    An empty answer would count as a right one where there is no target.
+    """
+    if is_tagged(dataset):
+        raise UserError("found lemmas with tags, without forms to score by; `cgen predict` writes the forms")
+    given = dataset.frame["target"].list.len() > 0
+    if not (given.all() if every else given.any()) or not len(given):
+        raise UserError("found an example without a target, expected targets to score by")
+
+
+def most_right(pairs: Iterable[tuple[Tokens, Tokens]]) -> list[str]:
+    """Say how many examples can be right at most, where sources have several targets."""
+    targets: dict[tuple[str, ...], Counter[tuple[str, ...]]] = {}
+    for source, target in pairs:
+        targets.setdefault(tuple(source), Counter())[tuple(target)] += 1
+    every, most = (sum(each(counts.values()) for counts in targets.values()) for each in (sum, max))
+    if most == every:
+        return []
+    several = sum(len(counts) > 1 for counts in targets.values())
+    can = f"{most:,} of {every:,} examples can be right"
+    return [f"{several:,} sources have several targets, of which one is predicted: {can}"]
 
 
 def score(

@@ -1,7 +1,7 @@
 """The files of a bundle: graphs, weights, vocabulary, pool and manifest."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,17 @@ from compgen.export.torchscript import write_script
 from compgen.files import sha256
 from compgen.models.cuda_graph import latent_of
 from compgen.runtime.bundle import Bundle
-from compgen.runtime.manifest import MANIFEST, POOL, SCRIPT, STEP_WEIGHTS, VOCABULARY, FileEntry, Manifest
+from compgen.runtime.manifest import (
+    MANIFEST,
+    POOL,
+    SCRIPT,
+    STEP_WEIGHTS,
+    VOCABULARY,
+    Approximation,
+    FileEntry,
+    Manifest,
+    Parity,
+)
 from compgen.trained.checkpoint import Checkpoint
 
 HALVES = {"generator": 0, "predictor": 1}  # the half that decoding begins in
@@ -54,6 +64,12 @@ def write_manifest(checkpoint: Checkpoint, folder: Path, **fields: Any) -> Bundl
     }
     seal(folder, Manifest.model_validate(known | fields))
     return Bundle.load(folder)
+
+
+def measured(bundle: Bundle, parity: list[Parity], approximation: Approximation | None) -> Bundle:
+    """A bundle whose manifest has what was measured, by which its golden draws are chosen; its file is not written."""
+    manifest = bundle.manifest.model_copy(update={"parity": parity, "approximation": approximation})
+    return replace(bundle, manifest=manifest)
 
 
 def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:

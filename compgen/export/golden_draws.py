@@ -20,9 +20,9 @@ from compgen.trained.architectures import GeneratorModel, Request
 
 # Seed, first address and how many draws; addresses beyond 32 bits have to be right, too.
 STREAMS = ((0, 0, 100), (2**64 - 1, 2**40 + 7, 60), (2**33 + 1, 2**33, 60))
-ANSWERS = 200
+ANSWERS, FEWEST = 200, 10
 SAFE = 1e-3  # how far, in probability, a golden draw stays from a boundary between two tokens; rounding moves by 1e-5
-SAFE_IN_INTEGERS = 1e-2  # where another rounding may be a level of 8 bits
+SAFE_IN_INTEGERS = 2e-2  # where another rounding may be a level of 8 bits
 TRIES = 4  # at most so many candidates for each that is wanted
 LONGEST_SOURCE = 12
 SEED = 20_261
@@ -67,21 +67,21 @@ def draws_of_grammar(model: GeneratorModel) -> Golden:
 
 def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:
     """Return a predictor's answers to sources of random tokens."""
-    rng, safe = random.stream(random.Purpose.PROBES, SEED), _safe(bundle)
-    answers: list[GoldenAnswer] = []
+    rng, safe, limit = random.stream(random.Purpose.PROBES, SEED), _safe(bundle), bundle.manifest.max_length
+    found: list[tuple[float, GoldenAnswer]] = []
     for _ in range(TRIES):
         lengths = rng.integers(1, LONGEST_SOURCE + 1, ANSWERS)
         sources = [rng.integers(len(SPECIALS), len(bundle.vocabulary), size).tolist() for size in lengths]
-        limit = bundle.manifest.max_length
-        found = zip(sources, greedy(decoder, sources, limit), _answer_margins(decoder, sources, limit), strict=True)
-        answers += [
-            GoldenAnswer(source=source, target=target, finished=len(target) < limit, log_prob=score)
-            for source, (target, score), margin in found
-            if margin >= safe
-        ]
-        if len(answers) >= ANSWERS:
+        margins = _answer_margins(decoder, sources, limit).tolist()
+        for source, (target, score), margin in zip(sources, greedy(decoder, sources, limit), margins, strict=True):
+            finished = len(target) < limit
+            answer = GoldenAnswer(source=source, target=target, finished=finished, log_prob=score)
+            found.append((margin, answer))
+        if sum(margin >= safe for margin, _ in found) >= ANSWERS:
             break
-    return Golden(answers=answers[:ANSWERS])
+    some = [answer for margin, answer in found if margin >= safe]
+    widest = [answer for _, answer in sorted(found, key=lambda one: -one[0])[:FEWEST]]
+    return Golden(answers=some[:ANSWERS] if len(some) >= FEWEST else widest)
 
 
 def write_golden(folder: Path, golden: Golden) -> None:

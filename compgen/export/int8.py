@@ -61,7 +61,9 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
         BundleError: the checkpoint cannot be had in int8; the message says why.
     """
     if checkpoint.kind != "generator":
-        raise BundleError(f"int8 is for generators, which are sampled by the million; this is a {checkpoint.kind}")
+        raise BundleError(
+            "int8 is for generators, which are sampled by the million, and for Transformers: this is neither"
+        )
     if not own_step(checkpoint.network):
         raise BundleError(
             "int8 is for networks that copy from prototypes alone, by one softmax (mixing = joint, own = 0)"

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from compgen.export.onnx_functions import LEVELS, MICROSOFT, OURS, inlined
+from compgen.runtime.bundle import MOST_WEIGHT
 
 LARGE = 2**14  # numbers in a matrix that is worth it; below, the other operations of a step take longer
-WEIGHTS = 64  # the largest weight
+WEIGHTS = MOST_WEIGHT  # the largest weight
 
 PLAIN = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}  # attributes of a Gemm that is x W + y
 Integers = dict[str, NDArray[Any]]

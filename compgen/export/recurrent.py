@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from compgen.errors import BundleError
-from compgen.export.assemble import assemble
+from compgen.export.assemble import assemble, measured
 from compgen.export.bundle_writer import Options
 from compgen.export.golden_draws import answers_of, draws_of, write_golden
 from compgen.export.int8 import approximate, verify_approximate
@@ -26,6 +26,6 @@ def write_bundle(checkpoint: Checkpoint, folder: Path, options: Options) -> Mani
         parity = verify(checkpoint, bundle, options.batches, quiet=options.quiet)
         if options.torchscript is False:
             (folder / SCRIPT).unlink()
-    onnx = OnnxBackend(bundle, provider="cpu")
+    bundle, onnx = measured(bundle, parity, approximation), OnnxBackend(bundle, provider="cpu")
     write_golden(folder, answers_of(bundle, Recurrent(onnx)) if bundle.pool is None else draws_of(bundle, onnx))
-    return bundle.manifest.model_copy(update={"parity": parity, "approximation": approximation})
+    return bundle.manifest

@@ -11,7 +11,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from compgen.errors import BundleError
-from compgen.export.assemble import write_manifest
+from compgen.export.assemble import measured, write_manifest
 from compgen.export.bundle_writer import Options
 from compgen.export.golden_draws import answers_of, write_golden
 from compgen.export.int8 import Opener, compared
@@ -24,7 +24,7 @@ from compgen.models.backend import TorchTransformer
 from compgen.models.transformer import Transformer, TransformerMemory, TransformerStep
 from compgen.progress import Progress
 from compgen.runtime.backend import Decoder
-from compgen.runtime.bundle import Bundle
+from compgen.runtime.bundle import MOST_DEPTH, Bundle
 from compgen.runtime.cached import MEMORY, STEP_INPUTS, STEP_OUTPUTS
 from compgen.runtime.manifest import ENCODER, STEP, STEP_WEIGHTS, Approximation, Manifest, Parity
 from compgen.runtime.onnx_transformer import OnnxTransformer
@@ -36,17 +36,19 @@ def write_bundle(checkpoint: Checkpoint, folder: Path, options: Options) -> Mani
     if options.torchscript:
         raise BundleError("a Transformer is exported to ONNX alone: leave out torchscript")
     network, approximation = checkpoint.network, None
-    if options.int8 and network.config.size**2 < LARGE:
-        raise BundleError(
-            f"no matrix of {network.config.size} x {network.config.size} is large enough for int8 to be faster"
-        )
+    size, inner = network.config.size, network.config.inner
+    if options.int8 and max(size, inner) > MOST_DEPTH:
+        raise BundleError(f"a matrix of {size} x {inner} is too large for int8")
+    if options.int8 and size * max(size, inner) < LARGE:
+        raise BundleError(f"no matrix of {size} x {max(size, inner)} is large enough for int8 to be faster")
     bundle = assemble(checkpoint, network, folder, int8=options.int8)
     if options.int8:
         parity, approximation = verify_approximate(checkpoint, bundle, options.batches, quiet=options.quiet)
     else:
         parity = verify(checkpoint, bundle, options.batches, quiet=options.quiet)
+    bundle = measured(bundle, parity, approximation)
     write_golden(folder, answers_of(bundle, OnnxTransformer(bundle, provider="cpu")))
-    return bundle.manifest.model_copy(update={"parity": parity, "approximation": approximation})
+    return bundle.manifest
 
 
 def assemble(checkpoint: Checkpoint, network: Transformer, folder: Path, *, int8: bool = False) -> Bundle:

@@ -247,6 +247,8 @@ def _check_step_weights(path: Path, data: bytes, manifest: Manifest, vocabulary:
             raise BundleError(f"{path}: {name}: expected {types[name]} of {' x '.join(map(str, sizes))}")
         if not np.isfinite(array).all():
             raise BundleError(f"{path}: {name} has numbers that are not finite")
+        if name.endswith(".int8") and array.size and max(array.max(), -int(array.min())) > MOST_WEIGHT:
+            raise BundleError(f"{path}: {name} has numbers beyond {MOST_WEIGHT}")
 
 
 def _weights_of_recurrent(
@@ -315,12 +317,13 @@ def _weights_of_transformer(
             wanted[name] = shape
             continue
         if shape[0] > MOST_DEPTH:
-            raise BundleError(f"{path}: {name} is too large for integers")
+            raise BundleError(f"{path.with_name(STEP_WEIGHTS)}: {name} is too large for integers")
         wanted |= {f"{name}.int8": shape, f"{name}.scales": columns}
         integers |= {f"{name}.int8": "int8", f"{name}.scales": "float32"}
     return wanted, dict.fromkeys(wanted, manifest.dtype) | integers
 
 
+MOST_WEIGHT = 64  # in integers: processors may add two products in 16 bits, see `export.integers`
 MOST_DEPTH = 1 << 15  # rows of a matrix in integers, so that no sum leaves 32 bits
 
 

@@ -13,7 +13,7 @@ from compgen.trained.architectures import Runner, Runtime, architecture
 
 # In the log-probability of a whole sample, in nats; cpp_runner/src/verify.cpp has the same numbers. Between runtimes
 # and processors a sum in float32 differs by about 1e-6; where activations are rounded to 8 bits, at times by a level.
-TOLERANCE, TOLERANCE_IN_INTEGERS = 1e-4, 0.2
+TOLERANCE, TOLERANCE_IN_INTEGERS = 1e-4, 0.5
 
 
 @dataclass(frozen=True)

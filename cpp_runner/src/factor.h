@@ -1,6 +1,8 @@
 // A weight matrix of the decoding step, in the precision that its bundle has: of Real, or in 8-bit integers.
 #pragma once
 
+#include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 
@@ -37,8 +39,12 @@ class Factor {
     }
     if (depth_ > MOST_DEPTH) throw UserError(name + " is too large for integers");
     if (scales == Scales::OF_FEATURES) levels_ = file.reals<Real>(name + ".levels", {depth_});
+    const auto integers = file.bytes(name + ".int8", sizes);
+    if (std::any_of(integers.begin(), integers.end(), [](int one) { return std::abs(one) > MOST_WEIGHT; })) {
+      throw UserError(name + ".int8 has numbers beyond " + std::to_string(MOST_WEIGHT));
+    }
     auto of_columns = file.reals<float>(name + ".scales", {columns});
-    bytes_ = RightBytes(file.bytes(name + ".int8", sizes), std::move(of_columns), depth_, columns);
+    bytes_ = RightBytes(integers, std::move(of_columns), depth_, columns);
   }
 
   void shape(Operand<Real>& left, std::int64_t rows) const {

@@ -26,6 +26,7 @@ namespace compgen::INSTRUCTIONS {
 constexpr std::int64_t FOUR = 4;               // numbers of the inner dimension that lie together
 constexpr std::int64_t BYTE_COLUMNS = 32;      // columns of a tile
 constexpr std::int64_t MOST_DEPTH = 1 << 15;   // of the inner dimension, so that no sum leaves 32 bits
+constexpr int MOST_WEIGHT = 64;                // of a matrix, so that no sum of two products leaves 16 bits
 constexpr int ZERO_LEVEL = 128, LEVELS = 127;  // what stands for 0, and the largest distance from it
 constexpr double SMALLEST = 1e-30;             // the largest number of a row that is scaled; less counts as nothing
 
@@ -71,8 +72,8 @@ class LeftBytes {
 #pragma GCC ivdep
     for (std::int64_t k = 0; k < width; ++k) {
       Real to = std::nearbyint(numbers[k] * level(k));  // halves to the even, as ONNX has it
-      to = to > Real{LEVELS} ? Real{LEVELS} : to;
-      to = to < -Real{ZERO_LEVEL} ? -Real{ZERO_LEVEL} : to;
+      to = to < Real{LEVELS} ? to : Real{LEVELS};  // what is no number becomes one
+      to = to > -Real{ZERO_LEVEL} ? to : -Real{ZERO_LEVEL};
       levels[k] = static_cast<std::uint8_t>(static_cast<int>(to) + ZERO_LEVEL);
     }
     std::uint8_t* const strip = data_.data() + row / ROWS * ROWS * depth_ + row % ROWS * FOUR;

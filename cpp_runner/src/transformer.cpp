@@ -34,7 +34,6 @@ template <class Real>
 class Linear {
  public:
   Linear() = default;
-  // W is the array `name`, of which all sizes but the first are columns; b is `name`_bias.
   // W is the array `name`, or in integers, of which all sizes but the first are columns; b is `name`_bias.
   Linear(const Safetensors& file, const std::string& name, const std::vector<std::int64_t>& sizes)
       : depth_(sizes[0]), weights_(file, name, sizes, Scales::OF_ROWS) {

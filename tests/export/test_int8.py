@@ -164,7 +164,7 @@ def test_a_loop_that_gives_other_samples_is_caught(int8, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "changes", "options", "message"),
     [
-        ("predictor", LARGE, {}, "for generators.* this is a predictor"),
+        ("predictor", LARGE, {}, "for generators.* this is neither"),
         ("generator", {}, {}, "no weight matrix of this network is large enough"),
         ("generator", LARGE, {"torchscript": True}, "has no TorchScript"),
         ("generator", LARGE | {"own": 4}, {}, "int8 is for networks that copy from prototypes alone"),

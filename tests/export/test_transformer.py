@@ -1,12 +1,13 @@
 """A Transformer's bundle: small networks, and all that can be wrong with them."""
 
 import json
+import subprocess
 
 import numpy as np
 import onnx
 import pytest
 import torch
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save
 from torch.nn import LayerNorm
 
 from compgen.api import Generator, Predictor, export_bundle
@@ -14,15 +15,19 @@ from compgen.data.examples import Dataset
 from compgen.data.vocabulary import BOS_ID, EOS_ID, Vocabulary
 from compgen.errors import BundleError, UserError
 from compgen.export import transformer
+from compgen.export.golden_draws import FEWEST, SAFE_IN_INTEGERS, _answer_margins
 from compgen.export.integers import WEIGHTS, constants
 from compgen.export.step_weights import folded
 from compgen.models.config import TransformerNetwork
 from compgen.models.transformer import Transformer
 from compgen.recombine.origins import attention
 from compgen.runtime.bundle import Bundle
+from compgen.runtime.golden import golden_of
 from compgen.runtime.onnx_transformer import OnnxTransformer
+from compgen.sampling import native
 from compgen.trained.checkpoint import Checkpoint
 from compgen.training.config import TransformerConfig
+from tests.runtime.altered import sign
 
 BATCHES = {1: 5, 7: 40}
 WORDS = [(["a", "b", "c", "V", "PST"], ["a", "b", "c", "d"]), (["b", "V"], ["b"])]
@@ -99,7 +104,7 @@ def test_an_export_that_computes_something_else_is_refused(checkpoint, tmp_path)
 
 def test_what_a_transformer_has_not(checkpoint, bundle, tmp_path):
     for options, says in (
-        ({"int8": True}, "no matrix of 8 x 8 is large enough"),
+        ({"int8": True}, "no matrix of 8 x 12 is large enough"),
         ({"torchscript": True}, "ONNX alone"),
     ):
         with pytest.raises(BundleError, match=says):
@@ -152,6 +157,27 @@ def test_a_row_in_integers_does_not_see_others(int8):
     for row, log_probs in enumerate(together):
         _, alone = decoder.advance(decoder.open(some[row : row + 1]))
         assert alone[0] == pytest.approx(log_probs, abs=1e-6)  # less than a level of 8 bits makes
+
+
+def test_golden_answers_keep_away_from_what_a_level_decides(int8):
+    bundle = Bundle.load(int8[1])
+    sources = [answer.source for answer in golden_of(bundle).answers]
+    margins = _answer_margins(OnnxTransformer(bundle, provider="cpu"), sources, bundle.manifest.max_length)
+    assert len(sources) >= FEWEST and (margins >= SAFE_IN_INTEGERS - 1e-3).all()
+
+
+@pytest.mark.usefixtures("built")
+def test_weights_that_some_processor_cannot_add_are_refused(int8, tmp_path):
+    for file in int8[1].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    arrays = load_file(tmp_path / "step.safetensors")
+    arrays["decoder.0.query.int8"][3, 5] = -65
+    sign(tmp_path, "step.safetensors", save(arrays))
+    with pytest.raises(BundleError, match=r"decoder\.0\.query\.int8 has numbers beyond 64"):
+        Bundle.load(tmp_path)
+    command = [native.runner(), tmp_path, "--verify"]
+    done = subprocess.run(command, capture_output=True, text=True, env=native.environment(), check=False)
+    assert done.returncode == 2 and "decoder.0.query.int8 has numbers beyond 64" in done.stderr
 
 
 def test_folding_changes_no_answer_and_leaves_normalisations_bare(checkpoint):

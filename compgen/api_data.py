@@ -1,0 +1,229 @@
+"""The verbs for examples in Python: load, check, split, augment, select, mask and more.
+
+The command line goes by these, or by what they call. Nothing here imports torch until something needs it.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compgen.errors import Remark, UserError, checked_draws
+from compgen.trained.predictor import Predictor
+
+if TYPE_CHECKING:
+    from compgen.data.checks import Finding
+    from compgen.data.examples import Dataset
+    from compgen.evaluation.quality import Quality
+
+
+def load_dataset(
+    spec: str | Path, format: str | None = None, *, source: str | None = None, target: str | None = None
+) -> "Dataset":
+    """A file or folder, `-` for standard input, or NAME/SPLIT of a known data set; see `compgen.data.catalog.load`.
+
+    `source` and `target` name the columns of a table; by default they are found by usual names.
+    """
+    from compgen.data.catalog import load
+    from compgen.data.named import Columns
+
+    return load(str(spec), format, columns=Columns(source=source, target=target))
+
+
+def write_dataset(dataset: "Dataset", path: str | Path, format: str | None = None) -> None:
+    """Write a dataset to a file or folder, whole or not at all; see `compgen.data.formats.write_dataset`."""
+    from compgen.data.formats import write_dataset
+
+    write_dataset(dataset, path, format)
+
+
+def measure_quality(made: "Dataset | str | Path", training: "Dataset | str | Path") -> "Quality":
+    """What made examples are like beside those they were made from; see `compgen.evaluation.quality.quality`.
+
+    `print("\\n".join(found.warnings()))` says what is wrong with them, if anything.
+    """
+    from compgen.data.catalog import given
+    from compgen.evaluation.quality import quality
+
+    return quality(given(made), given(training))
+
+
+def check(data: "Dataset | str | Path") -> "list[Finding]":
+    """What is wrong, or odd, in a table or a dataset: findings with severity, lines (or examples) and advice.
+
+    Raises:
+        DataError: there is no such file, or no line of it can be understood.
+    """
+    from compgen.data.catalog import given
+    from compgen.data.checks import findings, rows_of
+    from compgen.data.lenient import read_table
+    from compgen.data.named import Columns
+
+    if not isinstance(data, str | Path):
+        return findings(rows_of(given(data)))
+    table = read_table(str(data), Columns())
+    return [*table.findings, *findings(table.rows)]
+
+
+def augment(
+    data: "Dataset | str | Path",
+    method: str,
+    count: int | None = None,
+    seed: int = 0,
+    *,
+    split: str | None = "train",
+    **options: Any,
+) -> "Dataset":
+    """Make more examples of `data` by a method, as `cgen augment METHOD` does; return the new ones alone.
+
+    Where there are fewer than asked for, a `Remark`, which is a warning, says why.
+
+    Args:
+        data: what to learn from; or a file, or NAME/SPLIT of a known data set.
+        method: one of `compgen.augmenters.registry.summaries()`, for instance geca, csl or stemcorrupt.
+        count: how many; by default as many as the method makes.
+        seed: fixes all that is drawn.
+        split: of several, the one to learn from; None for all of them.
+        options: of the method, as in `cgen augment METHOD --help`.
+
+    Raises:
+        UserError: there is no such method, option or split, or nothing can be made of the data.
+    """
+    from compgen.augmenters.registry import make
+    from compgen.data.catalog import given
+
+    fitted = make(method, **options).fit(given(data).part(split), seed)
+    made = fitted.sample(count, seed)
+    if count is not None and len(made) < count:
+        warnings.warn(f"{method}: {fitted.described()}", Remark, stacklevel=2)
+    return made
+
+
+def split(
+    data: "Dataset | str | Path",
+    by: str = "template",
+    train: float | None = None,
+    *,
+    test: float | None = None,
+    dev: float = 0,
+    seed: int = 0,
+    **options: Any,
+) -> "Dataset":
+    """Divide examples anew into `train` and `test`, and `dev` if asked for, as `cgen data split` does.
+
+    `by` is random, template, length, tmcd or mcd; sizes are numbers of examples, or shares below 1. For options and
+    errors see `compgen.data.splits.divided`. Test examples that training knows are a `Remark`.
+    """
+    from compgen.data.catalog import given
+    from compgen.data.splits import divided, remarks
+
+    parts = divided(given(data), by, train, test, dev=dev, seed=seed, **options)
+    for remark in remarks(parts):
+        warnings.warn(remark, Remark, stacklevel=2)
+    return parts
+
+
+def select(
+    candidates: "Dataset | str | Path",
+    count: int,
+    by: str = "umt+loss",
+    *,
+    model: "str | Path | Predictor | None" = None,
+    template: str | None = None,
+    seed: int = 0,
+    split: str | None = "train",
+    quiet: bool = True,
+) -> "Dataset":
+    """Select synthetic examples to train on, as `cgen select` does; see `compgen.augmenters.selection`.
+
+    Args:
+        candidates: of any augmenter; or a file.
+        count: how many.
+        by: a strategy of `compgen.augmenters.selection.STRATEGIES`.
+        model: for strategies that use losses: a predictor that was trained on the original examples.
+        template: what selected examples should differ in: tags, shape, length or template (the column of that name); by
+            default tags, or shape where there are none.
+        seed: of what is drawn.
+        split: of several, the one to select from; None for all of them.
+        quiet: without progress.
+
+    Raises:
+        UserError: there is no such strategy, template or split, too few candidates, or a model that is not used.
+    """
+    from compgen.augmenters import selection
+    from compgen.data.catalog import given
+    from compgen.progress import Progress
+
+    some = given(candidates).part(split)
+    wanted, fixed = checked_draws("select", count, seed)
+    templates = selection.templates_of(some, wanted or 0, by)  # an error now, not after computing losses
+    if bool(selection.STRATEGIES[by].sign) != (model is not None):
+        raise UserError(f"{by} {'needs a model' if model is None else 'uses no losses: leave out the model'}")
+    if template is not None and templates is None:
+        raise UserError(f"{by} uses no templates: leave out the template")
+    if template is not None:
+        templates = selection.templates_by(some, template)
+    losses = None
+    if model is not None:
+        predictor = Predictor.load(model) if isinstance(model, str | Path) else model
+        if not isinstance(predictor, Predictor):
+            raise UserError(
+                f"found {type(model).__name__} {model!r:.60}, expected a predictor: Predictor.load opens one"
+            )
+        for remark in predictor.remarks(some.frame["source"].to_list()):
+            warnings.warn(remark, Remark, stacklevel=2)
+        with Progress("losses", len(some), quiet=quiet) as progress:
+            losses = predictor.losses(some, watch=progress.update)
+    return selection.select(some, wanted or 0, by, templates=templates, losses=losses, seed=fixed)
+
+
+def mask(
+    data: "Dataset | str | Path",
+    names: "str | Path | Mapping[str | tuple[str, ...], str] | Iterable[str | tuple[str, ...]] | None" = None,
+    *,
+    prefix: str = "name",
+    most: float = 0.25,
+) -> "Dataset":
+    """Put placeholders for names, alike in sources and targets, as `cgen data mask` does.
+
+    Args:
+        data: sources and targets.
+        names: names, each a string with spaces between tokens or a tuple of tokens, perhaps with their types (a
+            mapping); or a file of them, as `cgen data mask --names` reads. By default what sources and targets share.
+        prefix: what placeholders of names without a type begin with.
+        most: without names: a name is in at most this share of examples.
+
+    Returns:
+        The data with a column `names`, by which `unmask` puts names back.
+
+    Raises:
+        UserError: nothing is shared, a name has no tokens, or a type cannot be one.
+    """
+    from compgen.data import placeholders
+    from compgen.data.catalog import given
+
+    some = given(data)
+    if names is None:
+        listed = placeholders.shared_names(some, most, prefix)
+    elif isinstance(names, str | Path):
+        listed = placeholders.read_names(names, prefix)
+    else:
+        listed = placeholders.names_of(names, prefix)
+    return placeholders.mask(some, listed)
+
+
+def unmask(predicted: "Dataset | str | Path", masked: "Dataset | str | Path") -> "Dataset":
+    """Put names back in sources and predicted targets, as `cgen data unmask` does.
+
+    `predicted`, which may be a file of predicted lines (.txt), is in the order of `masked`, which `mask` made.
+    Placeholders without a name stay, and are a `Remark`.
+    """
+    from compgen.data.catalog import given, load
+    from compgen.data.placeholders import predictions, unmasked
+
+    asked = load(str(masked), answers=True) if isinstance(masked, str | Path) else given(masked)
+    answers = predictions(str(predicted), asked) if isinstance(predicted, str | Path) else given(predicted)
+    found, left = unmasked(answers, asked)
+    if left:
+        warnings.warn(f"{left:,} placeholders without a name stay", Remark, stacklevel=2)
+    return found
