@@ -32,8 +32,9 @@ class Options(BaseModel):
     )
     int8: bool = option(
         False,
-        "Store large weight matrices of a generator or a Transformer as 8-bit integers: faster on a CPU, but an "
-        "approximation. A sample is still a function of its address, but not always the checkpoint's there.",
+        "Store large weight matrices of a generator or a Transformer as 8-bit integers: faster on a CPU (a Transformer "
+        "in the C++ runner alone), but an approximation. A sample is still a function of its address, but not always "
+        "the checkpoint's there.",
     )
 
 
