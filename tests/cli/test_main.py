@@ -118,7 +118,7 @@ def test_a_transformer_goes_all_the_way(generator, tmp_path):
 
 
 def test_predicted_commands_can_be_executed(tmp_path):
-    from compgen.api import Predictor, load_dataset
+    from compgen import Predictor, load_dataset
     from compgen.data.scan import interpret
     from compgen.errors import DataError
 
