@@ -112,7 +112,7 @@ def test_a_transformer_goes_all_the_way(generator, tmp_path):
     assert (tmp_path / "own.tsv").read_text() == (tmp_path / "exported.tsv").read_text()
     refused(
         compgen("train", "transformer", data, "-o", model, "--config", "seq2seq_small"),
-        "network.hidden: no such setting",
+        "configuration seq2seq_small is of another command",
     )
     refused(compgen("sample", bundle, "-n", "1"), "holds a predictor, expected a generator")
 
