@@ -48,6 +48,7 @@ PACKAGES = {  # what is changed, and the tests that should notice
     "choosing": ("compgen/models/choosing.py", "tests/models"),
     "decoding": ("compgen/models/decoding.py", "tests/models"),
     "int8": ("compgen/export/int8.py", "tests/export"),
+    "integers": ("compgen/export/integers.py", "tests/export"),
 }
 SLACK = 40  # seconds for a mutant beside four times what its tests take: one that goes on is taken for found
 COMPARED = {"Lt": "<=", "LtE": "<", "Gt": ">=", "GtE": ">", "Eq": "!=", "NotEq": "==", "In": "not in", "NotIn": "in"}
