@@ -361,6 +361,7 @@ def test_data_are_split_as_on_the_command_line(data):
 
 def test_a_split_takes_numpys_numbers_and_remarks_on_what_training_knows(data):
     assert compgen.split(data, seed=np.int64(3), test=np.float64(0.5)) == compgen.split(data, seed=3, test=0.5)
+    assert len({tuple(compgen.split(data, "random", seed=seed).frame["split"]) for seed in range(9)}) > 3
     with pytest.warns(Remark, match="test examples are in train, too") as told:
         compgen.split(data + data + data, "random", seed=1)
     assert told[0].filename == __file__
@@ -373,6 +374,8 @@ def test_examples_are_selected_in_python(data, predictor):
     worst = sorted(losses, reverse=True)[:5]
     assert sorted(predictor.losses(chosen), reverse=True) == pytest.approx(worst, abs=1e-4)
     assert len(compgen.select(some, 4, "umt", template="length", split=None)) == 4
+    drawn = [compgen.select(some, 3, "random", seed=seed, split=None) for seed in (0, 0, 1, 2, 3)]
+    assert drawn[0] == drawn[1] and any(other != drawn[0] for other in drawn[2:])
     for options, says in (
         ({"by": "highloss"}, "highloss needs a model"),
         ({"by": "random", "model": predictor}, "random uses no losses"),
@@ -393,6 +396,10 @@ def test_names_are_masked_and_put_back(tmp_path):
     masked = compgen.mask(data, prefix="state")
     assert masked[0].source == ["rivers", "in", "state0"] and masked[1].target == ["river", "state0"]
     assert compgen.unmask(masked, masked).frame.equals(data.frame)
+    often = compgen.Dataset.from_pairs([(["all", "x", str(number)], ["x"]) for number in range(8)])
+    assert compgen.mask(often, most=1.0)[0].source == ["all", "name0", "0"]
+    with pytest.raises(compgen.UserError, match="found no names"):
+        compgen.mask(often)
     for listed in ({("in", "ohio"): "place"}, {"in ohio": "place"}):
         named = compgen.mask(data, listed)
         assert [example.source for example in named] == [["rivers", "in", "texas"], ["rivers", "place0"]]
