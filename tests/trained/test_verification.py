@@ -22,7 +22,7 @@ from compgen.models.backend import TorchBackend
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import golden_of
 from compgen.sampling.batching import draws
-from compgen.trained.verification import TOLERANCE, TOLERANCE_IN_INTEGERS, verify_bundle
+from compgen.trained.verification import TOLERANCE, TOLERANCE_IN_INTEGERS, TOLERANCE_OF_ANSWERS, verify_bundle
 from tests.cli.shell import compgen, refused
 from tests.export.tiny import exported, make
 
@@ -49,9 +49,10 @@ def with_other_weight(folder, name, by=0.1):
 
 def test_the_runner_allows_the_same_differences():
     source = (Path(__file__).parents[2] / "cpp_runner" / "src" / "verify.cpp").read_text("utf-8")
-    written = re.search(r"TOLERANCE = (\S+), TOLERANCE_IN_INTEGERS = (\S+);", source)
+    pattern = r"TOLERANCE = (\S+), TOLERANCE_IN_INTEGERS = (\S+);\n.* TOLERANCE_OF_ANSWERS = (\S+);"
+    written = re.search(pattern, source)
     assert written is not None
-    assert [float(number) for number in written.groups()] == [TOLERANCE, TOLERANCE_IN_INTEGERS]
+    assert [float(number) for number in written.groups()] == [TOLERANCE, TOLERANCE_IN_INTEGERS, TOLERANCE_OF_ANSWERS]
 
 
 def rows_of(folder, **options):
