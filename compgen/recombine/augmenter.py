@@ -14,13 +14,14 @@ from compgen.data.examples import TOKENS, Dataset
 from compgen.errors import ExhaustedError, UserError
 from compgen.progress import Watch
 from compgen.recombine.config import RecombineConfig
+from compgen.sampling.output import PLACES
 from compgen.sampling.resampling import Counts
 
 if TYPE_CHECKING:
     from compgen.sampling.resampling import Kept
     from compgen.trained.generator import Generator
 
-VOTES, LEAST_VOTES, MOST_DRAWS = 100, 4, 500_000  # draws for each sample that is asked for, where they vote; of all
+VOTES, LEAST_VOTES, MOST_DRAWS = 500, 4, 500_000  # draws for each sample that is asked for, where they vote; of all
 
 
 class RecombineOptions(Options, RecombineConfig):
@@ -48,13 +49,22 @@ class RecombineOptions(Options, RecombineConfig):
     draws_each: int | None = Field(
         None,
         ge=1,
-        description="Make at most so many draws for each sample asked for, and be content with what is kept. With "
-        f"--vote so many are made, by default {VOTES}, or {MOST_DRAWS:,} in all.",
+        description="Draw at most so often for each sample asked for, and be content with what is kept. With --vote: "
+        f"{VOTES} by default, up to {MOST_DRAWS:,} in all.",
         json_schema_extra={"metavar": "D"},
     )
-    vote: bool = Field(
-        False,
-        description="Draw each source many times, and keep the target that most of its draws have; clear ones first.",
+    vote: bool | None = Field(
+        None,
+        description="Keep for each source the target that most of its draws have, clear ones first. "
+        "--config auto: yes, but for words and sentences.",
+    )
+    support: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="With --vote: leave out samples with a new pair of neighbouring source tokens that fewer than this "
+        "share of samples have. --config auto: 0.1 if no token is rare.",
+        json_schema_extra={"metavar": "SHARE"},
     )
     resume: bool = Field(
         False,
@@ -97,12 +107,13 @@ class Recombine(Augmenter[RecombineOptions]):
 
         Examples are put in order first, so that the order of the data does not matter.
         """
+        from compgen.recombine.settings import choosing
         from compgen.recombine.training import train_generator
         from compgen.sampling.resampling import FilterConfig
         from compgen.trained.generator import Generator
 
         FilterConfig(self.options.filters)  # an error now, not after training
-        config = self.options.config()
+        config, found = self.options.config(), {}
         ordered = Dataset(dataset.frame.sort("source", "target"))
         with tempfile.TemporaryDirectory(prefix="compgen-") as folder:
             out = self.checkpoint or Path(folder) / "recombine.pt"
@@ -110,7 +121,10 @@ class Recombine(Augmenter[RecombineOptions]):
                 ordered, config, out, seed=seed, resume=self.options.resume, quiet=self.beside is None
             )
             self.generator, self._trained_on = Generator.load(out), made.trained_on
-        self.options = RecombineOptions(**self.options.model_dump() | made.config)  # with what was found
+        given = self.options.model_dump()
+        if self.options.auto:
+            found = {name: value for name, value in choosing(ordered, made.config).items() if given[name] is None}
+        self.options = RecombineOptions(**given | made.config | found)
 
     @property
     def checkpoint(self) -> Path | None:
@@ -132,7 +146,7 @@ class Recombine(Augmenter[RecombineOptions]):
         self._counts = Counts()
         try:
             kept = [
-                (one.source, one.target, one.index, one.log_prob, list(one.prototypes))
+                (one.source, one.target, one.index, round(one.log_prob, PLACES), list(one.prototypes))
                 for one in map(self.generator.sample_of, self._kept(self.generator, count, seed, watch))
             ]
         except ExhaustedError as error:
@@ -162,7 +176,10 @@ class Recombine(Augmenter[RecombineOptions]):
         from compgen.sampling.resampling import FilterConfig
 
         names = tuple(name for name in self.options.filters if name != "unique")  # winners are
-        config, choice = FilterConfig(names, ngram=self.options.ngram), Choice(vote=True, best=count)
+        config, choice = (
+            FilterConfig(names, ngram=self.options.ngram),
+            Choice(vote=True, support=self.options.support, best=count),
+        )
         first = choice.drawing(config)
         draws = count * (self.options.draws_each or max(LEAST_VOTES, min(VOTES, MOST_DRAWS // max(count, 1))))
         drawn = generator.kept(
@@ -208,7 +225,8 @@ class Recombine(Augmenter[RecombineOptions]):
 
     def in_words(self) -> str:
         """The report in words, for people."""
-        return super().in_words() + ("" if self.checkpoint is None else f"; the generator is {self.checkpoint}")
+        voted = f", by the votes of {self._counts.drawn:,} draws" if self.options.vote else ""
+        return super().in_words() + voted + f"; the generator is {self.checkpoint}" * (self.checkpoint is not None)
 
     def needs_torch(self) -> bool:
         """Training needs torch."""

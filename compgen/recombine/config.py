@@ -78,6 +78,7 @@ class RecombineConfig(Configuration):
         "example",
         description="what is held out to watch training: whole examples, or neighborhood rows (reference), whose "
         "examples are in other training rows",
+        json_schema_extra={"hidden": True},  # for comparisons with the reference
     )
     deduplicate: bool = Field(True, description="train on distinct examples (reference), else repeat as in the data")
     unknown_below: int = Field(

@@ -25,12 +25,14 @@ from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build
 
 WORDS, PHRASES = "recombine_morphology_small", "recombine_small_around_right"
 COMMON, COMMON_SHARE = 10, 0.01  # a token is not rare that is in so many distinct examples, and in this share of them
+SUPPORT = 0.1
 MINUTES = 8.0
 RATE = 12_000  # tokens a second that one core trains these networks on; so `minutes` is an upper bound for two
 COVERED = 0.8  # share of the examples that should have a neighborhood; the others are never learned from
 DELTAS = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 ALIKE = 0.2  # below this, the first long-short prototype has little in common with the example: others come first
 LONGEST = (95, 90, 75, 50)  # percentiles of lengths; of pairs, a few long ones cost more than they teach
+CLOSE, SHORT, MANY = (0.5, 0.45, 0.4), 75, 2000  # similarities, and a percentile of lengths, which do for so many rows
 UNKNOWN = (10, 5, 3, 2)  # candidates for unknown_below
 RARE = 0.05  # share of all tokens that may be unknown: of more, the network would see too little
 FEWEST, ENOUGH = 500, 2000  # updates: at least, and those for whose sake long sequences are left out
@@ -56,6 +58,10 @@ class _Found:
     covered: float
     rows: float
 
+    def rows_of(self, data: _Data) -> int:
+        """How many rows all examples have, about."""
+        return round(self.rows * _short(data, self.config.longest))
+
 
 def settings(
     dataset: Dataset, minutes: float | None = None, given: Mapping[str, Any] | None = None
@@ -80,13 +86,13 @@ def settings(
     base = merged(values_of(name), set_)
     start = load_config(RecombineConfig, None, given=base)
     tokens = (MINUTES if minutes is None else minutes) * 60 * RATE
-    longest, why_longest = _longest(data, start, tokens)
-    table = base["neighborhood"] | {"longest": longest} | set_.get("neighborhood", {})
+    table = base["neighborhood"] | {"longest": _longest(data, start, tokens)} | set_.get("neighborhood", {})
     fixed = base["neighborhood"] if name == PHRASES else set_.get("neighborhood", {})
-    found = _neighborhoods(data, start.prototypes, table, fixed)
-    rows = round(found.rows * int((data.lengths <= longest).sum()))
+    close = _close(data, table, fixed) if name == PAIRS and start.prototypes == 2 else None
+    found = close or _neighborhoods(data, start.prototypes, table, fixed)
+    rows = found.rows_of(data)
     batch = min(start.optimisation.batch, max(8, rows // 8))
-    steps, why_steps = _updates(data, start, rows, longest, tokens / batch)
+    steps, why_steps = _updates(data, start, rows, found.config.longest, tokens / batch)
     copied = found.config.cover and not data.words  # else rare tokens may be in none of the prototypes
     below = _unknown_below(data) if copied and name != PHRASES else start.unknown_below * data.words
     chosen: dict[str, Any] = {
@@ -96,8 +102,20 @@ def settings(
         "sampling": {"length_bound": "mean+std" if found.config.kind == "long-short" else "max"},
     }
     config = load_config(RecombineConfig, None, given=merged(merged(base, chosen), set_))
-    about = [_about_neighborhoods(config, found), why_longest, why_steps]
+    about = [_about_neighborhoods(config, data, found), _about_lengths(data, found.config.longest), why_steps]
     return config, ["no token is rare, so names trade places in training", *about] if name == PHRASES else about
+
+
+def choosing(dataset: Dataset, config: Mapping[str, Any]) -> dict[str, Any]:
+    """How to choose among the samples of a generator with settings that were found: see `Choice`.
+
+    By vote, as a generator answers one source in several ways. Where no token is rare, what is new can only be a
+    phrase, which many samples have; other new neighbours are slips. Words are not voted on: those with most votes are
+    alike, and teach less. Sentences have no answers to vote on.
+    """
+    if are_words(dataset) or not (dataset.frame["target"].list.len() > 0).any():
+        return {}
+    return {"vote": True, "support": SUPPORT if config["swap"]["rows"] else None}
 
 
 def _data(dataset: Dataset, max_tokens: int | None) -> _Data:
@@ -128,24 +146,34 @@ def _inflection(source: list[str]) -> bool:
     return bool(letters and tags) and all(map(is_tag, tags)) and all(len(letter) <= 2 for letter in letters)
 
 
-def _longest(data: _Data, start: RecombineConfig, tokens: float) -> tuple[int, str]:
+def _longest(data: _Data, start: RecombineConfig, tokens: float) -> int:
     """The longest sequence to train on: the highest percentile with which there is time for ENOUGH updates."""
-    lengths = np.sort(data.lengths)
     if data.words:
-        return int(lengths[-1]), f"up to {lengths[-1]} tokens, all words"
+        return int(data.lengths.max())
     for percentile in LONGEST:
-        longest = int(np.percentile(lengths, percentile, method="higher"))
+        longest = _percentile(data, percentile)
         if _cost(data, longest) * ENOUGH * start.optimisation.batch <= tokens:
             break
-    return longest, f"sequences of up to {longest} tokens, {percentile} % of them"
+    return longest
 
 
-def _cost(data: _Data, longest: int) -> float:
+def _percentile(data: _Data, percentile: int) -> int:
+    return int(np.percentile(data.lengths, percentile, method="higher"))
+
+
+def _short(data: _Data, longest: int | None) -> int:
+    """How many examples are no longer than this."""
+    return len(data.lengths) if longest is None else int((data.lengths <= longest).sum())
+
+
+def _cost(data: _Data, longest: int | None) -> float:
     """Mean tokens, with the end, of a training row."""
-    return float(data.lengths[data.lengths <= longest].mean()) + 1
+    return float(np.sort(data.lengths)[: _short(data, longest)].mean()) + 1
 
 
-def _updates(data: _Data, start: RecombineConfig, rows: int, longest: int, rows_of_time: float) -> tuple[int, str]:
+def _updates(
+    data: _Data, start: RecombineConfig, rows: int, longest: int | None, rows_of_time: float
+) -> tuple[int, str]:
     """The number of updates: more with more rows, as many as there is time for; `rows_of_time` is in tokens a row."""
     wanted = round(cast(int, start.optimisation.steps) * max(1.0, rows / ROWS))
     possible = round(rows_of_time / _cost(data, longest))
@@ -167,6 +195,22 @@ def _unknown_below(data: _Data) -> int:
 
 
 # Neighborhoods
+
+
+def _close(data: _Data, table: Mapping[str, Any], given: Mapping[str, Any]) -> _Found | None:
+    """Neighborhoods of short and very similar sequences, if these alone are enough to learn from.
+
+    Most examples have none then, but samples are better: of *look*, 99 % right, where neighborhoods that 84 % of the
+    examples have leave 70 % (docs/notebook.md).
+    """
+    longest = min(table["longest"], _percentile(data, SHORT))
+    for delta in CLOSE:
+        one: dict[str, Any] = {"kind": "long-short", "cover": True, "delta": delta, "longest": longest, **given}
+        if one["kind"] == "long-short" and one["cover"]:
+            found = _tried(data, NeighborhoodConfig.model_validate({**table, **one}))
+            if found.rows_of(data) >= MANY:
+                return found
+    return None
 
 
 def _neighborhoods(data: _Data, prototypes: int, table: Mapping[str, Any], given: Mapping[str, Any]) -> _Found:
@@ -226,10 +270,17 @@ def _why_none(data: _Data, table: Mapping[str, Any], given: Mapping[str, Any]) -
     )
 
 
-def _about_neighborhoods(config: RecombineConfig, found: _Found) -> str:
+def _about_lengths(data: _Data, longest: int | None) -> str:
+    share = _short(data, longest) / len(data.lengths)
+    return f"sequences of up to {longest or data.lengths.max()} tokens, {share:.0%} of them"
+
+
+def _about_neighborhoods(config: RecombineConfig, data: _Data, found: _Found) -> str:
     one = config.neighborhood
     alike = "" if one.kind == "tags" else f" of similarity above {one.delta:g}"
     few = "" if found.covered >= COVERED else " (few: more examples, or augment geca or csl, may do better)"
+    if found.covered < COVERED and found.rows_of(data) >= MANY:
+        few = ", which is enough of them"
     rare = f"; tokens of fewer than {config.unknown_below} examples are copied" if config.unknown_below else ""
     partly = " that need not hold all tokens" if one.kind == "long-short" and not one.cover else ""
     return f"{one.kind} neighborhoods{partly}{alike}, which {found.covered:.0%} of the examples have{few}{rare}"

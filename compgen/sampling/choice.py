@@ -81,12 +81,17 @@ def elect(samples: Iterable[Kept], margin: int | None = None) -> list[Chosen]:
     the prototypes marginalised out (eq. 7), and the target drawn most often wins; of equals, the more probable. Sources
     rank by the margin, which is the draws for the winner less all those against it, then by votes, then by probability;
     those of a smaller margin than `margin` are left out. The paper has no such step; `docs/results.md` has figures.
+
+    Of draws that are alike in prototypes, too, whose probabilities differ by rounding alone, the first is taken.
     """
     found = list(samples)
     cast = Counter(source for _, source, _ in found)
     won = Counter((source, target) for _, source, target in found)
+    first: dict[object, Kept] = {}
+    for one in found:
+        first.setdefault((one[1], one[2], tuple(one[0].prototypes)), one)
     winners: dict[Tokens, tuple[int, Chosen]] = {}
-    for one in sorted(found, key=lambda row: (-won[row[1], row[2]], -row[0].log_prob)):
+    for one in sorted(first.values(), key=lambda row: (-won[row[1], row[2]], -row[0].log_prob)):
         _, source, target = one
         votes = won[source, target], cast[source]
         winners.setdefault(source, (2 * votes[0] - votes[1], (one, votes)))

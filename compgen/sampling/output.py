@@ -13,6 +13,8 @@ from pathlib import Path
 from compgen.errors import DataError, UserError
 from compgen.files import STDOUT, atomic_path, open_text, writing
 
+PLACES = 4  # of log-probabilities as they are written: further ones depend on which draws were computed together
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -32,7 +34,7 @@ def as_json(sample: Sample) -> str:
         "source": sample.source,
         "target": sample.target,
         "index": sample.index,
-        "log_prob": round(sample.log_prob, 4),
+        "log_prob": round(sample.log_prob, PLACES),
         "prototypes": sample.prototypes,
     }
     if sample.votes is not None:

@@ -47,6 +47,7 @@ TINY = {
     "neighborhood": {"delta": 0.1},
     "sampling": {"temperature": (1.0, 1.0), "length_bound": "max"},
     "filters": (),
+    "vote": False,
 }
 SCAN = {  # as published for SCAN
     "max_nonterminals": 2,

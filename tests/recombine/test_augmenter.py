@@ -13,7 +13,7 @@ PAIRS = [([verb, way], [way.upper(), verb.upper()]) for verb in ("walk", "run", 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return make("recombine", **TINY | {"filters": ("novel", "unique")}, vote=True, draws_each=400).fit(
+    return make("recombine", **TINY | {"filters": ("novel", "unique"), "vote": True}, draws_each=400).fit(
         Dataset.from_pairs(PAIRS)
     )
 

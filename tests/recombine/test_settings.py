@@ -14,10 +14,11 @@ from compgen.data.unimorph import inflection
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ConfigError, DataError, UserError
 from compgen.recombine import settings as module
+from compgen.recombine.augmenter import Recombine, RecombineOptions
 from compgen.recombine.config import RecombineConfig
 from compgen.recombine.neighborhoods import build
 from compgen.recombine.rows import as_sequences
-from compgen.recombine.settings import are_words, settings
+from compgen.recombine.settings import are_words, choosing, settings
 from compgen.recombine.training import train_generator
 
 VERBS, TIMES = ["walk", "run", "look", "hop"], {"": 1, "twice": 2, "thrice": 3, "often": 4}
@@ -84,9 +85,24 @@ def test_words_go_by_their_tags():
     assert "tags neighborhoods, which 100% of the examples have" in reasons[0]
 
 
-def test_less_time_is_fewer_updates_and_shorter_sequences():
-    jump = load("scan/jump").split("train")
-    jump = Dataset(jump.frame.gather_every(5))
+@pytest.fixture(scope="module")
+def jump():
+    return Dataset(load("scan/jump").split("train").frame.gather_every(5))
+
+
+def test_short_and_very_similar_sequences_do_if_they_are_enough(jump):
+    found, reasons = settings(jump)
+    assert found.neighborhood.kind == "long-short" and found.neighborhood.cover
+    assert found.neighborhood.delta in module.CLOSE[:2]
+    lengths = [len(source) + len(target) + 1 for source, target in jump.unique().pairs()]
+    assert found.neighborhood.longest == np.percentile(lengths, module.SHORT, method="higher")
+    assert covered(jump, found) < module.COVERED and "which is enough of them" in reasons[0]
+    given = {"neighborhood": {"delta": 0.35}}
+    assert settings(jump, given=given)[0].neighborhood.delta == 0.35
+
+
+def test_less_time_is_fewer_updates_and_shorter_sequences(jump, monkeypatch):
+    monkeypatch.setattr(module, "MANY", 10**9)
     short, usual, long = (settings(jump, minutes)[0] for minutes in (2, None, 60))
     assert usual == settings(jump, 8)[0]  # minutes, as the README says
     assert short.optimisation.steps < usual.optimisation.steps < long.optimisation.steps
@@ -136,6 +152,26 @@ def test_the_augmenter_finds_settings_unless_it_is_given_a_configuration():
     found, _ = settings(COMMANDS, None, {"network": sizes, "optimisation": {"steps": 2}})
     assert augmenter.options.neighborhood == found.neighborhood and augmenter.options.optimisation == found.optimisation
     assert "bigram counts" in augmenter.warnings()[0]  # two updates
+
+
+def test_targets_are_voted_on_where_that_helps_and_nothing_else_is_said():
+    found = settings(COMMANDS)[0].model_dump()
+    names_trade_places = found | {"swap": {"rows": 1.0, "seconds": (0.2, 0.5)}}
+    assert choosing(COMMANDS, found) == {"vote": True, "support": None}
+    assert choosing(COMMANDS, names_trade_places) == {"vote": True, "support": module.SUPPORT}
+    assert choosing(WORDS, found) == choosing(Dataset.from_pairs([(["a", "b"], [])]), found) == {}
+
+
+def test_a_vote_is_made_unless_it_is_declined_or_nothing_was_found():
+    sizes = dict.fromkeys(("hidden", "encoder_hidden", "embedding", "output", "attention"), 8)
+    tiny = {"network": sizes, "optimisation": {"steps": 2}, "filters": ()}
+    assert make("recombine", **tiny).fit(COMMANDS).options.vote
+    declined = make("recombine", **tiny, vote=False, support=0.5).fit(COMMANDS)
+    assert declined.options.vote is False and declined.options.support == 0.5
+    shipped = load_config(
+        RecombineOptions, "recombine_small", [*SIZES, "optimisation.steps=2", "neighborhood.delta=0.1"]
+    )
+    assert Recombine(shipped).fit(COMMANDS).options.vote is None
 
 
 def test_drawing_ends_where_too_little_is_kept():
