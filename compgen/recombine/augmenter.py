@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from compgen.sampling.resampling import Kept
     from compgen.trained.generator import Generator
 
+MOST_ALONE = 0.5  # share of sources that no other draw voted on
 VOTES, LEAST_VOTES, MOST_DRAWS = 500, 4, 500_000  # draws for each sample that is asked for, where they vote; of all
 
 
@@ -101,6 +102,7 @@ class Recombine(Augmenter[RecombineOptions]):
     generator: "Generator | None" = None
     _trained_on: Mapping[str, Any] = MappingProxyType({})
     _counts = Counts()
+    _alone = 0.0  # share of the sources that were drawn once
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002 - training shows its own progress
         """Train the generator, from where it was interrupted if `resume`; its checkpoint is written beside OUT.
@@ -143,7 +145,7 @@ class Recombine(Augmenter[RecombineOptions]):
         """`count` samples that pass the filters, in order of address."""
         if self.generator is None or count is None:
             raise UserError("recombine: there is no end of samples: say how many")
-        self._counts = Counts()
+        self._counts, self._alone = Counts(), 0.0
         try:
             kept = [
                 (one.source, one.target, one.index, round(one.log_prob, PLACES), list(one.prototypes))
@@ -191,7 +193,9 @@ class Recombine(Augmenter[RecombineOptions]):
             counts=self._counts,
             watch=lambda counts: watch("sample", counts.drawn / draws, ""),
         )
-        return [one for one, _ in choice.of(drawn, config, generator.training)]
+        chosen = choice.of(drawn, config, generator.training)
+        self._alone = sum(votes == (1, 1) for _, votes in chosen) / max(1, len(chosen))
+        return [one for one, _ in chosen]
 
     def facts(self) -> dict[str, Any]:
         """Where the generator is, and the settings that were found from the data."""
@@ -219,9 +223,15 @@ class Recombine(Augmenter[RecombineOptions]):
         ]
 
     def warnings(self) -> list[str]:
-        """That the generator has learned too little, or draws little else than broken examples."""
-        trained = [self._trained_on["warning"]] if "warning" in self._trained_on else []
-        return trained + self._counts.warnings()
+        """That the generator has learned too little, draws little else than broken examples, or few of any source."""
+        found = [self._trained_on["warning"]] if "warning" in self._trained_on else []
+        found += self._counts.warnings()
+        if self._alone > MOST_ALONE:
+            found.append(
+                f"{self._alone:.0%} of the sources were drawn once, so that nothing voted against their targets: ask "
+                "for fewer, or for more --draws-each"
+            )
+        return found
 
     def in_words(self) -> str:
         """The report in words, for people."""

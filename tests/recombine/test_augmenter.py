@@ -6,6 +6,7 @@ import pytest
 
 from compgen.augmenters.registry import make
 from compgen.data.examples import Dataset
+from compgen.recombine import augmenter as module
 from tests.augmenters.test_conformance import TINY
 
 PAIRS = [([verb, way], [way.upper(), verb.upper()]) for verb in ("walk", "run", "look") for way in ("left", "right")]
@@ -40,3 +41,14 @@ def test_sentences_are_made_of_sentences():
 def test_a_vote_makes_as_many_draws_as_it_is_told(fitted):
     fitted.sample(3, seed=1)
     assert fitted._counts.drawn == 1200
+
+
+def test_sources_that_nothing_voted_on_are_a_warning(fitted, monkeypatch):
+    sources = {tuple(source) for source, _ in fitted.sample(50, seed=4).pairs()}
+    drawn = Counter(tuple(one.source) for one in fitted.generator.stream(seed=4, draws=20000))
+    once = sum(drawn[source] == 1 for source in sources) / len(sources)
+    assert 0 < once < 1
+    monkeypatch.setattr(module, "MOST_ALONE", once + 0.01)
+    assert "were drawn once" not in " ".join(fitted.warnings())
+    monkeypatch.setattr(module, "MOST_ALONE", once - 0.01)
+    assert f"{once:.0%} of the sources were drawn once, so that nothing voted" in " ".join(fitted.warnings())
