@@ -29,7 +29,7 @@ BUILT_IN = {  # where a method is, and what it does
     "resample": ("compgen.augmenters.resample:Resample", "Draw training examples again: the control."),
 }
 
-SILENT = ("recombine", "csl")  # not in `cgen explain`: csl does not say, and recombine would be trained again
+SILENT = ("recombine", "csl")  # `cgen explain` does not fit these again: csl does not say, recombine is trained
 
 
 def summaries() -> dict[str, str]:

@@ -58,10 +58,7 @@ def command(name: str) -> Callable[..., None]:
         method, samples = _made_again(kind(**kind.options_type(**record.options).identity(), beside=out), record, out)
         if line > len(samples):
             raise UserError(f"{out}: it has {len(samples):,} examples, no line {line:,}")
-        for number, sample in enumerate(samples[line - 1 : line - 1 + count], start=line):
-            output().print(f"{number}. {' '.join(sample['source'])}:")
-            for shown in method.explain(sample):
-                output().print(_line(shown))
+        _print(method, samples, line, count)
 
     explain.__doc__ = f"""Show the training examples that an example made by {name} comes from.
 
@@ -71,6 +68,52 @@ def command(name: str) -> Callable[..., None]:
     Example: cgen explain {name} more.tsv --line 7
     """
     return explain
+
+
+def recombine(
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT", help="What `cgen augment recombine` or `cgen sample` wrote, but as .tsv or .txt."
+        ),
+    ],
+    line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many, from there on.")] = 1,
+) -> None:
+    """Show the prototypes that samples of a generator were made from.
+
+    The generator must be where it was: OUT.pt, or the MODEL that was sampled. For more, see `cgen explain attention`.
+
+    Example: cgen explain recombine more.jsonl --line 7
+    """
+    from compgen.data.catalog import load
+    from compgen.recombine.augmenter import Recombine
+    from compgen.trained.generator import Generator
+
+    rows, (model, identity) = load(str(out)).frame.to_dicts(), _sampled(out)
+    if line > len(rows):
+        raise UserError(f"{out}: it has {len(rows):,} examples, no line {line:,}")
+    if "prototypes" not in rows[0]:
+        raise UserError(f"{out}: has no column prototypes, which .jsonl, .json and .parquet have: write one of these")
+    method = Recombine()
+    method.generator = Generator.load(model)
+    if method.generator.identity != identity:
+        raise UserError(f"{model}: another generator than the one that {out} was drawn from")
+    _print(method, rows, line, count)
+
+
+def _sampled(out: Path) -> tuple[str, object]:
+    """The generator that was sampled, and its identity, by the record beside its samples.
+
+    Raises:
+        UserError: there is no record, or it is of something else.
+    """
+    match _read(record_of(out)):
+        case {"method": "recombine", "report": {"identity": identity}}:
+            return f"{out}.pt", identity
+        case {"model": str(model), "prototypes": _, "identity": identity}:
+            return model, identity
+    raise UserError(f"{record_of(out)}: expected the record of `cgen augment recombine` or `cgen sample`")
 
 
 def attention(
@@ -115,14 +158,22 @@ def attention(
             )
 
 
+def _read(path: Path) -> Any:
+    """The JSON of a record."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file, expected the record that is left beside samples") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: found no JSON: {error}") from None
+
+
 def _record(out: Path) -> _Record:
     path = record_of(out)
     try:
-        record = _Record.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file, expected the record that `cgen augment` leaves") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+        record = _Record.model_validate(_read(path))
     except ValidationError as error:
         wrong = error.errors()[0]
         if wrong["type"] == "missing":
@@ -132,8 +183,6 @@ def _record(out: Path) -> _Record:
             ) from None
         where = ".".join(map(str, wrong["loc"])) or "the record"
         raise UserError(f"{path}: {where}: {wrong['msg']}; expected what `cgen augment` writes") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: found no JSON: {error}") from None
     if record.data == "-":
         raise UserError(f"{out}: its data came from a pipe or standard input and are gone: make it from a file")
     return record
@@ -155,6 +204,14 @@ def _made_again(method: "Augmenter[Any]", record: _Record, out: Path) -> "tuple[
     return method, made.frame.to_dicts()
 
 
+def _print(method: "Augmenter[Any]", samples: list[dict[str, Any]], line: int, count: int) -> None:
+    """What some samples, from a line on, were made from."""
+    for number, sample in enumerate(samples[line - 1 : line - 1 + count], start=line):
+        output().print(f"{number}. {' '.join(sample['source'])}:")
+        for shown in method.explain(sample):
+            output().print(_line(shown))
+
+
 def _line(shown: "Shown") -> "Text":
     from rich.text import Text
 
@@ -172,6 +229,7 @@ explaining = [name for name in summaries() if name not in SILENT]
 app = typer.Typer(
     cls=lazy_group(
         {name: (partial(command, name), f"Show where an example made by {name} comes from.") for name in explaining}
+        | {"recombine": (lambda: recombine, "Show the prototypes that samples of a generator were made from.")}
         | {"attention": (lambda: attention, "What a generator looked at while it wrote a sample.")}
     ),
     no_args_is_help=True,

@@ -198,8 +198,10 @@ class Recombine(Augmenter[RecombineOptions]):
         return [one for one, _ in chosen]
 
     def facts(self) -> dict[str, Any]:
-        """Where the generator is, and the settings that were found from the data."""
+        """Where the generator is, which one it is, and the settings that were found from the data."""
         facts = {} if self.checkpoint is None else {"generator": str(self.checkpoint)}
+        if self.generator is not None:
+            facts["identity"] = self.generator.identity
         if self._report.get("made", 0) < (self._report.get("asked") or 0):
             facts["why"] = f"{self._counts.drawn:,} draws give no more; draws_each allows more of them"
         return facts | {key: self._trained_on[key] for key in ("settings",) if key in self._trained_on}

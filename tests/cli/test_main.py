@@ -16,6 +16,7 @@ import pytest
 
 from compgen import __version__
 from compgen.cli.main import _explained
+from compgen.trained.generator import Generator
 from tests.cli.shell import compgen, refused
 
 
@@ -175,6 +176,27 @@ def test_a_range_of_addresses_can_be_split(generator):
     ]
     assert fields[0] == fields[1]
     assert fields[0]
+
+
+def test_samples_are_explained_by_their_prototypes(generator, tmp_path):
+    out, more = tmp_path / "s.jsonl", tmp_path / "more.jsonl"
+    compgen("sample", generator, "-n", 3, "-o", out)
+    made = compgen("augment", "recombine", generator.with_name("pairs.tsv"), "-n", 3, "-o", more, *TINY)
+    assert made.returncode == 0, made.stderr
+    for path, kept in ((out, generator), (more, f"{more}.pt")):
+        examples = [f"{' '.join(s)} -> {' '.join(t)}" for s, t in Generator.load(kept).examples().pairs()]
+        sample = json.loads(path.read_text().splitlines()[1])
+        expected = [f"prototype {n}  {examples[row]}" for n, row in enumerate(sample["prototypes"], start=1)]
+        told = compgen("explain", "recombine", path, "--line", 2).stdout.splitlines()
+        assert [line.strip() for line in told] == [f"2. {' '.join(sample['source'])}:", *expected]
+    refused(compgen("explain", "recombine", out, "--line", 4), "it has 3 examples, no line 4")
+    compgen("sample", generator, "-n", 3, "-o", tmp_path / "s.tsv")
+    refused(compgen("explain", "recombine", tmp_path / "s.tsv"), "has no column prototypes, which .jsonl")
+    record = out.with_name("s.jsonl.run.json")
+    record.write_text(record.read_text().replace('"identity": "', '"identity": "0'))
+    refused(compgen("explain", "recombine", out), "g.pt: another generator than the one that")
+    record.write_text("{}")
+    refused(compgen("explain", "recombine", out), "expected the record of `cgen augment recombine` or `cgen sample`")
 
 
 def test_chosen_samples_are_the_clearest_votes(generator):

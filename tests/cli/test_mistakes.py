@@ -220,7 +220,7 @@ MISTAKES = [
     ("augment csl sentences.txt -o x.tsv", "csl: found sentences (examples without a target), expected pairs"),
     ("augment csl pairs.tsv -o x.tsv", "each of the 6 rules of the grammar is a whole example"),
     ("augment geca many.tsv -o x.tsv --longest 1", "(the shortest has 6): raise --longest"),
-    ("explain geca more.jsonl", "more.jsonl.run.json: no such file, expected the record that `cgen augment` leaves"),
+    ("explain geca more.jsonl", "more.jsonl.run.json: no such file, expected the record that is left beside samples"),
     ("explain geca again.jsonl", "again.jsonl: made by resample: call `cgen explain resample`"),
     ("explain attention p.pt", "only a generator with prototypes looks at anything"),
     ("explain attention recomb2", "recomb2: no such file, expected a generator's checkpoint (.pt)"),
