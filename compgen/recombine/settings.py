@@ -203,7 +203,7 @@ def _close(data: _Data, table: Mapping[str, Any], given: Mapping[str, Any]) -> _
     Most examples have none then, but samples are better: of *look*, 99 % right, where neighborhoods that 84 % of the
     examples have leave 70 % (docs/notebook.md).
     """
-    longest = min(table["longest"], _percentile(data, SHORT))
+    longest = min(table["longest"] or int(data.lengths.max()), _percentile(data, SHORT))
     for delta in CLOSE:
         one: dict[str, Any] = {"kind": "long-short", "cover": True, "delta": delta, "longest": longest, **given}
         if one["kind"] == "long-short" and one["cover"]:

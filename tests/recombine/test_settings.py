@@ -99,6 +99,7 @@ def test_short_and_very_similar_sequences_do_if_they_are_enough(jump):
     assert covered(jump, found) < module.COVERED and "which is enough of them" in reasons[0]
     given = {"neighborhood": {"delta": 0.35}}
     assert settings(jump, given=given)[0].neighborhood.delta == 0.35
+    assert settings(jump, given={"neighborhood": {"longest": None}})[0].neighborhood.longest is None
 
 
 def test_less_time_is_fewer_updates_and_shorter_sequences(jump, monkeypatch):
