@@ -113,6 +113,7 @@ MISTAKES = [
     ("train seq2seq pairs.tsv -o x.pt --config steps.toml", "network: missing, expected a setting of this name;"),
     ("train seq2seq pairs.tsv -o x.pt --config pairs.tsv", "configuration pairs.tsv: not TOML: "),
     ("train seq2seq pairs.tsv -o x.pt --config recombine_small", "recombine_small is of another command: "),
+    ("train recombine pairs.tsv -o x.pt --config seq2seq_small", "one of auto, recombine_morphology, recombine_"),
     ("train recombine pairs.tsv -o x.pt --config recombine_scan --minutes 3", "minutes are for the configuration auto"),
     ("train recombine many.tsv -o x.pt --config recombine_small", "a lower neighborhood.delta, a higher"),
     ("augment recombine pairs.tsv -o x.tsv --set optimization.steps=10", "recombine: optimization: no such setting;"),
