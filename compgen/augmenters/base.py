@@ -94,6 +94,7 @@ class Augmenter(ABC, Generic[O_co]):
         configuration: the shipped configuration that its options come from unless another is given.
         configurations: the shipped configurations, for the help.
         clashes: options that leave a table of the configuration without effect, each with that table.
+        each_epoch: options that have another default where examples are drawn anew in each epoch of a training.
         example: commands, for the help.
 
     `report` describes the last call of `sample`.
@@ -109,6 +110,7 @@ class Augmenter(ABC, Generic[O_co]):
     configuration: ClassVar[str | None] = None
     configurations: ClassVar[str] = ""
     clashes: ClassVar[dict[str, str]] = {}
+    each_epoch: ClassVar[dict[str, Any]] = {}
     example: ClassVar[str] = ""
 
     def __init__(self, options: O_co | None = None, *, beside: Path | None = None, **values: Any) -> None:

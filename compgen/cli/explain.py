@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,6 +17,7 @@ from compgen.errors import UserError
 from compgen.record import record_of
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.text import Text
 
     from compgen.augmenters.base import Augmenter, Shown
@@ -56,9 +57,7 @@ def command(name: str) -> Callable[..., None]:
         if record.method != name:
             raise UserError(f"{out}: made by {record.method}: call `cgen explain {record.method}`")
         method, samples = _made_again(kind(**kind.options_type(**record.options).identity(), beside=out), record, out)
-        if line > len(samples):
-            raise UserError(f"{out}: it has {len(samples):,} examples, no line {line:,}")
-        _print(method, samples, line, count)
+        _print(method, samples, out, line, count)
 
     explain.__doc__ = f"""Show the training examples that an example made by {name} comes from.
 
@@ -74,7 +73,7 @@ def recombine(
     out: Annotated[
         Path,
         typer.Argument(
-            metavar="OUT", help="What `cgen augment recombine` or `cgen sample` wrote, but as .tsv or .txt."
+            metavar="OUT", help="What `cgen augment recombine` or `cgen sample` wrote, as .jsonl, .json or .parquet."
         ),
     ],
     line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
@@ -86,34 +85,46 @@ def recombine(
 
     Example: cgen explain recombine more.jsonl --line 7
     """
+    import polars as pl
+
     from compgen.data.catalog import load
     from compgen.recombine.augmenter import Recombine
     from compgen.trained.generator import Generator
 
-    rows, (model, identity) = load(str(out)).frame.to_dicts(), _sampled(out)
-    if line > len(rows):
-        raise UserError(f"{out}: it has {len(rows):,} examples, no line {line:,}")
-    if "prototypes" not in rows[0]:
+    drawn = _drawn(out)
+    samples = load(str(out), drawn.format).frame
+    if samples.schema.get("prototypes") != pl.List(pl.Int64):
         raise UserError(f"{out}: has no column prototypes, which .jsonl, .json and .parquet have: write one of these")
     method = Recombine()
-    method.generator = Generator.load(model)
-    if method.generator.identity != identity:
-        raise UserError(f"{model}: another generator than the one that {out} was drawn from")
-    _print(method, rows, line, count)
+    method.generator = Generator.load(drawn.model)
+    if drawn.identity not in (None, method.generator.identity):
+        raise UserError(f"{drawn.model}: another generator than the one that {out} was drawn from")
+    _print(method, samples, out, line, count)
 
 
-def _sampled(out: Path) -> tuple[str, object]:
-    """The generator that was sampled, and its identity, by the record beside its samples.
+class _Drawn(NamedTuple):
+    """What samples were drawn from, and how they were written."""
+
+    model: str
+    identity: object  # None in records of older versions
+    format: str | None
+
+
+def _drawn(out: Path) -> _Drawn:
+    """What the record beside samples says.
 
     Raises:
         UserError: there is no record, or it is of something else.
     """
     match _read(record_of(out)):
-        case {"method": "recombine", "report": {"identity": identity}}:
-            return f"{out}.pt", identity
-        case {"model": str(model), "prototypes": _, "identity": identity}:
-            return model, identity
-    raise UserError(f"{record_of(out)}: expected the record of `cgen augment recombine` or `cgen sample`")
+        case {"method": "recombine", "report": dict(report), "format": str() | None as format}:
+            return _Drawn(f"{out}.pt", report.get("identity"), format)
+        case {"model": str(model), "prototypes": _, **rest}:
+            return _Drawn(model, rest.get("identity"), None)
+    raise UserError(
+        f"{record_of(out)}: expected the record of `cgen augment recombine` or `cgen sample`: explain the file "
+        "that they wrote, before others put it together or chose from it"
+    )
 
 
 def attention(
@@ -188,7 +199,7 @@ def _record(out: Path) -> _Record:
     return record
 
 
-def _made_again(method: "Augmenter[Any]", record: _Record, out: Path) -> "tuple[Augmenter[Any], list[dict[str, Any]]]":
+def _made_again(method: "Augmenter[Any]", record: _Record, out: Path) -> "tuple[Augmenter[Any], pl.DataFrame]":
     """The method, fitted, and its samples, if they are those in OUT.
 
     Raises:
@@ -201,14 +212,21 @@ def _made_again(method: "Augmenter[Any]", record: _Record, out: Path) -> "tuple[
     made = method.fit(dataset, record.seed).sample(record.n, record.seed)
     if load(str(out), record.format).pairs() != made.pairs():
         raise UserError(f"{out}: found other examples than {record.data} gives by {out}.run.json: one has changed")
-    return method, made.frame.to_dicts()
+    return method, made.frame
 
 
-def _print(method: "Augmenter[Any]", samples: list[dict[str, Any]], line: int, count: int) -> None:
-    """What some samples, from a line on, were made from."""
-    for number, sample in enumerate(samples[line - 1 : line - 1 + count], start=line):
+def _print(method: "Augmenter[Any]", samples: "pl.DataFrame", out: Path, line: int, count: int) -> None:
+    """What some samples, from a line on, were made from.
+
+    Raises:
+        UserError: there is no such line, or the method does not say what its sample was made from.
+    """
+    if line > len(samples):
+        raise UserError(f"{out}: it has {len(samples):,} examples, no line {line:,}")
+    for number, sample in enumerate(samples[line - 1 : line - 1 + count].iter_rows(named=True), start=line):
+        found = method.explain(sample)
         output().print(f"{number}. {' '.join(sample['source'])}:")
-        for shown in method.explain(sample):
+        for shown in found:
             output().print(_line(shown))
 
 

@@ -13,7 +13,7 @@ from compgen.cli.quality import StrictOption, judged, say_warnings
 from compgen.errors import Interrupted, UserError
 from compgen.files import check_apart, is_stream
 from compgen.processors import processors
-from compgen.record import write_record
+from compgen.record import named, write_record
 from compgen.sampling.output import PARQUET, format_of, lines_of
 
 if TYPE_CHECKING:
@@ -171,15 +171,15 @@ def sample(
         return
     running = {"batch": options.batch, "workers": options.workers, "engine": options.engine}
     watched = _Quality(generator, options, to_file)
-    named = {"filters": drawing.names, "novelty": drawing.novelty}
-    run = Run(generator, options.count, drawn | named, running, watched.check)
+    kept = {"filters": drawing.names, "novelty": drawing.novelty}
+    run = Run(generator, options.count, drawn | kept, running, watched.check)
     end = run.to_file(out, options.resume) if to_file else run.to_stream(options.out, choice, config)
     _report(end, options, choice, generator)
     following = options.start + end.counts.drawn
     if options.out != "-":
         done = {"written": end.written, "counts": end.counts.to_dict(), "next": following}
         done["quality"] = watched.figures
-        write_record(out, {"model": model} | asked | done | {"seconds": round(end.seconds, 2)})
+        write_record(out, {"model": named(model)} | asked | done | {"seconds": round(end.seconds, 2)})
     if isinstance(end.stopped, KeyboardInterrupt):
         raise Interrupted(f"interrupted; {end.written:,} samples written, --start {following} goes on", *end.signals)
     if end.stopped is not None:

@@ -126,7 +126,8 @@ class Seq2SeqOptions(Options):
             raise UserError("--augmented gives examples, --augment draws them anew in each epoch: not both")
         fresh = None
         if self.augment is not None:
-            method = configured(find(self.augment), self.augment_config, self.augment_set, {}, beside=self.out)
+            kind = find(self.augment)
+            method = configured(kind, self.augment_config, self.augment_set, kind.each_epoch, beside=self.out)
             own = [self.out.with_name(self.out.name + end) for end in ("", ".log.jsonl", ".partial", ".partial.old")]
             check_written(method, own, data, self.config, self.augment_config, *method.reads())
             with stages() as watch:

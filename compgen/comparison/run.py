@@ -28,7 +28,9 @@ from compgen.processors import processors
 
 CLAIM = "comparison.json"  # says what a folder is for, and is locked while a comparison runs
 LEAST_MINUTES = 0.5  # for a generator
-DRAWS_EACH = 10  # for each of its samples, at most: where fewer than one in ten is new, they would take hours
+# At most ten draws for each of its samples: where fewer than one in ten is new, they would take hours. No vote, which
+# puts clear samples first: validation and the last training must have the same of as many as they ask for.
+RECOMBINE = {"draws_each": 10, "vote": False}
 
 
 def compare(
@@ -72,7 +74,7 @@ def compare(
                 recipe=predictor,
                 seconds=60 * options.minutes,
                 seeds=options.seeds,
-                options={"recombine": {"minutes": max(LEAST_MINUTES, round(minutes, 2)), "draws_each": DRAWS_EACH}},
+                options={"recombine": RECOMBINE | {"minutes": max(LEAST_MINUTES, round(minutes, 2))}},
                 workers=pool,
                 say=say,
             )

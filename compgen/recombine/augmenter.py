@@ -4,14 +4,14 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import polars as pl
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options, Shown
 from compgen.data.examples import TOKENS, Dataset
-from compgen.errors import ExhaustedError, UserError
+from compgen.errors import ExhaustedError, Interrupted, UserError
 from compgen.progress import Watch
 from compgen.recombine.config import RecombineConfig
 from compgen.sampling.output import PLACES
@@ -32,7 +32,7 @@ class RecombineOptions(Options, RecombineConfig):
         ("novel", "unique"),
         description="Keep only samples that are: novel (source and target unseen in training), unique (not drawn "
         "before in this run), rare (hold a token that is rare in training).",
-        json_schema_extra={"flags": ["--filter"], "metavar": "F,..."},
+        json_schema_extra={"flags": ["--filter"], "metavar": "F,...", "drawing": True},
     )
 
     @field_validator("filters", mode="before")
@@ -45,33 +45,48 @@ class RecombineOptions(Options, RecombineConfig):
         return filter_names(texts) if listed else names
 
     ngram: int = Field(
-        1, ge=1, description="rare: length of n-grams; from 2 on, n-grams that training lacks are rare too."
+        1,
+        ge=1,
+        description="rare: length of n-grams; from 2 on, n-grams that training lacks are rare too.",
+        json_schema_extra={"drawing": True},
     )
     draws_each: int | None = Field(
         None,
         ge=1,
-        description="Draw at most so often for each sample asked for, and be content with what is kept. With --vote: "
-        f"{VOTES} by default, up to {MOST_DRAWS:,} in all.",
-        json_schema_extra={"metavar": "D"},
+        description="Draw at most so often for each sample asked for. With --vote: just so often, by default "
+        f"{VOTES} times, fewer if over {MOST_DRAWS:,} in all.",
+        json_schema_extra={"metavar": "D", "drawing": True},
     )
     vote: bool | None = Field(
         None,
-        description="Keep for each source the target that most of its draws have, clear ones first. "
-        "--config auto: yes, but for words and sentences.",
+        description="Keep for each source the target that most of its draws have, clear ones first. Default of "
+        "--config auto, except for words and sentences.",
+        json_schema_extra={"drawing": True},
     )
     support: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="With --vote: leave out samples with a new pair of neighbouring source tokens that fewer than this "
-        "share of samples have. --config auto: 0.1 if no token is rare.",
-        json_schema_extra={"metavar": "SHARE"},
+        description="Vote, and leave out samples with a new pair of neighbouring source tokens that fewer than this "
+        "share of samples have. --config auto: 0.1 if names trade places.",
+        json_schema_extra={"metavar": "SHARE", "drawing": True},
     )
     resume: bool = Field(
         False,
         description="Go on with an interrupted training; the result is the same.",
         json_schema_extra={"running": True},
     )
+
+    @model_validator(mode="after")
+    def _support_needs_votes(self) -> Self:
+        if self.support is not None and self.vote is False:
+            raise ValueError("support is for votes: leave out --support, or --no-vote")
+        return self
+
+    @property
+    def votes(self) -> bool:
+        """Whether targets are voted on."""
+        return bool(self.vote) or self.support is not None
 
     def config(self) -> RecombineConfig:
         """How the generator is trained."""
@@ -98,7 +113,8 @@ class Recombine(Augmenter[RecombineOptions]):
         "recombine_small_around_right: long-long; "
         "recombine_morphology_small: words and their tags; recombine_scan and others: the paper's sizes, for a GPU"
     )
-    example = "cgen augment recombine pairs.tsv -n 400 -o more.tsv"
+    each_epoch: ClassVar[dict[str, Any]] = {"vote": False}  # which would be hundreds of thousands of draws in each
+    example = "cgen augment recombine pairs.tsv -n 400 -o more.jsonl"
     generator: "Generator | None" = None
     _trained_on: Mapping[str, Any] = MappingProxyType({})
     _counts = Counts()
@@ -124,7 +140,7 @@ class Recombine(Augmenter[RecombineOptions]):
             )
             self.generator, self._trained_on = Generator.load(out), made.trained_on
         given = self.options.model_dump()
-        if self.options.auto:
+        if self.options.auto and self.options.vote is not False:
             found = {name: value for name, value in choosing(ordered, made.config).items() if given[name] is None}
         self.options = RecombineOptions(**given | made.config | found)
 
@@ -142,7 +158,11 @@ class Recombine(Augmenter[RecombineOptions]):
         return self.beside.with_name(self.beside.name + ".pt")
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
-        """`count` samples that pass the filters, in order of address."""
+        """`count` samples that pass the filters, in order of address; of a vote, clear decisions first.
+
+        Raises:
+            ExhaustedError: there are none.
+        """
         if self.generator is None or count is None:
             raise UserError("recombine: there is no end of samples: say how many")
         self._counts, self._alone = Counts(), 0.0
@@ -151,16 +171,22 @@ class Recombine(Augmenter[RecombineOptions]):
                 (one.source, one.target, one.index, round(one.log_prob, PLACES), list(one.prototypes))
                 for one in map(self.generator.sample_of, self._kept(self.generator, count, seed, watch))
             ]
+            if not kept:
+                raise ExhaustedError(f"no sample is kept: {self._counts}")
         except ExhaustedError as error:
             if self.checkpoint is not None:
                 raise ExhaustedError(f"{error}; the generator is {self.checkpoint}, for other filters") from error
             raise
+        except KeyboardInterrupt:
+            if self.checkpoint is None:
+                raise
+            raise Interrupted(f"interrupted; cgen sample {self.checkpoint} draws from the generator") from None
         return pl.DataFrame(kept, schema={"source": TOKENS, "target": TOKENS, **self.columns}, orient="row")
 
     def _kept(self, generator: "Generator", count: int, seed: int, watch: Watch) -> Iterable["Kept"]:
         """The draws that are kept: the first ones that pass the filters, or by --vote those of clear decisions."""
         options = self.options
-        if options.vote:
+        if options.votes:
             return self._elected(generator, count, seed, watch)
         return generator.kept(
             count,
@@ -203,7 +229,8 @@ class Recombine(Augmenter[RecombineOptions]):
         if self.generator is not None:
             facts["identity"] = self.generator.identity
         if self._report.get("made", 0) < (self._report.get("asked") or 0):
-            facts["why"] = f"{self._counts.drawn:,} draws give no more; draws_each allows more of them"
+            less = ", and vote=False takes what is new as it comes" if self.options.votes else ""
+            facts["why"] = f"{self._counts.drawn:,} draws give no more; draws_each allows more of them{less}"
         return facts | {key: self._trained_on[key] for key in ("settings",) if key in self._trained_on}
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
@@ -215,10 +242,12 @@ class Recombine(Augmenter[RecombineOptions]):
         if self.generator is None:
             raise UserError("recombine: fit it before asking what its samples are made from")
         pool, rows = self.generator.examples().pairs(), sample.get("prototypes")
-        if not isinstance(rows, list) or not all(0 <= row < len(pool) for row in rows):
+        if not isinstance(rows, list) or not all(type(row) is int and 0 <= row < len(pool) for row in rows):
             raise UserError(
                 f"recombine: found {rows!r:.20}, expected the row of an example given to fit, for each prototype"
             )
+        if not rows:
+            raise UserError("recombine: the sample was made from no prototypes")
         return [
             Shown(f"prototype {number}", *([(token, -1) for token in side] for side in pool[row]))
             for number, row in enumerate(rows, start=1)
@@ -237,7 +266,7 @@ class Recombine(Augmenter[RecombineOptions]):
 
     def in_words(self) -> str:
         """The report in words, for people."""
-        voted = f", by the votes of {self._counts.drawn:,} draws" if self.options.vote else ""
+        voted = f"; by the votes of {self._counts.drawn:,} draws" if self.options.votes else ""
         return super().in_words() + voted + f"; the generator is {self.checkpoint}" * (self.checkpoint is not None)
 
     def needs_torch(self) -> bool:

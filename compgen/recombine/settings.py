@@ -8,7 +8,7 @@ GeoQuery, Scholar, COGS and SIGMORPHON.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -32,7 +32,8 @@ COVERED = 0.8  # share of the examples that should have a neighborhood; the othe
 DELTAS = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 ALIKE = 0.2  # below this, the first long-short prototype has little in common with the example: others come first
 LONGEST = (95, 90, 75, 50)  # percentiles of lengths; of pairs, a few long ones cost more than they teach
-CLOSE, SHORT, MANY = (0.5, 0.45, 0.4), 75, 2000  # similarities, and a percentile of lengths, which do for so many rows
+CLOSE, SHORT = (0.5, 0.45, 0.4), 75  # similarities that are high, and the percentile of lengths that are short
+MANY, SHARE = 2000, 0.25  # such neighborhoods do if there are so many rows, and so many of the examples have one
 UNKNOWN = (10, 5, 3, 2)  # candidates for unknown_below
 RARE = 0.05  # share of all tokens that may be unknown: of more, the network would see too little
 FEWEST, ENOUGH = 500, 2000  # updates: at least, and those for whose sake long sequences are left out
@@ -52,11 +53,18 @@ class _Data:
 
 @dataclass(frozen=True)
 class _Found:
-    """Neighborhoods by one configuration: the share of examples that have one, and how many rows an example has."""
+    """Neighborhoods by one configuration.
+
+    Attributes:
+        covered: the share of the examples that are short enough which have one.
+        rows: how many of them such an example has.
+        close: few examples have one, but enough to learn from.
+    """
 
     config: NeighborhoodConfig
     covered: float
     rows: float
+    close: bool = False
 
     def rows_of(self, data: _Data) -> int:
         """How many rows all examples have, about."""
@@ -88,8 +96,8 @@ def settings(
     tokens = (MINUTES if minutes is None else minutes) * 60 * RATE
     table = base["neighborhood"] | {"longest": _longest(data, start, tokens)} | set_.get("neighborhood", {})
     fixed = base["neighborhood"] if name == PHRASES else set_.get("neighborhood", {})
-    close = _close(data, table, fixed) if name == PAIRS and start.prototypes == 2 else None
-    found = close or _neighborhoods(data, start.prototypes, table, fixed)
+    free = name == PAIRS and start.prototypes == 2 and not {"kind", "cover", "delta"} & set(fixed)
+    found = (free and _close(data, table, fixed)) or _neighborhoods(data, start.prototypes, table, fixed)
     rows = found.rows_of(data)
     batch = min(start.optimisation.batch, max(8, rows // 8))
     steps, why_steps = _updates(data, start, rows, found.config.longest, tokens / batch)
@@ -109,9 +117,9 @@ def settings(
 def choosing(dataset: Dataset, config: Mapping[str, Any]) -> dict[str, Any]:
     """How to choose among the samples of a generator with settings that were found: see `Choice`.
 
-    By vote, as a generator answers one source in several ways. Where no token is rare, what is new can only be a
-    phrase, which many samples have; other new neighbours are slips. Words are not voted on: those with most votes are
-    alike, and teach less. Sentences have no answers to vote on.
+    By vote, as a generator answers one source in several ways. Where names trade places in training, what is new can
+    only be a phrase, which many samples have; other new neighbours are slips. Words are not voted on: those with most
+    votes are alike, and teach less. Sentences have no answers to vote on.
     """
     if are_words(dataset) or not (dataset.frame["target"].list.len() > 0).any():
         return {}
@@ -205,11 +213,10 @@ def _close(data: _Data, table: Mapping[str, Any], given: Mapping[str, Any]) -> _
     """
     longest = min(table["longest"] or int(data.lengths.max()), _percentile(data, SHORT))
     for delta in CLOSE:
-        one: dict[str, Any] = {"kind": "long-short", "cover": True, "delta": delta, "longest": longest, **given}
-        if one["kind"] == "long-short" and one["cover"]:
-            found = _tried(data, NeighborhoodConfig.model_validate({**table, **one}))
-            if found.rows_of(data) >= MANY:
-                return found
+        one: dict[str, Any] = {"kind": "long-short", "cover": True, "longest": longest, **given, "delta": delta}
+        found = _tried(data, NeighborhoodConfig.model_validate({**table, **one}))
+        if found.rows_of(data) >= MANY and found.covered >= SHARE:
+            return replace(found, close=True)
     return None
 
 
@@ -272,15 +279,16 @@ def _why_none(data: _Data, table: Mapping[str, Any], given: Mapping[str, Any]) -
 
 def _about_lengths(data: _Data, longest: int | None) -> str:
     share = _short(data, longest) / len(data.lengths)
-    return f"sequences of up to {longest or data.lengths.max()} tokens, {share:.0%} of them"
+    return f"sequences of up to {longest or data.lengths.max()} tokens, {share:.0%} of all"
 
 
 def _about_neighborhoods(config: RecombineConfig, data: _Data, found: _Found) -> str:
     one = config.neighborhood
     alike = "" if one.kind == "tags" else f" of similarity above {one.delta:g}"
     few = "" if found.covered >= COVERED else " (few: more examples, or augment geca or csl, may do better)"
-    if found.covered < COVERED and found.rows_of(data) >= MANY:
-        few = ", which is enough of them"
+    if found.close:
+        few = ": enough to learn from, and closer than those that more examples have"
     rare = f"; tokens of fewer than {config.unknown_below} examples are copied" if config.unknown_below else ""
     partly = " that need not hold all tokens" if one.kind == "long-short" and not one.cover else ""
-    return f"{one.kind} neighborhoods{partly}{alike}, which {found.covered:.0%} of the examples have{few}{rare}"
+    share = found.covered * _short(data, one.longest) / len(data.lengths)
+    return f"{one.kind} neighborhoods{partly}{alike}, which {share:.0%} of the examples have{few}{rare}"

@@ -197,6 +197,11 @@ def test_samples_are_explained_by_their_prototypes(generator, tmp_path):
     refused(compgen("explain", "recombine", out), "g.pt: another generator than the one that")
     record.write_text("{}")
     refused(compgen("explain", "recombine", out), "expected the record of `cgen augment recombine` or `cgen sample`")
+    csv = tmp_path / "more.csv"
+    record = csv.with_name("more.csv.run.json")
+    record.write_text(more.with_name("more.jsonl.run.json").read_text().replace('"format": null', '"format": "csv"'))
+    csv.write_text("source,target,prototypes\nwalk,WALK,0\n")
+    refused(compgen("explain", "recombine", csv), "has no column prototypes")
 
 
 def test_chosen_samples_are_the_clearest_votes(generator):

@@ -6,6 +6,7 @@ import pytest
 
 from compgen.augmenters.registry import make
 from compgen.data.examples import Dataset
+from compgen.errors import ConfigError, ExhaustedError, UserError
 from compgen.recombine import augmenter as module
 from tests.augmenters.test_conformance import TINY
 
@@ -52,3 +53,29 @@ def test_sources_that_nothing_voted_on_are_a_warning(fitted, monkeypatch):
     assert "were drawn once" not in " ".join(fitted.warnings())
     monkeypatch.setattr(module, "MOST_ALONE", once - 0.01)
     assert f"{once:.0%} of the sources were drawn once, so that nothing voted" in " ".join(fitted.warnings())
+
+
+def test_no_sample_is_an_error_with_counts():
+    with pytest.raises(ExhaustedError, match=r"no sample is kept: 2 drawn, 0 kept; not kept: "):
+        make("recombine", **TINY | {"vote": True, "filters": ("novel",), "sampling": {"temperature": (0.0, 0.0)}}).fit(
+            Dataset.from_pairs(PAIRS)
+        ).with_options(draws_each=1).sample(2)
+
+
+def test_what_is_drawn_may_change_without_training(fitted):
+    as_they_come = fitted.with_options(vote=False, draws_each=None)
+    assert len(as_they_come.sample(10, seed=4)) == 10 and fitted.options.vote
+    with pytest.raises(ConfigError, match="support is for votes: leave out --support, or --no-vote"):
+        fitted.with_options(vote=False, support=0.1)
+    supported = fitted.with_options(vote=None, support=0.0)  # which is a vote, too
+    assert supported.sample(10, seed=4) == fitted.sample(10, seed=4)
+    with pytest.raises(ExhaustedError, match="no sample is kept"):
+        fitted.with_options(support=1.0).sample(10, seed=4)
+
+
+def test_prototypes_that_are_none_are_refused(fitted):
+    for wrong in ("5 37", ["a"], [0.5], [True], [99]):
+        with pytest.raises(UserError, match="expected the row of an example given to fit"):
+            fitted.explain({"prototypes": wrong})
+    with pytest.raises(UserError, match="made from no prototypes"):
+        fitted.explain({"prototypes": []})

@@ -12,7 +12,7 @@ from compgen.data.downloads import MissingFileError
 from compgen.data.examples import Dataset
 from compgen.data.unimorph import inflection
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import ConfigError, DataError, UserError
+from compgen.errors import ConfigError, DataError, ExhaustedError, UserError
 from compgen.recombine import settings as module
 from compgen.recombine.augmenter import Recombine, RecombineOptions
 from compgen.recombine.config import RecombineConfig
@@ -90,15 +90,17 @@ def jump():
     return Dataset(load("scan/jump").split("train").frame.gather_every(5))
 
 
-def test_short_and_very_similar_sequences_do_if_they_are_enough(jump):
+def test_short_and_very_similar_sequences_do_if_they_are_enough(jump, monkeypatch):
     found, reasons = settings(jump)
     assert found.neighborhood.kind == "long-short" and found.neighborhood.cover
     assert found.neighborhood.delta in module.CLOSE[:2]
     lengths = [len(source) + len(target) + 1 for source, target in jump.unique().pairs()]
     assert found.neighborhood.longest == np.percentile(lengths, module.SHORT, method="higher")
-    assert covered(jump, found) < module.COVERED and "which is enough of them" in reasons[0]
-    given = {"neighborhood": {"delta": 0.35}}
-    assert settings(jump, given=given)[0].neighborhood.delta == 0.35
+    assert covered(jump, found) < module.COVERED and ": enough to learn from" in reasons[0]
+    given = settings(jump, given={"neighborhood": {"delta": 0.45}})[0].neighborhood
+    assert given.delta == 0.45 and given.longest > found.neighborhood.longest  # what is given is not "close"
+    monkeypatch.setattr(module, "SHARE", 0.9)
+    assert settings(jump)[0].neighborhood.longest > found.neighborhood.longest
     assert settings(jump, given={"neighborhood": {"longest": None}})[0].neighborhood.longest is None
 
 
@@ -167,8 +169,8 @@ def test_a_vote_is_made_unless_it_is_declined_or_nothing_was_found():
     sizes = dict.fromkeys(("hidden", "encoder_hidden", "embedding", "output", "attention"), 8)
     tiny = {"network": sizes, "optimisation": {"steps": 2}, "filters": ()}
     assert make("recombine", **tiny).fit(COMMANDS).options.vote
-    declined = make("recombine", **tiny, vote=False, support=0.5).fit(COMMANDS)
-    assert declined.options.vote is False and declined.options.support == 0.5
+    assert make("recombine", **tiny, vote=False).fit(COMMANDS).options.vote is False
+    assert make("recombine", **tiny, support=0.5).fit(COMMANDS).options.support == 0.5
     shipped = load_config(
         RecombineOptions, "recombine_small", [*SIZES, "optimisation.steps=2", "neighborhood.delta=0.1"]
     )
@@ -178,8 +180,8 @@ def test_a_vote_is_made_unless_it_is_declined_or_nothing_was_found():
 def test_drawing_ends_where_too_little_is_kept():
     sizes = dict.fromkeys(("hidden", "encoder_hidden", "embedding", "output", "attention"), 8)
     augmenter = make("recombine", network=sizes, optimisation={"steps": 2}, draws_each=4, filters=())
-    made = augmenter.fit(COMMANDS).sample(5, 0)
-    assert len(made) < 5 and augmenter._counts.drawn == 20
+    with pytest.raises(ExhaustedError, match="no sample is kept: 20 drawn, 0 kept; not kept: "):
+        augmenter.fit(COMMANDS).sample(5, 0)
 
 
 def test_filters_may_stand_in_one_text():
