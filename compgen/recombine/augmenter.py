@@ -171,7 +171,7 @@ class Recombine(Augmenter[RecombineOptions]):
                 (one.source, one.target, one.index, round(one.log_prob, PLACES), list(one.prototypes))
                 for one in map(self.generator.sample_of, self._kept(self.generator, count, seed, watch))
             ]
-            if not kept:
+            if count and not kept:
                 raise ExhaustedError(f"no sample is kept: {self._counts}")
         except ExhaustedError as error:
             if self.checkpoint is not None:

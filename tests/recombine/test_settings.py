@@ -91,6 +91,8 @@ def jump():
 
 
 def test_short_and_very_similar_sequences_do_if_they_are_enough(jump, monkeypatch):
+    jump = Dataset(jump.frame.gather_every(3))
+    monkeypatch.setattr(module, "MANY", 300)
     found, reasons = settings(jump)
     assert found.neighborhood.kind == "long-short" and found.neighborhood.cover
     assert found.neighborhood.delta in module.CLOSE[:2]
