@@ -16,6 +16,8 @@ import pytest
 
 from compgen import __version__
 from compgen.cli.main import _explained
+from compgen.cli.train import Seq2SeqOptions
+from compgen.data.catalog import load
 from compgen.trained.generator import Generator
 from tests.cli.shell import compgen, refused
 
@@ -202,6 +204,13 @@ def test_samples_are_explained_by_their_prototypes(generator, tmp_path):
     record.write_text(more.with_name("more.jsonl.run.json").read_text().replace('"format": null', '"format": "csv"'))
     csv.write_text("source,target,prototypes\nwalk,WALK,0\n")
     refused(compgen("explain", "recombine", csv), "has no column prototypes")
+
+
+def test_no_epoch_is_voted_on(generator, tmp_path):
+    changes = [change for change in TINY if change != "--set"]
+    options = Seq2SeqOptions(out=tmp_path / "p.pt", augment="recombine", augment_set=changes)
+    pairs = generator.with_name("pairs.tsv")
+    assert options.more(load(str(pairs)), str(pairs))["fresh"].augmenter.options.vote is False
 
 
 def test_chosen_samples_are_the_clearest_votes(generator):
