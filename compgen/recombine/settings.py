@@ -25,7 +25,7 @@ from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build
 
 WORDS, PHRASES = "recombine_morphology_small", "recombine_small_around_right"
 COMMON, COMMON_SHARE = 10, 0.01  # a token is not rare that is in so many distinct examples, and in this share of them
-SUPPORT = 0.1
+SUPPORT = 0.1  # share of the samples that must have a new pair of neighbours; see `choosing`
 MINUTES = 8.0
 RATE = 12_000  # tokens a second that one core trains these networks on; so `minutes` is an upper bound for two
 COVERED = 0.8  # share of the examples that should have a neighborhood; the others are never learned from

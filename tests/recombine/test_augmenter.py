@@ -6,7 +6,7 @@ import pytest
 
 from compgen.augmenters.registry import make
 from compgen.data.examples import Dataset
-from compgen.errors import ConfigError, ExhaustedError, UserError
+from compgen.errors import ConfigError, ExhaustedError, Interrupted, UserError
 from compgen.recombine import augmenter as module
 from tests.augmenters.test_conformance import TINY
 
@@ -79,3 +79,16 @@ def test_prototypes_that_are_none_are_refused(fitted):
             fitted.explain({"prototypes": wrong})
     with pytest.raises(UserError, match="made from no prototypes"):
         fitted.explain({"prototypes": []})
+
+
+def test_ctrl_c_while_drawing_names_the_trained_generator(fitted, monkeypatch, tmp_path):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    drawing = fitted.with_options(vote=True)
+    monkeypatch.setattr(drawing, "_elected", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        drawing.sample(3)
+    drawing.beside = tmp_path / "more.jsonl"
+    with pytest.raises(Interrupted, match=r"interrupted; cgen sample .*more\.jsonl\.pt draws from the generator"):
+        drawing.sample(3)
