@@ -46,6 +46,18 @@ def built():
 
 
 @pytest.fixture(scope="session")
+def has_runner():
+    """Whether the C++ runner is there, for tests that have more to show with it."""
+    from compgen.errors import UserError
+    from compgen.sampling import native
+
+    try:
+        return bool(native.runner())
+    except UserError:
+        return False
+
+
+@pytest.fixture(scope="session")
 def kenlm():
     """KenLM's programs are there (`make lm` builds them), or the test is skipped."""
     from compgen.errors import UserError

@@ -28,7 +28,9 @@ class Options(BaseModel):
     )
     samples: int = option(1000, "Samples to verify with; at batch 1 a tenth.", ge=10, le=10**6, metavar="N")
     torchscript: bool | None = option(
-        None, "Keep the TorchScript file in the bundle. Default: yes, except for --int8, which has none."
+        None,
+        "Write the TorchScript file, too, which takes nearly half of the time. Default: yes, except for --int8, which "
+        "has none.",
     )
     int8: bool = option(
         False,

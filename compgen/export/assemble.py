@@ -72,8 +72,13 @@ def measured(bundle: Bundle, parity: list[Parity], approximation: Approximation 
     return replace(bundle, manifest=manifest)
 
 
-def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
-    """Write graphs, TorchScript, vocabulary and pool of a checkpoint to `folder`, in the dtype of its weights.
+def assemble(checkpoint: Checkpoint, folder: Path, *, script: bool = True) -> Bundle:
+    """Write graphs, vocabulary and pool of a checkpoint to `folder`, in the dtype of its weights.
+
+    Args:
+        checkpoint: a generator or a predictor with a recurrent network.
+        folder: is there, and empty.
+        script: write TorchScript, too.
 
     Raises:
         BundleError: a kind of checkpoint that cannot be exported.
@@ -82,7 +87,8 @@ def assemble(checkpoint: Checkpoint, folder: Path) -> Bundle:
         raise BundleError(f"a {checkpoint.kind} cannot be exported: expected a generator with its pool, or a predictor")
     network, half = checkpoint.network.eval(), HALVES[checkpoint.kind]
     graphs = write_graphs(network, half, folder)
-    write_script(network, half, folder / SCRIPT)
+    if script:
+        write_script(network, half, folder / SCRIPT)
     if own_step(network):
         (folder / STEP_WEIGHTS).write_bytes(save(step_weights(network)))
     if checkpoint.pool is not None:

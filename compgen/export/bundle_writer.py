@@ -40,8 +40,8 @@ def export(
         checkpoint_path: a checkpoint (`.pt`) or a grammar (`.grammar`).
         out: the bundle's folder.
         batches: in which batches to verify, and with how many samples each; `verify.at_batches()` if not given.
-        torchscript: keep the TorchScript file; it is a quarter of the bundle. It is verified either way. Kept if not
-            given, but for int8, which has none.
+        torchscript: write the TorchScript file, a quarter of the bundle and nearly half of the time that verifying
+            takes. Written if not given, but for int8, which has none.
         int8: large products in 8-bit integers. The bundle is then verified against itself, and measured against the
             checkpoint, whose equal it is not meant to be.
         quiet: without progress.

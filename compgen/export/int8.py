@@ -35,7 +35,7 @@ from compgen.progress import Progress
 from compgen.runtime import device
 from compgen.runtime.backend import Backend, State, StepInputs, StepOutputs
 from compgen.runtime.bundle import Bundle
-from compgen.runtime.manifest import SAMPLER, SCRIPT, STEP, STEP_WEIGHTS, Approximation, Parity
+from compgen.runtime.manifest import SAMPLER, STEP, STEP_WEIGHTS, Approximation, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.predict import advance, opening
 from compgen.trained.checkpoint import Checkpoint
@@ -87,7 +87,6 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
     models[SAMPLER] = sampler(models, checkpoint.network, HALVES[checkpoint.kind])
     graphs = save_graphs(models, bundle.path)
     (bundle.path / STEP_WEIGHTS).write_bytes(save(weights))
-    (bundle.path / SCRIPT).unlink()
     seal(bundle.path, bundle.manifest.model_copy(update={"graphs": graphs}))
     return Bundle.load(bundle.path)
 

@@ -27,7 +27,7 @@ from compgen.models.backend import TorchBackend
 from compgen.progress import Progress
 from compgen.runtime.backend import Backend, Decoder, Ints, Loop, State
 from compgen.runtime.bundle import Bundle
-from compgen.runtime.manifest import Parity
+from compgen.runtime.manifest import SCRIPT, Parity
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import Recurrent, advance, as_sources, greedy, opening
@@ -141,12 +141,17 @@ def at_batches(samples: int = SAMPLES) -> dict[int, int]:
 
 
 def parity(
-    checkpoint: Checkpoint | Path, batches: Mapping[int, int], *, native: bool = False, quiet: bool = False
+    checkpoint: Checkpoint | Path,
+    batches: Mapping[int, int],
+    *,
+    script: bool = True,
+    native: bool = False,
+    quiet: bool = False,
 ) -> list[Parity]:
-    """Export a checkpoint to a temporary folder, and compare all runtimes as `verify` does."""
+    """Export a checkpoint to a temporary folder, with TorchScript if asked for, and compare runtimes as `verify` does."""
     loaded = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint.load(checkpoint)
     with tempfile.TemporaryDirectory() as folder:
-        return verify(loaded, assemble(loaded, Path(folder)), batches, native=native, quiet=quiet)
+        return verify(loaded, assemble(loaded, Path(folder), script=script), batches, native=native, quiet=quiet)
 
 
 def verify(
@@ -169,14 +174,15 @@ def verify(
     work = task(checkpoint, samples)
     double = replace(checkpoint, network=copy.deepcopy(checkpoint.network).double())
     rows: list[Parity] = []
+    script = SCRIPT in bundle.files
     with (
         one_thread(),
         tempfile.TemporaryDirectory() as folder,
-        Progress("verify", 2 * (5 + 2 * native) * len(batches), quiet=quiet) as progress,
+        Progress("verify", 2 * (3 + 2 * script + 2 * native) * len(batches), quiet=quiet) as progress,
     ):
         truth = TorchBackend(double.network)
         expected = work.stepwise(truth, samples, BATCH)
-        for own, exported in ((double, assemble(double, Path(folder))), (checkpoint, bundle)):
+        for own, exported in ((double, assemble(double, Path(folder), script=script)), (checkpoint, bundle)):
             runners = _runners(work, own, exported, native)
             dtype = exported.manifest.decoder.dtype
             rows += compare(expected, dtype, runners, batches, partial(distance, work, truth), progress, len(rows))
@@ -197,14 +203,18 @@ def one_thread() -> Iterator[None]:
 
 def _runners(work: Task, checkpoint: Checkpoint, bundle: Bundle, native: bool) -> dict[str, Runner]:
     """The ways to run an export: by steps, and by a loop that is the whole sampler behind one call."""
-    dtype, script = bundle.manifest.decoder.dtype, TorchScriptBackend(bundle, trust_code=True)
+    dtype = bundle.manifest.decoder.dtype
     found: dict[str, Runner] = {
         "torch": partial(work.stepwise, TorchBackend(checkpoint.network)),
-        "torchscript": partial(work.stepwise, script),
         "onnx": partial(work.stepwise, OnnxBackend(bundle, provider="cpu")),
-        "torchscript loop": partial(work.looped, script, dtype),
         "onnx loop": partial(work.looped, OnnxLoop(bundle, provider="cpu"), dtype),
     }
+    if SCRIPT in bundle.files:
+        script = TorchScriptBackend(bundle, trust_code=True)
+        found |= {
+            "torchscript": partial(work.stepwise, script),
+            "torchscript loop": partial(work.looped, script, dtype),
+        }
     if native:
         found |= {
             "native": partial(in_cpp, work, bundle, {"--step": "own"}),

@@ -9,6 +9,7 @@ Symbols: B batch, n memories, T memory tokens, L decoder steps, V vocabulary, H 
 written that a step may attend to, A attention size, D last encoder state, Z size of the latent vector.
 """
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from compgen.models.choosing import written_greedily
 from compgen.models.config import NetworkConfig
 from compgen.models.copying import Mixture, OwnAttention
 from compgen.models.dropout import Dropout
+from compgen.models.embedding import Embedding
 from compgen.models.encoder import Encoder, init_lstm
 from compgen.models.latent import Posterior
 from compgen.models.products import Linear, exact
@@ -40,8 +42,8 @@ class Network(Trainable):
         self.hidden, self.output, self.vocabulary = c.hidden, c.output, vocabulary
         self.pad = PAD_ID  # an attribute, because TorchScript does not read a module's globals
         self.write_dropout, self.token_dropout = c.write_dropout, c.token_dropout
-        self.register_buffer("shown", torch.arange(vocabulary))
-        self.embedding = nn.Embedding(vocabulary, c.embedding)
+        self.register_buffer("shown", torch.from_numpy(np.arange(vocabulary)))  # torch's is slow on the meta device
+        self.embedding = Embedding(vocabulary, c.embedding)
         nn.init.xavier_uniform_(self.embedding.weight)
         encoders = min(c.memories, 1) if c.encoder_shared else c.memories
         self.encoders = nn.ModuleList([Encoder(c.embedding, c.encoder_hidden) for _ in range(encoders)])

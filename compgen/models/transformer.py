@@ -24,6 +24,7 @@ from compgen.models.attention import MASKED, each
 from compgen.models.choosing import written_greedily
 from compgen.models.config import TransformerNetwork
 from compgen.models.dropout import Dropout
+from compgen.models.embedding import Embedding
 from compgen.models.products import Linear
 from compgen.models.trainable import Trainable
 
@@ -38,9 +39,9 @@ class Transformer(Trainable):
     def __init__(self, config: TransformerNetwork, vocabulary: int) -> None:
         super().__init__()
         self.config, self.vocabulary = config, vocabulary
-        self.embedding = nn.Embedding(vocabulary, config.size)
+        self.embedding = Embedding(vocabulary, config.size)
         nn.init.normal_(self.embedding.weight, std=config.size**-0.5)
-        self.kinds = nn.Embedding(2, config.size) if config.invariant_tags else None
+        self.kinds = Embedding(2, config.size) if config.invariant_tags else None
         self.register_buffer("tags", torch.zeros(vocabulary, dtype=torch.bool))
         self.tags: Tensor
         self.encoder = nn.ModuleList(_EncoderLayer(config) for _ in range(config.layers))

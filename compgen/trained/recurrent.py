@@ -15,7 +15,7 @@ from compgen.processors import processors
 from compgen.runtime.backend import Backend, Loop
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import Golden, GoldenStream
-from compgen.runtime.manifest import STEP_WEIGHTS
+from compgen.runtime.manifest import SCRIPT, STEP_WEIGHTS
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import Recurrent, as_sources
 from compgen.sampling.batching import Draw, draws
@@ -148,7 +148,9 @@ class RecurrentArchitecture(Architecture):
         steps = ["own", "graph"] if STEP_WEIGHTS in bundle.files else ["graph"]
         in_cpp, missing = native_runners(bundle, {f"C++ {step}": {"--step": step} for step in steps})
         runners, notes = runners | in_cpp, notes + missing
-        if runtime.trust_code:
+        if SCRIPT not in bundle.files:
+            notes.append("TorchScript: the bundle has none")
+        elif runtime.trust_code:
             runners["torchscript"] = partial(self._by_step, bundle, Runtime("torchscript", trust_code=True))
         else:
             notes.append("TorchScript: it is code; --trust-code runs it")

@@ -44,7 +44,7 @@ def bundles(checkpoint: Checkpoint, folder: Path) -> tuple[Bundle, Bundle]:
     """The generator in float32 and in int8."""
     exact = folder / "float32"
     exact.mkdir()
-    bundle = assemble(checkpoint, exact)
+    bundle = assemble(checkpoint, exact, script=False)
     shutil.copytree(exact, folder / "int8")
     return bundle, approximate(checkpoint, replace(bundle, path=folder / "int8"))
 

@@ -39,15 +39,15 @@ LONG = pytest.mark.long
         pytest.param("generator", {"own": 3, "mixing": "word", "feed": False}, marks=LONG),
         ("generator", {"latent": 2, "own": 9, "mixing": "gate", "memories": 1, "feed": False}),
         pytest.param("generator", ALONE | {"copying": True, "own": 5, "mixing": "gate"}, marks=LONG),
-        pytest.param("predictor", {"own": 4}, marks=LONG),
-        pytest.param("generator", {"latent": 5}, marks=LONG),
-        pytest.param("generator", ALONE | {"latent": 3}, marks=LONG),
+        pytest.param("predictor", {"own": 4, "mixing": "word"}, marks=LONG),
+        pytest.param("generator", {"latent": 5, "own": 9, "mixing": "gate"}, marks=LONG),
+        pytest.param("generator", ALONE | {"latent": 32}, marks=LONG),
     ],
     ids=str,
 )
-def test_every_runtime_draws_the_same_samples(kind, changes):
-    rows = parity(make(kind, **changes), BATCHES, quiet=True)
-    assert len(rows) == 2 * 5 * len(BATCHES)
+def test_every_runtime_draws_the_same_samples(kind, changes, has_runner):
+    rows = parity(make(kind, **changes), BATCHES, native=has_runner, quiet=True)
+    assert len(rows) == 2 * (5 + 2 * has_runner) * len(BATCHES)
     assert all(row.differing == 0 for row in rows if row.dtype == "float64")
     assert all(row.explained == row.differing for row in rows)
     assert {row.samples for row in rows} == {6, 60}

@@ -50,13 +50,16 @@ def make(kind: str = "generator", **changes: Any) -> Checkpoint:
 
 @functools.cache
 def exported(kind: str = "generator", **changes: Any) -> Path:
-    """The bundle of `make(kind, **changes)`; each is made once for all test processes, so tests must not change it."""
+    """The bundle of `make(kind, **changes)`; each is made once for all test processes, so tests must not change it.
+
+    The plain ones have TorchScript, too; of others, tests of parity verify it.
+    """
     name = hashlib.sha256(repr((kind, sorted(changes.items()))).encode()).hexdigest()[:16]
     bundle = Path(os.environ["COMPGEN_TESTS"]) / f"{kind}-{name}"
     if not bundle.exists():
         with tempfile.TemporaryDirectory(dir=bundle.parent) as made:
             make(kind, **changes).save(Path(made) / "model.pt")
-            export(Path(made) / "model.pt", Path(made) / "bundle", batches={7: 20}, quiet=True)
+            export(Path(made) / "model.pt", Path(made) / "bundle", batches={7: 20}, torchscript=not changes, quiet=True)
             with suppress(OSError):  # another process was faster
                 (Path(made) / "bundle").rename(bundle)
     return bundle
