@@ -148,7 +148,7 @@ def parity(
     native: bool = False,
     quiet: bool = False,
 ) -> list[Parity]:
-    """Export a checkpoint to a temporary folder, with TorchScript if asked for, and compare runtimes as `verify` does."""
+    """Export to a temporary folder, with TorchScript if asked for, and compare the runtimes as `verify` does."""
     loaded = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint.load(checkpoint)
     with tempfile.TemporaryDirectory() as folder:
         return verify(loaded, assemble(loaded, Path(folder), script=script), batches, native=native, quiet=quiet)
