@@ -99,8 +99,9 @@ def settings(
     free = name == PAIRS and start.prototypes == 2 and not {"kind", "cover", "delta"} & set(fixed)
     found = (free and _close(data, table, fixed)) or _neighborhoods(data, start.prototypes, table, fixed)
     rows = found.rows_of(data)
-    batch = min(start.optimisation.batch, max(8, rows // 8))
-    steps, why_steps = _updates(data, start, rows, found.config.longest, tokens / batch)
+    asked = set_.get("optimisation", {})
+    batch = asked.get("batch", min(start.optimisation.batch, max(8, rows // 8)))
+    steps, why_steps = _updates(data, start, rows, found.config.longest, tokens / batch, asked.get("steps"))
     copied = found.config.cover and not data.words  # else rare tokens may be in none of the prototypes
     below = _unknown_below(data) if copied and name != PHRASES else start.unknown_below * data.words
     chosen: dict[str, Any] = {
@@ -180,9 +181,11 @@ def _cost(data: _Data, longest: int | None) -> float:
 
 
 def _updates(
-    data: _Data, start: RecombineConfig, rows: int, longest: int | None, rows_of_time: float
+    data: _Data, start: RecombineConfig, rows: int, longest: int | None, rows_of_time: float, given: int | None
 ) -> tuple[int, str]:
     """The number of updates: more with more rows, as many as there is time for; `rows_of_time` is in tokens a row."""
+    if given is not None:
+        return given, f"{given:,} updates, as asked for, on about {rows:,} rows"
     wanted = round(cast(int, start.optimisation.steps) * max(1.0, rows / ROWS))
     possible = round(rows_of_time / _cost(data, longest))
     steps = max(FEWEST, min(wanted, possible))

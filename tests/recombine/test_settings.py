@@ -56,10 +56,11 @@ def test_most_examples_have_neighborhoods_and_a_higher_similarity_leaves_fewer()
 
 def test_what_is_set_stays_and_the_rest_follows_it():
     given = {"neighborhood": {"delta": 0.15, "firsts": 2}, "optimisation": {"steps": 7}, "unknown_below": 4}
-    found, _ = settings(COMMANDS, given=given)
+    found, reasons = settings(COMMANDS, given=given)
     assert (found.neighborhood.delta, found.neighborhood.firsts) == (0.15, 2)
     assert found.neighborhood.kind == "long-short" and found.neighborhood.cover  # for all that 0.15 is below ALIKE
     assert (found.optimisation.steps, found.unknown_below) == (7, 4)
+    assert reasons[2].startswith("7 updates, as asked for, on about ")
     cut, _ = settings(COMMANDS, given={"max_tokens": 5})
     assert cut.max_tokens == 5 >= cut.neighborhood.longest
     none, _ = settings(
