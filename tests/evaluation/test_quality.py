@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compgen.data.examples import Dataset
@@ -90,6 +90,7 @@ def test_good_examples_have_no_warnings_and_each_limit_has_one():
     assert ambiguous.warnings() == []  # training has as many
 
 
+@settings(max_examples=40)
 @given(PAIRS, PAIRS)
 def test_it_is_what_plain_loops_find(made, train):
     found = quality(Dataset.from_pairs(made), Dataset.from_pairs(train))

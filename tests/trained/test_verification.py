@@ -91,7 +91,6 @@ def test_one_other_weight_is_found(tmp_path, name):
     rows, _ = rows_of(folder)
     wrong = {"sampler.onnx": {"onnx loop, cpu"}}.get(name, {"onnx step, cpu"})
     assert {name for name, row in rows.items() if not row.passed and "onnx" in name} == wrong
-    refused(compgen("verify", folder), "not what was exported")
 
 
 def test_where_the_first_difference_is(tmp_path):
@@ -105,6 +104,7 @@ def test_where_the_first_difference_is(tmp_path):
     row = rows_of(folder)[0]["onnx step, cpu"]
     assert (row.equal, row.first, row.passed) == (row.samples - 2, f"{samples[4]['index']}, token 1", False)
     assert row.largest == pytest.approx(2 * TOLERANCE)
+    refused(compgen("verify", folder), "not what was exported")
 
 
 @pytest.mark.parametrize(
