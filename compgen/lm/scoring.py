@@ -18,6 +18,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from compgen.data.content import lines_as_they_come
 from compgen.data.formats import SENTENCE_TOKEN, read_dataset
 from compgen.data.named import SourceColumns
 from compgen.errors import DataError, UserError
@@ -93,7 +94,7 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1, *, blank: 
         return
     if str(text) == "-":
         raise UserError("a recurrent model reads the text once more: give it as a file")
-    with opened(text) as (stream, _):
+    with opened(text, blank=blank) as (stream, _):
         lines = io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", newline="\n")
         sentences = (words for words in map(split_words, lines) if words or blank)
         for block in blocks:
@@ -119,7 +120,7 @@ def _scored(models: Sequence[Path], text: str | Path, threads: int, blank: bool)
     for model in models:
         if not model.is_file():
             raise UserError(f"{model}: no such file, expected a model of KenLM")
-    with opened(text) as (stream, feed), _running(command, stream, feed) as process:
+    with opened(text, blank=blank) as (stream, feed), _running(command, stream, feed) as process:
         assert process.stdout is not None and process.stderr is not None
         while block := _block(process.stdout, len(models)):
             yield block
@@ -211,10 +212,11 @@ def is_neural(model: Path) -> bool:
 
 
 @contextmanager
-def opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
+def opened(text: str | Path, *, blank: bool = False) -> Iterator[tuple[Any, bool]]:
     """Open a text as a stream; also return whether its bytes must be passed on, as a program cannot read gzip.
 
-    Data with a source in each row, by their suffix, become a text of the sources.
+    Data with a source in each row, by their suffix, become a text of the sources; with `blank`, blank lines among them
+    stay.
 
     Raises:
         DataError: the file is missing, cut short, or not as its format wants it.
@@ -222,7 +224,7 @@ def opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
     if _is_data(text):
         with tempfile.TemporaryDirectory(prefix="compgen-lm-") as folder:
             lines = Path(folder) / "text"
-            _write_sources(text, lines)
+            _write_sources(text, lines, blank)
             with opened(lines) as found:
                 yield found
         return
@@ -248,17 +250,35 @@ def opened(text: str | Path) -> Iterator[tuple[Any, bool]]:
         raise DataError(f"{text}: cut short or broken: expected a whole file of gzip") from error
 
 
-def _write_sources(text: str | Path, lines: Path) -> None:
-    """Write the sources of data as lines; targets are not looked at. Raises DataError if there are several splits."""
+def _write_sources(text: str | Path, lines: Path, blank: bool) -> None:
+    """Write the sources of data as lines, see `opened`. Raises DataError if there are several splits."""
     dataset = read_dataset(text, columns=SourceColumns())
     if len(dataset.splits) > 1:
         raise DataError(
             f"{text}: found the splits {dataset.sizes()}, expected one, as a model learns from one and is tested on "
             f"another: cgen data write {text} --split {next(iter(dataset.splits))} -o OUT"
         )
-    sources = dataset.frame["source"]
+    sources = dataset.frame["source"].to_list()
+    if blank:
+        sources = _with_blank(sources, _filled(text))
     with writing(lines), lines.open("w", encoding="utf-8") as stream:
-        stream.writelines(line_of(tokens, text) for tokens in sources.to_list())
+        stream.writelines(line_of(tokens, text) for tokens in sources)
+
+
+def _filled(text: str | Path) -> list[bool]:
+    """Which lines of a file have something; none if its rows are not lines."""
+    if Path(str(text).removesuffix(".gz")).suffix not in (".tsv", ".jsonl"):
+        return []
+    return [bool(line.strip()) for lines in lines_as_they_come(str(text)) for line in lines]
+
+
+def _with_blank(sources: list[list[str]], filled: list[bool]) -> list[list[str]]:
+    """Sources, with one of no words for each line that is not `filled`. A line of names of columns is none of them."""
+    names = sum(filled) - len(sources)
+    if names not in (0, 1):
+        return sources
+    following = iter(sources)
+    return [next(following) if full else [] for full in filled[names:]]
 
 
 def _feed(stream: io.BufferedReader | gzip.GzipFile, sink: IO[bytes], errors: list[Exception]) -> None:
