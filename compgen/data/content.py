@@ -42,6 +42,8 @@ def lines_as_they_come(path: str | Path) -> Iterator[list[str]]:
     name, number, rest = name_of(path), 0, b""
     with _opened(path) as stream:
         while piece := stream.read1(PIECE):
+            if not number and not rest:
+                check_line_ends(piece, name)
             whole, end, rest = (rest + piece).rpartition(b"\n")
             if len(rest) > LONGEST_LINE:
                 raise too_long(name, number + whole.count(b"\n") + len(end) + 1)
@@ -51,6 +53,12 @@ def lines_as_they_come(path: str | Path) -> Iterator[list[str]]:
                 yield found
     if rest:
         yield _lines(rest, name, number)
+
+
+def check_line_ends(content: bytes, name: str) -> None:
+    """Raise DataError if the lines of a text, or of its beginning, end as no system's do now: all would be one."""
+    if b"\n" not in content and b"\r" in content.strip():
+        raise DataError(f"{name}: lines end with CR alone, expected LF or CR LF: tr '\\r' '\\n' < FILE > NEW")
 
 
 def _lines(content: bytes, name: str, before: int) -> list[str]:

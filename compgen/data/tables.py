@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from compgen.data.content import decoded
+from compgen.data.content import check_line_ends, decoded
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
 
@@ -26,8 +26,7 @@ def lines_of(content: bytes, name: str) -> pl.DataFrame:
         DataError: the text is not UTF-8, or its lines end as no system's do now, so that all would be one.
     """
     text = decoded(content, name)
-    if "\n" not in text and "\r" in text.strip():
-        raise DataError(f"{name}: lines end with CR alone, expected LF or CR LF: tr '\\r' '\\n' < FILE > NEW")
+    check_line_ends(content, name)
     # splitlines() would also cut at form feeds and the like, inside tokens that JSON may hold.
     lines = pl.Series("line", text.split("\n"), dtype=pl.String).str.strip_chars_end("\r")
     # A TAB alone is not blank: in tsv it is an example with two empty sides, and refused.

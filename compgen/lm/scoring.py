@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.data.content import lines_as_they_come
+from compgen.data.content import check_line_ends, lines_as_they_come, name_of
 from compgen.data.formats import SENTENCE_TOKEN, read_dataset
 from compgen.data.named import SourceColumns
 from compgen.errors import DataError, UserError
@@ -28,6 +28,7 @@ from compgen.lm.neural import NeuralModel
 
 GZIP_MAGIC = b"\x1f\x8b"
 DATA = (".jsonl", ".json", ".csv", ".tsv", ".parquet")  # suffixes of texts that are read as data, not as lines
+BEGINNING = 1 << 16  # bytes of a text by which its line ends are judged
 _WORD = re.compile(SENTENCE_TOKEN)
 
 
@@ -232,18 +233,22 @@ def opened(text: str | Path, *, blank: bool = False) -> Iterator[tuple[Any, bool
         if str(text) == "-":
             given = cast(io.BufferedReader, sys.stdin.buffer)
             packed = given.peek(2)[:2] == GZIP_MAGIC
-            yield gzip.GzipFile(fileobj=given) if packed else given, True  # what was peeked at, no program can read
+            unpacked = gzip.GzipFile(fileobj=given) if packed else given
+            check_line_ends(unpacked.peek(BEGINNING), name_of(text))
+            yield unpacked, True  # what was peeked at, no program can read
             return
         with Path(text).open("rb", buffering=0) as stream:  # a program that gets it reads on from here
             if not stream.seekable():
                 raise DataError(f"{text}: cannot be read twice: give it as standard input")
-            packed = stream.read(2) == GZIP_MAGIC
+            beginning = stream.read(BEGINNING)
             stream.seek(0)
-            if not packed:
+            if beginning[:2] != GZIP_MAGIC:
+                check_line_ends(beginning, str(text))
                 yield stream, False
                 return
-            with gzip.open(stream) as unpacked:
-                yield unpacked, True
+            with gzip.open(stream) as content:
+                check_line_ends(content.peek(BEGINNING), str(text))
+                yield content, True
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise DataError(f"{text}: {error.strerror}: expected a file of sentences") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

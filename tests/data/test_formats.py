@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from compgen.data import records
 from compgen.data.examples import Dataset
 from compgen.data.formats import FORMATS, read_dataset, write_dataset
+from compgen.data.sources import read_sources
 from compgen.data.unimorph import dataset
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, UserError
@@ -399,5 +400,6 @@ def test_pandas_reads_files(tmp_path, name):
 @pytest.mark.parametrize("name", ["x.txt", "x.tsv", "x.jsonl"])
 def test_lines_that_end_with_cr_alone_are_refused(tmp_path, name):
     (tmp_path / name).write_bytes(b"a b\tX\rc d\tY\r")
-    with pytest.raises(DataError, match=r"lines end with CR alone, expected LF or CR LF: tr"):
-        read_dataset(tmp_path / name)
+    for read in (read_dataset, lambda path: list(read_sources(str(path)))):
+        with pytest.raises(DataError, match=r"lines end with CR alone, expected LF or CR LF: tr"):
+            read(tmp_path / name)

@@ -56,6 +56,13 @@ def test_perplexity_is_that_of_kenlm(sentences, joined, arpa, tmp_path):
     assert [len(split_words(line)) + 1 for line in sentences] == score_all([], tmp_path / "asked.txt").lengths.tolist()
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_lines_that_end_with_cr_alone_are_refused(tmp_path, pack):
+    (tmp_path / "asked").write_bytes(pack(b"the cat\rthe dog\r"))
+    with pytest.raises(DataError, match="lines end with CR alone"):
+        score_all([], tmp_path / "asked")
+
+
 def test_binary_models_say_what_arpa_says(arpa, text, tmp_path):
     expected = score_all([arpa], text)
     for kind, bits, error in (("probing", None, 1e-6), ("trie", None, 1e-6), ("trie", 8, 0.2)):
