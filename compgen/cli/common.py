@@ -103,13 +103,13 @@ def called() -> str:
 
 def say(text: object) -> None:
     """Print a note for people to standard error."""
-    console().print(str(text), highlight=False, markup=False)
+    console().print(str(text), highlight=False, markup=False, emoji=False)
 
 
 def show(*parts: object) -> None:
     """Print results, tables or text, to standard output."""
     for part in parts:
-        output().print(part, markup=False)
+        output().print(part, markup=False, emoji=False)
 
 
 def show_json(row: dict[str, Any]) -> None:

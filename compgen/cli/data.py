@@ -17,6 +17,7 @@ from compgen.cli.common import (
     SplitOption,
     called,
     check_input_once,
+    load_augmented,
     load_both,
     load_split,
     load_usual,
@@ -215,7 +216,6 @@ def overlap(data: DataArgument, options: OverlapOptions) -> None:
 
     Example: cgen data overlap scan/jump --augmented augmented.jsonl
     """
-    from compgen.data.catalog import load
     from compgen.evaluation.overlap import overlap as measure
 
     check_input_once(data, options.train, *options.augmented)
@@ -226,7 +226,7 @@ def overlap(data: DataArgument, options: OverlapOptions) -> None:
         raise UserError(f"{data}: the split {wanted!r} would be compared with itself: give --train, or other splits")
     test, known = tested.split(wanted), trained.split(*seen)
     rows: list[tuple[str | None, Overlap]] = [(None, measure(test, known))]
-    rows += [(name, measure(test, known + load(name))) for name in options.augmented]
+    rows += [(name, measure(test, known + load_augmented(name))) for name in options.augmented]
     asked = {"data": data, "split": wanted, "train": options.train or data, "train_split": ",".join(seen)}
     if options.as_json:
         for name, found in rows:
@@ -274,12 +274,11 @@ def stems(data: DataArgument, options: StemsOptions) -> None:
 
     Example: cgen data stems sigmorphon/turkish --split train-low --augmented more.tsv --harmony turkish
     """
-    from compgen.data.catalog import load
     from compgen.morphology.analyses import stems as analyse
 
     check_input_once(data, options.augmented)
     dataset, wanted = load_usual(data, options.split, "train")
-    more = None if options.augmented is None else load(options.augmented)
+    more = None if options.augmented is None else load_augmented(options.augmented)
     available, largest = 0 if more is None else len(more), max(options.size, default=0)
     if largest > available:
         raise UserError(f"--size {largest:,}: expected at most {available:,}, the number of augmented examples")

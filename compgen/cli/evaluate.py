@@ -133,13 +133,13 @@ def evaluate(
         _say_apart(model, examples, predicted)
         rows.append((model, scores))
         items.append(measured)
-    if options.predictions is not None:  # of the one model, or of all together
-        written = zip((source for source, _ in examples), predicted, strict=True)
-        write_dataset(Dataset.from_pairs(written, "predicted"), options.predictions)
     way = {"direct": True, "otherwise": options.otherwise} if options.direct else {"beam": options.beam}
     asked = {"data": data, "split": split, "limit": options.limit} | way
     compared = [] if options.compare is None else _compared(models, items[: len(models)], options.compare)
     _print_scores(rows, compared, asked, options.as_json)
+    if options.predictions is not None:  # of the one model, or of all together; scores come first, as this may fail
+        written = zip((source for source, _ in examples), predicted, strict=True)
+        write_dataset(Dataset.from_pairs(written, "predicted"), options.predictions)
 
 
 def _check(models: list[str], data: str, options: Options) -> None:
@@ -189,6 +189,8 @@ def _examples(data: str, options: Options, columns: Columns) -> tuple[Pairs, str
     dataset, split = load_usual(data, options.split, "test", columns)
     dataset = _limited(dataset, options.limit)
     pairs = dataset.pairs()
+    if options.compare is not None and len(pairs) < 2:
+        raise UserError(f"{data}: --compare needs two test examples or more, found {len(pairs)}")
     targets = [target for _, target in pairs]
     try:
         check_scorable(dataset, every=options.direct)

@@ -10,7 +10,7 @@ import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from compgen.augmenters.registry import SILENT, find, summaries
-from compgen.cli.common import console, need_torch, output
+from compgen.cli.common import console, need_torch, output, show
 from compgen.cli.lazy import lazy_group
 from compgen.data.named import USUALLY, Columns
 from compgen.errors import UserError
@@ -225,7 +225,7 @@ def _print(method: "Augmenter[Any]", samples: "pl.DataFrame", out: Path, line: i
         raise UserError(f"{out}: it has {len(samples):,} examples, no line {line:,}")
     for number, sample in enumerate(samples[line - 1 : line - 1 + count].iter_rows(named=True), start=line):
         found = method.explain(sample)
-        output().print(f"{number}. {' '.join(sample['source'])}:")
+        show(f"{number}. {' '.join(sample['source'])}:")
         for shown in found:
             output().print(_line(shown))
 

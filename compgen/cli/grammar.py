@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compgen.cli.augment import configured
+from compgen.cli.augment import check_written, configured
 from compgen.cli.common import LEARNT, DataArgument, LearnOption, SeedOption, SetOption, load_split, say
 from compgen.cli.options import with_options
 from compgen.csl.augmenter import Csl
@@ -41,9 +41,9 @@ def csl(
     require_name(out, ".grammar")
     check_writable(out)
     method = configured(Csl, config, set_ or [], options)
-    for path in method.writes().values():
-        check_apart(path, data, out)
-        check_writable(path)
+    read = (data, config, *method.reads())
+    check_apart(out, *read)
+    check_written(method, (out,), *read)
     dataset, began = load_split(data, split, columns=columns), time.monotonic()
     with stages() as watch:
         method.fit(dataset, seed, watch)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import BaseModel
 
-from compgen.cli.common import JsonOption, say, show, show_json, table
+from compgen.cli.common import JsonOption, check_input_once, part_of, say, show, show_json, table, usual_split
 from compgen.cli.lazy import App, Group
 from compgen.cli.options import argument, option, with_options
 from compgen.errors import UserError
@@ -92,6 +92,7 @@ def train(texts: TextArgument, options: TrainOptions) -> None:
         raise UserError(f"--prune {options.prune}: expected counts between commas, for instance 0,0,1")
     chosen = options.model_dump(include={"order", "fallback", "memory", "kind", "quantise"})
     estimation = Estimation(prune=tuple(map(int, counts)), **chosen)
+    check_input_once(*map(str, texts))
     check_apart(options.out, *texts)
     found = estimate(texts, options.out, estimation, options.temporary)
     write_record(options.out, {"texts": list(map(str, texts)), **found})
@@ -118,6 +119,7 @@ def perplexity(
     from compgen.lm.measuring import measure
     from compgen.lm.mixture import Mixture
 
+    check_input_once(*map(str, texts))
     mixture = Mixture.open(model)
     if len(texts) > 1 and (sentences or tokens):
         raise UserError("--sentences and --tokens are for one text")
@@ -267,7 +269,9 @@ def augment(
     check_writable(out / "report.json")
     estimation = Estimation(options.order, fallback=options.fallback)
     texts = (options.validation, options.test)
-    report = experiment(load(data), *texts, out, scheme, estimation, seeds, options.partners, watch=say)
+    dataset = load(data)
+    learnt = part_of(data, dataset, usual_split(dataset, "train"))
+    report = experiment(learnt, *texts, out, scheme, estimation, seeds, options.partners, watch=say)
     asked: dict[str, Any] = {"data": named(data), "validation": named(str(texts[0])), "test": named(str(texts[1]))}
     settings = asdict(scheme) | {"kinds": [kind.model_dump(mode="json") for kind in scheme.kinds]}
     asked |= {"scheme": options.scheme, "settings": settings, "estimation": asdict(estimation)}

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from compgen.data.examples import Dataset
 
 
+MOST = 0.25
+
+
 @with_options
 def mask(
     data: DataArgument,
@@ -34,7 +37,9 @@ def mask(
     ),
     found: Path | None = option(None, "Write the names found, to mask other data by --names.", metavar="FILE"),
     prefix: str = option("name", "What placeholders of names without a type begin with.", metavar="WORD"),
-    most: float = option(0.25, "Without --names: a name is in at most this share of examples.", gt=0, le=1),
+    most: float | None = option(
+        None, f"Without --names: a name is in at most this share of examples. Default: {MOST}.", gt=0, le=1
+    ),
     split: SplitOption = None,
     format: FormatOption = None,
 ) -> None:
@@ -57,6 +62,8 @@ def mask(
 
     if names is not None and found is not None:
         raise UserError("--found is for names that are found: leave out --names, which lists them")
+    if names is not None and most is not None:
+        raise UserError("--most is for names that are found: leave out --names, which lists them")
     format = writable_format(out, format, data, names, found)
     if (format or ("jsonl" if str(out) == "-" else format_of(out))) in ("tsv", "scan", "text", "unimorph"):
         raise UserError(f"{out}: its format has no place for the names: write .jsonl, .csv or .parquet")
@@ -67,9 +74,10 @@ def mask(
     dataset = load_split(data, split, columns=columns)
     if names is None and not any(dataset.frame["target"].list.len()):
         raise UserError(f"{data}: names are found by what targets share with sources, and there are none: give --names")
-    listed = (
-        placeholders.shared_names(dataset, most, prefix) if names is None else placeholders.read_names(names, prefix)
-    )
+    if names is None:
+        listed = placeholders.shared_names(dataset, most or MOST, prefix)
+    else:
+        listed = placeholders.read_names(names, prefix)
     masked = placeholders.mask(dataset, listed)
     if found is not None:
         with atomic_path(found) as temporary:

@@ -135,18 +135,19 @@ def sentence(rows: Sequence[Tested], choice: Choice, tried: int) -> str:
         )
     bare, over, control = by_role["bare"], chosen.over_bare, chosen.over_control
     assert over is not None
-    verb = "raises" if over.mean > 0 else "lowers"
-    text = (
-        f"{choice.system} {verb} accuracy on the test part from {percent(bare.accuracy)} to {percent(chosen.accuracy)}"
-    )
+    before, after = percent(bare.accuracy), percent(chosen.accuracy)
+    if over.mean:
+        verb = "raises" if over.mean > 0 else "lowers"
+        text = f"{choice.system} {verb} accuracy on the test part from {before} to {after}"
+    else:
+        text = f"{choice.system} leaves accuracy on the test part at {after}"
     if control is None:
         return f"{text}."
-    if control.p > SURE:
-        return f"{text}; chance can do as much, measured against as many examples drawn again (p = {control.p:.2f})."
+    p = control.p if control.corrected is None else control.corrected
+    if p > SURE:
+        return f"{text}; chance can do as much, measured against as many examples drawn again (p = {p:.2f})."
     more = "more" if control.mean > 0 else "less"
-    return (
-        f"{text}: {100 * abs(control.mean):.1f} points {more} than as many examples drawn again (p {_than(control.p)})."
-    )
+    return f"{text}: {100 * abs(control.mean):.1f} points {more} than as many examples drawn again (p {_than(p)})."
 
 
 def _than(p: float) -> str:

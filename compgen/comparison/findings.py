@@ -4,6 +4,7 @@ import json
 import platform
 import shlex
 import shutil
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -193,7 +194,8 @@ class Findings:
         """What to know: what made nothing, what was left out for want of time, and where nothing can be learned."""
         warned = [one for one in findings(rows_of(self.divided.train)) if one.severity == "warning"]
         remarks = [
-            f"In the training examples: {one.what} ({len(one.lines):,} examples). {one.advice}." for one in warned
+            f"In the training examples: {one.what}{_of(one.lines)}. {one.advice[:1].upper()}{one.advice[1:]}."
+            for one in warned
         ]
         left = []
         for method in self.experiment.methods:
@@ -296,3 +298,8 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def _of(lines: Sequence[int]) -> str:
+    """How many examples a finding is of, if it is not of all."""
+    return f" ({len(lines):,} example{'s' * (len(lines) != 1)})" if lines else ""

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import groupby
 
 import numpy as np
 
@@ -30,7 +31,10 @@ def exact_matches(dataset: Dataset) -> Grammar:
 
 
 def _shared(source: str, target: str, unwanted: set[str]) -> Iterator[str]:
-    for length in range(min(len(source), len(target)), 0, -1):
+    common = set(source) & set(target)
+    runs = groupby(source, common.__contains__)
+    longest = max((sum(1 for _ in run) for shared, run in runs if shared), default=0)
+    for length in range(min(longest, len(target)), 0, -1):
         start = 0
         while start + length <= len(source):
             phrase = source[start : start + length]

@@ -210,6 +210,8 @@ class _Spans(Chart[Names]):
 
     def _base(self, span: str) -> Names:
         checker = self._checker
+        if not span:
+            return set()
         if is_nonterminal(span):
             return {(name, ((span, name),) if self._tied else ()) for name in checker.names}
         found: Names = {(name, ()) for name in checker.closed.get(span, ())}

@@ -29,6 +29,7 @@ NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "
 ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
 AGAIN = "the same example as before"
 APART = "`cgen data write DATA --signs apart -o OUT` puts spaces around brackets and other signs"
+QUOTED = r'(?s)^"((?:[^"]|"")+)"$'  # a side in quotes, with doubled ones inside
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
 
@@ -180,7 +181,7 @@ def ids(first: pl.Series, third: pl.Series) -> bool:
 
 def quotes(rows: pl.DataFrame) -> Finding | None:
     """Quotes of CSV that are part of the text."""
-    quoted = _either(lambda side: side.str.strip_chars().str.contains(r'(?s)^".*"$') & (side.str.len_chars() > 2))
+    quoted = _either(lambda side: side.str.strip_chars().str.contains(QUOTED))
     finding = _found(
         rows,
         quoted,

@@ -160,12 +160,12 @@ class _Tree(NamedTuple):
 
 
 def _trees(dataset: Dataset) -> Iterator[_Tree]:
-    for number, target in enumerate(dataset.frame["target"].to_list(), 1):
+    for target in dataset.frame["target"].to_list():
         try:
             yield _tree(target)
         except ValueError as error:
             raise DataError(
-                f"example {number}: {error} in the target {' '.join(target)!r}; `cgen check` lists all such examples, "
+                f"{error} in the target {' '.join(target)!r}; `cgen check` lists all such examples, "
                 "and its --fix writes the data without them"
             ) from None
 

@@ -86,7 +86,7 @@ def _opened(path: str | Path) -> Iterator["io.BufferedReader[Any] | gzip.GzipFil
         except (gzip.BadGzipFile, zlib.error) as error:
             raise DataError(f"{name}: found damaged data or none of gzip, expected a gzip file: {error}") from None
         except IsADirectoryError:
-            raise DataError(f"{path}: a folder, expected data; the model comes first, then the data") from None
+            raise DataError(f"{path}: a folder, expected a file") from None
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
 

@@ -33,7 +33,7 @@ from compgen.data import records, unimorph
 from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.data.folder import is_folder, read_folder, write_folder
-from compgen.data.named import USUALLY, Columns
+from compgen.data.named import USUALLY, Columns, looks_like_names
 from compgen.data.tables import BLANK, TOKEN, Placed, check_one_split, check_tokens, lines_of
 from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import DataError, Remark
@@ -326,6 +326,10 @@ def _write_tsv(dataset: Dataset, name: str) -> bytes:
             if not split or split != split.strip() or any(character in split for character in "\t\r\n"):
                 raise DataError(f"{name}: tsv cannot hold the split name {split!r}; write jsonl or parquet instead")
         fields.append(pl.col("split"))
+    first = dataset.frame.head(1).select(field.alias(str(at)) for at, field in enumerate(fields)).rows()
+    if first and looks_like_names(first[0]):
+        found = " TAB ".join(first[0])
+        raise DataError(f"{name}: the first example, {found}, would be read as names of columns; write jsonl instead")
     return _text(dataset, pl.concat_str(fields, separator="\t"))
 
 

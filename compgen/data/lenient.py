@@ -6,21 +6,23 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
 from compgen.data.catalog import load
 from compgen.data.checks import Finding, ids, naming, rows_of, strange_first
-from compgen.data.content import looks_like_json, name_of, read_bytes
+from compgen.data.content import looks_like_json, name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
 from compgen.data.named import ALONE, BESIDE, PARTS, Columns, looks_like_names, plain, unread_split
 from compgen.data.records import separator
-from compgen.data.unimorph import example, language_of, looks_like_words, numbered, tags_in, untagged
+from compgen.data.unimorph import example, inflection, language_of, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
+
+Line = TypeVar("Line")
 
 KNOWN = "a known data set"
 NO_TEXT, SAVE = "bytes that are no UTF-8", "save it as UTF-8: of Latin-1, iconv -f latin1 -t utf-8 FILE > NEW"
@@ -121,16 +123,24 @@ def _has_words(text: str) -> bool:
 
 def _words(text: str, name: str) -> Table:
     """Lines of words; those that are none are findings, one for each thing that was expected of a line."""
-    language, rows, wrong = language_of(name), [], dict[str, list[tuple[int, str]]]()
-    for number, line in numbered(text):
+    language = language_of(name)
+    return Table("unimorph", WORDS, *_read_words(numbered(text), lambda line: example(line, language)))
+
+
+def _read_words(
+    lines: Iterable[tuple[int, Line]], read: Callable[[Line], tuple[list[str], list[str]]]
+) -> tuple[pl.DataFrame, list[Finding]]:
+    """Rows of what is a word, and findings of what is none."""
+    rows, wrong = [], dict[str, list[tuple[int, str]]]()
+    for number, line in lines:
         try:
-            source, target = example(line, language)
+            source, target = read(line)
         except DataError as error:
             expected = re.split(", expected |, which ", str(error))[-1]
             wrong.setdefault(expected, []).append((number, str(error)))
         else:
             rows.append((number, " ".join(source), " ".join(target)))
-    return Table("unimorph", WORDS, _frame(rows), [_wrong_words(places) for places in wrong.values()])
+    return _frame(rows), [_wrong_words(places) for places in wrong.values()]
 
 
 def _wrong_words(places: list[tuple[int, str]]) -> Finding:
@@ -263,8 +273,10 @@ def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Tab
     words = columns.words(names)
     if words is None:
         return _by_names(empty, names, rows, columns, name)
-    sides = [(number, *_word(dict(zip(names, fields, strict=True)), words)) for number, fields in rows]
-    return empty._replace(meaning="words, from the columns " + ", ".join(words), rows=_frame(sides))
+    places, language = [names.index(column) for column in words], language_of(name)
+    frame, wrong = _read_words(rows, lambda fields: _word([fields[place] for place in places], language))
+    meaning = "words, from the columns " + ", ".join(words)
+    return empty._replace(meaning=meaning, rows=frame, findings=[*empty.findings, *wrong])
 
 
 def _unnamed(table: Table, first: list[Any]) -> Table:
@@ -335,10 +347,13 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _word(record: dict[str, Any], columns: tuple[str, str, str]) -> tuple[str, str]:
-    lemma, form = (str(record[column] or "") for column in columns[:2])
-    letters = [" ".join(text.replace(" ", "␣")) for text in (lemma.strip(), form.strip())]
-    return " ".join([letters[0], *tags_in(record[columns[2]])]), letters[1]
+def _word(fields: Sequence[Any], language: str) -> tuple[list[str], list[str]]:
+    """The sides of a lemma, a form, and tags; raises DataError if it is no word."""
+    lemma, form = (str(field or "").strip() for field in fields[:2])
+    tags = tags_in(fields[2])
+    if not (lemma and form and tags):
+        raise DataError(f"found {shown((lemma, form, fields[2] or ''))}, expected a lemma, a form, and tags")
+    return inflection((lemma, form, tags), language)
 
 
 def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:

@@ -76,8 +76,8 @@ def _clean(side: str) -> pl.Expr:
         .str.normalize("NFC")
         .str.strip_chars()
     )
-    bare = text.str.replace(r'(?s)^"(.+)"$', "${1}")
-    # Doubled quotes are single ones within quotes.
+    # Doubled quotes are single ones within quotes; a single one ends them, so that quotes at both ends are no pair.
+    bare = text.str.replace(checks.QUOTED, "${1}")
     return pl.when(text != bare).then(bare.str.replace_all('""', '"').str.strip_chars()).otherwise(text).alias(side)
 
 

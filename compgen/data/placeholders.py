@@ -18,7 +18,7 @@ from pathlib import Path
 
 import polars as pl
 
-from compgen.data.content import lines_as_they_come, malformed, read_text, shown
+from compgen.data.content import lines_as_they_come, malformed, name_of, read_text, shown
 from compgen.data.examples import Dataset
 from compgen.data.ragged import lists_of
 from compgen.data.vocabulary import why_not_data
@@ -35,17 +35,17 @@ def read_names(path: str | Path, usual: str = USUAL) -> Names:
     Raises:
         DataError: a line has no name, a name has two types, or a type ends in a digit or has a space.
     """
-    names: Names = {}
+    names, file = Names(), name_of(path)
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         if line.strip():
             text, _, kind = line.partition("\t")
             name, kind = tuple(text.split()), kind.strip() or usual
             if not name or not _is_type(kind):
-                raise malformed(str(path), number, shown(line), "a name, or a name TAB a type that ends in no digit")
+                raise malformed(file, number, shown(line), "a name, or a name TAB a type that ends in no digit")
             if names.setdefault(name, kind) != kind:
-                raise malformed(str(path), number, f"{' '.join(name)!r} as {kind}", f"{names[name]} as before")
+                raise malformed(file, number, f"{' '.join(name)!r} as {kind}", f"{names[name]} as before")
     if not names:
-        raise DataError(f"{path}: no names: the file is empty")
+        raise DataError(f"{file}: no names: the file is empty")
     return names
 
 

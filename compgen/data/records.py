@@ -62,9 +62,10 @@ def read_csv(content: bytes, name: str, columns: Columns) -> Placed:
 
 def read_headed(lines: pl.DataFrame, name: str, columns: Columns) -> Placed:
     """Read lines of fields separated by TABs, below a line with the names of the columns."""
-    (_, first), *rest = lines.select("number", pl.col("line").str.split("\t")).iter_rows()
+    rows = lines.select("number", pl.col("line").str.split("\t")).iter_rows()
+    _, first = next(rows, (1, []))
     names = [field.strip() for field in first]
-    return _placed(_named(names, rest, name), name, columns, headed=True)
+    return _placed(_named(names, rows, name), name, columns, headed=True)
 
 
 def write_json(dataset: Dataset, name: str) -> bytes:

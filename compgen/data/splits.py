@@ -277,7 +277,7 @@ def count_of(asked: float, dataset: Dataset) -> int:
     """Return how many examples are asked for: a share of a dataset if it is below 1, else the number itself."""
     if asked < 1:
         return round(asked * len(dataset))
-    if asked != int(asked):
+    if not float(asked).is_integer():
         raise DataError(f"found a size of {asked:g}, expected a whole number of examples, or a share below 1")
     return int(asked)
 

@@ -187,12 +187,16 @@ def quality(made: Dataset, training: Dataset, asked: int | None = None, derives:
         derives: whether a grammar of targets derives each of some targets.
 
     Raises:
-        DataError: there are no examples.
+        DataError: there are no examples, or pairs on one side and sentences on the other.
     """
     if not len(made) or not len(training):
         raise DataError("found no examples, expected some on both sides to compare")
-    ours, theirs = _keys(made.frame), _keys(training.frame).unique(maintain_order=True)
-    paired = bool((made.frame["target"].list.len() > 0).any())
+    paired, training_paired = (bool((some.frame["target"].list.len() > 0).any()) for some in (made, training))
+    if paired != training_paired:
+        kinds = [("sentences", "pairs")[one] for one in (paired, training_paired)]
+        raise DataError(f"{kinds[0]} cannot be measured against {kinds[1]}: give the examples that they were made from")
+    training = Dataset(training.frame.unique(SIDES, keep="first", maintain_order=True))
+    ours, theirs = _keys(made.frame), _keys(training.frame)
     copies = ours.join(theirs, on=list(SIDES), how="semi").height
     known = ours.join(theirs, on="source", how="semi").height
     form = SIDES[paired]
@@ -296,6 +300,8 @@ def _ngrams(codes: Ints, n: int) -> pl.Series:
     """Each n-gram within a row as one number: its tokens as digits. A row's ends are tokens if n is 2 or more."""
     if n == 1:
         return pl.Series(codes[codes >= MARKERS])
+    if len(codes) < n:
+        return pl.Series([], dtype=pl.Int64)
     windows = np.lib.stride_tricks.sliding_window_view(codes, n)  # (positions, n)
     within = (windows[:, :-1] != END).all(axis=1)
     digits = np.array([_BASE ** (n - 1 - place) for place in range(n)], dtype=np.int64)

@@ -24,9 +24,9 @@ class Comparison:
         mean: the second's score minus the first's, per item: above 0 the second is better.
         items_p: two-sided p of Student's paired t over the items of all seeds, as in R&R's tables 9 to 11.
         corrected_p: `items_p` by Bonferroni, for the number of comparisons made.
-        seeds_p: two-sided p of Student's paired t over the means of the seeds; None with one seed, or if all seeds
-            have the same difference, which tells nothing about their spread. Items of one training run are not
-            independent, so `items_p` overrates differences that another seed may undo.
+        seeds_p: two-sided p of Student's paired t over the means of the seeds; None with one seed, or if all have the
+            same difference, which tells nothing about their spread (but 1 if that is 0). Items of one training run are
+            not independent, so `items_p` overrates differences that another seed may undo.
     """
 
     first: str

@@ -88,6 +88,8 @@ class LexsymOptions(Options):
     def _one_way(self) -> Self:
         if self.mode != "pairs" and (self.lexicon is not None or self.write_lexicon is not None):
             raise ValueError("a file of a lexicon has types, which --mode pairs alone finds")
+        if self.mode != "pairs" and self.agreement != type(self).model_fields["agreement"].default:
+            raise ValueError("--agreement is of types, which --mode pairs alone finds")
         found = [name for name in ("aligner", "links") if getattr(self, name) != type(self).model_fields[name].default]
         if self.lexicon is not None and found:
             raise ValueError(f"--{found[0]} is for a lexicon that is found: leave it out, or --lexicon")

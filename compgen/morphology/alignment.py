@@ -4,7 +4,6 @@ A character is an extended grapheme cluster: a letter with its marks, a Bengali 
 tokens of a dataset are code points; a stem must not cut a cluster in two.
 """
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,6 +13,7 @@ import regex
 from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
+from compgen.data.padding import padded
 from compgen.data.ragged import Ints
 from compgen.data.unimorph import BLANK, parts
 from compgen.errors import DataError, UserError
@@ -70,7 +70,7 @@ class Aligned:
             raise UserError(f"the shortest stretch of a stem: found {shortest}, expected 1 code point or more")
         names = tuple(sorted({cluster for word in words for cluster in (*word.lemma, *word.form)}))
         numbers = {name: number for number, name in enumerate(names)}
-        lemma, form = (_padded([[numbers[name] for name in word[side]] for word in words]) for side in (0, 1))
+        lemma, form = (padded([[numbers[name] for name in word[side]] for word in words], NONE) for side in (0, 1))
         partner = align(lemma, form)
         partner[lemma == numbers.get(BLANK, NONE)] = NONE
         points = np.array([len(name) for name in names] + [0])[lemma]  # the last is NONE's
@@ -167,10 +167,3 @@ def _in_stretches(partner: Ints, points: Ints, shortest: int) -> NDArray[np.bool
     lengths = np.bincount(stretch[matched], points[matched], minlength=stretch.max(initial=0) + 1)
     long: NDArray[np.bool_] = matched & (lengths[stretch] >= shortest)
     return long
-
-
-def _padded(rows: list[list[int]]) -> Ints:
-    """Pad rows of numbers with NONE."""
-    shape = max(map(len, rows), default=0), len(rows)
-    columns = np.array([*itertools.zip_longest(*rows, fillvalue=NONE)], dtype=np.int64)
-    return np.ascontiguousarray(columns.reshape(shape).T)

@@ -12,6 +12,7 @@ depends on the seed and its number alone.
 """
 
 import math
+import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,7 +31,7 @@ from compgen.csl.rules import FIRST, SEPARATOR, Grammar, Rule, codes
 from compgen.data.examples import TOKENS, Dataset
 from compgen.data.ragged import lists, lists_of
 from compgen.data.random import Purpose, stream
-from compgen.errors import ExhaustedError
+from compgen.errors import ExhaustedError, Remark
 from compgen.lexsym import lexicon
 from compgen.progress import Watch, unwatched
 from compgen.substitution.agreement import Agreement, in_words
@@ -304,6 +305,8 @@ class Substitute(Augmenter[SubstituteOptions]):
             return {}
         pairs = [(tuple(source), tuple(target)) for source, target in dataset.pairs()]
         entries = lexicon.find(pairs) if path is None else lexicon.read(Path(path))
+        if path is not None and (phrases := sum(lexicon.JOINED in entry.word for entry in entries)):
+            warnings.warn(f"{path}: classes are of single words: {phrases} phrases are left out", Remark, stacklevel=2)
         return {entry.word: f"({entry.type})" for entry in entries if entry.type != lexicon.ALONE}
 
     def _frame(self, found: dict[str, Found]) -> pl.DataFrame:

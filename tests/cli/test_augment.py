@@ -21,6 +21,18 @@ def pairs(tmp_path):
     return path
 
 
+def test_what_looks_like_markup_is_explained_as_it_is(tmp_path):
+    verbs = ("[/b]", "[red]", ":car:")
+    lines = [f"{verb} {late}\t{verb.upper()} {late.upper()}\n" for verb in verbs for late in ("now", "soon", "")]
+    (tmp_path / "p.tsv").write_text("".join(lines[:-1]))
+    made = compgen("augment", "lexsym", tmp_path / "p.tsv", "-o", tmp_path / "m.jsonl")
+    assert made.returncode == 0, made.stderr
+    explained = compgen("explain", "lexsym", tmp_path / "m.jsonl", "-n", 99)
+    assert explained.returncode == 0, explained.stderr
+    for row in map(json.loads, (tmp_path / "m.jsonl").read_text().splitlines()):
+        assert f". {' '.join(row['source'])}:" in explained.stdout
+
+
 def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     out = tmp_path / "more.tsv"
     done = compgen("augment", "geca", pairs, "-n", 9, "--seed", 3, "--reach", 99, "-o", out)

@@ -37,7 +37,7 @@ def test_tags_may_be_a_list_and_are_mended_as_tags(folder):
     assert result.exit_code == 0, result.output
     assert (folder / "m.unimorph").read_text().splitlines()[0] == "gelb\tgelbler\tN;PL"
     assert "Next: cgen check w.json --fix mended.unimorph" in result.stdout
-    assert "example 1: an empty side" in result.stdout and "left out 1" in result.stderr
+    assert "expected a lemma, a form, and tags" in result.stdout and "left out 1" in result.stderr
 
 
 def test_page_breaks_part_words(folder):

@@ -107,6 +107,24 @@ def test_a_gain_that_chance_explains_is_said_to_be_one():
     assert "chance can do as much" in sentence(rows, Choice(system="geca x8", methods=["geca"], examples=9, why=""), 2)
 
 
+def test_the_sentence_has_the_corrected_p_of_the_table_and_tells_no_change_from_a_loss():
+    targets, choice = [["a"]] * 60, Choice(system="geca x8", methods=["geca"], examples=9, why="")
+    systems = (BARE_SYSTEM, CONTROL, GECA)
+    same = right(2, 60, 0.5, 1)
+    found = [answers(system, same, targets) for system in systems]
+    rows = measured(found, dict.fromkeys(systems, 9), GECA, CONTROL)
+    assert sentence(rows, choice, 2).startswith("geca x8 leaves accuracy on the test part at ")
+    over = rows[2].over_control
+    assert over is not None
+    for p, corrected, says in (
+        (0.03, 0.12, "chance can do as much"),
+        (0.03, 0.12, "(p = 0.12)"),
+        (0.01, 0.02, "0.020"),
+    ):
+        changed = over.model_copy(update={"p": p, "corrected": corrected})
+        assert says in sentence([*rows[:2], rows[2].model_copy(update={"over_control": changed})], choice, 2)
+
+
 def test_groups_and_changed_examples():
     train = Dataset.from_pairs([(["a"], ["A", "B"]), (["b"], ["B", "C"])])
     test = Dataset.from_pairs([(["a"], ["A", "B"]), (["a", "b"], ["A", "B", "C"]), (["b", "a", "c"], ["C", "A"])])

@@ -3,11 +3,13 @@
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
-from compgen.csl.seeds import companions, exact_matches, inflections, names
+from compgen.csl.seeds import _shared, companions, exact_matches, inflections, names
 from compgen.data import scan
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
@@ -27,6 +29,23 @@ def test_exact_matches_longest_first():
     pairs = [(["a", "b", "c", ".", "a"], ["b", "c", "a", ".", "a", "b", "c", "."]), (["'", "x", "'"], ["'", "x", "'"])]
     found = exact_matches(Dataset.from_pairs(pairs)).text().splitlines()
     assert found == ["a ### a", "a b c ### a b c", "x ### x"]
+
+
+SIDE = st.text("ab.'cd", max_size=9)
+
+
+@given(SIDE, SIDE)
+def test_shared_phrases_are_those_of_a_search_of_all_lengths(source, target):
+    def all_lengths(source, target):
+        for length in range(len(source), 0, -1):
+            for start in range(len(source) - length + 1):
+                phrase = source[start : start + length]
+                if phrase in target and "." not in (phrase[0], phrase[-1]) and "'" not in (phrase[0], phrase[-1]):
+                    yield phrase
+                    source = source[:start] + "1" * length + source[start + length :]
+                    target = target.replace(phrase, "2" * length, 1)
+
+    assert [*_shared(source, target, {".", "'"})] == [*all_lengths(source, target)]
 
 
 def named(*lines):

@@ -60,9 +60,9 @@ def test_an_argument_that_is_brackets_alone_is_one():
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("f ( a ) )", r"example 2: found '\)', expected a '\(' before it in the target 'f \( a \) \)'"),
-        (") f (", r"example 2: found '\)'"),
-        ("f ( g ( a )", r"example 2: found 1 of '\(' that are not closed"),
+        ("f ( a ) )", r"found '\)', expected a '\(' before it in the target 'f \( a \) \)'"),
+        (") f (", r"found '\)'"),
+        ("f ( g ( a )", r"found 1 of '\(' that are not closed"),
     ],
 )
 def test_brackets_that_do_not_match_are_refused(target, message):

@@ -290,7 +290,7 @@ def test_missing_files_folders_and_unknown_formats_are_reported(tmp_path):
     with pytest.raises(DataError, match=r"gone.tsv: no such file"):
         read_dataset(tmp_path / "gone.tsv")
     (tmp_path / "folder.tsv").mkdir()
-    with pytest.raises(DataError, match=r"folder.tsv: a folder, expected data"):
+    with pytest.raises(DataError, match=r"folder.tsv: a folder, expected a file"):
         read_dataset(tmp_path / "folder.tsv")
     with pytest.raises(DataError, match=r"suffix '.xls', expected .*\.tsv \(tsv\).*\.parquet \(parquet\)"):
         read_dataset(tmp_path / "x.xls")

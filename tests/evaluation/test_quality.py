@@ -28,7 +28,7 @@ def test_counts_form_and_contradictions_by_hand():
     assert found.contradicting == 1 / 5  # c > h; the copy is no contradiction
     assert (found.ambiguous, found.training_ambiguous) == (3 / 5, 0)
     assert found.derivable is None and "derivable" not in found.to_dict()
-    assert (found.source.length, found.source.training_length) == (6 / 5, 7 / 4)  # repetitions count
+    assert (found.source.length, found.source.training_length) == (6 / 5, 5 / 3)  # of made examples, repetitions count
 
 
 def test_a_template_leaves_blank_what_is_in_the_source_too():
@@ -50,6 +50,11 @@ def test_the_divergence_is_0_for_equal_and_1_for_disjoint_tokens():
     assert quality(dataset("c c > x"), train).source.divergence == pytest.approx(1)
     half = quality(dataset("a c > x"), train).source.divergence
     assert half == pytest.approx(0.5)
+
+
+def test_a_repeated_training_example_counts_once():
+    made, train = dataset("a b > x", "c d > y"), dataset("a b > x", "c d e f > y")
+    assert quality(made, train + dataset(*["a b > x"] * 8)) == quality(made, train)
 
 
 def test_sentences_have_one_side():
