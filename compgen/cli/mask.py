@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from compgen.data.examples import Dataset
 
 
-MOST = 0.25
+MOST = 0.25  # as `placeholders.shared_names` has it, which is not imported for the sake of help
 
 
 @with_options
