@@ -1,6 +1,6 @@
-"""Seconds to the first sample, and peak memory, of `cgen sample` and of the C++ runner, on a bundle.
+"""Seconds to the first sample, and peak memory, of `cgen sample` and of the C++ runner, on bundles and checkpoints.
 
-    python scripts/bench/startup.py recomb2
+    python scripts/bench/startup.py recomb2 generator.pt
 
 The first sample is a run of `-n 1` from the start of the process to its end; medians over repeats. Memory is the
 largest resident set of a run that draws many samples with all cores, filters novel and unique included.
@@ -35,15 +35,18 @@ def run(command: list[str]) -> tuple[float, float]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bundle")
+    parser.add_argument("models", nargs="+", help="bundles, and checkpoints (.pt), which the C++ runner does not open")
     parser.add_argument("--draws", type=int, default=200_000)
     options = parser.parse_args()
-    bundle = str(resolve(Path(options.bundle)))
-    programs = {"cgen sample": [sys.executable, "-m", "compgen", "sample", bundle]}
-    try:
-        programs["compgen-sample (C++)"] = [str(native.runner()), bundle]
-    except UserError as error:
-        print(f"{error}\n")
+    programs: dict[str, list[str]] = {}
+    for name in options.models:
+        model = name if name.endswith(".pt") else str(resolve(Path(name)))
+        programs[f"`cgen sample {name}`"] = [sys.executable, "-m", "compgen", "sample", model]
+        if not name.endswith(".pt"):
+            try:
+                programs[f"`compgen-sample {name}` (C++)"] = [str(native.runner()), model]
+            except UserError as error:
+                print(f"{error}\n")
     print("| program | first sample, s | peak MiB |\n|---|---|---|")
     for name, command in programs.items():
         seconds = statistics.median(run([*command, "-n", "1"])[0] for _ in range(REPEATS))
