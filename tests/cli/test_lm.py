@@ -129,10 +129,17 @@ def test_interpolate_and_use_the_mixture(folder, tmp_path):
 
 
 def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
-    words = ["augment", folder / "train.txt", "--validation", folder / "val.txt", "--test", folder / "test.txt"]
+    rows = [
+        json.dumps({"source": line, "target": [], "split": split}) + "\n"
+        for split in ("train", "test")
+        for line in (folder / f"{split}.txt").read_text().splitlines()
+    ]
+    (tmp_path / "parts.jsonl").write_text("".join(rows))
+    words = ["augment", tmp_path / "parts.jsonl", "--validation", folder / "val.txt", "--test", folder / "test.txt"]
     words += ["-o", tmp_path / "out", "--order", 3, "--discount-fallback", "--seeds", "4", "-n", 100]
     done = good(*words)
     assert "control, seed 4" in done.stdout and "augmented, seed 4" in done.stdout
+    assert (tmp_path / "out" / "training.txt").read_text() == (folder / "train.txt").read_text()  # and not the test
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert (report["test"], report["settings"]["count"]) == (str(folder / "test.txt"), 100)
     assert report["verdict"] in done.stdout.replace("\n", " ")

@@ -16,6 +16,7 @@ from compgen.comparison.predictors import Recipe
 from compgen.comparison.result import CONTROL
 from compgen.comparison.steps import FULL, VALIDATION, Step, result_of
 from compgen.comparison.systems import BARE_SYSTEM, System
+from compgen.data.checks import Finding
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 
@@ -176,6 +177,15 @@ def test_a_chosen_method_that_makes_nothing_of_all_examples_leaves_the_bare_data
     tested = found.tested()
     assert tested == {BARE_SYSTEM: 3}
     assert Findings(found, divide(data()), [], tested).choice == BARE_SYSTEM
+
+
+def test_a_remark_on_all_examples_counts_none(tmp_path, monkeypatch):
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda system: 0.0))
+    whole, some = (Finding("warning", what, lines, "mend it") for what, lines in (("all odd", []), ("odd", [1, 2])))
+    monkeypatch.setattr("compgen.comparison.findings.findings", lambda _: [whole, some])
+    first, second, *_ = Findings(found, divide(data()), [], found.tested()).remarks()
+    assert first == "In the training examples: all odd. Mend it."
+    assert second == "In the training examples: odd (2 examples). Mend it."
 
 
 def test_the_test_part_is_opened_when_all_predictors_are_trained(tmp_path):
