@@ -9,7 +9,6 @@ Symbols: B batch, n memories, T memory tokens, L decoder steps, V vocabulary, H 
 written that a step may attend to, A attention size, D last encoder state, Z size of the latent vector.
 """
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -42,7 +41,7 @@ class Network(Trainable):
         self.hidden, self.output, self.vocabulary = c.hidden, c.output, vocabulary
         self.pad = PAD_ID  # an attribute, because TorchScript does not read a module's globals
         self.write_dropout, self.token_dropout = c.write_dropout, c.token_dropout
-        self.register_buffer("shown", torch.from_numpy(np.arange(vocabulary)))  # torch's is slow on the meta device
+        self.register_buffer("shown", torch.arange(vocabulary, device="cpu"))  # see Transformer.frequency
         self.embedding = Embedding(vocabulary, c.embedding)
         nn.init.xavier_uniform_(self.embedding.weight)
         encoders = min(c.memories, 1) if c.encoder_shared else c.memories

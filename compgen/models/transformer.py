@@ -24,7 +24,7 @@ from compgen.models.attention import MASKED, each
 from compgen.models.choosing import written_greedily
 from compgen.models.config import TransformerNetwork
 from compgen.models.dropout import Dropout
-from compgen.models.embedding import Embedding
+from compgen.models.embedding import Embedding, draw
 from compgen.models.products import Linear
 from compgen.models.trainable import Trainable
 
@@ -40,7 +40,7 @@ class Transformer(Trainable):
         super().__init__()
         self.config, self.vocabulary = config, vocabulary
         self.embedding = Embedding(vocabulary, config.size)
-        nn.init.normal_(self.embedding.weight, std=config.size**-0.5)
+        draw(self.embedding.weight, config.size**-0.5)
         self.kinds = Embedding(2, config.size) if config.invariant_tags else None
         self.register_buffer("tags", torch.zeros(vocabulary, dtype=torch.bool))
         self.tags: Tensor
@@ -49,7 +49,8 @@ class Transformer(Trainable):
         self.decoder = nn.ModuleList(self.layers)
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(config.size), nn.LayerNorm(config.size)
         self.dropout = Dropout(config.dropout)
-        frequency = torch.exp(torch.arange(0, config.size, 2) * (-math.log(10_000.0) / config.size))
+        places = torch.arange(0, config.size, 2, device="cpu")  # on the meta device this takes a second of imports
+        frequency = torch.exp(places * (-math.log(10_000.0) / config.size))
         self.register_buffer("frequency", frequency, persistent=False)
         self.frequency: Tensor
 
@@ -211,7 +212,8 @@ class _Attention(nn.Module):
         self.distances: nn.Parameter | None = None
         if relative:
             width = config.size // config.heads
-            self.distances = nn.Parameter(torch.randn(config.heads, 2 * relative + 1, width) * width**-0.5)
+            self.distances = nn.Parameter(torch.empty(config.heads, 2 * relative + 1, width))
+            draw(self.distances, width**-0.5)
         self.query, self.out = Linear(config.size, config.size), Linear(config.size, config.size)
         self.key_value = Linear(config.size, 2 * config.size)
         self.dropout = Dropout(config.attention_dropout)

@@ -5,6 +5,8 @@ import random
 import re
 import resource
 import runpy
+import subprocess
+import sys
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -16,12 +18,31 @@ import torch
 import compgen
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
+from compgen.data.vocabulary import Vocabulary
 from compgen.errors import CheckpointError, Remark, UserError
 from compgen.recombine.training import train_generator
+from compgen.trained.architectures import architecture
 from compgen.trained.checkpoint import Checkpoint, digest, write_sealed
-from compgen.training.config import Seq2SeqConfig
+from compgen.training.config import Seq2SeqConfig, TransformerConfig
 from compgen.training.predictors import train_predictor
 from tests.training.tiny import TINY, generator_config, toy, weights
+
+
+@pytest.mark.parametrize("kind", ["recurrent", "transformer_small", "transformer_relative"])
+def test_opening_a_checkpoint_does_not_import_the_compiler_of_torch(tmp_path, kind):
+    vocabulary = Vocabulary.of([["a", "b"]])
+    if kind == "recurrent":
+        config = load_config(Seq2SeqConfig, "seq2seq_small", TINY).network
+    else:
+        config = load_config(TransformerConfig, kind).network
+    network = architecture(kind.partition("_")[0]).build(config, len(vocabulary))
+    settings = {"network": config.model_dump(mode="json")}
+    Checkpoint("predictor", network, vocabulary, settings, 9, None, {}, {}).save(tmp_path / "p.pt")
+    program = (
+        "import sys; import compgen; compgen.Predictor.load(sys.argv[1]); "
+        "assert not {'torch._dynamo', 'torch.fx.experimental.symbolic_shapes'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "p.pt")], check=True)
 
 
 def test_a_checkpoint_survives_a_round_trip(tmp_path):
