@@ -136,10 +136,12 @@ def evaluate(
     way = {"direct": True, "otherwise": options.otherwise} if options.direct else {"beam": options.beam}
     asked = {"data": data, "split": split, "limit": options.limit} | way
     compared = [] if options.compare is None else _compared(models, items[: len(models)], options.compare)
-    _print_scores(rows, compared, asked, options.as_json)
-    if options.predictions is not None:  # of the one model, or of all together; scores come first, as this may fail
-        written = zip((source for source, _ in examples), predicted, strict=True)
-        write_dataset(Dataset.from_pairs(written, "predicted"), options.predictions)
+    try:
+        if options.predictions is not None:  # of the one model, or of all together
+            written = zip((source for source, _ in examples), predicted, strict=True)
+            write_dataset(Dataset.from_pairs(written, "predicted"), options.predictions)
+    finally:  # scores took long, and are printed even if the file cannot be written
+        _print_scores(rows, compared, asked, options.as_json)
 
 
 def _check(models: list[str], data: str, options: Options) -> None:

@@ -282,8 +282,10 @@ def _with_blank(sources: list[list[str]], filled: list[bool]) -> list[list[str]]
     names = sum(filled) - len(sources)
     if names not in (0, 1):
         return sources
+    if names:
+        del filled[filled.index(True)]
     following = iter(sources)
-    return [next(following) if full else [] for full in filled[names:]]
+    return [next(following) if full else [] for full in filled]
 
 
 def _feed(stream: io.BufferedReader | gzip.GzipFile, sink: IO[bytes], errors: list[Exception]) -> None:

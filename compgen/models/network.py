@@ -41,7 +41,7 @@ class Network(Trainable):
         self.hidden, self.output, self.vocabulary = c.hidden, c.output, vocabulary
         self.pad = PAD_ID  # an attribute, because TorchScript does not read a module's globals
         self.write_dropout, self.token_dropout = c.write_dropout, c.token_dropout
-        self.register_buffer("shown", torch.arange(vocabulary, device="cpu"))  # see Transformer.frequency
+        self.register_buffer("shown", torch.arange(vocabulary, device="cpu"))  # on meta, a second of imports
         self.embedding = Embedding(vocabulary, c.embedding)
         nn.init.xavier_uniform_(self.embedding.weight)
         encoders = min(c.memories, 1) if c.encoder_shared else c.memories

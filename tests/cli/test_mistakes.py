@@ -270,6 +270,7 @@ MISTAKES = [
     ("augment lexsym pairs.tsv --mode paper --agreement 1 -o x.tsv", "--agreement is of types"),
     ("augment csl pairs.tsv --seed-rules thesis -o x.tsv", "thesis: a folder, expected a file"),
     ("train csl pairs.tsv --seed-rules some.rules --rules some.rules -o x.grammar", "some.rules: it is read, too"),
+    ("evaluate p.pt pairs.tsv --predictions x.unimorph", "exact match"),  # the scores, and then what is wrong
     ("evaluate p.pt g.pt more.jsonl --compare 1", "--compare needs two test examples or more, found 1"),
     ("lm train - - -o x.bin", "standard input (-) can be read only once"),
     ("lm perplexity x.bin - -", "standard input (-) can be read only once"),

@@ -149,13 +149,14 @@ def test_the_table_is_that_of_python(models, tmp_path):
     assert good(*words, "--json") == compgen("lm", *words, "--json").stdout
 
 
-@pytest.mark.parametrize("names", ["", "source\ttarget\n"])
+@pytest.mark.parametrize("names", ["", "source\ttarget\n", "\nsource\ttarget\n"])
 def test_a_blank_line_of_a_table_is_rescored_too(models, tmp_path, names):
     (tmp_path / "h.tsv").write_text(f"{names}the cat sat\tx\n\nthe zebra\ty\n\n")
     done = compgen("lm", "rescore", models["trie"], tmp_path / "h.tsv")
     assert done.returncode == 0, done.stderr
-    text = compgen("lm", "rescore", models["trie"], "-", stdin="the cat sat\n\nthe zebra\n\n")
-    assert done.stdout == text.stdout and len(done.stdout.splitlines()) == 4
+    before = "\n" * names.startswith("\n")
+    text = compgen("lm", "rescore", models["trie"], "-", stdin=f"{before}the cat sat\n\nthe zebra\n\n")
+    assert done.stdout == text.stdout and len(done.stdout.splitlines()) == 4 + len(before)
 
 
 def test_rescored_lines_are_those_of_python(models, tmp_path):
