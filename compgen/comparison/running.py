@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Running:
         say: is told what each step has found.
         clock: in seconds.
         began: by the clock, as if never interrupted; None until it is asked for.
+        decisions: what the folder's files of decisions hold, each read once, as none changes.
     """
 
     folder: Path
@@ -34,6 +35,7 @@ class Running:
     say: Say
     clock: Callable[[], float] = time.monotonic
     began: float | None = None
+    decisions: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def run(self, steps: Sequence[Step], then: Callable[[Step], Sequence[Step]] = lambda _: ()) -> None:
         """Run those steps that are not done; and `then` those that follow from one that is."""
@@ -78,13 +80,14 @@ class Running:
 
     def decided(self, name: str, decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What was decided, and written down, or is decided now."""
-        path = self.folder / f"{name}.json"
-        if not path.exists():
-            found = decide()
-            with atomic_path(path) as temporary:
-                temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
-        decided: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return decided
+        if name not in self.decisions:
+            path = self.folder / f"{name}.json"
+            if not path.exists():
+                found = decide()
+                with atomic_path(path) as temporary:
+                    temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
+            self.decisions[name] = json.loads(path.read_text(encoding="utf-8"))
+        return self.decisions[name]
 
 
 def accuracies(results: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -122,6 +122,7 @@ std::size_t Unpacker::read(char* to, std::size_t most) {
   zlib.avail_out = room;
   while (zlib.avail_out == room && stream_->more()) {
     const int result = inflate(&zlib, Z_NO_FLUSH);
+    if (result == Z_MEM_ERROR) throw std::bad_alloc();
     if (result == Z_STREAM_END) stream_->within = false;
     else if (result != Z_OK) {
       const std::string why = zlib.msg ? std::string(": ") + zlib.msg : "";

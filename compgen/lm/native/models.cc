@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <new>
 
 #include "ahead.h"
 #include "binary.h"
@@ -114,6 +115,8 @@ std::unique_ptr<Model> open(const std::string& path, lm::EnumerateVocab* words) 
       case ngram::QUANT_ARRAY_TRIE: return std::make_unique<Typed<ngram::QuantArrayTrieModel>>(name, config);
     }
     throw std::runtime_error("of a kind that is not known here");
+  } catch (const std::bad_alloc&) {
+    throw UserError(path + ": not enough memory for this model");
   } catch (const std::exception& error) {
     throw UserError(path + ": not a model that KenLM can read: " + plain(error.what()));
   }

@@ -17,6 +17,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -256,6 +257,9 @@ int main(int count, char** arguments) {
     }
     if (std::fflush(stdout)) unwritten();
     return 0;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "error: not enough memory; try fewer --threads\n");
+    return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 2;
