@@ -22,7 +22,9 @@ def random_models(monkeypatch):
     return random_models
 
 
-@pytest.mark.parametrize("kind", ["generator", "predictor", "transformer", "grammar"])
+@pytest.mark.parametrize(
+    "kind", ["generator", pytest.param("predictor", marks=pytest.mark.long), "transformer", "grammar"]
+)
 def test_a_random_model_gives_the_same_in_all_runtimes(random_models, kind):
     rows = random_models.KINDS[kind](np.random.default_rng(20_261))
     assert sum(row.samples for row in rows) >= 45

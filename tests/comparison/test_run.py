@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import compgen
+from compgen import api
 from compgen.comparison import engine, experiment, plan, run
 from compgen.comparison.options import CompareOptions
 from compgen.comparison.predictors import recipe
@@ -29,11 +30,9 @@ from tests.comparison.test_parts import commands, words
 TINY = tuple(f"network.{size}" for size in ("hidden=16", "encoder_hidden=12", "embedding=12", "output=12"))
 FEW = """
 import sys
-from compgen import api
 from compgen.comparison.run import compare
 from tests.comparison.test_run import make_small
 make_small()
-api.export_bundle = lambda checkpoint, out: out.mkdir()
 compare(sys.argv[1], sys.argv[2], methods=("geca",), seeds=2, jobs=2, test=30, by="random", say=lambda text: None)
 """
 COMMAND = """
@@ -53,6 +52,7 @@ def make_small(patch=setattr):
     patch(plan, "FIRST_UPDATES", 2)
     patch(experiment, "LAST_UPDATES", 4)
     patch(run, "recipe", small_recipe)
+    patch(api, "export_bundle", lambda _, out: out.mkdir())  # an export of its own is tested beside those of others
 
 
 def small_recipe(name, dataset):
@@ -235,7 +235,6 @@ def test_a_ray_cluster_finds_the_same_and_can_be_interrupted(compared, tmp_path,
         return result_of(*words)
 
     _, result, _, data = compared
-    monkeypatch.setattr("compgen.api.export_bundle", lambda _, out: out.mkdir())
     options = {"methods": ("geca",), "seeds": 2, "test": 30, "by": "random", "jobs": 2, "engine": "ray"}
     if stopped:
         with monkeypatch.context() as patched:
@@ -247,7 +246,8 @@ def test_a_ray_cluster_finds_the_same_and_can_be_interrupted(compared, tmp_path,
         assert getattr(found, table) == getattr(result, table)
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_interrupted_saves_the_training_it_is_in(number, tmp_path):
     write_dataset(commands(), tmp_path / "d.tsv")
     words = ["compare", "d.tsv", "--methods", "geca", "--test", "20", "--by", "random", "--jobs", "1", "-o", "out"]

@@ -159,12 +159,12 @@ def test_a_lexicon_file_is_for_types(tmp_path):
 @pytest.mark.parametrize(
     ("split", "new", "of_test"),
     [
-        ("jump", 7706, 7706),
+        pytest.param("jump", 7706, 7706, marks=LONG),
         pytest.param("around_right", 4785, 3756, marks=LONG),
         pytest.param("opposite_right", 4785, 3756, marks=LONG),  # *opposite* never is without the action of *left*
         pytest.param("jump_around_right", 2346, 1173, marks=LONG),
         pytest.param("right", 4785, 3756, marks=LONG),
-        pytest.param("turn_left", 1172, 1172, marks=LONG),
+        ("turn_left", 1172, 1172),
     ],
 )
 def test_orbits_of_scan(split, new, of_test):

@@ -127,6 +127,7 @@ def test_a_long_text_in_order_on_any_number_of_threads(models, tmp_path):
         assert (tmp_path / "native.tsv").read_text() == (tmp_path / "python.tsv").read_text()
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_text(models, tmp_path):
     text = tmp_path / "text.txt"
     script = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "

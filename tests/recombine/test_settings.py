@@ -107,6 +107,7 @@ def test_short_and_very_similar_sequences_do_if_they_are_enough(jump, monkeypatc
     assert settings(jump, given={"neighborhood": {"longest": None}})[0].neighborhood.longest is None
 
 
+@pytest.mark.long
 def test_less_time_is_fewer_updates_and_shorter_sequences(jump, monkeypatch):
     monkeypatch.setattr(module, "MANY", 10**9)
     short, usual, long = (settings(jump, minutes)[0] for minutes in (2, None, 60))

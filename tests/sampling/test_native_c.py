@@ -4,7 +4,6 @@ import ctypes
 import os
 import shutil
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -86,9 +85,9 @@ def program(library, tmp_path_factory):
     words += ["-o", folder / "program", library, f"-Wl,-rpath,{library.parent}"]
     subprocess.run(words, check=True)
 
-    def run(*arguments):
+    def run(*arguments, **more):
         command = [str(word) for word in (folder / "program", *arguments)]
-        return subprocess.run(command, capture_output=True, text=True, env=native.environment())
+        return subprocess.run(command, capture_output=True, text=True, env=native.environment() | more)
 
     return run
 
@@ -249,10 +248,6 @@ def test_a_message_is_cut_to_its_room(ours, tmp_path):
     assert ours.functions.compgen_open(b"nowhere", ctypes.byref(ctypes.c_void_p()), None) == 2
 
 
-def test_an_error_of_onnx_runtime_is_told_too(library, bundles):
-    program = "import ctypes, sys\nfrom tests.sampling.test_native_c import Library\n"
-    program += "print(Library(sys.argv[1]).open(sys.argv[2])[:2])"
-    words = [sys.executable, "-c", program, library, bundles["generator"]]
-    environment = os.environ | {"COMPGEN_ONNXRUNTIME": "/nowhere/lib.so", "PYTHONPATH": str(HEADER.parents[1])}
-    done = subprocess.run(words, capture_output=True, text=True, env=environment)
-    assert done.stdout.startswith("(2, ") and "/nowhere/lib.so" in done.stdout, done.stderr
+def test_an_error_of_onnx_runtime_is_told_too(program, bundles):
+    done = program(bundles["generator"], -1, COMPGEN_ONNXRUNTIME="/nowhere/lib.so")
+    assert done.returncode == 2 and "/nowhere/lib.so" in done.stderr and not done.stdout

@@ -71,6 +71,7 @@ def test_samples_and_counts_are_those_of_one_process(options):
     assert here[0] and set(here[1].rejected) >= {"not unique", "not rare"}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("cluster", "short_ranges")
 def test_rare_prototypes_are_those_of_one_process():
     here, there = both(count=100, ngram=1, prototypes="rare")
@@ -80,9 +81,9 @@ def test_rare_prototypes_are_those_of_one_process():
 @pytest.mark.usefixtures("cluster", "short_ranges")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker to kill in /proc")
 def test_a_worker_that_is_killed_changes_nothing():
-    expected, counts = list(stream("threads", (one := Counts()), draws=4000)), Counts()
+    expected, counts = list(stream("threads", (one := Counts()), draws=2000)), Counts()
     found, killed = [], 0
-    for sample in stream("ray", counts, draws=4000):
+    for sample in stream("ray", counts, draws=2000):
         found.append(sample)
         if not killed and (busy := working()):
             killed = busy[0]

@@ -28,7 +28,9 @@ from compgen.training.predictors import train_predictor
 from tests.training.tiny import TINY, generator_config, toy, weights
 
 
-@pytest.mark.parametrize("kind", ["recurrent", "transformer_small", "transformer_relative"])
+@pytest.mark.parametrize(
+    "kind", ["recurrent", pytest.param("transformer_small", marks=pytest.mark.long), "transformer_relative"]
+)
 def test_opening_a_checkpoint_does_not_import_the_compiler_of_torch(tmp_path, kind):
     vocabulary = Vocabulary.of([["a", "b"]])
     if kind == "recurrent":
