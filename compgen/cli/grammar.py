@@ -1,6 +1,7 @@
-"""`cgen train csl`: its options are those of `cgen augment csl`."""
+"""`cgen train csl`: its options are those of `cgen augment csl`, and one for parsing."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,9 @@ def csl(
     out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The grammar file to write (.grammar).")],
     options: dict[str, Any],
     columns: Columns,
+    copying: Annotated[
+        bool, typer.Option("--copying", help="Copy unknown words when it parses; samples are the same.")
+    ] = False,
     config: Annotated[
         str, typer.Option("--config", metavar="C", help=f"Options from {Csl.configurations}; or from a TOML file.")
     ] = "csl",
@@ -49,10 +53,11 @@ def csl(
         method.fit(dataset, seed, watch)
     done = {"data": data, "examples": len(dataset), "seed": seed} | method.facts()
     assert method.trained is not None
-    saved = GrammarFile.of(method.trained, dataset, done | {"seconds": round(time.monotonic() - began, 1)})
+    trained = replace(method.trained, copying=copying)
+    saved = GrammarFile.of(trained, dataset, done | {"seconds": round(time.monotonic() - began, 1)})
     saved.save(out)
     try:
-        method.trained.sampler()
+        trained.sampler()
     except ExhaustedError as error:
         say(f"it parses, but cannot be sampled: {error}")
     figures = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in saved.trained_on.items())

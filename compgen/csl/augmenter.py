@@ -1,7 +1,6 @@
 """CSL as an augmenter: `fit` induces a grammar and learns its probabilities, `sample` draws derivations."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -185,8 +184,7 @@ class Csl(Augmenter[CslOptions]):
 
             scores, _ = learn(self.grammar, self.grammar.alphabet.examples(dataset), training, seed, watch)
         units = UNITS if training is None else training.unit_limit
-        parts = (self.grammar, scores, self.targets, self.options.drawing, units, self.options.copying)
-        self.trained = TrainedGrammar(*parts)
+        self.trained = TrainedGrammar(self.grammar, scores, self.targets, self.options.drawing, units)
         return self.trained
 
     def relearn(
@@ -208,8 +206,7 @@ class Csl(Augmenter[CslOptions]):
         """
         if self.trained is None or self.options.learning is None:
             raise UserError("learn probabilities before parsing unlabelled sources by them")
-        # What is copied is in no rule, so that nothing could be learned from it.
-        parser = replace(self.trained, copying=False).parser()
+        parser = self.trained.parser()
         parsed = ((source, parser.parse(source)) for source, _ in unlabelled.pairs())
         labelled = Dataset.from_pairs((source, target) for source, target in parsed if target is not None)
         self.weigh(dataset + labelled, seed, watch)

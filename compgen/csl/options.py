@@ -63,7 +63,6 @@ class CslOptions(Options):
         "DATA), a file, 'LHS => token ##NAME' a line, or none; by default what the configuration says.",
         json_schema_extra={"metavar": "G"},
     )
-    copying: bool = Field(False, description="Copy unknown words when parsing; samples are the same.")
     uniform: bool = Field(False, description="All rules that fit somewhere alike; else by learned probabilities.")
     unlabelled: str | None = Field(
         None,

@@ -182,6 +182,16 @@ def fly(path):
     return path
 
 
+@pytest.mark.parametrize(("more", "answer"), [((), ""), (("--copying",), "GREET zoe")])
+def test_a_grammar_copies_unknown_words_where_it_is_trained_to(tmp_path, more, answer):
+    rows = (f"{verb} {name}\t{verb.upper()} {name}\n" for verb in ("greet", "call") for name in ("ann", "bob", "carl"))
+    (tmp_path / "data.tsv").write_text("".join(rows))
+    words = ("train", "csl", tmp_path / "data.tsv", "--seed-rules", "matches", "--uniform", *more)
+    assert compgen(*words, "-o", tmp_path / "g.grammar").returncode == 0
+    (tmp_path / "sources.txt").write_text("greet zoe\n")
+    assert compgen("predict", "--direct", tmp_path / "g.grammar", tmp_path / "sources.txt").stdout == f"{answer}\n"
+
+
 def test_commands(tmp_path):
     data, model, out = tmp_path / "data.tsv", tmp_path / "csl.grammar", tmp_path / "more.jsonl"
     data.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
