@@ -71,8 +71,10 @@ class LexsymOptions(Options):
         description="Types from contexts in source and target; or from sources alone, as published (without its "
         "tagger), or as coded. The last two exchange two words at a time.",
     )
-    move: Literal["permute", "swap", "substitute"] = Field(
-        "permute", description="Permute all words of an example that have a type, swap two, or replace one."
+    move: Literal["permute", "swap", "substitute"] | None = Field(
+        None,
+        description="Permute all words of an example that have a type (by default, with --mode pairs), swap two (with "
+        "other modes), or replace one.",
     )
     links: float = Field(
         0.01, ge=0, le=1, description="Leave out symbols that are linked in a smaller share of the word's examples."
@@ -90,6 +92,8 @@ class LexsymOptions(Options):
             raise ValueError("a file of a lexicon has types, which --mode pairs alone finds")
         if self.mode != "pairs" and self.agreement != type(self).model_fields["agreement"].default:
             raise ValueError("--agreement is of types, which --mode pairs alone finds")
+        if self.mode != "pairs" and self.move == "permute":
+            raise ValueError(f"--mode {self.mode} exchanges two words at a time: leave out --move permute")
         found = [name for name in ("aligner", "links") if getattr(self, name) != type(self).model_fields[name].default]
         if self.lexicon is not None and found:
             raise ValueError(f"--{found[0]} is for a lexicon that is found: leave it out, or --lexicon")
@@ -257,7 +261,7 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     @property
     def _permutes(self) -> bool:
-        return self.options.move == "permute" and self.options.mode == "pairs"
+        return self.options.mode == "pairs" and self.options.move in {None, "permute"}
 
     def _ways(self, host: _Host) -> int:
         """How many changes there are of an example, those among them that are no permutations."""

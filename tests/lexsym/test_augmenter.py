@@ -150,6 +150,10 @@ def test_words_and_symbols_of_the_same_examples_are_found_where_they_are_frequen
 def test_a_lexicon_file_is_for_types(tmp_path):
     with pytest.raises(ConfigError, match="--mode pairs alone"):
         make("lexsym", mode="paper", write_lexicon=str(tmp_path / "x.tsv"))
+    with pytest.raises(ConfigError, match="types, which --mode pairs alone finds"):
+        make("lexsym", mode="paper", agreement=0.9)
+    with pytest.raises(ConfigError, match="--mode paper exchanges two words at a time: leave out --move permute"):
+        make("lexsym", mode="paper", move="permute")
     with pytest.raises(ConfigError, match="--aligner is for a lexicon that is found: leave it out, or --lexicon"):
         make("lexsym", lexicon=lexicon(tmp_path, *VERBS), aligner="companions")
     with pytest.raises(DataError, match="1 of 1 words that the data have are never beside their symbols: a"):
