@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <vector>
@@ -54,6 +55,10 @@ TEST_CASE("what is packed is unpacked, also one after another with zeros between
   const std::string long_text(300000, 'x');
   CHECK(unpacked(packed(long_text), "a") == long_text);
   CHECK(unpacked(packed("") + packed("one") + std::string(3, '\0') + packed(" two"), "a") == "one two");
+  std::string mixed(200000, ' ');  // which cannot be packed, so that packing it fills more than one piece
+  std::uint32_t state = 1;
+  for (char& byte : mixed) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  CHECK(unpacked(packed(mixed), "a") == mixed);
   CHECK(unpacked("plain", "a.txt") == "plain");
   CHECK(unpacked("", "a.gz").empty());
 }
