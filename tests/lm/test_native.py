@@ -410,6 +410,22 @@ def test_bad_texts_have_one_message(content, message, arpa, tmp_path, monkeypatc
     assert [path.name for path in tmp_path.iterdir()] == (["text.txt"] if content is not None else [])
 
 
+EDGES = ["c1bf", "c280", "dfbf", "e09f80", "e0a080", "ed9fbf", "eda080", "ee8080", "f08f8080", "f0908080", "f48fbfbf",
+         "f4908080", "f5808080", "f880808080", "80", "c2", "e6", "e697", "f09d84", "c241", "e69741", "7f"]  # fmt: skip
+
+
+@pytest.mark.parametrize("bytes_", EDGES)
+def test_text_is_utf_8_where_python_says_so(bytes_, arpa, tmp_path):
+    (tmp_path / "text.txt").write_bytes(b"the " + bytes.fromhex(bytes_) + b"\n")
+    done = run("perplexity", arpa, tmp_path / "text.txt")
+    try:
+        bytes.fromhex(bytes_).decode()
+    except UnicodeDecodeError:
+        assert done.returncode == 2 and b"line 1: found bytes that are not UTF-8" in done.stderr
+    else:
+        assert (b"the control character 0x7F" in done.stderr) if bytes_ == "7f" else done.returncode == 0
+
+
 def test_a_text_may_be_a_folder_or_a_pipe(arpa, tmp_path):
     assert run("perplexity", arpa, tmp_path).stderr.decode() == (
         f"error: {tmp_path}: Is a directory: expected a file of sentences\n"

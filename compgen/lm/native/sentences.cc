@@ -17,9 +17,8 @@ namespace {
 
 constexpr std::size_t CHUNK = 1 << 20;  // bytes of text that a thread takes at a time
 
-// Bytes of the character of UTF-8 that begins here, 0 if none does.
+// Bytes of the character of UTF-8 that begins with this byte, of 0x80 or more; 0 if none does.
 std::size_t character(const unsigned char* at, const unsigned char* end) {
-  if (*at < 0x80) return 1;
   std::size_t length = *at >= 0xF0 ? 4 : *at >= 0xE0 ? 3 : 2;
   if (*at < 0xC2 || *at > 0xF4 || static_cast<std::size_t>(end - at) < length) return 0;
   for (std::size_t i = 1; i < length; ++i)
