@@ -390,6 +390,7 @@ BROKEN = gzip.compress(b"the cat\n", mtime=0)[:-3] + b"\1\1\1"
             "text.txt, line 2: found bytes that are not UTF-8; expected sentences of plain words",
         ),
         (b"the\n\n\x07 cat\n", "text.txt, line 3: found the control character 0x07; expected sentences of plain words"),
+        (b"\x1f cat\n", "text.txt, line 1: found the control character 0x1F; expected sentences of plain words"),
         (b"a\n" * 400_000 + b"sat on <unk>\n", "text.txt, line 400001: found <unk>, which has a meaning of its own"),
         (b"", "text.txt: found no sentence to measure"),
         (b"\n \n\t\r\n", "text.txt: found no sentence to measure"),
@@ -408,6 +409,25 @@ def test_bad_texts_have_one_message(content, message, arpa, tmp_path, monkeypatc
     assert done.stderr.decode() == f"error: {python.value}\n" and message in str(python.value)
     assert (done.returncode, done.stdout) == (2, b"")
     assert [path.name for path in tmp_path.iterdir()] == (["text.txt"] if content is not None else [])
+
+
+def test_a_line_longer_than_what_is_read_at_a_time_is_one_sentence(arpa, tmp_path):
+    text = write_sentences([["the", "cat"], ["the", "cat", "sat"] * 120_000, ["a", "dog"]], tmp_path / "text.txt")
+    assert text.stat().st_size > 2**20
+    found = json.loads(good("perplexity", arpa, text, "--json"))
+    assert found["perplexity"] == pytest.approx(measure(Mixture.open(arpa), text).including, rel=1e-9)
+
+
+@pytest.mark.parametrize("head", ["\n\n", "# of no weight\n"])
+def test_a_model_of_text_may_begin_with_remarks(head, arpa, tmp_path):
+    same = tmp_path / "model.arpa"
+    same.write_text(head + arpa.read_text())
+    (tmp_path / "text.txt").write_text("the cat sat\n")
+    found, whole = (
+        run("perplexity", model, tmp_path / "text.txt", "--json") for model in (tmp_path / "model.arpa", arpa)
+    )
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["perplexity"] == json.loads(whole.stdout)["perplexity"]
 
 
 EDGES = ["c1bf", "c280", "dfbf", "e09f80", "e0a080", "ed9fbf", "eda080", "ee8080", "f08f8080", "f0908080", "f48fbfbf",
