@@ -20,6 +20,7 @@ from compgen.csl.options import Training
 from compgen.csl.rules import Grammar, Rule
 from compgen.csl.weights import Scores, slots
 from compgen.errors import DataError
+from compgen.models.adam import Adam
 from compgen.models.seeding import torch_stream
 
 
@@ -63,7 +64,7 @@ def _descend(
 
     `before` is the number of steps before the first.
     """
-    optimiser = torch.optim.Adam(tables, lr=training.rate)
+    optimiser = Adam(tables, lr=training.rate)
     losses = []
     for step in range(1, training.steps + 1):
         loss = -inside.log_likelihood(rule_log_probs(*tables))

@@ -27,6 +27,7 @@ from compgen.data.vocabulary import PAD_ID
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import lock, writing
 from compgen.interrupts import interruptible
+from compgen.models.adam import Adam
 from compgen.models.products import precision
 from compgen.models.trainable import Trainable
 from compgen.progress import Progress, note
@@ -149,9 +150,9 @@ def _partial(out: Path) -> Path:
     return out.with_name(out.name + ".partial")
 
 
-def _optimiser(network: Trainable, config: OptimisationConfig) -> torch.optim.Optimizer:
+def _optimiser(network: Trainable, config: OptimisationConfig) -> Adam | torch.optim.Optimizer:
     if config.optimiser == "adam":
-        return torch.optim.Adam(network.parameters(), lr=config.learning_rate, fused=True)
+        return Adam(network.parameters(), lr=config.learning_rate, fused=True)
     # T5's: steps relative to a weight's size (at least 1e-3) and clipped at 1, decay 1 - t^-0.8, no momentum.
     # The floor of squared gradients is 1e-30. PyTorch takes its root; the square of 1e-30 would be 0 in float32.
     return torch.optim.Adafactor(network.parameters(), lr=config.learning_rate, eps=(1e-15, 1e-3))
@@ -211,7 +212,7 @@ class _Run:
             loss = self.network.loss(sequences.to(self.device), memories.to(self.device)).sum()
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate()
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         (loss / len(rows)).backward()  # type: ignore[no-untyped-call]
         if self.config.clip is not None:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)

@@ -7,7 +7,6 @@ import pkgutil
 import compgen
 
 USED = ("jinja2", "pydantic", "rapidfuzz.distance", "rich.console", "rich.table", "safetensors", "scipy.stats")
-USED += ("torch._dynamo", "torch.optim")  # which optimisers import
 OURS = [module.name for module in pkgutil.walk_packages(compgen.__path__, "compgen.") if "__main__" not in module.name]
 
 for name in (*OURS, *USED):

@@ -3,6 +3,7 @@
 import itertools
 import warnings
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -272,7 +273,8 @@ def test_unlabelled_sources_make_what_they_hold_probable(tmp_path):
     dataset = Dataset.from_pairs(pairs)
     unlabelled = Dataset.from_pairs([(["stop"], [])] * 40 + [(["fly"], [])])
     config = published("scan")
-    augmenter = Csl(config.model_copy(update={"induction": Options()}))
+    few = {"induction": Options(), "training": replace(config.training, steps=150)}
+    augmenter = Csl(config.model_copy(update=few))
     before = augmenter.fit(dataset).trained.scores.log_probs()
     assert augmenter.relearn(dataset, unlabelled) == 40
     stop = [augmenter.grammar.alphabet.text(rule) for rule in augmenter.grammar.rules].index("stop ### S")

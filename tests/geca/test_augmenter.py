@@ -114,8 +114,15 @@ def counts(dataset, **options):
     return found.pairs, found.templates, found.fragments
 
 
-@pytest.mark.parametrize("mode", ["published", "reference"])
-@pytest.mark.parametrize("window", [None, 1])
+@pytest.mark.parametrize(
+    ("mode", "window"),
+    [
+        ("published", None),
+        ("reference", 1),
+        pytest.param("published", 1, marks=pytest.mark.long),
+        pytest.param("reference", None, marks=pytest.mark.long),
+    ],
+)
 def test_nothing_depends_on_the_order_of_the_data_or_on_memory(mode, window, monkeypatch):
     data = pairs(*GRAMMAR)
     options = {"mode": mode, "window": window, "span": 2, "count": 20, "seed": 7}

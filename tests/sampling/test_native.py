@@ -39,7 +39,7 @@ def compgen(*words, **environment):
 @pytest.mark.parametrize(
     "words",
     [
-        ("--draws", 600),
+        pytest.param(("--draws", 600), marks=LONG),
         (
             "-n",
             30,
@@ -54,7 +54,9 @@ def compgen(*words, **environment):
         ),
         ("--draws", 3000, "--filter", "novel", "--vote", "--margin", 1, "--support", 0.01, "--best", 9, "--batch", 7),
         ("--draws", 500, "--support", 0.02, "--best", 60),  # training examples say which pairs of tokens are new
-        ("--draws", 900, "--filter", "rare", "--rare-token", "jump", "--rare-token", "I_TURN_LEFT"),
+        pytest.param(
+            ("--draws", 900, "--filter", "rare", "--rare-token", "jump", "--rare-token", "I_TURN_LEFT"), marks=LONG
+        ),
         pytest.param(("--draws", 400, "--filter", "novel,rare", "--prototypes", "rare"), marks=LONG),
         ("-n", 40, "--filter", "rare,unique", "--rare-token", "jump", "--prototypes", "rare", "--start", 5),
         ("--draws", 500, "--filter", "rare", "--ngram", 2, "--rarity", 0.02, "--seed", 2**64 - 1, "--best", 40),
