@@ -168,6 +168,7 @@ def _comparisons() -> list[Job]:
         f"{experiment}FIRST_UPDATES": 2,
         f"{experiment}LAST_UPDATES": 2,
         f"{experiment}MEASURED": 2,
+        f"{plan}TIMES": (1.0,),
         f"{experiment}TIMES": (1.0,),
         f"{experiment}make_plan": _poorest_plan,
         "compgen.comparison.steps:EXAMPLES_SHOWN": 2,
@@ -190,9 +191,9 @@ def _small(name: str | None, dataset: Any) -> Any:
 
 
 def _poorest_plan(_seconds: float, _per_update: float, updates: int, _methods: int, seeds: int) -> Any:
-    from compgen.comparison.plan import Plan
+    from compgen.comparison.plan import _poorest
 
-    return Plan(updates, (1.0,), rounds=1, seeds=seeds, others=0)
+    return _poorest(updates, seeds)
 
 
 def _no_bundle(_: Path, out: Path) -> None:

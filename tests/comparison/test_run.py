@@ -43,6 +43,7 @@ run.recipe = small_recipe
 main()
 """
 ROOT = Path(__file__).parents[2]
+EXPORT = api.export_bundle
 TABLES = ("trials", "choice", "tested", "mended", "broken", "by_length", "answer")
 
 
@@ -52,7 +53,12 @@ def make_small(patch=setattr):
     patch(plan, "FIRST_UPDATES", 2)
     patch(experiment, "LAST_UPDATES", 4)
     patch(run, "recipe", small_recipe)
-    patch(api, "export_bundle", lambda _, out: out.mkdir())  # an export of its own is tested beside those of others
+    patch(api, "export_bundle", no_bundle)  # which takes half a minute
+
+
+def no_bundle(checkpoint, out):
+    assert checkpoint.is_file()
+    out.mkdir()
 
 
 def small_recipe(name, dataset):
@@ -93,6 +99,15 @@ def test_a_comparison_leaves_all_that_it_names(compared):
     assert best.together == compgen.Committee(members).evaluate(test).exact_match
     assert [member.evaluate(test).exact_match for member in members] == best.by_seed
     assert [one.together for one in result.tested if one != best] == [None] * (len(result.tested) - 1)
+
+
+@pytest.mark.long
+def test_the_predictor_is_exported(compared, tmp_path):
+    folder, _, _, data = compared
+    EXPORT(folder / "predictor.pt", tmp_path / "bundle")
+    sources = [source for source, _ in data.pairs()[:20]]
+    of_bundle, of_checkpoint = (compgen.Predictor.load(path) for path in (tmp_path / "bundle", folder / "predictor.pt"))
+    assert of_bundle.predict(sources) == of_checkpoint.predict(sources)
 
 
 def test_no_test_example_is_trained_on_or_seen_by_a_method(compared):
