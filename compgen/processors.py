@@ -8,3 +8,9 @@ def processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # macOS and Windows
+
+
+def cores() -> int:
+    """Return how many threads to use by default: OMP_NUM_THREADS, as in numeric libraries, or the usable processors."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return int(asked) if asked.isdecimal() and int(asked) else processors()

@@ -7,11 +7,14 @@
                     or else, of all r_add in UNIFY(r, r') with r' in G, what lowers L_D(G) most, if any does
         G = EXEC(G, all a_max) = G and all r_add, less all R_remove
 
-The result depends on the examples alone, not on their order.
+The result depends on the examples alone, not on their order. Where there are many, several processes have the same G,
+and each finds a_max for its share of the rules.
 """
 
 import functools
 import gc
+import multiprocessing
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,16 +25,20 @@ from typing import ClassVar, NamedTuple
 from pydantic import ConfigDict
 
 from compgen.csl.charts import Occurrences, Parser, bits, number_of, occurs
+from compgen.csl.copies import Copies, copies
 from compgen.csl.objective import Objective
 from compgen.csl.rules import MOST, Alphabet, Grammar, Rule, examples
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.unify import Partners, Unification
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError, DataError
+from compgen.processors import cores
 
 Key = tuple[tuple[str, ...], tuple[str, ...]]
 
 _MOST_REMOVED = 10  # candidates for R_remove, besides r itself
+_EACH = 2_000  # examples, for which a process is worth the second that it takes to begin
+_MOST_PROCESSES = 8  # beyond, each does little but what all do
 _LEAST = {"max_nonterminals": 1, "partitions": 1}
 
 
@@ -84,30 +91,55 @@ def induce(
     seeds: Grammar | None = None,
     targets: TargetGrammar | None = None,
     watch: Callable[[Step], None] = lambda _: None,
+    processes: int | None = None,
 ) -> tuple[Grammar, list[Step]]:
     """Return a grammar that derives the examples of a dataset, and the steps of its induction.
 
     Seed rules stay, and are the only source of unit rules. With a target grammar, the target of each new rule is a part
-    of a well-formed target. `watch` is called after each step.
+    of a well-formed target. `watch` is called after each step. The grammar is the same by any number of processes,
+    which by default depends on that of examples and on `cores`.
 
     Raises:
         DataError: an example has an empty side, or a token that no rule can have; or a seed rule is NT_1 -> NT_1.
+        UserError: one of several processes was ended.
     """
     alphabet, rules = examples(dataset, seeds)
     given = [] if seeds is None else seeds.moved(alphabet)
     if Rule("\1", "\1") in given:
         raise DataError("found the seed rule 'NT_1 ### NT_1', expected none: its derivations would be endless")
-    induction = Induction(alphabet, given, options, targets)
+    count = _processes(len(dataset)) if processes is None else processes
+    make = functools.partial(Induction, alphabet, given, options, targets)
+    own, *shares = (functools.partial(make, (share, count)) for share in range(count))
     steps = []
-    with _without_collection():
+    with _without_collection(), copies(shares) as others:
+        induction = own()
         for part, some in enumerate(_parts(rules, alphabet, options)):
+            others.call("add_examples", some)
             induction.add_examples(some)
             for _ in range(options.steps):
-                steps.append(Step(part, *induction.step(), len(induction.grammar)))
+                removed, added = _step(induction, others)
+                steps.append(Step(part, added, removed, len(induction.grammar)))
                 watch(steps[-1])
-                if not steps[-1].added and not steps[-1].removed:
+                if not added and not removed:
                     break
     return Grammar.of(alphabet, induction.grammar), steps
+
+
+def _processes(examples: int) -> int:
+    """How many processes are worth while; one where this is one of several already."""
+    if multiprocessing.parent_process() is not None:
+        return 1
+    return max(1, min(cores(), examples // _EACH, _MOST_PROCESSES))
+
+
+def _step(induction: "Induction", others: Copies) -> tuple[int, int]:
+    """Execute the best action of each rule, in all processes; return how many rules that removed and added."""
+    others.call("choose")
+    changes = [induction.choose(), *others.results()]
+    removed, added = (set[Rule]().union(*some) for some in zip(*changes, strict=True))
+    others.call("execute", removed, added)
+    induction.execute(removed, added)
+    return len(removed), len(added)
 
 
 @contextmanager
@@ -147,8 +179,15 @@ class Induction:
     """
 
     def __init__(
-        self, alphabet: Alphabet, seeds: Iterable[Rule], options: Options, targets: TargetGrammar | None = None
+        self,
+        alphabet: Alphabet,
+        seeds: Iterable[Rule],
+        options: Options,
+        targets: TargetGrammar | None = None,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
+        """Begin with seed rules. Of `share`, a number and how many shares there are, are the rules to choose for."""
+        self._share, self._shares = share
         self._options = options
         self._key = functools.cache(alphabet.key)
         self.seeds = frozenset(seeds)
@@ -166,17 +205,24 @@ class Induction:
         self._objective.add_examples(rules)
         self._enter(rules)
 
-    def step(self) -> tuple[int, int]:
-        """Execute the best action of each rule; return how many rules that added and removed."""
+    def choose(self) -> tuple[set[Rule], set[Rule]]:
+        """Return the rules that are removed and those that are added by the best action of each rule of the share."""
         self._begin_step()
-        actions = [action for rule in self.grammar - self.seeds if (action := self._action(rule)) is not None]
-        removed = frozenset().union(*(action.removed for action in actions))
+        mine = filter(self._is_mine, self.grammar - self.seeds)
+        actions = [action for rule in mine if (action := self._action(rule)) is not None]
+        removed = set[Rule]().union(*(action.removed for action in actions))
         # A rule that one action would add and that is there already goes if another action removes it.
         added = {action.added for action in actions if action.added is not None} - self.grammar
+        return removed, added
+
+    def execute(self, removed: set[Rule], added: set[Rule]) -> None:
+        """Change the grammar as was chosen."""
         self.grammar -= removed
         self._new.clear()
         self._enter(added)
-        return len(added), len(removed)
+
+    def _is_mine(self, rule: Rule) -> bool:
+        return zlib.crc32(rule.source.encode("utf-8", "surrogatepass")) % self._shares == self._share
 
     def _enter(self, rules: Iterable[Rule]) -> None:
         new = set(rules) - self.grammar

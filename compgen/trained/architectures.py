@@ -14,7 +14,6 @@ An exporter (`Architecture.exporter`) and a row of `runtime.manifest.LAYOUTS` ar
 which is a change of the bundle format that the C++ runner shares.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import BundleError, UserError
-from compgen.processors import processors
 from compgen.runtime.backend import Backend
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
@@ -217,12 +215,6 @@ def require_name(out: Path, suffix: str = ".pt") -> None:
     if out.is_dir() or out.suffix != suffix:
         what = {".pt": "checkpoints", ".grammar": "grammars"}[suffix]
         raise UserError(f"{out}: expected the name of a file that ends in {suffix}, as {what} do")
-
-
-def cores() -> int:
-    """Return how many threads to use by default: OMP_NUM_THREADS, as in numeric libraries, or the usable processors."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdecimal() and int(asked) else processors()
 
 
 def require_torch(message: str) -> None:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import DataError
+from compgen.processors import cores
 from compgen.runtime.backend import Decoder
-from compgen.trained.architectures import LOSSES, Runtime, cores, open_model
+from compgen.trained.architectures import LOSSES, Runtime, open_model
 from compgen.trained.limits import check_limits, token_lists
 
 if TYPE_CHECKING:

@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compgen.csl.induction import Induction, Options, Step, induce
+from compgen.csl.induction import Induction, Options, Step, _processes, induce
 from compgen.csl.objective import Objective
 from compgen.csl.rules import Grammar, examples
 from compgen.csl.seeds import exact_matches, inflections
@@ -115,8 +116,15 @@ def test_steps_are_as_defined(sample, name, seed):
         seen += part
         for _ in range(6):
             expected = naive.step(alphabet, induction.grammar, induction.seeds, seen, options)
-            induction.step()
+            induction.execute(*induction.choose())
             assert induction.grammar == expected
+
+
+def counts(induction):
+    """How many rules a step adds and removes."""
+    removed, added = induction.choose()
+    induction.execute(removed, added)
+    return len(added), len(removed)
 
 
 def test_a_grammar_from_few_examples():
@@ -260,6 +268,35 @@ def test_short_sentences_of_cogs():
     assert coverage(grammar, short) == len(short) == 6411
 
 
+@pytest.mark.parametrize(("sample", "name"), [(_sampled_scan, "scan"), (_sampled_geoquery, "geoquery")])
+def test_several_processes_find_the_same_grammar(sample, name):
+    """In as many steps, of the same sizes; each process orders its sets of strings as it likes."""
+    dataset, options = Dataset.from_pairs(sample(Random(5))), published(name).induction
+    found = [induce(dataset, options, processes=number) for number in (1, 2, 3)]
+    alone, *others = [(grammar.text(), steps) for grammar, steps in found]
+    assert others == [alone, alone]
+
+
+def test_shares_are_disjoint_and_are_all_together(monkeypatch):
+    alphabet, rules = examples(Dataset.from_pairs(_sampled_scan(Random(5))))
+    seen = []
+    monkeypatch.setattr(Induction, "_action", lambda _, rule: seen.append(rule))
+    for share in range(3):
+        induction = Induction(alphabet, [], SMALL, share=(share, 3))
+        induction.add_examples(rules)
+        induction.choose()
+    assert sorted(seen) == sorted(set(rules))
+
+
+def test_there_are_as_many_processes_as_many_examples_are_worth(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert [_processes(examples) for examples in (1, 3_999, 4_000, 7_000, 10**9)] == [1, 1, 2, 3, 4]
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    assert _processes(10**9) == 8
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: "another")
+    assert _processes(10**9) == 1
+
+
 def test_the_order_of_sets_does_not_matter():
     """Python orders sets of strings anew in each process, unless told how."""
     program = (
@@ -297,7 +334,7 @@ def test_what_a_new_rule_makes_superfluous_goes_in_the_same_step():
     alphabet, rules = naive.read(*lines)
     induction = Induction(alphabet, [], SMALL)
     induction.add_examples(rules)
-    assert induction.step() == (1, 3)
+    assert counts(induction) == (1, 3)
     assert {alphabet.text(rule) for rule in induction.grammar} == {"NT_1 x ### NT_1 X", *lines[3:]}
 
 
@@ -312,7 +349,7 @@ def test_no_more_than_ten_others_count_for_a_new_rule(weight, expected):
     options = replace(SMALL, source_given_target=0, target_given_source=weight)
     induction = Induction(alphabet, rules[12:24], options)
     induction.add_examples([*rules[:12], *rules[24:]])
-    assert induction.step() == expected
+    assert counts(induction) == expected
 
 
 def test_examples_come_in_parts_of_nearly_equal_numbers_the_larger_and_shorter_first(monkeypatch):

@@ -1,6 +1,5 @@
-"""The registry of architectures, and how many threads a model runs on by default."""
+"""The registry of architectures."""
 
-import os
 import sys
 import types
 from typing import ClassVar
@@ -16,17 +15,8 @@ from compgen.data.vocabulary import EOS_ID
 from compgen.errors import BundleError, UserError
 from compgen.models.trainable import Trainable
 from compgen.trained import architectures
-from compgen.trained.architectures import cores
 from compgen.trained.predictor import StepwisePredictor
 from compgen.training.predictors import config_of, train_predictor
-
-
-def test_threads_are_those_asked_for_or_the_cores_there_are(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert cores() == 3
-    for nothing in ("", "0", "many"):
-        monkeypatch.setenv("OMP_NUM_THREADS", nothing)
-        assert cores() == len(os.sched_getaffinity(0))
 
 
 def test_a_new_architecture_of_predictors_is_three_files(monkeypatch, tmp_path):

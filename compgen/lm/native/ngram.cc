@@ -255,7 +255,7 @@ int main(int count, char** arguments) {
     } else {
       dispatch(read_options(count, arguments));
     }
-    if (std::fflush(stdout)) unwritten();
+    if (std::fflush(stdout) || std::ferror(stdout)) unwritten();  // an error of before may be over
     return 0;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "error: not enough memory; try fewer --threads\n");

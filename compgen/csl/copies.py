@@ -1,0 +1,109 @@
+"""Copies of an object in processes of their own, which call its methods at the same time as this process does.
+
+A copy is a Python process that reads pickles: first a callable that makes the object, then methods to call with their
+arguments. What a method returns, if anything, comes back by its standard output. A copy ends with the process that
+began it, however that ends.
+"""
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+from typing import Any
+
+from compgen.errors import UserError
+
+_SERVE = "from compgen.csl.copies import serve; serve()"
+_MEMORY = "a process that induces the grammar beside this one has ended, perhaps for want of memory; OMP_NUM_THREADS=1 "
+_MEMORY += "does without, in more time"
+
+
+class Copies:
+    """Copies that are there; see `copies`."""
+
+    def __init__(self, processes: Sequence["subprocess.Popen[bytes]"]) -> None:
+        self._processes = processes
+
+    def call(self, method: str, *arguments: object) -> None:
+        """Let all copies call a method; do not wait for them.
+
+        Raises:
+            UserError: a copy has ended.
+        """
+        message = pickle.dumps((method, arguments))
+        for process in self._processes:
+            assert process.stdin is not None
+            try:
+                process.stdin.write(message)
+                process.stdin.flush()
+            except OSError as error:
+                raise UserError(_MEMORY) from error
+
+    def results(self) -> list[Any]:
+        """Wait for what the last method that returns something has returned, in all copies.
+
+        Raises:
+            UserError: a copy has ended.
+        """
+        try:
+            return [pickle.load(process.stdout) for process in self._processes if process.stdout is not None]
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            raise UserError(_MEMORY) from error
+
+
+@contextmanager
+def copies(makers: Sequence[Callable[[], object]]) -> Iterator[Copies]:
+    """Begin a process for each object that is to be made, and end all when the context does."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for _ in makers:
+            process = subprocess.Popen(
+                [sys.executable, "-c", _SERVE],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+                process_group=0,  # a terminal's Ctrl-C is for the process that began it
+            )
+            processes.append(process)
+        for process, make in zip(processes, makers, strict=True):
+            assert process.stdin is not None
+            with suppress(OSError):  # the first call says that it has ended
+                pickle.dump(make, process.stdin)
+        yield Copies(processes)
+    finally:
+        for process in processes:
+            process.kill()
+            with suppress(OSError):  # what is still to be written
+                process.communicate()
+
+
+def serve() -> None:
+    """Be a copy: call what standard input says until it ends."""
+    messages: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_listen, args=(messages,), daemon=True).start()
+    gc.disable()  # as in the process that began it
+    try:
+        own = messages.get()()
+        while True:
+            method, arguments = messages.get()
+            result = getattr(own, method)(*arguments)
+            if result is not None:
+                pickle.dump(result, sys.stdout.buffer)
+                sys.stdout.flush()
+    except MemoryError:
+        os._exit(1)
+
+
+def _listen(messages: "SimpleQueue[Any]") -> None:
+    """Pass on messages while the process works, and end it in the middle of that when there can be none."""
+    try:
+        while True:
+            messages.put(pickle.load(sys.stdin.buffer))
+    except (EOFError, pickle.UnpicklingError):
+        os._exit(0)
