@@ -12,7 +12,7 @@ from compgen.csl.induction import Step, induce
 from compgen.csl.options import UNITS, CslOptions
 from compgen.csl.rules import Grammar, examples
 from compgen.csl.seeds import companions, exact_matches, inflections, names
-from compgen.csl.targets import ROOT, TargetGrammar
+from compgen.csl.targets import TargetGrammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.csl.weights import Scores
 from compgen.data.catalog import load
@@ -218,7 +218,7 @@ def _check_targets(dataset: Dataset, targets: TargetGrammar) -> None:
     alphabet, rules = examples(dataset)
     checker = targets.checker(alphabet)
     distinct = dict.fromkeys(rule.target for rule in rules)
-    wrong = [target for target in distinct if (ROOT,) not in checker.signatures(target)]
+    wrong = [target for target in distinct if not checker.derives(target)]
     if wrong:
         some = "; ".join(" ".join(alphabet.decode(target)) for target in wrong[:3]) + ("; ..." if wrong[3:] else "")
         raise DataError(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from compgen.csl.charts import Chart, Open, Parser
 from compgen.csl.rules import COPIED, FIRST, UNKNOWN, Grammar, Rule
-from compgen.csl.targets import ROOT, TargetGrammar
+from compgen.csl.targets import TargetGrammar
 from compgen.csl.weights import slots
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
@@ -96,7 +96,7 @@ class ViterbiParser:
         _, target = best
         if self.checker is not None:
             plain = target.translate(dict.fromkeys(map(ord, copied.values()), COPIED))
-            if (ROOT,) not in self.checker.signatures(plain):
+            if not self.checker.derives(plain):
                 return None
         tokens = {letter: token for token, letter in copied.items()}
         return [tokens[letter] if letter in tokens else self.alphabet.decode(letter)[0] for letter in target]

@@ -96,7 +96,7 @@ class TargetGrammar:
         """
         alphabet = Alphabet(token for target in targets for token in target)
         checker = self.checker(alphabet)
-        return [(ROOT,) in checker.signatures(alphabet.encode(target)) for target in targets]
+        return [checker.derives(alphabet.encode(target)) for target in targets]
 
 
 def _rule(line: str, place: str) -> TargetRule:
@@ -163,7 +163,7 @@ class Checker:
         self.open = defaultdict(lambda: defaultdict(list))
         for rule in grammar.rules:
             self._enter(rule)
-        self._loose = _Spans(self, tied=False)
+        self._loose, self._whole = _Spans(self, tied=False), _Spans(self, tied=True)
 
     def _enter(self, rule: TargetRule) -> None:
         if rule.symbols == (_ANY,):
@@ -191,6 +191,10 @@ class Checker:
         looked at once.
         """
         return bool(self._loose.whole(target.translate(self._alike)))
+
+    def derives(self, target: str) -> bool:
+        """Whether ROOT derives a target without nonterminals; as in `allows`, some are looked at together."""
+        return (ROOT, ()) in self._whole.whole(target.translate(self._alike))
 
     def signatures(self, target: str) -> set[tuple[str, ...]]:
         """Return all (name of the whole, name of NT_1, name of NT_2, ...) by which a target is derived.

@@ -82,6 +82,8 @@ def test_a_part_is_what_has_a_name(target):
     checker = targets.checker(alphabet)
     letters = "".join([one if one <= "\2" else alphabet.encode([one]) for one in target])
     assert checker.allows(letters) == bool(checker.signatures(letters))
+    plain = letters.replace("\1", "").replace("\2", "")
+    assert checker.derives(plain) == (("ROOT",) in checker.signatures(plain))
 
 
 def test_what_is_one_nonterminal_in_the_whole_is_any(queries):
