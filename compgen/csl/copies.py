@@ -75,6 +75,7 @@ def copies(makers: Sequence[Callable[[], object]]) -> Iterator[Copies]:
             assert process.stdin is not None
             with suppress(OSError):  # the first call says that it has ended
                 pickle.dump(make, process.stdin)
+                process.stdin.flush()
         yield Copies(processes)
     finally:
         for process in processes:
