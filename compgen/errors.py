@@ -25,6 +25,14 @@ def checked_draws(who: str, count: object, seed: object) -> tuple[int | None, in
     return (None if count is None else samples), fixed
 
 
+def how_it_ended(program: str, code: int) -> str:
+    """Say how a program ended that has not said it itself: with a code, or by a signal if that is negative."""
+    if code >= 0:
+        return f"{program} ended with code {code}"
+    killed = -code == getattr(signal, "SIGKILL", None)
+    return f"{program} was ended by {signal.Signals(-code).name}{', perhaps for want of memory' if killed else ''}"
+
+
 class Remark(UserWarning):
     """A warning for the user. The command line prints it on one line of standard error."""
 

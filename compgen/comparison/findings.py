@@ -227,8 +227,8 @@ class Findings:
         ]
 
     def steps(self) -> list[Step]:
-        """All steps that were run, and their seconds."""
-        paths = sorted((self.folder / "steps").glob("*.json"), key=lambda path: path.stat().st_mtime)
+        """All steps that were run, and their seconds; files of steps that were killed have names with a dot."""
+        paths = sorted((self.folder / "steps").glob("[!.]*.json"), key=lambda path: path.stat().st_mtime)
         return [Step(step=path.stem, seconds=json.loads(path.read_text(encoding="utf-8"))["seconds"]) for path in paths]
 
     def deliver(self) -> tuple[dict[str, str], list[str]]:

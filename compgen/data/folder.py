@@ -48,11 +48,12 @@ def check_folder(folder: Path) -> None:
 def read_folder(folder: str | Path) -> pl.DataFrame:
     """Return the rows of all Parquet files in a folder, or in its `data`, with a column `split`.
 
-    Where a file has no such column, its name says the split: `test` for `test-00000-of-00001.parquet`.
+    Where a file has no such column, its name says the split: `test` for `test-00000-of-00001.parquet`. Files whose
+    names begin with a dot are left out: runs that were killed leave such, written in part or not.
     """
     if not Path(folder).is_dir():
         raise DataError(f"{folder}: no such file")
-    files = sorted([*Path(folder).glob("*.parquet"), *Path(folder).glob("data/*.parquet")])
+    files = sorted([*Path(folder).glob("[!.]*.parquet"), *Path(folder).glob("data/[!.]*.parquet")])
     if not files:
         raise DataError(
             f"{folder}: a folder without Parquet files, expected data/*.parquet; the model comes first, then the data"

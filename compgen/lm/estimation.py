@@ -3,6 +3,7 @@
 import contextlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -12,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, UserError, how_it_ended
 from compgen.files import atomic_path, check_writable, writing
 from compgen.lm.install import plain, program
 from compgen.lm.scoring import line_of, opened, score, split_words, unit_of
@@ -181,8 +182,10 @@ def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimatio
             f"{names}: too small or too regular for the discounts of a {estimation.order}-gram model"
             f"{f' (KenLM: {reason[1]})' if reason else ''}: {SMALL}"
         )
-    last = [line for line in plain(said).splitlines() if line.strip()][-3:]
-    raise UserError(f"{Path(words[0]).name} failed: {' '.join(last)}")
+    name, last = Path(words[0]).name, [line for line in plain(said).splitlines() if line.strip()][-3:]
+    if not last or process.returncode == -signal.SIGKILL:  # what was said last was of its progress
+        raise UserError(how_it_ended(name, process.returncode))
+    raise UserError(f"{name} failed: {' '.join(last)}")
 
 
 def _said(process: "subprocess.Popen[str]", name: str) -> str:

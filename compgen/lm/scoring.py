@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from compgen.data.content import check_line_ends, lines_as_they_come, name_of
 from compgen.data.formats import SENTENCE_TOKEN, read_dataset
 from compgen.data.named import SourceColumns
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, UserError, how_it_ended
 from compgen.files import writing
 from compgen.lm.install import program
 from compgen.lm.neural import NeuralModel
@@ -125,16 +125,17 @@ def _scored(models: Sequence[Path], text: str | Path, threads: int, blank: bool)
         assert process.stdout is not None and process.stderr is not None
         while block := _block(process.stdout, len(models)):
             yield block
-        message = _message(process.stderr.read())
+        said = process.stderr.read()
+    message = _message(said, process.returncode)
     if process.returncode and message.startswith("-, line "):  # its standard input is the text
         raise DataError(message.replace("-, line", f"{text}, {unit_of(text)}", 1))
     if process.returncode:
-        raise UserError(message or f"compgen-ngram ended with code {process.returncode}")
+        raise UserError(message)
 
 
-def _message(written: bytes) -> str:
-    """Return what compgen-ngram says in an error."""
-    return written.decode(errors="replace").strip().removeprefix("error: ")
+def _message(written: bytes, code: int) -> str:
+    """Return what compgen-ngram says in an error, or how it ended."""
+    return written.decode(errors="replace").strip().removeprefix("error: ") or how_it_ended("compgen-ngram", code)
 
 
 @contextmanager
@@ -199,7 +200,7 @@ def words_of(model: Path) -> set[str]:
         return NeuralModel(model).words()
     done = subprocess.run([program("compgen-ngram"), "words", "--", model], capture_output=True, check=False)
     if done.returncode:
-        raise UserError(_message(done.stderr))
+        raise UserError(_message(done.stderr, done.returncode))
     try:
         words = done.stdout.decode()
     except UnicodeDecodeError:

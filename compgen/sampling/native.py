@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from compgen.errors import UserError
+from compgen.errors import UserError, how_it_ended
 from compgen.runtime import device
 from compgen.runtime.bundle import Bundle, resolve
 from compgen.sampling.batching import Draw
@@ -80,7 +80,8 @@ def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> lis
     words = [str(runner()), str(bundle.path), "--raw", *_words(options)]
     done = subprocess.run(words, input=text, capture_output=True, text=True, env=environment(), check=False)
     if done.returncode:
-        raise UserError(f"the C++ runner failed: {done.stderr.strip()}")
+        said = done.stderr.strip() or how_it_ended("compgen-sample", done.returncode)
+        raise UserError(f"the C++ runner failed: {said}")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

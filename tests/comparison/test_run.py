@@ -127,6 +127,16 @@ def test_the_same_call_goes_on_and_finds_the_same(compared):
     assert again == result and (folder / "compare.json").read_bytes() == before
 
 
+def test_what_a_step_that_was_killed_has_left_is_no_step(compared):
+    folder, result, _, data = compared
+    (folder / "compare.json").unlink()
+    (folder / "steps" / f".{'0' * 32}.test-bare-0.json").write_text('{"seconds": 1, "torn')
+    again = compare(
+        data, folder, methods=("geca",), seeds=2, test=30, by="random", jobs=1, name="d", say=lambda _: None
+    )
+    assert again.steps == result.steps
+
+
 def test_the_commands_make_the_model_again(compared):
     folder, result, _, _ = compared
     train = next(command for command in result.commands if command.startswith("cgen train"))

@@ -175,3 +175,9 @@ def test_a_program_whose_threads_wait_for_each_other_is_ended(monkeypatch):
     with pytest.raises(UserError, match=r"^sleep has stopped working, as it does where it cannot write a file"):
         estimation._run(["/bin/sleep", "617"], [], Estimation())
     assert not any(b"sleep\x00617" in path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline"))
+
+
+def test_a_program_that_was_killed_is_said_not_what_it_said_last():
+    dies = "import os, sys; print('=== 1/5 Counting ===', file=sys.stderr, flush=True); os.kill(os.getpid(), 9)"
+    with pytest.raises(UserError, match=r"^python[\d.]* was ended by SIGKILL, perhaps for want of memory$"):
+        estimation._run([sys.executable, "-c", dies], [], Estimation())

@@ -134,6 +134,15 @@ def test_words_that_are_not_utf8_are_said(arpa, tmp_path):
         words_of(tmp_path / "latin.arpa")
 
 
+@pytest.mark.parametrize("ask", [words_of, lambda model: score_all([model], model)])
+def test_a_program_that_was_killed_is_said(monkeypatch, arpa, tmp_path, ask):
+    (tmp_path / "dies").write_text("#!/bin/sh\nkill -9 $$\n")
+    (tmp_path / "dies").chmod(0o755)
+    monkeypatch.setattr(scoring, "program", lambda _: tmp_path / "dies")
+    with pytest.raises(UserError, match=r"^compgen-ngram was ended by SIGKILL, perhaps for want of memory$"):
+        ask(arpa)
+
+
 def test_without_the_programs_it_is_said_how_to_get_them(monkeypatch, text):
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     monkeypatch.setenv("PATH", "/nowhere")
