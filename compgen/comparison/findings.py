@@ -22,6 +22,7 @@ from compgen.data.checks import findings, rows_of
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.files import atomic_path
 
+OVERTIME = 1.1  # times the minutes allowed, from which a reader is told
 TELLING = 0.02  # difference of scores, below which validation says little
 
 
@@ -47,15 +48,16 @@ class Findings:
         rows = [row.model_copy(update=ours) if row.system == str(self.choice) else row for row in rows]
         mended, broken = answer.changed(self.divided.test, by_system[BARE_SYSTEM], by_system[self.choice])
         files, commands = self.deliver()
+        seconds = float((self.folder / ELAPSED).read_text(encoding="utf-8"))
         return Result(
             answer=answer.sentence(rows, choice, len(self.experiment.methods)) + self.undertrained(),
             data=name,
             command=command,
             metric="exact match",
             minutes=minutes,
-            seconds=float((self.folder / ELAPSED).read_text(encoding="utf-8")),
+            seconds=seconds,
             versions=_versions(),
-            remarks=self.remarks(),
+            remarks=[*self.remarks(), *_overtime(seconds, minutes)],
             parts=self.parts(),
             predictor=self.predictor(),
             methods=self.verdicts,
@@ -298,6 +300,16 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def _overtime(seconds: float, minutes: float) -> list[str]:
+    """A remark, if the comparison took longer than it was allowed to: its plan is made once, in the beginning."""
+    if seconds <= OVERTIME * 60 * minutes:
+        return []
+    return [
+        f"It took {seconds / 60:.0f} minutes of the {minutes:g} allowed: updates or methods were slower than in the "
+        "beginning, when what fits was chosen."
+    ]
 
 
 def _of(lines: Sequence[int]) -> str:

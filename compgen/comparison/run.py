@@ -84,11 +84,21 @@ def compare(
             accept()
             tested = experiment.tested()
         found = Findings(experiment, divided, verdicts, tested)
-        result = found.result(name, command, options.minutes)
+        before = _finished(folder)
+        asked = (command, options.minutes) if before is None else (before.command, before.minutes)
+        result = found.result(name, *asked)
         with atomic_path(folder / "compare.json") as temporary:
             temporary.write_text(result.model_dump_json(indent=1), encoding="utf-8")
         write_report(folder)
     return result
+
+
+def _finished(folder: Path) -> Result | None:
+    """What a comparison found that ended here: whoever calls it again changes neither its command nor its time."""
+    try:
+        return Result.model_validate_json((folder / "compare.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # none, or of another version
+        return None
 
 
 def _methods(asked: tuple[str, ...], train: Dataset) -> tuple[tuple[str, ...], list[Method]]:

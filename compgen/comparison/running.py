@@ -3,12 +3,14 @@
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from compgen.comparison.engine import Workers
 from compgen.comparison.steps import VALIDATION, Step, read_result, result_of
+from compgen.errors import UserError
 from compgen.files import atomic_path
 
 Say = Callable[[str], None]
@@ -45,7 +47,12 @@ class Running:
             self.tell(step)
             return then(step)
 
-        self.workers.run(list(left.values()), finished)
+        try:
+            self.workers.run(list(left.values()), finished)
+        except BaseException:
+            with suppress(UserError):  # a full disk, say, of which the error tells already
+                self.note_time()
+            raise
 
     def train(self, makes: Sequence[Step], trials: Callable[[], Sequence[Step]]) -> None:
         """Run steps that make examples, and all trials as soon as what is made allows; `trials` says which are."""
@@ -64,11 +71,15 @@ class Running:
 
     def tell(self, step: Step) -> None:
         """Say what a step has found, and how much time is left; note the time."""
-        found, elapsed = read_result(self.folder, step.name), self.elapsed()
+        found, left = read_result(self.folder, step.name), max(0.0, self.seconds - self.note_time()) / 60
+        self.say(f"{step.name}: {_in_words(found)}; {found['seconds']:.0f} s ({left:.0f} minutes left)")
+
+    def note_time(self) -> float:
+        """Write down how long the comparison has taken, for a run that goes on with it, and return it."""
+        elapsed = self.elapsed()
         with atomic_path(self.folder / ELAPSED) as temporary:
             temporary.write_text(f"{elapsed:.1f}\n", encoding="utf-8")
-        left = max(0.0, self.seconds - elapsed) / 60
-        self.say(f"{step.name}: {_in_words(found)}; {found['seconds']:.0f} s ({left:.0f} minutes left)")
+        return elapsed
 
     def elapsed(self) -> float:
         """The seconds that the comparison has taken, those before interruptions included."""

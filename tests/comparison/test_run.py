@@ -122,7 +122,17 @@ def test_the_same_call_goes_on_and_finds_the_same(compared):
     folder, result, _, data = compared
     before = (folder / "compare.json").read_bytes()
     again = compare(
-        data, folder, methods=("geca",), seeds=2, test=30, by="random", jobs=1, name="d", say=lambda _: None
+        data,
+        folder,
+        methods=("geca",),
+        seeds=2,
+        test=30,
+        by="random",
+        minutes=90,
+        jobs=1,
+        name="d",
+        command="another",
+        say=lambda _: None,
     )
     assert again == result and (folder / "compare.json").read_bytes() == before
 

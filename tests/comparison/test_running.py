@@ -1,0 +1,33 @@
+"""How the time of a comparison is kept."""
+
+import pytest
+
+from compgen.comparison.findings import _overtime
+from compgen.comparison.running import ELAPSED, Running
+
+
+class Stopped:
+    """Workers that are stopped in their first step."""
+
+    count = 1
+
+    def run(self, *_):
+        raise KeyboardInterrupt
+
+
+def test_time_before_an_interruption_counts(tmp_path):
+    now = [100.0]
+    running = Running(folder=tmp_path, seconds=60, workers=Stopped(), say=print, clock=lambda: now[0])
+    running.elapsed()
+    now[0] = 112.5
+    with pytest.raises(KeyboardInterrupt):
+        running.run([])
+    assert (tmp_path / ELAPSED).read_text() == "12.5\n"
+    assert Running(folder=tmp_path, seconds=60, workers=Stopped(), say=print, clock=lambda: 7.0).elapsed() == 12.5
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(360, 0), (390, 0), (400, 1)])
+def test_a_comparison_that_took_longer_than_it_was_allowed_says_so(seconds, said):
+    remarks = _overtime(seconds, 6)
+    assert len(remarks) == said
+    assert all(remark.startswith("It took 7 minutes of the 6 allowed: ") for remark in remarks)
