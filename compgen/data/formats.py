@@ -257,6 +257,10 @@ def _read_text(content: bytes, name: str, _columns: Columns) -> Placed:
         source=pl.col("line").str.extract_all(SENTENCE_TOKEN), target=pl.lit([], dtype=TOKENS), split=pl.lit(TRAIN)
     )
     lines = lines.filter(pl.col("source").list.len() > 0)
+    blank = lines["number"].tail(1).sum() - len(lines)  # those at the end, nobody misses
+    if blank:
+        what = f"{blank:,} blank line{'s' * (blank > 1)} left out"
+        warnings.warn(f"{name}: {what}: what is written does not go line by line with it", Remark, stacklevel=2)
     return Placed(lines.select(COLUMNS), lines["number"])
 
 

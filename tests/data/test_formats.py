@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import types
+import warnings
 
 import polars as pl
 import pytest
@@ -19,7 +20,7 @@ from compgen.data.formats import FORMATS, read_dataset, write_dataset
 from compgen.data.sources import read_sources
 from compgen.data.unimorph import dataset
 from compgen.data.vocabulary import why_not_data
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, Remark, UserError
 
 PAIRS = [(["jump", "twice"], ["I_JUMP", "I_JUMP"]), (["walk"], ["I_WALK"])]
 SMALL = Dataset.from_pairs(PAIRS)
@@ -403,3 +404,14 @@ def test_lines_that_end_with_cr_alone_are_refused(tmp_path, name):
     for read in (read_dataset, lambda path: list(read_sources(str(path)))):
         with pytest.raises(DataError, match=r"lines end with CR alone, expected LF or CR LF: tr"):
             read(tmp_path / name)
+
+
+@pytest.mark.parametrize(("content", "said"), [("a\n\n\nb\n\n", "2 blank lines"), ("a\n \nb\n", "1 blank line")])
+def test_blank_lines_of_a_text_are_left_out_and_that_is_said(tmp_path, content, said):
+    (tmp_path / "x.txt").write_text(content)
+    with pytest.warns(Remark, match=f"x.txt: {said} left out"):
+        assert len(read_dataset(tmp_path / "x.txt")) == 2
+    (tmp_path / "x.txt").write_text("a\nb\n\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Remark)
+        read_dataset(tmp_path / "x.txt")
