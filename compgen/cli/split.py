@@ -80,7 +80,8 @@ def few_shot(
         raise UserError("splits are several files: give the name of a folder")
     wanted = sorted(set(hints or HINTS))
     name, _, language = words.partition("/")
-    path = find_words(language, "train-high") if name == "sigmorphon" and not Path(words).exists() else Path(words)
+    published = name == "sigmorphon" and not Path(words).exists()
+    path = find_words(language, "train-high") if published else Path(words)
     language = language_of(path)
     files = {
         (count, seed): out / f"{language}.hints-{count}.seed-{seed}.tsv" for count in wanted for seed in range(seeds)
@@ -88,13 +89,16 @@ def few_shot(
     for file in files.values():
         check_apart(file, path)
         check_not_downloaded(file)
-    made = _few_shot_splits(path, language, wanted, seeds)  # all can be made before one is written
+    lower_as = language if published else None  # the published experiments are of words in lower case
+    made = _few_shot_splits(path, language, wanted, seeds, lower_as)  # all can be made before one is written
     for key, dataset in made.items():
         write_dataset(dataset, files[key])
         say(files[key])
 
 
-def _few_shot_splits(path: Path, language: str, wanted: Sequence[int], seeds: int) -> "dict[tuple[int, int], Dataset]":
+def _few_shot_splits(
+    path: Path, language: str, wanted: Sequence[int], seeds: int, lower_as: str | None
+) -> "dict[tuple[int, int], Dataset]":
     """Make a split for each number of hints and each seed, by these two numbers."""
     from compgen.data.unimorph import dataset, read_words
     from compgen.morphology.few_shot import HINTS, few_shot
@@ -106,7 +110,7 @@ def _few_shot_splits(path: Path, language: str, wanted: Sequence[int], seeds: in
         # Each split continues the random numbers of the one before, so those before it are made, too.
         for split in few_shot(words, language, hints):
             if split.hints in wanted and split.seed < seeds:
-                parts = (dataset(part, name, language, str(path)) for name, part in split.parts.items())
+                parts = (dataset(part, name, lower_as, str(path)) for name, part in split.parts.items())
                 made[split.hints, split.seed] = joined(parts)
             if (split.hints, split.seed) == (hints[-1], seeds - 1):
                 break

@@ -19,7 +19,7 @@ from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
 from compgen.data.named import ALONE, BESIDE, PARTS, Columns, looks_like_names, plain, unread_split
 from compgen.data.records import separator
-from compgen.data.unimorph import example, inflection, language_of, looks_like_words, numbered, tags_in, untagged
+from compgen.data.unimorph import example, inflection, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
 
 Line = TypeVar("Line")
@@ -92,7 +92,7 @@ def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
     if format == "unimorph" or (format == "tsv" and not columns.given and _has_words(text)):
-        words = _words(text, name_of(spec))
+        words = _words(text)
         return words if words.rows.height else _strictly(spec, columns, "unimorph", content)
     found = _READERS[format](text)
     if format in _HEADED and found.rows:
@@ -121,10 +121,9 @@ def _has_words(text: str) -> bool:
     return looks_like_words(lines) or bool(untagged(lines).any())
 
 
-def _words(text: str, name: str) -> Table:
+def _words(text: str) -> Table:
     """Lines of words; those that are none are findings, one for each thing that was expected of a line."""
-    language = language_of(name)
-    return Table("unimorph", WORDS, *_read_words(numbered(text), lambda line: example(line, language)))
+    return Table("unimorph", WORDS, *_read_words(numbered(text), example))
 
 
 def _read_words(
@@ -273,8 +272,8 @@ def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Tab
     words = columns.words(names)
     if words is None:
         return _by_names(empty, names, rows, columns, name)
-    places, language = [names.index(column) for column in words], language_of(name)
-    frame, wrong = _read_words(rows, lambda fields: _word([fields[place] for place in places], language))
+    places = [names.index(column) for column in words]
+    frame, wrong = _read_words(rows, lambda fields: _word([fields[place] for place in places]))
     meaning = "words, from the columns " + ", ".join(words)
     return empty._replace(meaning=meaning, rows=frame, findings=[*empty.findings, *wrong])
 
@@ -347,13 +346,13 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _word(fields: Sequence[Any], language: str) -> tuple[list[str], list[str]]:
+def _word(fields: Sequence[Any]) -> tuple[list[str], list[str]]:
     """The sides of a lemma, a form, and tags; raises DataError if it is no word."""
     lemma, form = (str(field or "").strip() for field in fields[:2])
     tags = tags_in(fields[2])
     if not (lemma and form and tags):
         raise DataError(f"found {shown((lemma, form, fields[2] or ''))}, expected a lemma, a form, and tags")
-    return inflection((lemma, form, tags), language)
+    return inflection((lemma, form, tags))
 
 
 def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:

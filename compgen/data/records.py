@@ -19,7 +19,7 @@ from compgen.data.examples import COLUMNS, SCHEMA, TRAIN, Dataset
 from compgen.data.named import USUALLY, Columns, looks_like_names
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
-from compgen.data.unimorph import inflection, language_of, tags_in
+from compgen.data.unimorph import inflection, tags_in
 from compgen.errors import DataError
 
 csv.field_size_limit(LONGEST_LINE)  # for this whole process, there is no other way
@@ -270,7 +270,7 @@ def word(name: str, number: int, fields: Sequence[Any]) -> dict[str, list[str]]:
         found = shown((lemma, form, fields[2] or ""))
         raise malformed(name, number, found, "a lemma, a form, and tags joined by semicolons")
     try:
-        source, target = inflection((lemma.strip(), form.strip(), names), language_of(name))
+        source, target = inflection((lemma.strip(), form.strip(), names))
     except DataError as error:
         raise DataError(f"{name}, line {number}: {error}") from None
     return {"source": source, "target": target}

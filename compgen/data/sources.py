@@ -83,13 +83,12 @@ def _read_lines(path: str, format: str, first: list[str], pieces: Iterable[list[
         raise UserError(f"no format {format!r} of sources: expected one of {', '.join(_PARSERS)}")
     parse = _PARSERS[_as_words(format, first)]
     name, number, checked = name_of(path), 0, set[str]()
-    language = unimorph.language_of(path)
     for lines in chain([first], pieces):
         found = []
         for line in lines:
             number += 1
             place = f"{name}, line {number}"
-            found.append(parse(line, place, language) if line.strip() else Source([]))
+            found.append(parse(line, place) if line.strip() else Source([]))
             _check_tokens(found[-1].tokens, place, checked)
         yield found
 
@@ -162,7 +161,7 @@ def _is_inflection(path: str, dataset: Dataset) -> bool:
     if Path(path).exists():
         return _suffix(path) == ".parquet" and SOURCES.words(list(pl.read_parquet_schema(path))) is not None
     parts = map(unimorph.split_tags, dataset.frame["source"].to_list())
-    return all(lemma and tags and all(len(letter) == 1 for letter in lemma) for lemma, tags in parts)
+    return all(lemma and tags and all(map(unimorph.is_letter, lemma)) for lemma, tags in parts)
 
 
 def _first(lines: list[str]) -> str:
@@ -185,8 +184,7 @@ def _as_words(format: str, lines: list[str]) -> str:
     return "unimorph" if format == "tsv" and words else format
 
 
-def _text(line: str, place: str, language: str) -> Source:
-    del language
+def _text(line: str, place: str) -> Source:
     if line.lstrip().startswith("IN:"):
         found = _SCAN.fullmatch(line)
         if found is None:
@@ -195,8 +193,7 @@ def _text(line: str, place: str, language: str) -> Source:
     return _tokens(line, place)
 
 
-def _tsv(line: str, place: str, language: str) -> Source:
-    del language
+def _tsv(line: str, place: str) -> Source:
     return _tokens(line.partition("\t")[0], place)
 
 
@@ -207,8 +204,7 @@ def _tokens(text: str, place: str) -> Source:
     return Source(tokens, (" ".join(tokens),))
 
 
-def _jsonl(line: str, place: str, language: str) -> Source:
-    del language
+def _jsonl(line: str, place: str) -> Source:
     try:
         record = json.loads(line)
         json.dumps(record, ensure_ascii=False).encode()  # half of a surrogate pair is no text
@@ -222,19 +218,19 @@ def _jsonl(line: str, place: str, language: str) -> Source:
     return Source(tokens, (" ".join(tokens),))
 
 
-def _unimorph(line: str, place: str, language: str) -> Source:
+def _unimorph(line: str, place: str) -> Source:
     lemma, *form, tags = (field.strip() for field in line.split("\t")) if "\t" in line else ("", "", "")
     names = tuple(tag for tag in tags.split(";") if tag)
     if len(form) > 1 or not lemma or not names:
         raise DataError(f"{place}: found {shown(line)}, expected lemma TAB tags, or lemma TAB form TAB tags")
     try:
-        tokens, _ = unimorph.inflection((lemma, lemma, names), language)
+        tokens, _ = unimorph.inflection((lemma, lemma, names))
     except DataError as error:
         raise DataError(f"{place}: {error}") from None
     return Source(tokens, (lemma, ";".join(names)))
 
 
-_PARSERS: dict[str, Callable[[str, str, str], Source]] = {
+_PARSERS: dict[str, Callable[[str, str], Source]] = {
     "text": _text,
     "tsv": _tsv,
     "jsonl": _jsonl,

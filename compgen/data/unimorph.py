@@ -5,8 +5,8 @@ A line of a file is lemma TAB form TAB tags, the tags joined by semicolons. It b
     h a b l a r V IND PST 3 SG PFV  →  h a b l ó        lemma and tags to form: inflection
 
 and swapped, form to lemma and tags, one of analysis. Each character is a token, a space is the token `␣`, and each tag
-is a token. Letters are lower-cased, in Turkish and its kin with dots kept apart (I to ı, İ to i), and text is in NFC.
-So a token that begins with a capital or a digit is a tag, and no other is.
+is a token. So a token that begins with a capital or a digit is a tag, and no other is: a capital letter of a word has
+CAPITAL before it in its token, as `^H a u s`. Text is in NFC. Readers of published data have it in lower case.
 """
 
 import functools
@@ -25,6 +25,7 @@ from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
 
 BLANK = "␣"
+CAPITAL = "^"
 DOTTED = ("turkish", "azeri", "azerbaijani", "crimean-tatar", "tur", "aze", "crh")  # languages with both i and ı
 _EXPECTED = "lemma TAB form TAB tags, the tags joined by semicolons"
 _TAGGED = r"^[^\t]*\t[^\t]*\t\s*([\p{Lu}\d][^\s;]*(?:;[^\s;]+)*;?)\s*$"
@@ -64,35 +65,31 @@ def _word(line: str) -> Word:
     return lemma, form, names
 
 
-def example(line: str, language: str) -> tuple[list[str], list[str]]:
-    """Return a line of lemma TAB form TAB tags as an example of inflection; `language` as for `read`.
+def example(line: str) -> tuple[list[str], list[str]]:
+    """Return a line of lemma TAB form TAB tags as an example of inflection.
 
     Raises:
         DataError: it is none; the error does not say where.
     """
-    return inflection(_word(line), language)
+    return inflection(_word(line))
 
 
-def read(path: str | Path, split: str = TRAIN, language: str | None = None) -> Dataset:
-    """Return the words of a file as examples of inflection.
-
-    `language` matters where i has two capitals; by default it is taken from the file's name.
-    """
-    found = read_examples(read_bytes(path, lines=True), str(path), language=language)
+def read(path: str | Path, split: str = TRAIN, lower_as: str | None = None) -> Dataset:
+    """Return the words of a file as examples of inflection; `lower_as` as for `characters`."""
+    found = read_examples(read_bytes(path, lines=True), str(path), lower_as=lower_as)
     if found.frame.is_empty():
         raise DataError(f"{path}: no words: the file is empty")
     return Dataset(found.frame.with_columns(split=pl.lit(split)))
 
 
-def read_examples(content: bytes, name: str, columns: Columns = USUALLY, language: str | None = None) -> Placed:
-    """Read lines of lemma TAB form TAB tags as examples of inflection; `language` as for `read`."""
+def read_examples(content: bytes, name: str, columns: Columns = USUALLY, lower_as: str | None = None) -> Placed:
+    """Read lines of lemma TAB form TAB tags as examples of inflection; `lower_as` as for `characters`."""
     if columns.given:
         raise DataError(f"{name}: words have the columns lemma, form and tags: leave out --{next(iter(columns.given))}")
-    language = language_of(name) if language is None else language
     numbers, pairs = [], []
     for number, word in _words(content, name):
         try:
-            pairs.append(inflection(word, language))
+            pairs.append(inflection(word, lower_as))
         except DataError as error:
             raise DataError(f"{name}, line {number}: {error}") from None
         numbers.append(number)
@@ -147,7 +144,7 @@ def parts(source: Sequence[str], form: Sequence[str]) -> tuple[list[str], list[s
     """
     lemma, tags = split_tags(source)
     letters = [tag for tag in tags if not is_tag(tag)]
-    odd = [token for token in {*lemma, *form} if len(token) != 1 or is_tag(token)]
+    odd = [token for token in {*lemma, *form} if not is_letter(token)]
     wrong = None
     if not (lemma and tags):
         wrong = (
@@ -167,12 +164,12 @@ def parts(source: Sequence[str], form: Sequence[str]) -> tuple[list[str], list[s
     return lemma, tags
 
 
-def dataset(words: Iterable[Word], split: str = TRAIN, language: str = "", name: str = "words") -> Dataset:
-    """Return words as examples of inflection; errors call them `name`."""
+def dataset(words: Iterable[Word], split: str = TRAIN, lower_as: str | None = None, name: str = "words") -> Dataset:
+    """Return words as examples of inflection, `lower_as` as for `characters`; errors call them `name`."""
     pairs = []
     for number, word in enumerate(words, start=1):
         try:
-            pairs.append(inflection(word, language))
+            pairs.append(inflection(word, lower_as))
         except DataError as error:
             raise DataError(f"{name}, word {number}: {error}") from None
     if not pairs:
@@ -180,17 +177,18 @@ def dataset(words: Iterable[Word], split: str = TRAIN, language: str = "", name:
     return Dataset.from_pairs(pairs, split)
 
 
-def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
-    """Return a word as tokens: lemma and tags, and form."""
+def inflection(word: Word, lower_as: str | None = None) -> tuple[list[str], list[str]]:
+    """Return a word as tokens: lemma and tags, and form; `lower_as` as for `characters`."""
     lemma, form, tags = word
     if len(tags) == 1 and words_columns([lemma, form, *tags]):
         raise DataError("found a header line, expected words: delete it, or give the file the suffix .tsv")
     if tags and not is_tag(tags[0]) and ";" in form and all(map(is_tag, form.split(";"))):
         raise DataError(f"found the tags {form!r:.80} in second place, expected lemma TAB form TAB tags, in this order")
-    for text in (lemma, form):
-        for letter in characters(text, language):
+    sides = characters(lemma, lower_as), characters(form, lower_as)
+    for text, letters in zip((lemma, form), sides, strict=True):
+        for letter in letters:
             if is_tag(letter):
-                raise DataError(f"found {letter!r} in {text!r}, expected letters: capitals and digits stand for tags")
+                raise DataError(f"found {letter!r} in {text!r}, expected letters: digits stand for tags")
             if why := why_not_data(letter):
                 raise DataError(f"found {letter!r} in {text!r:.80}, which {why}")
     for tag in tags:
@@ -198,26 +196,47 @@ def inflection(word: Word, language: str = "") -> tuple[list[str], list[str]]:
             raise DataError(f"found the tag {tag!r:.80}, which {why}")
         if not is_tag(tag):
             raise DataError(f"found the tag {tag!r}, expected tags that begin with a capital or a digit")
-    return [*characters(lemma, language), *tags], characters(form, language)
+    return [*sides[0], *tags], sides[1]
 
 
-def characters(text: str, language: str = "") -> list[str]:
-    """Return the tokens of a lemma or form: its characters in lower case, spaces as BLANK."""
+def characters(text: str, lower_as: str | None = None) -> list[str]:
+    """Return the tokens of a lemma or form: its characters, spaces as BLANK, capitals behind CAPITAL.
+
+    With `lower_as`, the name of a language, in lower case as is usual there: where i has two capitals, they stay apart.
+    """
     text = unicodedata.normalize("NFC", text)  # a decomposed İ is an I at first
+    if lower_as is not None:
+        text = _lower(text, lower_as)
+    return [_token(letter) for letter in text]
+
+
+def _lower(text: str, language: str) -> str:
     if language.lower() in DOTTED:
         text = text.replace("I", "ı").replace("İ", "i")
-    return [BLANK if letter.isspace() else letter for letter in unicodedata.normalize("NFC", text.lower())]
+    return unicodedata.normalize("NFC", text.lower())
+
+
+def _token(letter: str) -> str:
+    if letter.isspace():
+        return BLANK
+    return CAPITAL + letter if letter.isupper() else letter
 
 
 def joined(tokens: Iterable[str]) -> str:
     """Return the letters of a word as it is written: what `characters` took apart."""
-    return "".join(" " if token == BLANK else token for token in tokens)
+    return "".join(" " if token == BLANK else token[-1] if is_letter(token) else token for token in tokens)
 
 
 @functools.lru_cache(1 << 16)  # words repeat few letters and tags
 def is_tag(token: str) -> bool:
     """Whether a token is a tag and not a character of a word."""
     return token[:1].isupper() or token[:1].isdigit()
+
+
+@functools.lru_cache(1 << 16)
+def is_letter(token: str) -> bool:
+    """Whether a token is a letter of a word: one character, or a capital behind CAPITAL."""
+    return (len(token) == 1 and not is_tag(token)) or (len(token) == 2 and token[0] == CAPITAL and token[1].isupper())
 
 
 def split_tags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:

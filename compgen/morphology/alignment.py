@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from compgen.data.examples import Dataset
 from compgen.data.padding import padded
 from compgen.data.ragged import Ints
-from compgen.data.unimorph import BLANK, parts
+from compgen.data.unimorph import BLANK, CAPITAL, parts
 from compgen.errors import DataError, UserError
 
 SHORTEST = 3  # code points of a stretch that counts as part of a stem
 NONE = -1  # padding, and the partner of a cluster that is not aligned
 _CELLS = 2**22  # of one table of alignments
-_CLUSTER = regex.compile(r"\X")
+_SIGN = rf"{regex.escape(CAPITAL)}(?=\p{{Uppercase}})"  # what makes one token with the capital behind it
+_CLUSTER = regex.compile(rf"(?:{_SIGN})?\X")
+_TOKEN = regex.compile(rf"(?s)(?:{_SIGN})?.")
 
 
 class Word(NamedTuple):
@@ -45,9 +47,14 @@ def _word(number: int, source: list[str], form: list[str]) -> Word:
     return Word(clusters(lemma), clusters(form), tuple(tags))
 
 
-def clusters(letters: Sequence[str]) -> tuple[str, ...]:
+def clusters(tokens: Sequence[str]) -> tuple[str, ...]:
     """Join code points to extended grapheme clusters (Unicode's annex 29)."""
-    return tuple(_CLUSTER.findall("".join(letters)))
+    return tuple(_CLUSTER.findall("".join(tokens)))
+
+
+def letters(cluster: str) -> tuple[str, ...]:
+    """Return the tokens of a cluster."""
+    return tuple(_TOKEN.findall(cluster))
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class Aligned:
         lemma, form = (padded([[numbers[name] for name in word[side]] for word in words], NONE) for side in (0, 1))
         partner = align(lemma, form)
         partner[lemma == numbers.get(BLANK, NONE)] = NONE
-        points = np.array([len(name) for name in names] + [0])[lemma]  # the last is NONE's
+        points = np.array([len(letters(name)) for name in names] + [0])[lemma]  # the last is NONE's
         partner[~_in_stretches(partner, points, shortest)] = NONE
         return cls(names, lemma, form, partner)
 

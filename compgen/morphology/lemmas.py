@@ -7,7 +7,7 @@ import numpy as np
 
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, stream
-from compgen.data.unimorph import split_tags
+from compgen.data.unimorph import is_letter, split_tags
 from compgen.errors import DataError
 
 PARTS = ("train", "validation", "test")
@@ -33,7 +33,7 @@ def by_lemma(dataset: Dataset, train: float = 0.8, validation: float = 0.1, seed
 
 def _lemma(source: list[str]) -> str:
     letters, tags = split_tags(source)
-    if not (letters and tags) or any(len(letter) > 1 for letter in letters):
+    if not (letters and tags) or not all(map(is_letter, letters)):
         raise DataError(
             f"found the source {' '.join(source)!r:.80}, expected the letters of a lemma and tags (examples of "
             "inflection); swap those of analysis by `cgen data write --swap`"

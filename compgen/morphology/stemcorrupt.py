@@ -26,7 +26,7 @@ from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, stream
 from compgen.data.unimorph import BLANK
 from compgen.errors import DataError, ExhaustedError
-from compgen.morphology.alignment import SHORTEST, Aligned, Word, words
+from compgen.morphology.alignment import SHORTEST, Aligned, Word, letters, words
 from compgen.morphology.harmony import Tier
 from compgen.morphology.pieces import Numbers, Pieces, Random, numbers, rectangle
 from compgen.progress import Watch
@@ -253,7 +253,7 @@ def _tables(distinct: list[Word], aligned: Aligned, keep: bool, row: Ints) -> _T
             "more, as otherwise nothing can change"
         )
     tags = sorted({tag for word in distinct for tag in word.tags})
-    pieces = Pieces.of([*map(tuple, aligned.names), *((tag,) for tag in tags)])
+    pieces = Pieces.of([*map(letters, aligned.names), *((tag,) for tag in tags)])
     number = numbers([*aligned.names, *tags])
     source = rectangle([[number[name] for name in (*word.lemma, *word.tags)] for word in distinct], len(number))
     target = rectangle([[number[name] for name in word.form] for word in distinct], len(number))

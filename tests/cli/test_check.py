@@ -77,6 +77,17 @@ def test_words_get_the_method_for_words(folder):
     assert result.stdout.endswith("Next: cgen augment stemcorrupt deu -o more.jsonl\n")
 
 
+@pytest.mark.parametrize("name", ["deu", "deu.tsv", "deu.csv"])
+def test_words_that_differ_in_a_capital_are_different(folder, name):
+    header, sign = ("lemma,form,tags\n", ",") if name == "deu.csv" else ("", "\t")
+    rows = [("Haus", "Häuser", "N;PL"), ("haus", "hausen", "N;PL")]
+    (folder / name).write_text(header + "".join(sign.join(row) + "\n" for row in rows), encoding="utf-8")
+    result = run(name)
+    assert result.exit_code == 0 and "Nothing is wrong" in result.stdout
+    assert run(name, "--fix", "mended.unimorph").exit_code == 0
+    assert (folder / "mended.unimorph").read_text(encoding="utf-8") == "".join("\t".join(row) + "\n" for row in rows)
+
+
 @pytest.mark.parametrize("name", ["deu", "deu.tsv", "deu.unimorph"])
 def test_all_lines_that_are_no_words_are_told_and_left_out_by_fix(folder, name):
     words = "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n"
@@ -92,7 +103,10 @@ def test_all_lines_that_are_no_words_are_told_and_left_out_by_fix(folder, name):
     assert "error    line 9: found the tag 'v', expected tags that begin" in result.stdout
     assert result.stdout.endswith(f"Next: cgen check {name} --fix mended.unimorph\n")
     result = run(name, "--fix", "mended.unimorph")
-    assert result.exit_code == 0 and (folder / "mended.unimorph").read_text() == words
+    assert (
+        result.exit_code == 0
+        and (folder / "mended.unimorph").read_text() == words + "GEHEN\tGING\tV;PST\nSEHEN\tSAH\tV;PST\n"
+    )
     assert run("mended.unimorph").exit_code == 0
 
 

@@ -217,11 +217,11 @@ def test_the_commands_load_nothing_heavy_before_they_run():
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
-def test_split_few_shot_writes_a_file_a_split(tmp_path):
+def test_split_few_shot_writes_a_file_a_split(tmp_path, monkeypatch):
     rows = []
     for tense, count in (("PST", 1000), ("FUT", 1000), ("PRS", 2000)):
         for number in range(count):
-            lemma = "".join("abcdefgh"[number // 8**place % 8] for place in range(4))
+            lemma = "".join("Abcdefgh"[number // 8**place % 8] for place in range(4))
             rows.append(f"{lemma}\t{lemma}{tense.lower()}\tV;{tense};{number % 40}")
     (tmp_path / "latin-train-high").write_text("\n".join(rows), encoding="utf-8")
     result = run("split", "few-shot", tmp_path / "latin-train-high", "--hints", 4, "--seeds", 2, "-o", tmp_path / "out")
@@ -230,11 +230,19 @@ def test_split_few_shot_writes_a_file_a_split(tmp_path):
     assert (first.name, second.name) == ("latin.hints-4.seed-0.tsv", "latin.hints-4.seed-1.tsv")
     sizes = {"train": 1000, "validation": 100, "past": 100, "other": 100, "future": 100}
     assert read_dataset(first).splits == sizes
+    assert "^A b" in first.read_text(encoding="utf-8")
     assert read_dataset(first) != read_dataset(second)
     more = ("--hints", 3, "--hints", 4, "--seeds", 1, "-o", tmp_path / "more")
     assert run("split", "few-shot", tmp_path / "latin-train-high", *more).exit_code == 0
     assert sorted(path.name for path in (tmp_path / "more").iterdir())[1] == first.name
     assert (tmp_path / "more" / first.name).read_bytes() == first.read_bytes()  # whatever else is asked for
+    # The published splits are of words in lower case.
+    (tmp_path / "sigmorphon").symlink_to(tmp_path)
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
+    known = ("--hints", 4, "--seeds", 1, "-o", tmp_path / "known")
+    assert run("split", "few-shot", "sigmorphon/latin", *known).exit_code == 0
+    small = (tmp_path / "known" / first.name).read_text(encoding="utf-8")
+    assert small == first.read_text(encoding="utf-8").replace("^A", "a")
     mine = tmp_path / "more" / "latin.hints-4.seed-0.tsv"
     mine.write_text("\n".join(rows), encoding="utf-8")
     overwritten = run("split", "few-shot", mine, "--hints", 4, "--seeds", 1, "-o", tmp_path / "more")

@@ -40,3 +40,4 @@ def test_tags_where_all_sources_have_some():
     assert usual(mixed).to_list() == shapes(mixed).to_list()
     with pytest.raises(DataError, match="'a' without a tag"):
         tags(mixed)
+    assert usual(dataset(("^H a u s N PL", "^H ä u s e r"))).to_list() == ["N PL"]

@@ -9,10 +9,20 @@ from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.data.named import Columns
-from compgen.data.unimorph import dataset, inflection, is_tag, language_of, read_words, split_tags, tags_in
+from compgen.data.unimorph import (
+    dataset,
+    inflection,
+    is_tag,
+    joined,
+    language_of,
+    parts,
+    read_words,
+    split_tags,
+    tags_in,
+)
 from compgen.errors import DataError, Remark
 
-letters = st.text(st.characters(categories=["Ll", "Lo"]), min_size=1)
+letters = st.text(st.characters(categories=["Lu", "Ll", "Lt", "Lo", "So"]), min_size=1)
 tag_names = st.text("ABPST123/.", min_size=1).filter(lambda tag: tag[0].isalnum())
 
 
@@ -27,6 +37,24 @@ def test_a_word_is_an_example_of_inflection(tmp_path):
     packed = tmp_path / "spanish-train-low.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert load(str(packed)).pairs() == found.pairs()
+
+
+def test_capitals_are_kept_and_are_no_tags(tmp_path):
+    lines = "Haus\tHäuser\tN;PL\nhaus\thausen\tN;PL\nLKW N\tLKWs ^N\tN;PL\nİl\tIlı\tN;PL\n"
+    (tmp_path / "turkish").write_text(lines, encoding="utf-8")
+    found = load(str(tmp_path / "turkish"))
+    assert found.pairs()[0] == (["^H", "a", "u", "s", "N", "PL"], ["^H", "ä", "u", "s", "e", "r"])
+    assert found.pairs()[2] == (["^L", "^K", "^W", "␣", "^N", "N", "PL"], ["^L", "^K", "^W", "s", "␣", "^", "^N"])
+    write_dataset(found, tmp_path / "out.unimorph")
+    assert (tmp_path / "out.unimorph").read_text(encoding="utf-8") == lines
+
+
+def test_known_words_are_in_lower_case_as_their_figures_are(tmp_path, monkeypatch):
+    for part in ("train-high", "train-medium", "train-low", "dev", "test"):
+        (tmp_path / f"turkish-{part}").write_text("Iğdır\tİzmir\tN\n", encoding="utf-8")
+    (tmp_path / "sigmorphon").symlink_to(tmp_path)
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
+    assert set(map(str, load("sigmorphon/turkish").pairs())) == {str(([*"ığdır", "N"], [*"izmir"]))}
 
 
 def test_letters_are_small_in_the_way_of_their_language_and_composed():
@@ -46,6 +74,7 @@ def test_a_file_is_named_after_its_language():
 def test_tags_can_be_told_from_letters(lemma, form, tags):
     source, target = inflection((lemma, form, tuple(tags)))
     assert split_tags(source)[1] == tags
+    assert joined(parts(source, target)[0]) == unicodedata.normalize("NFC", lemma)
     assert not any(map(is_tag, target))
 
 

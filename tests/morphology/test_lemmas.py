@@ -29,6 +29,11 @@ def test_shares_are_those_that_are_meant():
     }
 
 
+def test_lemmas_may_have_capitals():
+    words = [inflection((lemma, f"{lemma}s", ("N", "PL"))) for lemma in ("LKW", "Haus", "haus")]
+    assert by_lemma(Dataset.from_pairs(words), 0.3, 0.3).splits == {"train": 1, "validation": 1, "test": 1}
+
+
 def test_what_leaves_a_part_empty_is_refused():
     with pytest.raises(DataError, match="leave nothing to test on"):
         by_lemma(paradigms("abc"), 0.9, 0.1)

@@ -64,6 +64,14 @@ def test_the_papers_example():
     assert {letter for _, target in made.pairs() for letter in target} == set("παρκάμπτωέες")
 
 
+def test_a_capital_is_one_letter_of_a_stem():
+    data = dataset(("Haus", "Häuser", ("N", "PL")), ("Igel", "Igels", ("N", "GEN")))
+    made = StemCorrupt().fit(data).sample(100)
+    check(data, made)
+    assert all(words(made)) and {token for source, _ in made.pairs() for token in source} >= {"^I", "^H"}
+    assert not any(token in ("^", "H") for pair in made.pairs() for side in pair for token in side)
+
+
 words_of_two_scripts = st.lists(
     st.tuples(
         st.text("abcé", min_size=0, max_size=4),
