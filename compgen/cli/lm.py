@@ -209,7 +209,9 @@ class AugmentOptions(BaseModel):
 
     validation: ValidationOption
     test: Path = option(..., "Sentences that are measured at the end.", metavar="TEXT")
-    out: Path = option(..., "A folder for models and report.json.", "--output", "-o", metavar="DIR")
+    out: Path = option(
+        ..., "A folder for models and report.json: new, empty, or of the same run.", "--output", "-o", metavar="DIR"
+    )
     scheme: str = option(
         "worth",
         "worth: weight synthetic n-grams by how much of the history the text itself has. paper: as published.",
@@ -256,6 +258,8 @@ def augment(
 
     Models with synthetic or resampled sentences have fixed discounts (KenLM's --discount_fallback) for orders of
     n-grams whose own cannot be estimated. The output says which, as does `fallback_orders` in report.json.
+
+    Where DIR holds another run, or other files, nothing is done: its mixtures name models that would be replaced.
 
     Example: cgen lm augment train.txt --validation val.txt --test test.txt -o runs/lm
     """

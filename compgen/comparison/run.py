@@ -1,14 +1,14 @@
 """`compare`: the whole of a comparison, from a dataset to the answer, the report, the chosen data and the model."""
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from compgen.augmenters.applicable import applicable
 from compgen.augmenters.registry import find, summaries
+from compgen.claim import claimed
 from compgen.comparison.engine import workers
 from compgen.comparison.experiment import Experiment
 from compgen.comparison.findings import Findings
@@ -23,7 +23,7 @@ from compgen.data.catalog import given
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.errors import UserError
-from compgen.files import atomic_path, check_writable, create, is_beside, lock, remove
+from compgen.files import atomic_path
 from compgen.processors import processors
 
 CLAIM = "comparison.json"  # says what a folder is for, and is locked while a comparison runs
@@ -140,56 +140,7 @@ def _why(reason: str | None, tried: bool) -> str:
     return reason or ("" if tried else "not asked for")
 
 
-@contextmanager
-def _claimed(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> Iterator[Callable[[], None]]:
-    """Keep a folder for a comparison, and others out of it; yield what to call when nothing can be refused any more.
-
-    A comparison that is refused before that leaves the folder as it was.
-
-    Raises:
-        UserError: the folder holds another comparison, or other files, or another run writes it.
-    """
-    there, accepted = folder.exists(), []
-    new, path = _claim(folder, dataset, settings), folder / CLAIM
-    with path.open("r+b") as stream:
-        lock(stream, path)
-        try:
-            yield lambda: accepted.append(True)
-        except UserError:
-            if new and not accepted:
-                for one in list(folder.iterdir()) if there else [folder]:
-                    remove(one)
-            raise
-
-
-def _claim(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> bool:
-    """Note what the folder is for, or check that it is for the same; return whether it is new.
-
-    Raises:
-        UserError: it holds another comparison, or other files.
-    """
-    path = folder / CLAIM
+def _claimed(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> AbstractContextManager[Callable[[], None]]:
+    """Keep a folder for a comparison, as `claimed` does."""
     digest = sha256(dataset.frame.select("source", "target", "split").write_json().encode()).hexdigest()
-    ours = json.loads(json.dumps(settings | {"data": digest}))
-    if path.exists():
-        _require_same(folder, ours)
-        return False
-    if folder.is_dir() and not all(map(is_beside, folder.iterdir())):
-        raise UserError(f"{folder}: expected a new or empty folder, or one of the same comparison")
-    check_writable(path)
-    if not create(path, json.dumps(ours, indent=1)):  # another run was here in this moment
-        _require_same(folder, ours)
-        return False
-    return True
-
-
-def _require_same(folder: Path, ours: dict[str, Any]) -> None:
-    """Raise UserError unless a folder holds this comparison."""
-    theirs = json.loads((folder / CLAIM).read_text(encoding="utf-8"))
-    changed = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
-    if changed:
-        said = "; ".join(
-            "the data differ" if key == "data" else f"{key} was {theirs.get(key)!r}, is {ours.get(key)!r}"
-            for key in sorted(changed, key="data".__ne__)
-        )
-        raise UserError(f"{folder}: holds another comparison ({said}): choose another folder")
+    return claimed(folder / CLAIM, "comparison", {"data": digest}, settings)

@@ -12,20 +12,22 @@ Two schemes:
   for, given how much of the history the training text knows. The control has the same models, of resampled sentences.
 """
 
+import hashlib
 import io
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import numpy as np
 
+from compgen.claim import claimed
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, stream
 from compgen.errors import DataError, UserError
 from compgen.evaluation.significance import Paired, need_scipy, paired
-from compgen.files import check_apart
+from compgen.files import check_apart, reading, sha256
 from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
 from compgen.lm.estimation import Estimation, estimate, fixed_discounts, write_sentences
@@ -34,6 +36,8 @@ from compgen.lm.scoring import Scores, opened, score, score_all, split_words
 
 LEAST = 0.00005  # a gain that is not 0.00 % when printed; below it, sums may only be rounded otherwise
 SURE = 0.05  # the p-value below which a gain is believed
+CLAIM = "run.json"  # says of which texts and options a folder is, and is locked while it is filled
+RUNNING = {"memory", "shard", "engine", "workers"}  # options that results do not depend on
 LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 less its two markers
 
 
@@ -180,7 +184,8 @@ def experiment(
     Args:
         training: sentences: examples with an empty target.
         validation, test: texts, a sentence a line.
-        folder: for models and texts; the mixtures are `interpolated-SEED.json` there.
+        folder: for models and texts; the mixtures are `interpolated-SEED.json` there. It is new, or empty, or of the
+            same run: mixtures name their models, which another run would replace.
         scheme: how augmentation is used.
         estimation: of all models. Those with synthetic or resampled sentences may use fixed discounts in any case; the
             report's `fallbacks` say so.
@@ -189,8 +194,8 @@ def experiment(
         watch: called before each step.
 
     Raises:
-        DataError, UserError, ExhaustedError: a text is bad, a program is missing, GECA finds nothing, or a file that is
-            read would be overwritten.
+        DataError, UserError, ExhaustedError: a text is bad, a program is missing, GECA finds nothing, a file that is
+            read would be overwritten, or the folder holds another run or other files. A new folder is left as it was.
     """
     need_scipy()
     if not all(0 <= seed < 2**64 for seed in seeds):
@@ -208,13 +213,46 @@ def experiment(
     if not any(estimation.prune[:1]):  # otherwise the model does not know all words of the text
         check_vocabularies(partners, set(training.frame["source"].explode()))
     measured = {"validation": validation, "test": test}
-    setting = _Setting(training, scheme, estimation, measured, folder, partners, watch)
-    trials = [setting.trial(seed) for seed in seeds]
+    read, settings = _read(training, measured, partners), _settings(scheme, estimation, seeds)
+    with claimed(folder / CLAIM, "run", read, settings):
+        setting = _Setting(training, scheme, estimation, measured, folder, partners, watch)
+        trials = [setting.trial(seed) for seed in seeds]
     mixed = np.mean([_losses(trial.mixture) for trial in trials], axis=0)
     controlled = np.mean([_losses(trial.control) for trial in trials], axis=0)
     return Report(
         setting.plain, trials, paired(mixed, controlled), paired(mixed, _losses(setting.plain)), setting.fallbacks
     )
+
+
+def _read(training: Dataset, measured: dict[str, Path], partners: Sequence[Path]) -> dict[str, Any]:
+    """Return the digests of all that is read, by what it is."""
+    sentences = training.frame.select("source").write_json().encode()
+    found = {part: _digest(path) for part, path in measured.items()}
+    return {
+        "training sentences": hashlib.sha256(sentences).hexdigest(),
+        **{f"{part} sentences": digest for part, digest in found.items()},
+        "other models": [_digest(path) for path in partners],
+    }
+
+
+def _digest(path: Path) -> str | list[str]:
+    """Return the digest of a file, or those of the files of a bundle, which is a folder."""
+    with reading(path):
+        if path.is_dir():
+            return [sha256(one) for one in sorted(path.rglob("*")) if one.is_file()]
+        return sha256(path)
+
+
+def _settings(scheme: Scheme, estimation: Estimation, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return all options that results depend on, by name; those of GECA have a value for each kind of sentences."""
+    kinds = [kind.model_dump(exclude=RUNNING) for kind in scheme.kinds]
+    used = {name: value for name, value in asdict(estimation).items() if name not in RUNNING}
+    return {
+        **{name: [kind[name] for kind in kinds] for name in kinds[0]},
+        **{name: getattr(scheme, name) for name in ("count", "resampled", "by_history")},
+        **used,
+        "seeds": list(seeds),
+    }
 
 
 def _check_texts(validation: Path, test: Path) -> None:
@@ -240,7 +278,7 @@ def _all_in(path: Path, known: Set[str]) -> bool:
 
 def outputs(folder: Path, scheme: Scheme, seeds: Sequence[int]) -> list[Path]:
     """Return the files that `experiment` may write."""
-    names = ["training.txt", "base.bin"]
+    names = [CLAIM, "training.txt", "base.bin"]
     for seed in seeds:
         names += [f"interpolated-{seed}.json", f"control-{seed}.json"]
         models = [f"{kind}-{seed}-{number}" for kind in ("augmented", "control") for number in range(len(scheme.kinds))]

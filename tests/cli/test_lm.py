@@ -148,6 +148,10 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
     trial = report["trials"][0]
     again = good("perplexity", tmp_path / "out" / "interpolated-4.json", folder / "test.txt", "--json").stdout
     assert json.loads(again)["perplexity"] == trial["mixture"]["test"]["perplexity"]
+    other = compgen("lm", *words[:-1], 90)
+    refused(other, "holds another run (count was 100, is 90): choose another folder or delete it")
+    refused(compgen("lm", *words[:-1], 90, "--scheme", "paper"), "span was [2, 2], is [2]", "; 8 more)")
+    assert json.loads((tmp_path / "out" / "report.json").read_text()) == report
 
 
 @pytest.mark.parametrize(

@@ -220,10 +220,10 @@ def test_of_two_runs_that_begin_at_once_one_has_the_folder(tmp_path, monkeypatch
         with run._claimed(tmp_path, commands(), {"seeds": 1}):
             pass
 
-    monkeypatch.setattr(run, "check_writable", meanwhile)
+    monkeypatch.setattr("compgen.claim.check_writable", meanwhile)
     with pytest.raises(UserError, match="holds another comparison"), run._claimed(tmp_path, commands(), {"seeds": 2}):
         pass
-    monkeypatch.setattr(run, "check_writable", meanwhile)
+    monkeypatch.setattr("compgen.claim.check_writable", meanwhile)
     with run._claimed(tmp_path, commands(), {"seeds": 1}):
         pass
 

@@ -6,10 +6,11 @@ import pytest
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
+from compgen.files import beside
 from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
 from compgen.lm.estimation import Estimation, estimate, write_sentences
-from compgen.lm.experiment import SCHEMES, experiment, outputs, sentences_of, summary
+from compgen.lm.experiment import CLAIM, SCHEMES, experiment, outputs, sentences_of, summary
 from compgen.lm.mixture import Mixture, perplexity
 from compgen.lm.scoring import score_all
 
@@ -117,6 +118,47 @@ def test_what_cannot_be_is_said(tmp_path):
     with pytest.raises(UserError, match=r"less than 2\^64"):
         experiment(data, two, two, tmp_path / "x", SCHEMES["paper"], seeds=[2**64])
     assert not (tmp_path / "x").exists()
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_folder_is_for_one_run(tmp_path):
+    """A mixture names its models: those of another run must not take their place."""
+    scheme = replace(SCHEMES["paper"], kinds=(GecaOptions(spans=1, window=3, variants=20),), count=300)
+    training, out = sentences(60, 0), tmp_path / "out"
+    out.mkdir()
+    beside(out / CLAIM).touch()  # of a run that was killed before it claimed the folder
+    run(tmp_path, training, scheme, seeds=[0])
+    made = contents(out)
+    for data, options, found in (
+        (training, {"seeds": [1]}, r"seeds was \[0\], is \[1\]"),
+        (sentences(60, 9), {"seeds": [0]}, "the training sentences differ"),
+        (training, {"seeds": [0], "window": 2}, r"window was \[3\], is \[2\]"),
+    ):
+        kinds = tuple(kind.model_copy(update={"window": options.pop("window", 3)}) for kind in scheme.kinds)
+        with pytest.raises(UserError, match=rf"out: holds another run \({found}\): choose another folder or delete it"):
+            run(tmp_path, data, replace(scheme, kinds=kinds), **options)
+        assert contents(out) == made
+    for name in ("augmented-0-0.bin", "interpolated-0.json"):  # as if the run had been killed
+        (out / name).unlink()
+    run(tmp_path, training, scheme, seeds=[0])
+    assert contents(out) == made
+    (out / CLAIM).unlink()
+    with pytest.raises(UserError, match=r"of the same run, found augmented-0-0\.bin and \d more: choose another"):
+        run(tmp_path, training, scheme, seeds=[0])
+    (out / CLAIM).write_text("of another program")
+    with pytest.raises(UserError, match=r"run\.json: does not say of which run its folder is: choose another"):
+        run(tmp_path, training, scheme, seeds=[0])
+
+
+def test_a_run_that_fails_leaves_a_new_folder_to_others(tmp_path):
+    few = [["one", "two"], ["three", "four", "five"]] * 2
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ExhaustedError, match="GECA"):
+        run(tmp_path, few, SCHEMES["paper"])
+    assert contents(tmp_path / "out") == {}
 
 
 def test_models_that_fell_back_on_fixed_discounts_are_named(tmp_path):
