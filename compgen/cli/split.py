@@ -148,7 +148,7 @@ class CompoundOptions(BaseModel):
     compounds: Literal["tree", "source", "target"] | None = option(
         None,
         "tree: function applications in targets with ( ) and , as tokens; source or target: n-grams of that side. "
-        "By default tree if any target has brackets, else source.",
+        "By default tree if most distinct targets have brackets that match, else source.",
         metavar="KIND",
     )
     ngram: int | None = option(None, "Compounds of sequences are 2 to N tokens long; by default 3.", ge=2, metavar="N")
@@ -373,7 +373,7 @@ def divergence(data: DataArgument, options: DivergenceOptions) -> None:
 
     Example: cgen data divergence template1.tsv
     """
-    from compgen.data.compounds import measure
+    from compgen.data.compounds import measure, remark_on_few
 
     check_input_once(data, options.train)
     train_split = options.train_split
@@ -382,7 +382,10 @@ def divergence(data: DataArgument, options: DivergenceOptions) -> None:
     if not wanted or (trained is tested and train_split in wanted):
         raise UserError(f"{data}: the split {train_split!r} would be compared with itself: give --train, or --split")
     test, known = tested.split(*wanted), trained.split(train_split)
-    found = measure(known, test, options.inventory(known + test))
+    both = known + test
+    inventory = options.inventory(both)
+    remark_on_few(inventory.compounds(both))
+    found = measure(known, test, inventory)
     if not options.as_json:
         print(_in_words(found))
         return

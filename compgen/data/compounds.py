@@ -7,13 +7,14 @@ Keysers et al. weight rule applications by how much of their context is fixed, w
 """
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from compgen.data.examples import Dataset
-from compgen.errors import DataError
+from compgen.errors import DataError, Remark
 
 Side = Literal["source", "target"]
 Bag = Counter[Hashable]
@@ -90,14 +91,33 @@ class Ngrams:
 
 
 def bracketed(dataset: Dataset) -> bool:
-    """Whether any target has a bracket for a token."""
-    targets = dataset.frame["target"].list
-    return bool((targets.contains(_OPEN) | targets.contains(_CLOSE)).any())
+    """Whether most distinct targets have brackets for tokens, which match: a few, as in SQL, make no trees."""
+    distinct = {tuple(target) for target in dataset.frame["target"].to_list()}
+    return 2 * sum(map(_nests, distinct)) > len(distinct)
+
+
+def _nests(target: Sequence[str]) -> bool:
+    try:
+        return bool(_tree(target).applications)
+    except ValueError:
+        return False
 
 
 def usual_inventory(dataset: Dataset) -> Inventory:
-    """Return `Trees` if any target has a bracket for a token, else `Ngrams` of the sources."""
+    """Return `Trees` if most distinct targets have brackets that match, else `Ngrams` of the sources."""
     return Trees() if bracketed(dataset) else Ngrams()
+
+
+def remark_on_few(compounds: Iterable[Bag]) -> None:
+    """Warn if there are fewer than two compounds, in which parts cannot differ."""
+    if (count := len(set[Hashable]().union(*compounds))) < 2:
+        found = "one compound" if count else "no compounds"
+        warnings.warn(
+            f"found {found} in all examples, so divergences say nothing: choose others, by --compounds (tree, source "
+            "or target)",
+            Remark,
+            stacklevel=2,
+        )
 
 
 def divergence(train: Dataset, test: Dataset, compounds: Callable[[Dataset], Iterable[Bag]], alpha: float) -> float:

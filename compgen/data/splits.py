@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from compgen.data.compounds import Inventory, Side, usual_inventory
+from compgen.data.compounds import Inventory, Side, remark_on_few, usual_inventory
 from compgen.data.examples import SIDES, TRAIN, Dataset
 from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, shuffle_templates, stream
@@ -318,7 +318,11 @@ def _search(dataset: Dataset, train: int, test: int, seed: int, goal: Goal, inve
     inventory = inventory or usual_inventory(dataset)
     compounds = inventory.compounds(dataset)
     if not any(compounds):
-        raise DataError("found no compounds in any example, expected function applications in brackets, or n-grams")
+        raise DataError(
+            "found no compounds in any example, expected function applications in brackets, or n-grams: choose others, "
+            "by --compounds (inventory)"
+        )
+    remark_on_few(compounds)
     part = np.repeat(np.arange(3), [train, test, len(dataset) - train - test])
     part = stream(Purpose.DIVERGENCE_SPLIT, seed).permutation(part)
     found = search(inventory.atoms(dataset), compounds, part, goal)

@@ -321,6 +321,26 @@ def test_stems_refuses_what_cannot_be(inflections):
             run("stems", *words, catch_exceptions=False)
 
 
+QUERIES = "".join(f"{verb} {noun}\tSELECT {noun} FROM {verb}\n" for verb in "abcd" for noun in "vwxyz")
+
+
+@pytest.mark.parametrize("kind", ["tmcd", "mcd"])
+def test_brackets_of_one_target_do_not_make_trees_of_all(tmp_path, kind):
+    (tmp_path / "y.tsv").write_text(QUERIES + "a how many v\tSELECT COUNT ( v ) FROM a\n" * 2)
+    arguments = ("split", kind, tmp_path / "y.tsv", "-o", tmp_path / "out.tsv")
+    by_default = run(*arguments)
+    chosen = run(*arguments, "--compounds", "source")
+    assert by_default.exit_code == 0 and by_default.stderr == chosen.stderr
+    with pytest.warns(Remark, match="found one compound in all examples"):
+        assert run(*arguments, "--compounds", "tree").exit_code == 0
+
+
+def test_the_divergence_in_one_compound_is_remarked(tmp_path):
+    (tmp_path / "x.tsv").write_text("a\tf ( a )\ttrain\nb\tf ( a )\ttest\n")
+    with pytest.warns(Remark, match="found one compound in all examples, .* by --compounds"):
+        assert run("divergence", tmp_path / "x.tsv").exit_code == 0
+
+
 FUNCTIONS = "".join(
     f"{outer} {inner} {leaf}\t{outer} ( {inner} ( {leaf} ) )\n" for outer in "fgh" for inner in "klm" for leaf in "vwxy"
 )
@@ -392,7 +412,7 @@ def test_split_needs_no_compounds_for_templates_and_lengths(tmp_path):
     result = run("split", "template", tmp_path / "given.tsv", "-o", "-")
     assert result.exit_code == 0, result.exception
     assert len(result.stdout.splitlines()) == 2
-    assert "divergences not measured: found 1 of '(' that are not closed" in result.stderr
+    assert "divergences not measured: found nothing to compare in the training part" in result.stderr
 
 
 def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_path):
@@ -432,7 +452,10 @@ def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_p
         (["split", "length", "one.tsv", "-o", "o.tsv", "--dev", "2"], "found 2 examples to test on"),
         (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "tree"], "found ')'"),
         (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "x"], "expected tree, source or target"),
-        (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--ngram", "3"], "--ngram 3: compounds are those of trees here"),
+        (
+            ["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "tree", "--ngram", "3"],
+            "--ngram 3: compounds are those",
+        ),
         (["split", "mcd", "one.tsv", "-o", "o.tsv", "--compounds", "source", "--plain-atoms"], "n-grams of the source"),
         (["divergence", "two.tsv", "--plain-atoms"], "--plain-atoms: compounds are n-grams of the source here"),
         (["split", "mcd", "one.tsv", "-o", "o.xls"], "found the suffix '.xls'"),

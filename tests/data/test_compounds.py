@@ -83,9 +83,12 @@ def test_a_sequences_compounds_are_ngrams():
         Ngrams(longest=1)
 
 
-def test_brackets_choose_the_inventory():
-    assert usual_inventory(targets("a b", "f ( a )")) == Trees()
-    assert usual_inventory(targets("a b", "a )")) == Trees()
+def test_brackets_of_most_distinct_targets_choose_the_inventory():
+    assert usual_inventory(targets("a b", "f ( a )", "f ( b )")) == Trees()
+    assert usual_inventory(targets("f ( a )", "f ( b )", "a )")) == Trees()
+    assert usual_inventory(targets("a b", "f ( a )", "f ( a )")) == Ngrams("source", 3)
+    assert usual_inventory(targets("a b", "a )", ") (")) == Ngrams("source", 3)
+    assert usual_inventory(targets()) == Ngrams("source", 3)
     assert usual_inventory(targets("a b", "f(a)")) == Ngrams("source", 3)
 
 

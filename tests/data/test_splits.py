@@ -9,7 +9,7 @@ from compgen.data import scan
 from compgen.data.compounds import ATOM_ALPHA, COMPOUND_ALPHA, Ngrams, Trees, divergence, measure
 from compgen.data.examples import Dataset
 from compgen.data.splits import at_random, by_length, by_template, count_of, in_both, mcd, tmcd, with_dev
-from compgen.errors import DataError
+from compgen.errors import DataError, Remark
 
 EMPTY = Dataset.from_pairs([])
 
@@ -162,6 +162,13 @@ def test_mcd_leaves_out_what_is_in_neither_part_and_keeps_the_order():
     rows = [data.pairs().index(pair) for pair in made.pairs()]
     assert rows == sorted(rows)
     assert len(set(rows)) == 40
+
+
+def test_one_compound_is_remarked():
+    data = Dataset.from_pairs([([str(number)], [*"f(a)"]) for number in range(8)])
+    for make in (tmcd, mcd):
+        with pytest.warns(Remark, match="found one compound in all examples, .* choose others, by --compounds"):
+            make(data, 4)
 
 
 def test_searches_depend_on_their_seed_alone():
