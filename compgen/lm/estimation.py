@@ -22,10 +22,7 @@ MAX_ORDER = 9  # with which the programs are built
 KINDS = ("probing", "trie")
 FIXED = (0.5, 1.0, 1.5)  # discounts D1, D2, D3+ that lmplz falls back on
 ASLEEP = 120.0  # seconds; who waits for a disk or a processor does not sleep, but for a folder that a program serves
-SMALL = (
-    "leave out repeated sentences, lower --order, or give --discount-fallback, which fixes the discounts "
-    "that cannot be estimated"
-)
+FIX = "give --discount-fallback, which fixes the discounts that cannot be estimated"
 # What lmplz says of discounts, without its advice; it counts orders from 0 where it falls back, and from 1 elsewhere.
 _REASON = re.compile(r"((?:Could not calculate|\d-gram discount).*?)(?:; Is this|\.  This means|$)", re.M)
 _FELL_BACK = re.compile(r"^Substituting fallback discounts for order (\d)", re.M)
@@ -177,15 +174,24 @@ def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimatio
         return said
     if "BadDiscountException" in said:
         names = ", ".join("standard input" if str(text) == "-" else str(text) for text in texts)
-        reason = _REASON.search(said)
+        found = _REASON.search(said)
+        reason = found[1] if found else ""
         raise DataError(
             f"{names}: too small or too regular for the discounts of a {estimation.order}-gram model"
-            f"{f' (KenLM: {reason[1]})' if reason else ''}: {SMALL}"
+            f"{f' (KenLM: {reason})' if reason else ''}: {_advice(reason)}"
         )
     name, last = Path(words[0]).name, [line for line in plain(said).splitlines() if line.strip()][-3:]
     if not last or process.returncode == -signal.SIGKILL:  # what was said last was of its progress
         raise UserError(how_it_ended(name, process.returncode))
     raise UserError(f"{name} failed: {' '.join(last)}")
+
+
+def _advice(reason: str) -> str:
+    """What helps where discounts cannot be estimated, by KenLM's words.
+
+    1-grams are counted by the different words before them: neither repeated sentences nor the order change that.
+    """
+    return f"{FIX}, or more text" if "1-gram" in reason else f"leave out repeated sentences, lower --order, or {FIX}"
 
 
 def _said(process: "subprocess.Popen[str]", name: str) -> str:

@@ -145,6 +145,15 @@ def test_a_text_that_is_too_small_is_explained(text, tmp_path):
         DataError, match=r"\(KenLM: \d-gram discount out of range for adjusted count \d: -\d+[.\d]*\): "
     ):
         estimate([write_sentences(rows, tmp_path / "regular.txt")], out, Estimation(order=2))
+    few = write_sentences([["a", "b"], ["b", "a"]], tmp_path / "few.txt")
+    with pytest.raises(
+        DataError, match=r"1-grams with adjusted count 1\): give --discount-fallback, .*, or more text$"
+    ):
+        estimate([few], out, Estimation(order=2))
+    varied = [[f"w{number}" for number in row] for row in np.random.default_rng(0).zipf(1.5, (2000, 5))]
+    twice = write_sentences(varied * 2, tmp_path / "twice.txt")
+    with pytest.raises(DataError, match=r"2-grams with .*\): leave out repeated sentences, lower --order, or give --d"):
+        estimate([twice], out, Estimation(order=2))
     (tmp_path / "empty.txt").write_text("\n\n")
     with pytest.raises(DataError, match=r"empty.txt: found no word"):
         estimate([tmp_path / "empty.txt"], out)
