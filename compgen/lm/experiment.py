@@ -14,7 +14,8 @@ Two schemes:
 
 import hashlib
 import io
-from collections.abc import Callable, Sequence, Set
+import warnings
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean
@@ -25,7 +26,7 @@ import numpy as np
 from compgen.claim import claimed
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, stream
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, Remark, UserError
 from compgen.evaluation.significance import Paired, need_scipy, paired
 from compgen.files import check_apart, reading, sha256
 from compgen.geca.augmenter import Geca
@@ -217,6 +218,8 @@ def experiment(
     with claimed(folder / CLAIM, "run", read, settings):
         setting = _Setting(training, scheme, estimation, measured, folder, partners, watch)
         trials = [setting.trial(seed) for seed in seeds]
+    for remark in setting.alike():
+        warnings.warn(remark, Remark, stacklevel=2)
     mixed = np.mean([_losses(trial.mixture) for trial in trials], axis=0)
     controlled = np.mean([_losses(trial.control) for trial in trials], axis=0)
     return Report(
@@ -308,6 +311,7 @@ class _Setting:
         self.folder, self.watch = folder, watch
         self.sentences: list[list[str]] = training.frame["source"].to_list()
         self.fallbacks: dict[str, list[int]] = {}
+        self.made: dict[tuple[str, int], list[int]] = {}  # the seeds by the digest and number of their sentences
         self.text = write_sentences(self.sentences, folder / "training.txt")
         self.common = [self.model("base", []), *partners]
         check_vocabularies(self.common)
@@ -344,6 +348,9 @@ class _Setting:
         for number, augmenter in enumerate(self.augmenters, start=1):
             self.watch(f"synthetic sentences, kind {number}, seed {seed}")
             synthetic.append(sentences_of(augmenter, self.scheme.count, seed))
+        found = repr([sorted(map(" ".join, kind)) for kind in synthetic])
+        digest = hashlib.sha256(found.encode()).hexdigest()
+        self.made.setdefault((digest, sum(map(len, synthetic))), []).append(seed)
         most = max(map(len, synthetic))
         shared = [self.model(f"resampled-{seed}", resampled(most))] if self.scheme.resampled else []
         augmented, control = list(shared), list(shared)
@@ -357,6 +364,15 @@ class _Setting:
         _, controlled = self.mixed(f"control-{seed}", [*self.common, *control], every, scores)
         against_control, against_base = (paired(_losses(gained), _losses(other)) for other in (controlled, self.plain))
         return Trial(seed, list(map(len, synthetic)), gained, controlled, against_control, against_base, best)
+
+    def alike(self) -> Iterator[str]:
+        """Say which seeds made the same sentences, as they do where each takes all that there are."""
+        for (_, count), seeds in self.made.items():
+            if len(seeds) > 1:
+                yield (
+                    f"seeds {', '.join(map(str, seeds))} made the same {count:,} synthetic sentences: their augmented "
+                    "rows are one result, whose p values do not confirm each other; only what is drawn again differs"
+                )
 
     def mixed(
         self, name: str, models: Sequence[Path], every: Sequence[Path], scores: dict[str, Scores]

@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import numpy as np
 import pytest
 
 from compgen.data.examples import Dataset
-from compgen.errors import DataError, ExhaustedError, UserError
+from compgen.errors import DataError, ExhaustedError, Remark, UserError
 from compgen.files import beside
 from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
@@ -118,6 +119,18 @@ def test_what_cannot_be_is_said(tmp_path):
     with pytest.raises(UserError, match=r"less than 2\^64"):
         experiment(data, two, two, tmp_path / "x", SCHEMES["paper"], seeds=[2**64])
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(("count", "same"), [(300, True), (5, False)])
+def test_seeds_that_made_the_same_sentences_are_said_to_be_one_result(count, same, tmp_path):
+    scheme = replace(SCHEMES["paper"], kinds=(GecaOptions(spans=1, window=3, variants=20),), count=count)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report, _ = run(tmp_path, sentences(20, 0), scheme, seeds=[0, 3])
+    said = [str(one.message) for one in caught if one.category is Remark]
+    made = report.trials[0].synthetic[0]
+    assert len(said) == same and (made < count) == same
+    assert not same or f"seeds 0, 3 made the same {made} synthetic sentences: their augmented rows are one" in said[0]
 
 
 def contents(folder):
