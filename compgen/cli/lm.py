@@ -301,6 +301,7 @@ def _show(report: "Report") -> None:
         "Perplexities; p is of the difference of sentence losses on the test text, augmented against control.",
         report.fallback,
         report.verdict,
+        report.decisive,
     )
     test = report.base["test"]
     if 2 * test.unknown > test.tokens:

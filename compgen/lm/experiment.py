@@ -149,6 +149,16 @@ class Report:
         return f"Discounts: fixed (KenLM's --discount_fallback) for {fixed}; all others estimated."
 
     @property
+    def decisive(self) -> str:
+        """The tests that the verdict rests on, as a sentence."""
+        seeds = f"{len(self.trials)} seeds" if len(self.trials) > 1 else "1 seed"
+        control, base = (found.bootstrap_p for found in (self.against_control, self.against_base))
+        return (
+            f"Decided by the bootstrap over {len(_losses(self.base)):,} test sentences, losses averaged over {seeds}: "
+            f"p {control:.2g} against the control, {base:.2g} against the base model; believed below {SURE}."
+        )
+
+    @property
     def verdict(self) -> str:
         """The answer, as a sentence."""
         gain = self.gain
@@ -410,4 +420,5 @@ def summary(report: Report) -> dict[str, Any]:
         "against_base": vars(report.against_base),
         "fallback_orders": report.fallbacks,
         "verdict": report.verdict,
+        "decisive": report.decisive,
     }

@@ -143,6 +143,9 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert (report["test"], report["settings"]["count"]) == (str(folder / "test.txt"), 100)
     assert report["verdict"] in done.stdout.replace("\n", " ")
+    control, base = (f"{report[side]['bootstrap_p']:.2g} against" for side in ("against_control", "against_base"))
+    decisive = f"the bootstrap over 60 test sentences, losses averaged over 1 seed: p {control} the control, {base} the"
+    assert decisive in report["decisive"] and report["decisive"] in done.stdout.replace("\n", " ")
     assert list(report["fallback_orders"])[:2] == ["base", "resampled-4"]
     assert "fixed (KenLM's --discount_fallback) for" in done.stdout.replace("\n", " ")
     trial = report["trials"][0]
