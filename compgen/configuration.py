@@ -83,6 +83,18 @@ def _override(values: dict[str, Any], override: str) -> None:
     table[last] = _value(text.strip())
 
 
+def check_one_value(option: str, setting: str, value: Any, overrides: Sequence[str]) -> None:
+    """Refuse overrides of what an option sets: either might be the one that is meant, and only one can count.
+
+    Raises:
+        ConfigError: an override gives the setting another value than `value`, which `option` gives.
+    """
+    for override in overrides:
+        key, _, text = override.partition("=")
+        if key.strip() == setting and value != _value(text.strip()) and str(value) != text.strip():
+            raise ConfigError(f"{option} and --set {override} give {setting} two values: leave out one of them")
+
+
 def explained(kind: type[BaseModel], error: ValidationError) -> str:
     """What is wrong with the values given for a model, in one line, with settings of similar names."""
     known = [*_settings(kind)]

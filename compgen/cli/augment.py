@@ -24,9 +24,9 @@ from compgen.cli.common import (
     writable_format,
 )
 from compgen.cli.lazy import lazy_group
-from compgen.cli.options import with_options
+from compgen.cli.options import as_given, with_options
 from compgen.cli.quality import StrictOption, judged
-from compgen.configuration import load_config
+from compgen.configuration import check_one_value, load_config
 from compgen.data.named import Columns
 from compgen.errors import UserError
 from compgen.files import check_apart, check_writable
@@ -62,6 +62,7 @@ def command(name: str) -> Callable[..., None]:
         format: FormatOption = None,
         strict: StrictOption = False,
     ) -> None:
+        check_settings(kind, set_ or [], options)
         method = configured(kind, config, set_ or [], options, beside=out)
         format = checked_paths(method, out, format, data, config)
         asked: dict[str, Any] = {"data": named(data), "split": split, "n": count, "seed": seed, "format": format}
@@ -72,6 +73,12 @@ def command(name: str) -> Callable[..., None]:
     about = (kind.__doc__ or "").partition("\n    Attributes")[0].rstrip()
     augment.__doc__ = f"{about}\n\n    {examples}"
     return with_options(augment, options=kind.options_type)
+
+
+def check_settings(kind: type[A], changes: Sequence[str], given: dict[str, Any]) -> None:
+    """See that no option of a method that is given has another value by `--set`, which would win without a word."""
+    for name, value in given.items():
+        check_one_value(as_given(name, kind.options_type.model_fields[name], value), name, value, changes)
 
 
 def configured(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compgen.cli.augment import check_written, configured
+from compgen.cli.augment import check_settings, check_written, configured
 from compgen.cli.common import LEARNT, DataArgument, LearnOption, SeedOption, SetOption, load_split, say
 from compgen.cli.options import with_options
 from compgen.csl.augmenter import Csl
@@ -44,6 +44,7 @@ def csl(
 
     require_name(out, ".grammar")
     check_writable(out)
+    check_settings(Csl, set_ or [], options)
     method = configured(Csl, config, set_ or [], options)
     read = (data, config, *method.reads())
     check_apart(out, *read)

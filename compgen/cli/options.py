@@ -109,6 +109,14 @@ def spelled(name: str, field: FieldInfo) -> str:
     return next((flag for flag in flags if flag.startswith("--")), flags[0]).partition("/")[0]
 
 
+def as_given(name: str, field: FieldInfo, value: Any) -> str:
+    """Return an option with its value as one writes them: `--span 4`, `--vote`, `--no-vote`, `--rare a --rare b`."""
+    flag = spelled(name, field)
+    if isinstance(value, bool):
+        return flag if value else f"--no-{flag.removeprefix('--')}"
+    return " ".join(f"{flag} {one}" for one in (value if isinstance(value, list) else [value]))
+
+
 def alternatives(choices: Sequence[str]) -> str:
     """Join words as in "a, b or c"."""
     *others, last = choices

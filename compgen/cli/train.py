@@ -21,6 +21,7 @@ from compgen.cli.common import (
 )
 from compgen.cli.lazy import lazy_group
 from compgen.cli.options import option, with_options
+from compgen.configuration import check_one_value
 from compgen.data.named import Columns
 from compgen.errors import UserError
 from compgen.progress import stages
@@ -99,7 +100,10 @@ class RecombineOptions(Options):
 
     def sets(self) -> list[str]:
         """Add the minutes to the changes."""
-        return super().sets() + ([] if self.minutes is None else [f"minutes={self.minutes}"])
+        if self.minutes is None:
+            return super().sets()
+        check_one_value(f"--minutes {self.minutes:g}", "minutes", self.minutes, super().sets())
+        return [*super().sets(), f"minutes={self.minutes}"]
 
 
 class Seq2SeqOptions(Options):

@@ -7,7 +7,7 @@ import typer
 from pydantic import BaseModel, Field, model_validator
 from typer.testing import CliRunner
 
-from compgen.cli.options import argument, option, with_options
+from compgen.cli.options import argument, as_given, option, with_options
 from compgen.errors import UserError
 
 
@@ -149,3 +149,16 @@ def test_a_model_can_use_typer_s_own_options():
 
     assert run("d", kind=Mixed)[1].seed == 3 and run("d", "--seed", 4, kind=Mixed)[1].seed == 4
     assert run("d", "--seed", -1, kind=Mixed)[0].exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "written"),
+    [
+        ("beam", 2, "--beam 2"),
+        ("rare", ["a", "b"], "--rare-token a --rare-token b"),
+        ("vote", True, "--vote"),
+        ("keep_all", False, "--no-keep-all"),
+    ],
+)
+def test_an_option_is_named_as_one_writes_it(name, value, written):
+    assert as_given(name, Options.model_fields[name], value) == written
