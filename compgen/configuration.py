@@ -4,13 +4,15 @@ A table may name another as its `base`, and `--set a.b=value` changes one value.
 impossible one is an error that names it.
 """
 
+import dataclasses
 import difflib
+import textwrap
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
@@ -114,13 +116,22 @@ def _fits(kind: type[BaseModel], values: Mapping[str, Any]) -> bool:
     return True
 
 
-def _settings(kind: type[BaseModel], table: str = "") -> Iterator[str]:
+def _settings(kind: Any, table: str = "") -> Iterator[str]:
     """The names of all settings, those of tables with dots, and of the tables themselves."""
-    for name, field in kind.model_fields.items():
+    for name, annotation in get_type_hints(kind).items():
+        if name not in _fields(kind):
+            continue
         yield table + name
-        for part in (field.annotation, *get_args(field.annotation)):
-            if isinstance(part, type) and issubclass(part, BaseModel):
+        for part in (annotation, *get_args(annotation)):
+            if _fields(part):
                 yield from _settings(part, f"{table}{name}.")
+
+
+def _fields(kind: Any) -> Collection[str]:
+    """The names of the fields of a model or a dataclass; none of another type."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return kind.model_fields
+    return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
 
 
 def _problem(found: Any, known: Sequence[str]) -> str:
@@ -129,8 +140,7 @@ def _problem(found: Any, known: Sequence[str]) -> str:
         return expected_of(found)
     place = ".".join(str(part) for part in found["loc"]) or "''"
     if found["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        near = [name for name in known if name.endswith("." + place)] or difflib.get_close_matches(place, known, 1)
-        return f"{place:.100}: no such setting" + (f"; did you mean {' or '.join(near)}?" if near else "")
+        return f"{place:.100}: no such setting; {_instead(place, known)}".removesuffix("; ")
     if found["type"] == "missing":
         return f"{place}: missing, expected a setting of this name"
     expected = expected_of(found)
@@ -138,6 +148,19 @@ def _problem(found: Any, known: Sequence[str]) -> str:
         inner = next((name for name in known if name.startswith(f"{place}.")), f"{place}.NAME")
         expected = f"a table of settings, for instance --set {inner}=VALUE"
     return f"{place}: found {_shown(found['input'])[:100]}, expected {expected}"[:300]
+
+
+def _instead(place: str, known: Sequence[str]) -> str:
+    """What may be meant by an unknown setting, or all that there are in its table, as far as they fit on a line."""
+    table = place[: place.rfind(".") + 1]
+    near = [name for name in known if name.endswith("." + place)] or difflib.get_close_matches(place, known, 1)
+    if near and not place.startswith(f"{near[0]}."):  # its own table is no answer
+        return f"did you mean {' or '.join(near)}?"
+    names = [name.removeprefix(table) for name in known if name.startswith(table)]
+    shown = ", ".join(
+        name + ".NAME" * any(one.startswith(f"{name}.") for one in names) for name in names if "." not in name
+    )
+    return f"expected one of {textwrap.shorten(shown, 300, placeholder=' ...')}" if shown else ""
 
 
 def expected_of(found: Any) -> str:
