@@ -157,8 +157,11 @@ def select(
     some = given(candidates).part(split)
     wanted, fixed = checked_draws("select", count, seed)
     templates = selection.templates_of(some, wanted or 0, by)  # an error now, not after computing losses
-    if bool(selection.STRATEGIES[by].sign) != (model is not None):
-        raise UserError(f"{by} {'needs a model' if model is None else 'uses no losses: leave out the model'}")
+    if selection.STRATEGIES[by].sign and model is None:
+        without = ", ".join(name for name, strategy in selection.STRATEGIES.items() if not strategy.sign)
+        raise UserError(f"{by} needs a model: name a predictor by --model, or choose --by one of {without}")
+    if not selection.STRATEGIES[by].sign and model is not None:
+        raise UserError(f"{by} uses no losses: leave out the model")
     if template is not None and templates is None:
         raise UserError(f"{by} uses no templates: leave out the template")
     if template is not None:

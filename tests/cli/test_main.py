@@ -506,6 +506,8 @@ def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
     refused(compgen("select", data, "-n", 2, "--by", "umt", "--template", "template", "-o", "-"), "JSON lines")
     refused(compgen("select", data, "-n", 2, "--by", "best", "-o", "-"), "umt+loss")
     refused(compgen("select", data, "-n", 2, "--by", "highloss", "-o", "-"), "highloss needs a model")
+    without = "umt+loss needs a model: name a predictor by --model, or choose --by one of random, umt, emt\n"
+    refused(compgen("select", data, "-n", 2, "-o", "-"), without)
     refused(compgen("select", data, "-n", 2, "--by", "umt", "--model", model, "-o", "-"), "leave out the model")
     refused(compgen("select", data, "-n", 2, "--by", "random", "--template", "template", "-o", "-"), "leave out")
     refused(compgen("select", data, "-n", 7, "--by", "random", "-o", "-"), "7 examples cannot be selected of 6")
