@@ -136,6 +136,8 @@ def select(
 ) -> "Dataset":
     """Select synthetic examples to train on, as `cgen select` does; see `compgen.augmenters.selection`.
 
+    Candidates are drawn as they are, as published: repetitions among what is selected are a `Remark`.
+
     Args:
         candidates: of any augmenter; or a file.
         count: how many.
@@ -177,7 +179,15 @@ def select(
             warnings.warn(remark, Remark, stacklevel=2)
         with Progress("losses", len(some), quiet=quiet) as progress:
             losses = predictor.losses(some, watch=progress.update)
-    return selection.select(some, wanted or 0, by, templates=templates, losses=losses, seed=fixed)
+    chosen = selection.select(some, wanted or 0, by, templates=templates, losses=losses, seed=fixed)
+    if (distinct := len(chosen.unique())) < len(chosen):
+        warnings.warn(
+            f"{distinct:,} of {len(chosen):,} selected examples are distinct, and {len(some.unique()):,} of "
+            f"{len(some):,} candidates: `cgen check DATA --fix OUT --keep-targets` writes them without repetitions",
+            Remark,
+            stacklevel=2,
+        )
+    return chosen
 
 
 def mask(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from compgen.configuration import load_config
 from compgen.errors import ExhaustedError, Interrupted, Remark
 from compgen.recombine.augmenter import RecombineOptions
 from compgen.sampling.resampling import Counts
+from tests.cli.shell import said
 
 SIZES = ["network.hidden=16", "network.encoder_hidden=16", "network.embedding=8", "network.output=8"]
 OPTIONS = {
@@ -388,6 +390,17 @@ def test_examples_are_selected_in_python(data, predictor):
     ):
         with pytest.raises(compgen.UserError, match=says):
             compgen.select(some, 3, split=None, **options)
+
+
+def test_repetitions_in_a_selection_are_a_remark_with_what_leaves_them_out(tmp_path):
+    data, mended = tmp_path / "d.tsv", tmp_path / "m.tsv"
+    data.write_text("a b\tA B\n" * 6 + "c d\tC D\ne f\tE F\ng h\tG H\n")
+    with pytest.warns(Remark, match=r"^3 of 4 selected examples are distinct, and 4 of 9 candidates: "):
+        assert len(compgen.select(data, 4, "umt")) == 4
+    assert said("check", data, "--fix", mended, "--keep-targets")[0] == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(compgen.select(mended, 4, "umt").unique()) == 4
 
 
 def test_names_are_masked_and_put_back(tmp_path):
