@@ -194,6 +194,8 @@ def load(
     SIGMORPHON or UniMorph, which are published so, unless `format` is given. `answers`, `columns` and `content`
     as for `read_dataset`. What looks like a mistake in a table is said in a `Remark`.
     """
+    if not spec.strip():
+        raise DataError("data: found an empty name, expected a file, a folder or NAME/SPLIT: is a variable not set?")
     name, _, split = spec.partition("/")
     if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():
         format = "unimorph"

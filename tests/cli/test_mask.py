@@ -89,3 +89,11 @@ def test_another_prefix_is_told(folder):
     (folder / "odd.txt").write_text("is texas city7\n")
     with pytest.warns(Remark, match="placeholders are written city_0, not city0"):
         assert run("mask", "odd.txt", "--names", "names", "-o", "odd.jsonl").exit_code == 0
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("most", ["0", "-1"])
+def test_no_share_of_examples_is_refused(most):
+    done = run("mask", "pairs.tsv", "--most", most, "-o", "masked.jsonl")
+    assert isinstance(done.exception, UserError)
+    assert str(done.exception) == f"--most {most}: expected a share of examples, more than 0"

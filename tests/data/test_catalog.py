@@ -1,5 +1,6 @@
 """The catalog: files, names, and what is neither."""
 
+import polars as pl
 import pytest
 
 from compgen.data import scan
@@ -113,3 +114,11 @@ def test_what_is_neither_file_nor_name_is_explained(spec, message):
 def test_a_format_for_a_known_data_set_is_an_error():
     with pytest.raises(DataError, match="a known data set has no format: leave out 'tsv'"):
         load("scan/jump", format="tsv")
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_is_no_folder(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"source": [["a"]], "target": [["b"]]}).write_parquet("here.parquet")
+    with pytest.raises(DataError, match="found an empty name"):
+        load(name)

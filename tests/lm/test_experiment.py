@@ -12,7 +12,7 @@ from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
 from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.experiment import CLAIM, SCHEMES, experiment, outputs, sentences_of, summary
-from compgen.lm.mixture import Mixture, perplexity
+from compgen.lm.mixture import Mixture, perplexity, tuned
 from compgen.lm.scoring import score_all
 
 # Names and verbs of two kinds, each of which takes its own objects: what GECA can find out and n-grams cannot.
@@ -49,6 +49,8 @@ def test_what_geca_finds_out_beats_the_control(tmp_path):
         kept = Mixture.open(tmp_path / "out" / f"interpolated-{trial.seed}.json")
         again = perplexity(kept, score_all(kept.models, texts[1]))
         assert again.including == trial.mixture["test"].including
+        chosen = tuned(kept.models, score_all(kept.models, texts[0]), scheme.by_history)  # not on what is measured
+        assert np.allclose(chosen.weights, kept.weights)
     made = (tmp_path / "out" / "augmented-0-0.txt").read_text().splitlines()
     known = {" ".join(tokens) for tokens in sentences(60, 0)}
     resampled = (tmp_path / "out" / "control-0-0.txt").read_text().splitlines()
