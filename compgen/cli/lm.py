@@ -18,8 +18,9 @@ from compgen.processors import processors
 from compgen.record import named, write_record
 
 if TYPE_CHECKING:
-    from compgen.lm.experiment import Report, Scheme
+    from compgen.lm.experiment import Scheme
     from compgen.lm.mixture import Mixture, Perplexity
+    from compgen.lm.report import Report
 
 app = App(
     cls=Group,
@@ -265,7 +266,8 @@ def augment(
     """
     from compgen.data.catalog import load
     from compgen.lm.estimation import Estimation
-    from compgen.lm.experiment import experiment, outputs, summary
+    from compgen.lm.experiment import experiment, outputs
+    from compgen.lm.report import summary
 
     scheme, seeds, out = options.chosen(), options.runs(), options.out
     for path in (out / "report.json", *outputs(out, scheme, seeds)):

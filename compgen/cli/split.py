@@ -382,9 +382,8 @@ def divergence(data: DataArgument, options: DivergenceOptions) -> None:
     if not wanted or (trained is tested and train_split in wanted):
         raise UserError(f"{data}: the split {train_split!r} would be compared with itself: give --train, or --split")
     test, known = tested.split(*wanted), trained.split(train_split)
-    both = known + test
-    inventory = options.inventory(both)
-    remark_on_few(inventory.compounds(both))
+    inventory = options.inventory(known + test)
+    remark_on_few(inventory.compounds(known + test))
     found = measure(known, test, inventory)
     if not options.as_json:
         print(_in_words(found))

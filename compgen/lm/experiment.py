@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -27,16 +26,15 @@ from compgen.claim import claimed
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, stream
 from compgen.errors import DataError, Remark, UserError
-from compgen.evaluation.significance import Paired, need_scipy, paired
+from compgen.evaluation.significance import need_scipy, paired
 from compgen.files import check_apart, reading, sha256
 from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
-from compgen.lm.estimation import Estimation, estimate, fixed_discounts, write_sentences
-from compgen.lm.mixture import Floats, Mixture, Perplexity, check_vocabularies, perplexity, tuned
+from compgen.lm.estimation import Estimation, estimate, write_sentences
+from compgen.lm.mixture import Mixture, Perplexity, check_vocabularies, perplexity, tuned
+from compgen.lm.report import Report, Trial, losses
 from compgen.lm.scoring import Scores, opened, score, score_all, split_words
 
-LEAST = 0.00005  # a gain that is not 0.00 % when printed; below it, sums may only be rounded otherwise
-SURE = 0.05  # the p-value below which a gain is believed
 CLAIM = "run.json"  # says of which texts and options a folder is, and is locked while it is filled
 RUNNING = {"memory", "shard", "engine", "workers"}  # options that results do not depend on
 LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 less its two markers
@@ -93,90 +91,6 @@ def sentences_of(augmenter: Geca, count: int, seed: int) -> list[list[str]]:
         variants = min(2 * variants, augmenter.options.variants)
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One seed.
-
-    Attributes:
-        seed: of the synthetic sentences and of the resampling.
-        synthetic: the number of synthetic sentences of each kind.
-        mixture, control: the perplexities of the mixture and of the control, on `validation` and on `test`.
-        against_control, against_base: paired tests of sentence losses on the test text.
-        interpolated: the mixture.
-    """
-
-    seed: int
-    synthetic: list[int]
-    mixture: dict[str, Perplexity]
-    control: dict[str, Perplexity]
-    against_control: Paired
-    against_base: Paired
-    interpolated: Mixture
-
-
-@dataclass(frozen=True)
-class Report:
-    """All seeds.
-
-    Attributes:
-        base: perplexities of the base model, on `validation` and on `test`.
-        trials: one per seed.
-        against_control, against_base: paired tests of sentence losses on the test text, averaged over the seeds.
-        fallbacks: for each estimated model, by name, the orders with fixed discounts (see `Estimation`).
-    """
-
-    base: dict[str, Perplexity]
-    trials: list[Trial]
-    against_control: Paired
-    against_base: Paired
-    fallbacks: dict[str, list[int]]
-
-    @property
-    def gain(self) -> float:
-        """The share by which the mixtures' perplexity on the test text is below the controls', mean of the seeds."""
-        return 1 - mean(trial.mixture["test"].including / trial.control["test"].including for trial in self.trials)
-
-    @property
-    def fallback(self) -> str:
-        """Which models have fixed discounts for which orders, as a sentence."""
-        models: dict[str, list[str]] = {}
-        for name, orders in self.fallbacks.items():
-            if orders:
-                models.setdefault(fixed_discounts(orders), []).append(name)
-        if not models:
-            return "Discounts: all estimated."
-        fixed = "; ".join(f"{grams} of {', '.join(names)}" for grams, names in models.items())
-        return f"Discounts: fixed (KenLM's --discount_fallback) for {fixed}; all others estimated."
-
-    @property
-    def decisive(self) -> str:
-        """The tests that the verdict rests on, as a sentence."""
-        seeds = f"{len(self.trials)} seeds" if len(self.trials) > 1 else "1 seed"
-        control, base = (found.bootstrap_p for found in (self.against_control, self.against_base))
-        return (
-            f"Decided by the bootstrap over {len(_losses(self.base)):,} test sentences, losses averaged over {seeds}: "
-            f"p {control:.2g} against the control, {base:.2g} against the base model; believed below {SURE}."
-        )
-
-    @property
-    def verdict(self) -> str:
-        """The answer, as a sentence."""
-        gain = self.gain
-        sure = self.against_control.bootstrap_p < SURE and abs(gain) >= LEAST
-        better = self.against_base.mean < 0 and self.against_base.bootstrap_p < SURE
-        if sure and gain > 0 and better:
-            return f"Synthetic sentences help: {gain:.2%} below the control."
-        if sure and gain > 0:
-            return "Synthetic sentences do not help: better than the control, but not than the base model alone."
-        if sure:
-            return f"Synthetic sentences harm: {-gain:.2%} above the control."
-        alone = mean(trial.control["test"].including for trial in self.trials) / self.base["test"].including - 1
-        return (
-            f"No effect that can be told from chance: {-gain:+.2%} against the control, which is {alone:+.2%} against "
-            "the base model."
-        )
-
-
 def experiment(
     training: Dataset,
     validation: Path,
@@ -230,10 +144,10 @@ def experiment(
         trials = [setting.trial(seed) for seed in seeds]
     for remark in setting.alike():
         warnings.warn(remark, Remark, stacklevel=2)
-    mixed = np.mean([_losses(trial.mixture) for trial in trials], axis=0)
-    controlled = np.mean([_losses(trial.control) for trial in trials], axis=0)
+    mixed = np.mean([losses(trial.mixture) for trial in trials], axis=0)
+    controlled = np.mean([losses(trial.control) for trial in trials], axis=0)
     return Report(
-        setting.plain, trials, paired(mixed, controlled), paired(mixed, _losses(setting.plain)), setting.fallbacks
+        setting.plain, trials, paired(mixed, controlled), paired(mixed, losses(setting.plain)), setting.fallbacks
     )
 
 
@@ -297,11 +211,6 @@ def outputs(folder: Path, scheme: Scheme, seeds: Sequence[int]) -> list[Path]:
         models = [f"{kind}-{seed}-{number}" for kind in ("augmented", "control") for number in range(len(scheme.kinds))]
         names += [f"{model}.{suffix}" for model in (f"resampled-{seed}", *models) for suffix in ("txt", "bin")]
     return [folder / name for name in names]
-
-
-def _losses(sides: dict[str, Perplexity]) -> Floats:
-    """Return the loss of each sentence of the test text."""
-    return np.concatenate(sides["test"].losses)
 
 
 class _Setting:
@@ -372,7 +281,7 @@ class _Setting:
         scores = {part: self.scores[part].beside(score_all(own, path)) for part, path in self.measured.items()}
         best, gained = self.mixed(f"interpolated-{seed}", [*self.common, *augmented], every, scores)
         _, controlled = self.mixed(f"control-{seed}", [*self.common, *control], every, scores)
-        against_control, against_base = (paired(_losses(gained), _losses(other)) for other in (controlled, self.plain))
+        against_control, against_base = (paired(losses(gained), losses(other)) for other in (controlled, self.plain))
         return Trial(seed, list(map(len, synthetic)), gained, controlled, against_control, against_base, best)
 
     def alike(self) -> Iterator[str]:
@@ -392,33 +301,3 @@ class _Setting:
         best = tuned(models, own["validation"], self.scheme.by_history)
         best.save(self.folder / f"{name}.json")
         return best, {part: perplexity(best, found) for part, found in own.items()}
-
-
-def summary(report: Report) -> dict[str, Any]:
-    """Return the report for JSON."""
-
-    def figures(sides: dict[str, Perplexity]) -> dict[str, Any]:
-        return {part: side.to_dict() for part, side in sides.items()}
-
-    rows = [
-        {
-            "seed": trial.seed,
-            "synthetic": trial.synthetic,
-            "weights": trial.interpolated.weights.round(4).tolist(),
-            "mixture": figures(trial.mixture),
-            "control": figures(trial.control),
-            "against_control": vars(trial.against_control),
-            "against_base": vars(trial.against_base),
-        }
-        for trial in report.trials
-    ]
-    return {
-        "base": figures(report.base),
-        "trials": rows,
-        "gain_over_control": report.gain,
-        "against_control": vars(report.against_control),
-        "against_base": vars(report.against_base),
-        "fallback_orders": report.fallbacks,
-        "verdict": report.verdict,
-        "decisive": report.decisive,
-    }

@@ -11,8 +11,9 @@ from compgen.files import beside
 from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
 from compgen.lm.estimation import Estimation, estimate, write_sentences
-from compgen.lm.experiment import CLAIM, SCHEMES, experiment, outputs, sentences_of, summary
+from compgen.lm.experiment import CLAIM, SCHEMES, experiment, outputs, sentences_of
 from compgen.lm.mixture import Mixture, perplexity, tuned
+from compgen.lm.report import summary
 from compgen.lm.scoring import score_all
 
 # Names and verbs of two kinds, each of which takes its own objects: what GECA can find out and n-grams cannot.
@@ -58,7 +59,7 @@ def test_what_geca_finds_out_beats_the_control(tmp_path):
 
 
 def test_what_is_rounded_otherwise_is_no_effect(tmp_path, monkeypatch):
-    monkeypatch.setattr("compgen.lm.experiment.LEAST", 1.0)
+    monkeypatch.setattr("compgen.lm.report.LEAST", 1.0)
     scheme = replace(SCHEMES["paper"], kinds=(GecaOptions(spans=1, window=3, variants=20),), count=300)
     report, _ = run(tmp_path, sentences(60, 0), scheme, seeds=[0])
     assert report.gain != 0 and report.verdict.startswith("No effect that can be told from chance")
