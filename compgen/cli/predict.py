@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from pydantic import BaseModel, model_validator
@@ -124,8 +124,9 @@ def predict(
     if options.direct:
         say(f"{model}: {answering.answered:,} answered")
     if options.out != "-":
-        asked = {"model": named(model), "others": [*map(named, options.others)], "input": named(data)}
+        asked: dict[str, Any] = {"model": named(model), "others": [*map(named, options.others)], "input": named(data)}
         asked |= options.model_dump(exclude={"out", "trust_code", "others"})
+        asked |= {"beam": max(options.beam, options.best or 1)}
         write_record(Path(options.out), asked | {"sources": done, "seconds": seconds})
         say(f"{options.out}: {done:,} sources, {seconds} s")
 

@@ -138,6 +138,15 @@ class Csl(Augmenter[CslOptions]):
             found["unlabelled"], found["unlabelled_parsed"] = self._parsed[1], self._parsed[0]
         return found
 
+    def warnings(self) -> list[str]:
+        """That no unlabelled source has a parse, so that they change nothing."""
+        if self._parsed is None or self._parsed[0]:
+            return []
+        return [
+            f"none of the {self._parsed[1]:,} sources of --unlabelled has a parse, so they change nothing: give ones "
+            "of the words and constructions of DATA"
+        ]
+
     def needs_torch(self) -> bool:
         """Learning probabilities needs torch."""
         return self.options.learning is not None

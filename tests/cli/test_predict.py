@@ -118,6 +118,7 @@ def test_tables_need_no_targets(folder, predictor, name, text, options):
 def test_the_best_come_with_their_scores(folder, predictor):
     done = compgen("predict", folder / "p.pt", folder / "x.txt", "--best", 2, "-o", folder / "y.jsonl")
     assert done.returncode == 0, done.stderr
+    assert json.loads((folder / "y.jsonl.run.json").read_text())["beam"] == 2
     rows = [json.loads(line) for line in (folder / "y.jsonl").read_text().splitlines()]
     asked = [line.split() for line in LINES.splitlines()]
     found = [[([], None)] if not one else predictor.best([one], 2, unknown=True)[0] for one in asked]

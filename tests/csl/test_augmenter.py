@@ -60,6 +60,24 @@ def test_unlabelled_sources_that_have_no_parse_are_left_out():
     assert steps
 
 
+def test_what_is_parsed_is_learned_from_beside_the_examples(monkeypatch):
+    augmenter, seen = csl(), []
+    augmenter.induce(COMMANDS)
+    augmenter.weigh(COMMANDS, 1)
+    monkeypatch.setattr(augmenter, "weigh", lambda dataset, *_: seen.append(dataset.pairs()))
+    augmenter.relearn(COMMANDS, Dataset.from_pairs([(["walk"], []), (["fly"], [])]), 1)
+    assert seen == [[*COMMANDS.pairs(), (["walk"], ["W"])]]
+
+
+def test_unlabelled_sources_of_which_none_has_a_parse_are_warned_of(tmp_path):
+    for text, warned in (("fly\nswim\n", True), ("fly\nwalk\n", False)):
+        (tmp_path / "more.txt").write_text(text)
+        augmenter = csl(unlabelled=str(tmp_path / "more.txt")).fit(COMMANDS)
+        assert [warning.startswith("none of the 2 sources of --unlabelled") for warning in augmenter.warnings()] == (
+            [True] if warned else []
+        )
+
+
 def test_a_target_that_the_target_grammar_does_not_derive_is_named(tmp_path):
     (tmp_path / "targets.cfg").write_text("ROOT => W\nROOT => W W\n")
     with pytest.raises(DataError, match="R"):
