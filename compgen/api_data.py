@@ -12,6 +12,9 @@ from compgen.errors import Remark, UserError, checked_draws
 from compgen.trained.predictor import Predictor
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from compgen.data.checks import Finding
     from compgen.data.examples import Dataset
     from compgen.evaluation.quality import Quality
@@ -154,31 +157,15 @@ def select(
     """
     from compgen.augmenters import selection
     from compgen.data.catalog import given
-    from compgen.progress import Progress
 
     some = given(candidates).part(split)
     wanted, fixed = checked_draws("select", count, seed)
     templates = selection.templates_of(some, wanted or 0, by)  # an error now, not after computing losses
-    if selection.STRATEGIES[by].sign and model is None:
-        without = ", ".join(name for name, strategy in selection.STRATEGIES.items() if not strategy.sign)
-        raise UserError(f"{by} needs a model: name a predictor by --model, or choose --by one of {without}")
-    if not selection.STRATEGIES[by].sign and model is not None:
-        raise UserError(f"{by} uses no losses: leave out the model")
     if template is not None and templates is None:
         raise UserError(f"{by} uses no templates: leave out the template")
     if template is not None:
         templates = selection.templates_by(some, template)
-    losses = None
-    if model is not None:
-        predictor = Predictor.load(model) if isinstance(model, str | Path) else model
-        if not isinstance(predictor, Predictor):
-            raise UserError(
-                f"found {type(model).__name__} {model!r:.60}, expected a predictor: Predictor.load opens one"
-            )
-        for remark in predictor.remarks(some.frame["source"].to_list()):
-            warnings.warn(remark, Remark, stacklevel=2)
-        with Progress("losses", len(some), quiet=quiet) as progress:
-            losses = predictor.losses(some, watch=progress.update)
+    losses = _losses(some, by, model, quiet)
     chosen = selection.select(some, wanted or 0, by, templates=templates, losses=losses, seed=fixed)
     if (distinct := len(chosen.unique())) < len(chosen):
         warnings.warn(
@@ -188,6 +175,29 @@ def select(
             stacklevel=2,
         )
     return chosen
+
+
+def _losses(
+    candidates: "Dataset", by: str, model: "str | Path | Predictor | None", quiet: bool
+) -> "NDArray[np.float64] | None":
+    """The losses that a strategy selects by; None where it uses none."""
+    from compgen.augmenters.selection import STRATEGIES
+    from compgen.progress import Progress
+
+    if not STRATEGIES[by].sign:
+        if model is not None:
+            raise UserError(f"{by} uses no losses: leave out the model")
+        return None
+    if model is None:
+        without = ", ".join(name for name, strategy in STRATEGIES.items() if not strategy.sign)
+        raise UserError(f"{by} needs a model: name a predictor by --model, or choose --by one of {without}")
+    predictor = Predictor.load(model) if isinstance(model, str | Path) else model
+    if not isinstance(predictor, Predictor):
+        raise UserError(f"found {type(model).__name__} {model!r:.60}, expected a predictor: Predictor.load opens one")
+    for remark in predictor.remarks(candidates.frame["source"].to_list()):
+        warnings.warn(remark, Remark, stacklevel=3)
+    with Progress("losses", len(candidates), quiet=quiet) as progress:
+        return predictor.losses(candidates, watch=progress.update)
 
 
 def mask(

@@ -60,12 +60,9 @@ def mask(
     from compgen.data import placeholders
     from compgen.data.formats import format_of, write_dataset
 
-    if names is not None and found is not None:
-        raise UserError("--found is for names that are found: leave out --names, which lists them")
-    if names is not None and most is not None:
-        raise UserError("--most is for names that are found: leave out --names, which lists them")
-    if most is not None and most <= 0:
-        raise UserError(f"--most {most:g}: expected a share of examples, more than 0")
+    for given, flag in ((found, "--found"), (most, "--most")):
+        if names is not None and given is not None:
+            raise UserError(f"{flag} is for names that are found: leave out --names, which lists them")
     format = writable_format(out, format, data, names, found)
     if (format or ("jsonl" if str(out) == "-" else format_of(out))) in ("tsv", "scan", "text", "unimorph"):
         raise UserError(f"{out}: its format has no place for the names: write .jsonl, .csv or .parquet")

@@ -224,12 +224,15 @@ def _chosen(name: str, field: FieldInfo, value: Any) -> Any:
     """Return a value, or the default for None.
 
     Raises:
-        UserError: it is none of the choices.
+        UserError: it is none of the choices, or not above an open bound (typer has closed ones alone for fractions).
     """
     _, choices = _typer_type(field.annotation)
+    above = next((bound.gt for bound in field.metadata if hasattr(bound, "gt")), None)
     for one in value if isinstance(value, list) else [value]:
         if choices and one is not None and one not in choices:
             raise UserError(f"{spelled(name, field)} {one}: expected {alternatives(choices)}")
+        if above is not None and one is not None and one <= above:
+            raise UserError(f"{spelled(name, field)} {one}: expected a number greater than {above:g}")
     return field.get_default() if value is None and not field.is_required() else value
 
 

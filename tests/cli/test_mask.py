@@ -96,4 +96,4 @@ def test_another_prefix_is_told(folder):
 def test_no_share_of_examples_is_refused(most):
     done = run("mask", "pairs.tsv", "--most", most, "-o", "masked.jsonl")
     assert isinstance(done.exception, UserError)
-    assert str(done.exception) == f"--most {most}: expected a share of examples, more than 0"
+    assert str(done.exception) == f"--most {float(most)}: expected a number greater than 0"
