@@ -89,19 +89,23 @@ class Tier:
     def choose(self, pool: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
         """Return `count` of the samples in `pool`, drawn without replacement with weights exp(agreement).
 
-        The same share is drawn of each group of candidates with one host and one number of edits.
+        Of each group of candidates with one host and one number of edits, the same share is drawn; of a part of a
+        candidate, chance decides, so that groups of one are drawn as often as they ought to be.
         """
         if not count:
             return pool
         pairs = zip(pool["source"].to_list(), pool["target"].to_list(), strict=True)
         agreement = self.agreement([word for pair in pairs for word in _lemma_and_form(*pair)])
         # The largest sums of log-weight and Gumbel noise are such a draw.
-        noise = stream(Purpose.HARMONY, seed).gumbel(size=len(pool))
-        ranked = pool.with_columns(score=pl.Series(agreement[::2] + agreement[1::2] + noise)).with_row_index()
-        rank = pl.col("score").rank("ordinal", descending=True).over("host", "edits")
-        of_group = pl.len().over("host", "edits")
-        chosen = ranked.with_columns(share=(rank - 0.5) / of_group).sort("share", "index").head(count)
-        return chosen.sort("index").drop("index", "score", "share")
+        numbers = stream(Purpose.HARMONY, seed)
+        scores = agreement[::2] + agreement[1::2] + numbers.gumbel(size=len(pool))
+        ranked = pool.with_columns(
+            score=pl.Series(scores), offset=pl.Series(numbers.random(len(pool)))
+        ).with_row_index()
+        rank = pl.col("score").rank("ordinal", descending=True)
+        share = ((rank - pl.col("offset").first()) / pl.len()).over("host", "edits")
+        chosen = ranked.with_columns(share=share).sort("share", "index").head(count)
+        return chosen.sort("index").drop("index", "score", "offset", "share")
 
 
 def _lemma_and_form(source: Sequence[str], target: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """Samples in harmony, on words of a made-up language."""
 
 import numpy as np
+import polars as pl
 import pytest
 
 from compgen.data.examples import Dataset
@@ -66,6 +67,14 @@ def test_samples_are_not_those_that_change_little():
     for edits in (1, 2, 3, 4):
         share = (chosen["edits"] == edits).sum() / (among["edits"] == edits).sum()
         assert share == pytest.approx(1 / 8, abs=0.025)
+
+
+def test_groups_of_one_are_drawn_as_often_as_others():
+    pool = pl.DataFrame({"host": range(400), "edits": 1, "source": [["a", "N"]] * 400, "target": [["a"]] * 400})
+    pool = pl.concat([pool, pool.with_columns(host=pl.lit(400, pl.Int64))])  # and one large group
+    tier = Tier.of(words())
+    drawn = [(tier.choose(pool, 200, seed)["host"] < 400).sum() for seed in range(20)]
+    assert np.mean(drawn) == pytest.approx(100, abs=8)  # a standard deviation of the mean is about 2
 
 
 def test_what_cannot_be():
