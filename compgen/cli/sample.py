@@ -113,7 +113,6 @@ class Options(BaseModel):
         refused = {
             "say how many samples to keep (-n) or how many draws to make (--draws)": self.count is self.draws is None,
             "--rare-token names what is rare: leave out --rarity and --ngram": named_and_counted,
-            "--workers are for drawing; beam search (--beam) has none": None not in (self.beam, self.workers),
             "--engine ray draws on CPUs: leave out --provider cuda": (self.engine, self.provider) == ("ray", "cuda"),
             "--trust-code is for --runtime torchscript: leave it out": native and self.trust_code,
             "the native runtime draws on the CPU: leave out --beam and --provider": native and not_on_cpu,
@@ -240,21 +239,20 @@ def _filters(options: Options) -> "FilterConfig":
     Raises:
         UserError: there is no such filter, or an option is given without the filter that it belongs to.
     """
-    from compgen.sampling.resampling import FilterConfig, filter_names
+    from compgen.sampling.resampling import RARITY, FilterConfig, filter_names
 
-    rarity = 0.01 if options.rarity is None else options.rarity
+    rarity = RARITY if options.rarity is None else options.rarity
     names = filter_names(options.filters)
     if options.prototypes != "all" and "rare" not in names:
         raise UserError("--prototypes is for the filter rare: add --filter rare")
     if options.prototypes != "all" and (options.ngram or 1) > 1:
         raise UserError("--prototypes rare is for single tokens: leave out --ngram")
-    config = FilterConfig(names, options.novelty or "both", rarity, options.ngram or 1)
-    if options.novelty is not None and "novel" not in config.names:
+    if options.novelty is not None and "novel" not in names:
         raise UserError("--novelty is for the filter novel: add --filter novel")
     rare = options.rarity is not None or options.ngram is not None or options.rare_tokens
-    if rare and "rare" not in config.names:
+    if rare and "rare" not in names:
         raise UserError("--rarity, --ngram and --rare-token are for the filter rare: add --filter rare")
-    return config
+    return FilterConfig(names, options.novelty or "both", rarity, options.ngram or 1)
 
 
 def _sample_natively(model: str, options: Options, names: Sequence[str]) -> NoReturn:

@@ -130,7 +130,7 @@ class Recombine(Augmenter[RecombineOptions]):
         from compgen.sampling.resampling import FilterConfig
         from compgen.trained.generator import Generator
 
-        FilterConfig(self.options.filters)  # an error now, not after training
+        FilterConfig(self.options.filters, ngram=self.options.ngram)  # an error now, not after training
         config, found = self.options.config(), {}
         ordered = Dataset(dataset.frame.sort("source", "target"))
         with tempfile.TemporaryDirectory(prefix="compgen-") as folder:

@@ -54,8 +54,11 @@ class Choice:
             return filters
         if "unique" in filters.names:
             raise UserError("a vote counts repeated draws, which the filter unique drops: leave unique out")
-        pairs = filters.novelty == "pair"
-        return replace(filters, names=tuple(n for n in filters.names if n != "novel" or not pairs), novelty="source")
+        if "novel" not in filters.names:
+            return filters
+        if filters.novelty == "pair":
+            return replace(filters, names=tuple(name for name in filters.names if name != "novel"), novelty="both")
+        return replace(filters, novelty="source")
 
     def of(self, samples: Iterable[Kept], filters: FilterConfig, training: Training) -> list[Chosen]:
         """Choose among samples that were drawn with `drawing(filters)`."""

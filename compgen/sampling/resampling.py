@@ -17,6 +17,7 @@ from compgen.sampling.batching import Draw, Tokens
 
 FILTERS = ("novel", "unique", "rare")
 
+RARITY = 0.01  # the usual one
 UNFINISHED, MALFORMED = "unfinished", "malformed"  # reasons why a draw is no example
 MOST_BROKEN = 0.5  # of the draws; trained generators have less than a tenth
 
@@ -47,7 +48,7 @@ class FilterConfig:
 
     names: tuple[str, ...] = ()
     novelty: str = "both"
-    rarity: float = 0.01
+    rarity: float = RARITY
     ngram: int = 1
     rare_tokens: tuple[int, ...] = ()
     prototypes: str = "all"
@@ -60,10 +61,6 @@ class FilterConfig:
                 raise UserError(f"no filter {name!r}: expected some of {', '.join(FILTERS)}")
         if self.novelty not in ("both", "source", "pair"):
             raise UserError(f"no novelty {self.novelty!r}: expected both, source or pair")
-        if self.rare_tokens and "rare" not in self.names:
-            raise UserError("rare tokens are given: add the filter rare")
-        if self.rare_tokens and self.ngram != 1:
-            raise UserError(f"rare tokens are given: ngram {self.ngram} does not apply")
         if self.prototypes not in ("all", "rare"):
             raise UserError(f"no prototypes {self.prototypes!r}: expected all or rare")
         if self.prototypes == "rare" and ("rare" not in self.names or self.ngram != 1):
@@ -72,6 +69,18 @@ class FilterConfig:
             raise UserError(f"rarity {self.rarity}: expected a share of the training examples, above 0 and at most 1")
         if self.ngram < 1:
             raise UserError(f"ngram {self.ngram}: expected a length of 1 or more")
+        self._check_used()
+
+    def _check_used(self) -> None:
+        """Raise UserError for what no filter uses, where it is not as by default."""
+        if self.novelty != "both" and "novel" not in self.names:
+            raise UserError(f"novelty {self.novelty} is for the filter novel: add novel")
+        rare = {"rarity": self.rarity != RARITY, "ngram": self.ngram != 1, "rare tokens": bool(self.rare_tokens)}
+        for what, given in rare.items():
+            if given and "rare" not in self.names:
+                raise UserError(f"{what} given, without the filter that uses it: add rare")
+            if given and self.rare_tokens and what != "rare tokens":
+                raise UserError(f"{what} given, and rare tokens, which say what is rare: leave one out")
 
 
 @dataclass

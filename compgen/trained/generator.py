@@ -10,7 +10,7 @@ from compgen.runtime.backend import warm
 from compgen.sampling.batching import Draw, Tokens
 from compgen.sampling.choice import Choice, Votes
 from compgen.sampling.output import Sample
-from compgen.sampling.resampling import Counts, Filter, FilterConfig, Kept, Training, filter_names
+from compgen.sampling.resampling import RARITY, Counts, Filter, FilterConfig, Kept, Training, filter_names
 from compgen.trained.architectures import DRAWS, GeneratorModel, Request, Runtime, open_model
 from compgen.trained.limits import LIMITS, check_limits, token_lists
 
@@ -41,7 +41,7 @@ class SamplingOptions:
     draws: int | None = None
     filters: Sequence[str] = ()
     novelty: str = "both"
-    rarity: float = 0.01
+    rarity: float = RARITY
     ngram: int = 1
     rare_tokens: Sequence[str] = ()
     prototypes: str = "all"
@@ -52,7 +52,7 @@ class SamplingOptions:
     engine: str = "threads"
 
     def __post_init__(self) -> None:
-        """Raise UserError for a number outside its limits, or an unknown engine."""
+        """Raise UserError for a number outside its limits, an unknown engine, or workers of beam search."""
         rare = (self.rare_tokens,) if isinstance(self.rare_tokens, str) else self.rare_tokens
         object.__setattr__(self, "filters", filter_names(self.filters))
         object.__setattr__(self, "rare_tokens", rare)
@@ -60,6 +60,8 @@ class SamplingOptions:
         check_limits(**{name: getattr(self, name) for name in numbers})
         if self.engine not in ("threads", "ray"):
             raise UserError(f"no engine {self.engine!r}: expected threads or ray")
+        if None not in (self.beam, self.workers):
+            raise UserError("workers are for drawing, and beam search has none: leave out workers or beam")
 
     def after(self, drawn: int) -> dict[str, Any]:
         """Return the arguments of `Generator.draw` for the addresses that are left after so many draws."""

@@ -315,7 +315,7 @@ def test_mistakes_are_one_message_and_exit_code_2(words, says, tmp_path):
         (["-n", "1", "--temperature", "1", "--beam", "2"], "not both"),
         (["-n", "1", "--temperature", "warm"], "expected one or two numbers"),
         (["-n", "1", "--temperature", "1e-9,0"], "expected 0 (greedy)"),
-        (["-n", "1", "--beam", "2", "--workers", "2"], "--workers are for drawing"),
+        (["-n", "1", "--beam", "2", "--workers", "2"], "leave out workers or beam"),
         (["-n", "1", "--novelty", "pair"], "add --filter novel"),
         (["--draws", "9", "--filter", "novel", "--novelty", "sorce", "--vote"], "no novelty 'sorce'"),
         (["-n", "1", "--filter", "novel", "--ngram", "2"], "add --filter rare"),

@@ -186,7 +186,7 @@ MISTAKES = [
     # Numbers, choices and splits that there are not.
     ("sample recomb2 -n 0", "Invalid value for '-n'"),
     ("sample recomb2 --draws many", "Invalid value for '--draws'"),
-    ("sample recomb2 -n 1 --rarity 2", "rarity 2.0: expected a share of the training examples"),
+    ("sample recomb2 -n 1 --filter rare --rarity 2", "rarity 2.0: expected a share of the training examples"),
     ("sample recomb2 -n 1 --filter rare --ngram 0", "Invalid value for '--ngram'"),
     ("sample recomb2 -n 1 --temperature 1,2,3", "expected one or two numbers from 0 on"),
     ("sample recomb2 -n 5 --engine threadz", "--engine threadz: expected threads or ray"),

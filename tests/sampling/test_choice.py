@@ -63,7 +63,7 @@ def test_new_neighbours_must_be_shared_by_many_samples():
 def test_a_vote_on_new_pairs_looks_at_known_ones_too():
     """Until the vote is over: only then is it known which pair a source has."""
     voted = Choice(vote=True).drawing(FilterConfig(("novel", "rare"), "pair"))
-    assert (voted.names, voted.novelty) == (("rare",), "source")
+    assert (voted.names, voted.novelty) == (("rare",), "both")
     voted = Choice(vote=True).drawing(FilterConfig(("novel", "rare"), "both"))
     assert (voted.names, voted.novelty) == (("novel", "rare"), "source")
     assert Choice().drawing(FilterConfig(("novel",), "pair")).names == ("novel",)

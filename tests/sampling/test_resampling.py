@@ -80,10 +80,15 @@ def test_rare_tokens_can_be_named():
     assert len(judge(samples, names=("rare",), rare_tokens=(7, 9))[0]) == 2
     assert FilterConfig("novel").names == ("novel",)
     assert FilterConfig("novel, unique").names == FilterConfig(["novel,unique"]).names == ("novel", "unique")
-    with pytest.raises(UserError, match="add the filter rare"):
-        FilterConfig(("novel",), rare_tokens=(7,))
-    with pytest.raises(UserError, match="ngram 2 does not apply"):
-        FilterConfig(("rare",), ngram=2, rare_tokens=(7,))
+
+
+def test_options_without_the_filter_that_uses_them_are_refused():
+    for unused in ({"novelty": "pair"}, {"rarity": 0.5}, {"ngram": 2}, {"rare_tokens": (7,)}):
+        with pytest.raises(UserError, match="filter"):
+            FilterConfig(("unique",), **unused)
+    for beside in ({"ngram": 2}, {"rarity": 0.5}):
+        with pytest.raises(UserError, match="leave one out"):
+            FilterConfig(("rare",), rare_tokens=(7,), **beside)
 
 
 def drawn_from(pool, **config):

@@ -68,6 +68,13 @@ def test_numbers_have_the_limits_of_the_command_line(name):
             generator.stream(1, **{name: number})
 
 
+def test_options_that_exclude_each_other_are_refused_as_on_the_command_line():
+    generator = Generator.load(exported())
+    for wrong in ({"beam": 2, "workers": 2}, {"novelty": "pair"}, {"rarity": 0.5}, {"ngram": 2}):
+        with pytest.raises(UserError, match=r"leave out workers or beam|the filter"):
+            generator.sample(1, **wrong)
+
+
 def test_the_last_address_can_be_drawn():
     generator = Generator.load(exported())
     assert [draw.index for draw in generator.draw(0, ADDRESSES - 1, ADDRESSES + 1)] == [ADDRESSES - 1, ADDRESSES]
