@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from compgen import __version__
-from compgen.files import atomic_path, is_stream
+from compgen.files import atomic_path, is_stream, writing
 
 
 def named(data: str | None) -> str | None:
@@ -18,6 +18,13 @@ def named(data: str | None) -> str | None:
 def record_of(out: Path) -> Path:
     """The record beside a file, of what it was made with."""
     return Path(f"{out}.run.json")
+
+
+def forget_record(out: Path) -> None:
+    """Delete the record beside a file that has just been written anew: it told of the one that was there before."""
+    if not is_stream(out) and record_of(out).exists():
+        with writing(record_of(out)):
+            record_of(out).unlink()
 
 
 def write_record(out: Path, options: dict[str, Any]) -> None:

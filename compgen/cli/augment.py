@@ -132,7 +132,11 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
     report = method.report()
     kept = f"{out} is not written" if strict else None
     quality = judged(samples, dataset, report["asked"], method.warnings(), kept)
-    options = method.options.model_dump(mode="json")
+    read = set(method.reads())
+    given = method.options.model_dump(mode="json")
+    options = {
+        name: named(value) if isinstance(value, str) and value in read else value for name, value in given.items()
+    }
     made = {"options": options, "report": report, "quality": quality.to_dict(), "seconds": seconds}
     record = {METHOD: method.name} | asked | made
     write_dataset(samples, out, asked["format"], record)

@@ -90,8 +90,9 @@ def predict(
     tables with columns of these names. Data with names of columns, or of which a --split is asked for, are read whole
     before they are answered.
 
-    OUT has predicted tokens, separated by spaces (.txt, -), source TAB predicted (.tsv; a row for each of --best), or
-    also log-probabilities (.jsonl). Forms of words are written as words, in .tsv as lemma TAB form TAB tags.
+    OUT has predicted tokens, separated by spaces (.txt, -; of --best with TABs between them), source TAB predicted
+    (.tsv; a row for each of --best), or also log-probabilities and INPUT's other columns, such as an id (.jsonl). Forms
+    of words are written as words, in .tsv as lemma TAB form TAB tags.
 
     Examples:
 
@@ -125,8 +126,8 @@ def predict(
         say(f"{model}: {answering.answered:,} answered")
     if options.out != "-":
         asked: dict[str, Any] = {"model": named(model), "others": [*map(named, options.others)], "input": named(data)}
-        asked |= options.model_dump(exclude={"out", "trust_code", "others"})
-        asked |= {"beam": max(options.beam, options.best or 1)}
+        asked |= options.model_dump(exclude={"out", "trust_code", "others"}) | columns.given
+        asked |= {"beam": max(options.beam, options.best or 1), "otherwise": named(options.otherwise)}
         write_record(Path(options.out), asked | {"sources": done, "seconds": seconds})
         say(f"{options.out}: {done:,} sources, {seconds} s")
 
@@ -191,6 +192,7 @@ def _jsonl(source: "Source", ranked: Ranked) -> str:
         record: dict[str, object] = {"source": source.tokens, "target": target}
         if score is not None:
             record |= {"rank": rank, "log_prob": round(score, 4)}
+        record = {**source.more, **record}
         lines.append(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
     return "".join(lines)
 

@@ -38,6 +38,7 @@ from compgen.data.tables import BLANK, TOKEN, Placed, check_one_split, check_tok
 from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import DataError, Remark
 from compgen.files import STDOUT, atomic_path, writing
+from compgen.record import forget_record
 
 FOLDER = "folder"
 
@@ -96,7 +97,8 @@ def write_dataset(
     Without `format` the suffix decides (`.txt` is `scan` unless all are sentences); on standard output it is `jsonl`.
     A path without a suffix is a folder, whose card has the `record`: what the dataset was made with. A file name that
     ends in `.gz` is compressed. `tsv` and `csv` name the splits only if there are others than `train`. Further columns
-    are written to `jsonl`, `json`, `csv`, `parquet` and folders; the other formats have no place for them.
+    are written to `jsonl`, `json`, `csv`, `parquet` and folders; the other formats have no place for them. A record
+    beside the file, of what was there before (`compgen.record`), is deleted.
 
     Raises:
         DataError: the format cannot hold the data, e.g. a token with a space in `tsv`, several splits in `scan`.
@@ -109,6 +111,7 @@ def write_dataset(
     _check_format(format)
     if format == FOLDER:
         write_folder(dataset, Path(path), record)
+        forget_record(Path(path))
         return
     content = FORMATS[format].write(dataset, "standard output" if str(path) == "-" else str(path))
     if str(path) == "-":
@@ -121,6 +124,7 @@ def write_dataset(
         content = gzip.compress(content, compresslevel=6, mtime=0)
     with atomic_path(Path(path)) as temporary:
         temporary.write_bytes(content)
+    forget_record(Path(path))
 
 
 def format_of(path: str | Path) -> str:

@@ -16,7 +16,7 @@ import polars as pl
 from compgen.data.columns import for_json, from_json
 from compgen.data.content import LONGEST_LINE, decoded, malformed, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TRAIN, Dataset
-from compgen.data.named import USUALLY, Columns, looks_like_names
+from compgen.data.named import USUALLY, Columns
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
 from compgen.data.unimorph import inflection, tags_in
@@ -106,7 +106,8 @@ def looks_like_csv(first: str, columns: Columns = USUALLY) -> bool:
     try:
         rows = [row for sign in ",;" for row in csv.reader([first], delimiter=sign)]
         return any(
-            looks_like_names(row) or columns.words(row) or (given and given <= {*map(str.strip, row)}) for row in rows
+            (len(row) > 1 and columns.names(row)) or columns.words(row) or (given and given <= {*map(str.strip, row)})
+            for row in rows
         )
     except csv.Error:
         return False

@@ -12,20 +12,23 @@ of JSON, from a pipe too; Parquet and folders; known data sets.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from compgen.data import unimorph
+from compgen.data.columns import for_json
 from compgen.data.content import lines_as_they_come, looks_like_json, name_of, shown
-from compgen.data.examples import Dataset
-from compgen.data.named import USUALLY, Columns, SourceColumns, looks_like_names, looks_like_sources
+from compgen.data.examples import COLUMNS, Dataset
+from compgen.data.named import USUAL, USUALLY, Columns, SourceColumns, looks_like_names, looks_like_sources, plain
 from compgen.data.records import looks_like_csv, names_of_first
 from compgen.data.vocabulary import why_not_data
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, Remark, UserError
 
 SUFFIXES = {".txt": "text", ".scan": "text", ".tsv": "tsv", ".jsonl": "jsonl", ".unimorph": "unimorph", "": "unimorph"}
 SOURCES = SourceColumns()  # what is looked for where no column is named
@@ -37,10 +40,14 @@ _SCAN = re.compile(r"\s*IN:(|\s.*?)\sOUT:(?:|\s.*)")
 
 
 class Source(NamedTuple):
-    """What to predict from: tokens, and as it is written; of a word to inflect, lemma and tags, without the form."""
+    """What to predict from: tokens, and as it is written; of a word to inflect, lemma and tags, without the form.
+
+    `more` has the other columns but right answers, which the answers carry on, so that an id stays with its answer.
+    """
 
     tokens: list[str]
     written: tuple[str, ...] = ("",)
+    more: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def inflected(self) -> bool:
@@ -123,13 +130,35 @@ def _sources(dataset: Dataset, split: str | None, words: bool) -> Iterator[list[
     """Yield the sources of a dataset, or of a split, which are those of words or not."""
     if words and is_tagged(dataset):
         raise UserError("lemma TAB tags has no splits: leave out --split")
-    for rows in (dataset if split is None else dataset.split(split)).frame.select("source").iter_slices(ROWS):
-        yield [_word(tokens) if words else Source(tokens, (" ".join(tokens),)) for tokens in rows["source"].to_list()]
+    frame, written = (dataset if split is None else dataset.split(split)).frame, _word if words else _line
+    for rows in frame.select("source", *_further(frame)).iter_slices(ROWS):
+        yield [Source(tokens := row.pop("source"), written(tokens), row) for row in rows.to_dicts()]
 
 
-def _word(tokens: list[str]) -> Source:
+def _further(frame: pl.DataFrame) -> list[pl.Series]:
+    """The columns that answers carry on, as JSON can hold them; a `Remark` tells of those that it cannot."""
+    kept = []
+    for column in filter(lambda column: _is_carried(column.name), frame):
+        try:
+            kept.append(for_json(column, "answers"))
+        except DataError:
+            left_out = f"the column {column.name!r} is left out of answers: JSON cannot hold it"
+            warnings.warn(left_out, Remark, stacklevel=2)
+    return kept
+
+
+def _is_carried(name: str) -> bool:
+    """Whether answers carry a column on: not the source, nor what may be a right answer, nor the split."""
+    return plain(name) not in (*COLUMNS, *USUAL["target"], "target_column", "form")
+
+
+def _line(tokens: list[str]) -> tuple[str, ...]:
+    return (" ".join(tokens),)
+
+
+def _word(tokens: list[str]) -> tuple[str, ...]:
     lemma, tags = unimorph.split_tags(tokens)
-    return Source(tokens, (unimorph.joined(lemma), ";".join(tags)))
+    return unimorph.joined(lemma), ";".join(tags)
 
 
 def _names_columns(path: str, format: str | None, lines: list[str]) -> bool:
@@ -148,7 +177,7 @@ def _names_columns(path: str, format: str | None, lines: list[str]) -> bool:
             return False  # an error that names the line
     fields = first.split("\t")
     named = looks_like_names(fields) or SOURCES.words(fields) is not None
-    return named or (suffix == ".tsv" and looks_like_sources(fields))
+    return named or ((suffix == ".tsv" or len(fields) > 1) and looks_like_sources(fields))
 
 
 def _has_words(lines: list[str]) -> bool:
@@ -201,7 +230,7 @@ def _tokens(text: str, place: str) -> Source:
     tokens = text.split()
     if not tokens:
         raise DataError(f"{place}: found an empty source, expected tokens")
-    return Source(tokens, (" ".join(tokens),))
+    return Source(tokens, _line(tokens))
 
 
 def _jsonl(line: str, place: str) -> Source:
@@ -210,12 +239,13 @@ def _jsonl(line: str, place: str) -> Source:
         json.dumps(record, ensure_ascii=False).encode()  # half of a surrogate pair is no text
         source = record["source"]
         tokens = source.split() if isinstance(source, str) else source
+        more = {name: value for name, value in record.items() if _is_carried(name)}
         if not tokens or not all(isinstance(token, str) for token in tokens):
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
         expected = '{"source": ...}, a list of tokens or a string'
         raise DataError(f"{place}: found {shown(line)}, expected {expected}") from None
-    return Source(tokens, (" ".join(tokens),))
+    return Source(tokens, _line(tokens), more)
 
 
 def _unimorph(line: str, place: str) -> Source:

@@ -355,7 +355,9 @@ def test_a_lexicon_is_written_corrected_and_used(pairs, tmp_path):
     assert lexicon.read_text() == LEXICON + ALONE
     assert "2 words of 1 type;" in done.stderr
     lexicon.write_text(LEXICON + "t1\twug\tWUG\n")
-    done = compgen("augment", "lexsym", pairs, "--lexicon", lexicon, "-o", out)
+    beside = os.path.relpath(lexicon)  # the record's name of it can be read from everywhere
+    done = compgen("augment", "lexsym", pairs, "--lexicon", beside, "-o", out)
+    assert json.loads((tmp_path / "more.jsonl.run.json").read_text())["options"]["lexicon"] == str(lexicon)
     made = [json.loads(line) for line in out.read_text().splitlines()]
     sources = [" ".join(one["source"]) for one in made]
     assert sorted(sources) == ["dax left", "dax twice", "wug", "wug left", "wug twice"]

@@ -99,6 +99,15 @@ def test_write_converts_and_reports_on_standard_error(tmp_path):
     assert read_dataset(out) == SPLITS["jump"][0]()
 
 
+@pytest.mark.parametrize("name", ["more.tsv", "folder"])
+def test_a_record_of_what_was_there_before_does_not_stay(tmp_path, name):
+    (tmp_path / "pairs.tsv").write_text("a\tX\nb\tY\n")
+    (tmp_path / f"{name}.run.json").write_text("{}")
+    assert run("write", tmp_path / "pairs.tsv", "-o", tmp_path / name).exit_code == 0
+    assert (tmp_path / name).exists()
+    assert not (tmp_path / f"{name}.run.json").exists()
+
+
 def test_write_sets_signs_apart_and_back(tmp_path):
     (tmp_path / "glued.tsv").write_text("a b (c)\tf(a,b.c )\n")
     assert run("write", tmp_path / "glued.tsv", "--signs", "apart", "-o", tmp_path / "apart.tsv").exit_code == 0

@@ -115,6 +115,17 @@ def test_tables_need_no_targets(folder, predictor, name, text, options):
     assert done.stdout.splitlines() == package.predict(predictor, ["walk now", "run"])
 
 
+def test_ids_stay_with_their_answers_and_the_record_has_the_columns(folder):
+    (folder / "ids.csv").write_text("number,nl,sql\n7,walk now,x\n8,run,y\n")
+    asked = ("predict", folder / "p.pt", folder / "ids.csv", "--source", "nl", "-o", folder / "ids.jsonl")
+    done = compgen(*asked)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (folder / "ids.jsonl").read_text().splitlines()]
+    assert [(row["number"], row["source"]) for row in rows] == [("7", ["walk", "now"]), ("8", ["run"])]
+    assert "sql" not in rows[0]  # a right answer is no answer
+    assert json.loads((folder / "ids.jsonl.run.json").read_text())["source"] == "nl"
+
+
 def test_the_best_come_with_their_scores(folder, predictor):
     done = compgen("predict", folder / "p.pt", folder / "x.txt", "--best", 2, "-o", folder / "y.jsonl")
     assert done.returncode == 0, done.stderr
