@@ -30,6 +30,7 @@ MOST_HELD = 0.1  # of the examples, with one compound
 MOST_ONCE = 0.6  # of the examples, with the token that training keeps once
 OWN = 0.8  # Dice coefficient of the examples with a source token and those with its target token
 LARGE = 500  # training examples from which one carving is enough
+NEEDED = LEAST_TRAIN + 3 * FEWEST + LEAST_TEST  # distinct examples, for all parts
 _USUAL_TEST = 0.2  # of all examples, where the data have no test part
 
 
@@ -61,7 +62,8 @@ def divide(dataset: Dataset, test: int | None = None, by: By | None = None, seed
     for part, found, least in (("train", train, LEAST_TRAIN), ("test", tested, LEAST_TEST)):
         if len(found) < least:
             raise DataError(
-                f"found {len(found):,} examples to {part} on, expected {least} or more: nothing could be told"
+                f"found {len(found):,} examples to {part} on, expected {least} or more: nothing could be told; "
+                f"{NEEDED} distinct examples in all are enough"
             )
     return Divided(train, tested, how)
 

@@ -236,8 +236,13 @@ SEVERAL = "see which is right; where sources have several right targets, --keep-
 
 def contradictions(rows: pl.DataFrame) -> Finding | None:
     """Sources whose target is another than before, in the same split."""
-    other = pl.col("target") != pl.col("target").first().over("source", "split")
-    return _found(rows, other, "warning", "a source with another target than before", SEVERAL)
+    other = rows.with_columns(pl.col("number", "target").first().over("source", "split").name.suffix("_first"))
+    other = other.filter(pl.col("target") != pl.col("target_first"))
+    if other.is_empty():
+        return None
+    first, earlier = other.select("number", "number_first").row(0)
+    what = f"a source with another target than before (that of line {first} is in line {earlier})"
+    return Finding("warning", what, other["number"].to_list(), SEVERAL)
 
 
 def leaks(rows: pl.DataFrame) -> Finding | None:

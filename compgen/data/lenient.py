@@ -17,7 +17,7 @@ from compgen.data.checks import Finding, ids, naming, rows_of, strange_first
 from compgen.data.content import looks_like_json, name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, TRAIN
 from compgen.data.formats import format_of, guess
-from compgen.data.named import ALONE, BESIDE, PARTS, Columns, looks_like_names, plain, unread_split
+from compgen.data.named import ALONE, BESIDE, PARTS, USUAL, Columns, looks_like_names, plain, unread_split
 from compgen.data.records import separator
 from compgen.data.unimorph import example, inflection, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
@@ -286,7 +286,10 @@ def _unnamed(table: Table, first: list[Any]) -> Table:
         advice += f"; if these are names, say which are meant, as: {naming(*sides[:2])}"
     if len(sides) == 1:
         advice += f"; {ALONE}"
+    again = next((name for place, name in enumerate(first) if name in first[:place]), None)
     what = f"no names of columns in the first line: {', '.join(first):.80}"
+    if again is not None and any(plain(again) in usual for usual in USUAL.values()):
+        what, advice = f"the first line has the name {again!r} twice", f"give one of them another name; {advice}"
     finding = Finding("error", what, [], advice)
     return table._replace(meaning="fields without names", findings=[*table.findings, finding])
 
