@@ -51,10 +51,11 @@ class Concat(Augmenter[ConcatOptions]):
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Take the distinct examples of a dataset."""
-        if self.options.separator in SPECIALS:
-            raise UserError(
-                f"separator {self.options.separator}: models and vocabularies give it a meaning of their own"
-            )
+        separator = self.options.separator
+        if separator in SPECIALS:
+            raise UserError(f"separator {separator}: models and vocabularies give it a meaning of their own")
+        if separator and separator.split() != [separator]:
+            raise UserError(f"separator {separator!r}: expected one token, without spaces")
         rows = dataset.frame.select("source", "target").with_row_index("row")
         self.examples = rows.unique(["source", "target"], keep="first", maintain_order=True).sort("source", "target")
 

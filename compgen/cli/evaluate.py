@@ -110,6 +110,7 @@ def evaluate(
     from compgen.api import Generator, Predictor
     from compgen.data.examples import Dataset
     from compgen.data.formats import write_dataset
+    from compgen.evaluation.metrics import check_unit
     from compgen.trained.committee import Committee
 
     _check(models, data, options)
@@ -117,6 +118,7 @@ def evaluate(
         _perplexity(models, data, options, columns)
         return
     examples, split = _examples(data, options, columns)
+    check_unit([target for _, target in examples], options.unit)
     # All models are opened before one predicts, so that errors are reported at once.
     kind = Generator if options.direct else Predictor
     systems = [kind.load(model, options.runtime, trust_code=options.trust_code) for model in models]

@@ -88,10 +88,9 @@ def score(
 
     Raises:
         ValueError: the numbers differ, or there is nothing to score.
-        UserError: no such interpreter or unit.
+        UserError: no such interpreter or unit, or a unit that the references do not have.
     """
-    if unit not in SIGNATURES:
-        raise UserError(f"no unit {unit!r}: expected one of {', '.join(SIGNATURES)}")
+    check_unit(references, unit)
     if len(predictions) != len(references) or not references:
         raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
     pairs = list(zip(predictions, references, strict=True))
@@ -104,6 +103,16 @@ def score(
         return scores
     share = sum(executes(predictions, sources or [], execute)) / len(references)
     return replace(scores, executes=share, signature=f"{SIGNATURES[unit]}|executes:{execute},equals-source")
+
+
+def check_unit(references: Sequence[Tokens], unit: str) -> None:
+    """Raise UserError if there is no such unit of F1, or if it counts tags and no reference has one."""
+    if unit not in SIGNATURES:
+        raise UserError(f"no unit {unit!r}: expected one of {', '.join(SIGNATURES)}")
+    if unit != "token" and references and not any(split_tags(reference)[1] for reference in references):
+        raise UserError(
+            f"unit {unit}: it counts the tags of a lemma, and no reference has tags after letters: expected unit token"
+        )
 
 
 def f1_counts(prediction: Tokens, reference: Tokens, unit: str = "token") -> tuple[int, int, int]:

@@ -55,6 +55,8 @@ def test_sentences_and_no_separator():
 def test_what_cannot_be_is_said():
     with pytest.raises(UserError, match="separator </s>"):
         Concat(separator="</s>").fit(DATA)
+    with pytest.raises(UserError, match="separator 'and then': expected one token"):
+        Concat(separator="and then").fit(DATA)
     with pytest.raises(UserError, match="fit"):
         Concat().sample(1)
     with pytest.raises(DataError, match="expected a source and a target in all"):

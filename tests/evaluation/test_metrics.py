@@ -72,3 +72,5 @@ def test_an_analysis_is_its_lemma_and_its_tags():
     assert f1_counts([], references[0], "analysis") == (0, 0, 3)
     with pytest.raises(UserError, match="no unit 'word': expected one of token, analysis"):
         score(predictions, references, unit="word")
+    with pytest.raises(UserError, match="no reference has tags after letters: expected unit token"):
+        score([["a", "b"]], [["a", "b"]], unit="analysis")
