@@ -6,6 +6,7 @@ impossible one is an error that names it.
 
 import dataclasses
 import difflib
+import json
 import textwrap
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -51,8 +52,12 @@ def load_config(
     Values in `given` take the place of the configuration's, and `a.b=value` overrides that of both.
 
     Raises:
-        ConfigError: no such configuration, not TOML, or a key or value that `kind` does not have.
+        ConfigError: no such configuration, not TOML, or a key or value that `kind` does not have; or `?` is among the
+            overrides, which asks what keys there are.
     """
+    if "?" in (overrides or []):
+        lines = _listed(load_config(kind, name, [one for one in overrides or [] if one != "?"], given))
+        raise ConfigError("\n  ".join(["--set KEY=VALUE, of which there are, with their values now:", *lines]))
     try:
         values = merged({} if name is None else values_of(name), dict(given))
     except _UnknownError as error:
@@ -69,6 +74,19 @@ def load_config(
         place = "options" if name is None else f"configuration {name}"
         what = explained(kind, error) if isinstance(error, ValidationError) else error
         raise ConfigError(f"{place}: {what}") from error
+
+
+def _listed(config: Any, place: str = "") -> Iterator[str]:
+    """Each setting with its value, as `--set` takes it."""
+    names = type(config).model_fields if isinstance(config, BaseModel) else [f.name for f in dataclasses.fields(config)]
+    for name in names:
+        value = getattr(config, name)
+        if isinstance(value, BaseModel) or dataclasses.is_dataclass(value):
+            yield from _listed(value, f"{place}{name}.")
+        elif value is None:
+            yield f"{place}{name}, not set"
+        else:
+            yield f"{place}{name}={value if isinstance(value, str) else json.dumps(value, default=str)}"
 
 
 def _override(values: dict[str, Any], override: str) -> None:

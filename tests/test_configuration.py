@@ -101,3 +101,21 @@ def test_a_configuration_of_a_method_that_checks_itself_is_another_commands_too(
         load_config(SubstituteOptions, "csl_geoquery")
     with pytest.raises(ConfigError, match=r"no configuration odd: expected a TOML file$"):
         load_config(ConcatOptions, "odd")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Seq2SeqConfig, "seq2seq_small"), (ConcatOptions, None), (SubstituteOptions, None)]
+)
+def test_all_settings_are_listed_for_who_asks_and_what_is_listed_can_be_set(kind, name):
+    with pytest.raises(ConfigError, match="of which there are, with their values now") as raised:
+        load_config(kind, name, ["?"])
+    listed = [line.strip() for line in str(raised.value).splitlines()[1:]]
+    settings = [line for line in listed if "=" in line]
+    assert settings and len(settings) + sum(line.endswith(", not set") for line in listed) == len(listed)
+    assert load_config(kind, name, settings) == load_config(kind, name)
+
+
+def test_settings_are_listed_as_others_change_them():
+    with pytest.raises(ConfigError, match="there are, with their values now") as raised:
+        load_config(Seq2SeqConfig, "seq2seq_small", ["optimisation.batch=32", "?"])
+    assert "\n  optimisation.batch=32\n" in str(raised.value)

@@ -66,7 +66,11 @@ FormatOption = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change one value of the configuration; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change one value of the configuration; may be repeated. --set '?' lists them.",
+    ),
 ]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue an interrupted training; the result is the same.")
