@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from compgen import __version__
 from compgen.errors import UserError
 from compgen.files import check_writable, create, is_beside, lock, reading, remove
 
@@ -44,12 +45,12 @@ def claimed(
 
 
 def _claim(path: Path, what: str, digests: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-    """Note what the folder is for, or check that it is for the same; return whether it is new.
+    """Note what the folder is for, and the version, or check that it is for the same; return whether it is new.
 
     Raises:
         UserError: it holds another run, or other files.
     """
-    folder, ours = path.parent, json.loads(json.dumps({**settings, **digests}))
+    folder, ours = path.parent, json.loads(json.dumps({"compgen": __version__, **settings, **digests}))
     if path.exists():
         _require_same(path, what, ours, set(digests))
         return False

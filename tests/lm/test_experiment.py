@@ -1,3 +1,4 @@
+import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -161,6 +162,10 @@ def test_a_folder_is_for_one_run(tmp_path):
         (out / name).unlink()
     run(tmp_path, training, scheme, seeds=[0])
     assert contents(out) == made
+    claim = json.loads((out / CLAIM).read_text())
+    (out / CLAIM).write_text(json.dumps(claim | {"compgen": "0.0"}))
+    with pytest.raises(UserError, match=r"compgen was '0\.0', is '"):  # what was found by two versions is no comparison
+        run(tmp_path, training, scheme, seeds=[0])
     (out / CLAIM).unlink()
     with pytest.raises(UserError, match=r"of the same run, found augmented-0-0\.bin and \d more: choose another"):
         run(tmp_path, training, scheme, seeds=[0])
