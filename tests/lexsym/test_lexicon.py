@@ -51,6 +51,12 @@ def test_links_that_another_word_explains_are_dropped():
     assert explained(lexicon, pairs) == {key: lexicon[key] for key in ("l", "e", "b", "n")}
 
 
+def test_a_word_that_is_just_where_a_symbol_is_explains_others_but_none_that_is_always_beside_it():
+    pairs = [(("opposite", "left"), ("L", "L")), (("left",), ("L",)), (("big", "bad"), ("B",))]
+    lexicon = {"opposite": {"L": 1}, "left": {"L": 2}, "big": {"B": 1}, "bad": {"B": 1}}
+    assert explained(lexicon, pairs) == {word: lexicon[word] for word in ("left", "big", "bad")}
+
+
 def test_words_that_share_a_symbol_go_as_coded_and_entries_as_published():
     meanings = {"a": "x", "b": "x y", "c": "z", "cat": "q", "cats": "q", "bus": "q2", "buses": "q2", "Cat": "q3"}
     lexicon = {word: dict.fromkeys(symbols.split(), 1) for word, symbols in (meanings | {"cat2": "q3"}).items()}

@@ -119,3 +119,14 @@ def test_the_lowest_derivation_is_taken_then_that_of_fewest_nodes():
     assert lowest(forests)[3] == [9, 7, 8]
     forests.members[3] = (4, 2)
     assert lowest(forests)[3] == [5, 7]
+
+
+def test_a_derivation_is_as_high_as_the_highest_below_it():
+    forests = Forests(
+        rule=[7, 5, 6, 9],
+        height=[0, 1, 2, 1],
+        below=[(), (0,), (0, 1), (0, 0, 0, 0)],
+        members=[(0,), (1,), (2, 3)],
+        roots=[2],
+    )
+    assert lowest(forests)[2] == [9, 7, 7, 7, 7]  # not [6, 7, 5, 7], which has fewer nodes
