@@ -352,6 +352,30 @@ def test_no_more_than_ten_others_count_for_a_new_rule(weight, expected):
     assert counts(induction) == expected
 
 
+@pytest.mark.parametrize(
+    ("meaning", "unknown", "expected"),
+    [
+        (lambda number: f"W{31 - number}", (10, 11), (1, 10)),  # the last two targets
+        (lambda number: f"W{31 - number}", (20, 21), (0, 0)),  # the first two targets
+        (lambda _: "W", (20, 21), (1, 10)),
+        (lambda _: "W", (10, 11), (0, 0)),
+    ],
+)
+def test_of_equally_short_rules_those_of_the_first_targets_then_sources_count_for_a_new_rule(
+    meaning, unknown, expected
+):
+    """Of twelve rules two have words that nothing explains. Ten that go save 150, fewer not enough."""
+    words = {f"w{number}": meaning(number) for number in range(10, 22)}
+    lines = [f"{word} x ### {target} X" for word, target in words.items()]
+    seeds = [f"{word} ### {target}" for word, target in words.items() if word not in {f"w{at}" for at in unknown}]
+    others = [f"y{number} x ### Z{number}" for number in range(12)]  # half of what has x means no X
+    alphabet, rules = naive.read(*lines, *seeds, *others)
+    options = replace(SMALL, source_given_target=0, target_given_source=140)
+    induction = Induction(alphabet, rules[12:22], options)
+    induction.add_examples([*rules[:12], *rules[22:]])
+    assert counts(induction) == expected
+
+
 def test_examples_come_in_parts_of_nearly_equal_numbers_the_larger_and_shorter_first(monkeypatch):
     pairs = [(["walk", *["again"] * times], ["W"] * (times + 1)) for times in range(7)]
     seen = []
