@@ -52,6 +52,13 @@ def test_templates_are_drawn_uniformly_or_as_often_as_they_occur():
         assert found["V;PST"] == pytest.approx(450, abs=30) and found["V;PRS"] < 12
 
 
+def test_templates_are_drawn_as_often_whatever_is_left_of_them():
+    """Of 2,000 pairs 3,600 examples: with t draws of each, e^-t (2 + t) = 0.2 are left, and e^-t = 3.8 % have none."""
+    pairs = pool({f"T{i}": 2 for i in range(2000)})
+    untouched = 2000 - len(taken(select(pairs, 3600, "emt")))
+    assert untouched == pytest.approx(76, abs=15)  # at random, a tenth of a tenth
+
+
 def test_losses_order_all_examples_or_those_of_a_template():
     targets = POOL.frame["target"].list.first()
     ranked = targets[np.argsort(-LOSSES)].to_list()

@@ -11,7 +11,7 @@ from compgen.data import catalog
 from compgen.data.downloads import MissingFileError
 from compgen.data.examples import Dataset
 from compgen.data.placeholders import NAMES, mask, names_in, read_names, shared_names, unmask, unmasked
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, Remark, UserError
 
 WHERE = Dataset.from_pairs(
     [
@@ -79,6 +79,14 @@ def test_names_that_are_found_come_back_too(pairs):
         return
     masked = mask(data, names)
     assert any(own for own in names_in(masked))
+    assert unmasked(masked, masked) == (data, 0)
+
+
+def test_placeholders_of_types_whose_names_would_become_alike_are_not_mixed_up():
+    data = Dataset.from_pairs([(["name0", "is", "rome", "in", "utah"], ["utah", "rome"])])
+    with pytest.warns(Remark, match="placeholders are written"):
+        masked = mask(data, {("rome",): "name", ("utah",): "name_"})
+    assert names_in(masked) == [{"name_0": "rome", "name__0": "utah"}]
     assert unmasked(masked, masked) == (data, 0)
 
 
