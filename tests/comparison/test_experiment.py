@@ -158,6 +158,20 @@ def test_nothing_is_chosen_that_is_not_ahead_of_the_control(tmp_path):
     assert [system.methods for system in tested][:3] == [(), (CONTROL,), ("geca",)]  # the best that did not help
 
 
+def test_methods_are_not_joined_that_are_no_better_than_the_control(tmp_path):
+    helps = {"geca": 0.15, "cslx": 0.1, "resa": 0.12}
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda system: helps.get(system[:4], 0.0)))
+    assert found.choice == System(("geca",), 1)
+    assert not any("+" in str(system) for system in found.tried)
+
+
+def test_the_control_takes_no_place_of_those_that_go_on_and_the_best_amount_of_it_goes_on(tmp_path):
+    helps = {"resamplex8": 0.03, "resamplex1": 0.025, "gecax8": 0.02, "gecax1": 0.01, "cslx1": 0.005}
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda system: helps.get(system, 0.0)), seconds=64)
+    on = {str(system) for system, why in found.tried.items() if not why}
+    assert found.plan.survivors == 3 and on == {"bare", "resample x8", "geca x8", "geca x1", "csl x1"}
+
+
 def test_of_equally_good_systems_the_smaller_is_chosen(tmp_path):
     assert experiment(tmp_path, MadeUp(tmp_path, lambda system: 0.1 if "geca" in system else 0.0)).choice.times == 1
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -61,6 +62,15 @@ def test_a_carving_holds_out_what_training_then_lacks(number):
     word = next(t for side, t in tokens(data) if not side and sum(t in source for source, _ in train.pairs()) == 1)
     assert all(word in source for source, _ in once.pairs())
     assert min(carved.splits[part] for part in (RANDOM, COMBINATIONS, ONCE)) >= FEWEST
+
+
+def test_of_the_examples_with_a_word_the_shortest_is_kept():
+    odd = [(["walk", *PLACES[:at], "odd"], ["WALK", *PLACES[:at], "ODD"]) for at in (2, 1, 3, 4)]
+    odd += [([verb, *PLACES, "odd"], [verb.upper(), "ODD"]) for verb in (*VERBS, "sit", "go")]
+    plain = [([verb, place], [verb.upper(), place]) for verb in (*VERBS, "sit", "go") for place in PLACES]
+    carving = Carving(Dataset.from_pairs(odd + plain), 20, np.random.default_rng)
+    carving.hold_word()
+    assert carving.part[: len(odd)].tolist() == [TRAIN if at == 1 else ONCE for at in range(len(odd))]
 
 
 @pytest.mark.parametrize(("together", "own"), [(3, False), (4, True)])
