@@ -66,7 +66,7 @@ def test_sentences_and_windows(mode):
         assert reason.made.target == []
         assert {plain(marked.source) for marked in (reason.shares, reason.hosts, reason.lends)} <= set(SENTENCES)
         assert gaps(reason.lends.source) == gaps(reason.made.source)
-        assert reason.shares != reason.hosts
+        assert reason.shares.source != reason.hosts.source
 
 
 def test_what_nothing_licenses_has_no_explanation():
