@@ -190,13 +190,15 @@ class Exchanges:
         return Counter(pair for example in pairs for pair in _pairs(self._outline(*example)))
 
     @cached_property
-    def _often(self) -> tuple[Counter[str], Counter[str], int]:
-        """How often each token has one behind it in the outlines of the data, and one before it; and any has one."""
-        before, behind = Counter[str](), Counter[str]()
-        for (first, second), number in self._joined.items():
-            before[first] += number
-            behind[second] += number
-        return before, behind, before.total()
+    def _often(self) -> tuple[Counter[str], int]:
+        """How often each token is in the outlines of the data, where an end counts as a token; and how often any is.
+
+        That is how often it has a token behind it, and before it: each outline ends where it begins.
+        """
+        often = Counter[str]()
+        for (token, _), number in self._joined.items():
+            often[token] += number
+        return often, often.total()
 
     def _outline(self, source: str, target: str) -> str:
         """A target with one letter for all its words that are in the source, too: its names."""
@@ -210,8 +212,8 @@ class Exchanges:
         together STRAY times or more if the order of tokens were random. (Commands as targets have such gaps that
         are no fault: in the training part of a split of NACS *right* is never behind *around*, its test asks for that.)
         """
-        before, behind, every = self._often
-        expected = before[first] * behind[second] / every
+        often, every = self._often
+        expected = often[first] * often[second] / every
         return {first, second} <= self._signs or (self.classifier.bracketed and expected >= STRAY)
 
     @cached_property
