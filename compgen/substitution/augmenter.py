@@ -163,8 +163,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         classifier = Classifier(self.grammar, classes, self._types(dataset))
         table = Table.of(classifier, self._derivations, self.options.chains, self.options.span)
         every = Exchanges(self.options, classifier, table, self._rows, self._known)
-        outcomes = every.outcomes(seed) if table.alternatives else set()
-        some = ((kind, target in self._known[source]) for kind, source, target in outcomes)
+        some = ((kind, target in self._known[source]) for kind, source, target in every.outcomes(seed))
         self.agreement = Agreement.of(some, self.options.agreement)
         self.exchanges = every.without(self.agreement.left_out)
 

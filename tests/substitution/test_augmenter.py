@@ -13,7 +13,8 @@ from compgen.data.formats import read_dataset
 from compgen.data.scan import interpret
 from compgen.errors import DataError, ExhaustedError
 from compgen.substitution import augmenter
-from compgen.substitution.augmenter import Substitute
+from compgen.substitution.agreement import Agreement
+from compgen.substitution.augmenter import COMPANIONS, Substitute
 from compgen.substitution.exchanges import Exchanges
 from tests.substitution.toy import dataset
 
@@ -216,6 +217,39 @@ def test_a_grammar_that_does_not_agree_with_the_data_gives_way_to_one_that_does(
     assert not method.begun  # nothing is left of the fit before
     alone = make("substitute", longest=30, agreement=0).fit(Dataset(some.frame.head(80)))
     assert not alone.begun and not alone.agreement.left_out
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "given", "taken"),
+    [
+        (80, 81, {}, COMPANIONS),
+        (80, 80, {}, ""),
+        (80, 79, {}, ""),
+        (90, 100, {}, ""),  # not doubtful
+        (80, 100, {"agreement": 0}, ""),
+        (80, 100, {"seed_rules": "matches"}, ""),
+        (None, 0, {}, COMPANIONS),
+        (80, None, {}, ""),
+        (None, None, {}, None),
+    ],
+)
+def test_of_two_grammars_that_is_taken_by_which_more_exchanges_agree(monkeypatch, first, second, given, taken):
+    """Percentages of agreeing exchanges; None where nothing can be made."""
+
+    def learn(self, *_):
+        share = second if self.options.seed_rules == "companions" else first
+        if share is None:
+            raise ExhaustedError(f"nothing by {self.options.seed_rules}")
+        self.agreement = Agreement({0: (share, 100)}, [])
+
+    monkeypatch.setattr(Substitute, "_learn", learn)
+    method = make("substitute", **given)
+    if taken is None:
+        with pytest.raises(ExhaustedError, match="nothing by auto"):
+            method.fit(dataset(*LINES))
+        return
+    method.fit(dataset(*LINES))
+    assert method.begun == taken and method.agreement.kept == (second if taken else first, 100)
 
 
 def test_classes_that_disagree_are_left_out_and_said(tmp_path):
