@@ -266,6 +266,10 @@ def test_a_copy_is_as_probable_as_copies_are_in_its_place():
     assert parser.parse(["x", "b"]) == ["first", "x", "b"]
     log_probs[1, 2:], log_probs[3, 2:] = np.log(0.1), np.log(0.4)
     assert ViterbiParser(grammar, log_probs, copying=True).parse(["x", "b"]) == ["then", "b", "x"]
+    log_probs[1, 2:] = np.log([0.6, 0.1])  # 0.35 on average, 0.6 at best
+    assert ViterbiParser(grammar, log_probs, copying=True).parse(["x", "b"]) == ["then", "b", "x"]
+    log_probs[1, 2:] = np.log([0.89, 0.01])  # 0.45 on average, 0.09 as a geometric mean
+    assert ViterbiParser(grammar, log_probs, copying=True).parse(["x", "b"]) == ["first", "x", "b"]
 
 
 def test_unlabelled_sources_make_what_they_hold_probable(tmp_path):

@@ -59,6 +59,16 @@ def test_what_geca_finds_out_beats_the_control(tmp_path):
     assert len(made) == len(resampled) and not known & set(made) and set(resampled) <= known
 
 
+def test_the_control_of_each_kind_has_as_many_sentences_as_that_kind(tmp_path):
+    kinds = tuple(GecaOptions(spans=1, window=3, variants=variants) for variants in (1, 20))
+    scheme = replace(SCHEMES["worth"], kinds=kinds, count=300)
+    report, _ = run(tmp_path, sentences(60, 0), scheme, seeds=[0])
+    few, many = report.trials[0].synthetic
+    assert 0 < few < many
+    for name, count in (("control-0-0", few), ("control-0-1", many), ("resampled-0", many)):
+        assert len((tmp_path / "out" / f"{name}.txt").read_text().splitlines()) == count
+
+
 def test_what_is_rounded_otherwise_is_no_effect(tmp_path, monkeypatch):
     monkeypatch.setattr("compgen.lm.report.LEAST", 1.0)
     scheme = replace(SCHEMES["paper"], kinds=(GecaOptions(spans=1, window=3, variants=20),), count=300)
