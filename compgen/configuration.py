@@ -55,14 +55,20 @@ def load_config(
         ConfigError: no such configuration, not TOML, or a key or value that `kind` does not have; or `?` is among the
             overrides, which asks what keys there are.
     """
-    if "?" in (overrides or []):
-        lines = _listed(load_config(kind, name, [one for one in overrides or [] if one != "?"], given))
-        raise ConfigError("\n  ".join(["--set KEY=VALUE, of which there are, with their values now:", *lines]))
+    changes = [one for one in overrides or [] if one != "?"]
+    found = _loaded(kind, name, changes, given)
+    if len(changes) < len(overrides or []):
+        lines = ["--set KEY=VALUE, of which there are, with their values now:", *_listed(found)]
+        raise ConfigError("\n  ".join(lines))
+    return found
+
+
+def _loaded(kind: type[C], name: str | None, overrides: Sequence[str], given: Mapping[str, Any]) -> C:
     try:
         values = merged({} if name is None else values_of(name), dict(given))
     except _UnknownError as error:
         raise _UnknownError(error.name, _shipped_for(kind)) from None
-    for override in overrides or []:
+    for override in overrides:
         _override(values, override)
     try:
         return kind.model_validate(values)

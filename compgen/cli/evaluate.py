@@ -1,6 +1,7 @@
 """`cgen evaluate`: how well predictors predict."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ from compgen.cli.common import (
     writable_format,
 )
 from compgen.cli.options import argument, bounds, option, with_options
+from compgen.cli.quality import say_warnings
 from compgen.data.named import Columns
 from compgen.errors import UserError
 from compgen.progress import Progress
@@ -126,6 +128,7 @@ def evaluate(
     named = list(zip(models, systems, strict=True))
     if options.together:
         named.append((TOGETHER, Committee([one for one in systems if isinstance(one, Predictor)], models)))
+    _say_learnt(named, data, Dataset.from_pairs(examples))
     rows, items = [], []
     for model, system in named:
         say(f"{model}: {len(examples):,} examples")
@@ -245,6 +248,15 @@ def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[S
         items["exact match"] = [float(answer == reference) for answer, reference in answers]
         items["F1 per item"] = [item_f1(*answer, options.unit) for answer in answers]
     return score(predicted, references, sources, options.execute, options.unit), items
+
+
+def _say_learnt(named: Sequence[tuple[str, Any]], data: str, dataset: "Dataset") -> None:
+    """Warn of scores that are no test."""
+    from compgen.api import Predictor
+
+    for model, system in named:
+        if isinstance(system, Predictor) and system.learnt_from(dataset):
+            say_warnings([f"{model}: {data} is what it was trained on, so that the score is of memory"])
 
 
 def _say_apart(model: str, examples: Pairs, predicted: Sequences) -> None:

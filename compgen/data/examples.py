@@ -8,6 +8,7 @@ import dataclasses
 import html
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from importlib import import_module
 from typing import Any, NamedTuple, SupportsIndex, cast, overload
 
@@ -132,6 +133,11 @@ class Dataset:
     def swapped(self) -> "Dataset":
         """Return the dataset with sources and targets exchanged."""
         return Dataset(self.frame.with_columns(source=pl.col("target"), target=pl.col("source")))
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the distinct pairs, whatever their order and splits."""
+        distinct = self.frame.select("source", "target").unique().sort("source", "target")
+        return sha256(distinct.write_json().encode()).hexdigest()
 
     def pairs(self) -> list[tuple[list[str], list[str]]]:
         """Return all examples as Python lists of tokens, in order."""

@@ -183,7 +183,7 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
             raise UserError(f"{path}: no such file")
         entry, kind, saved = read_saved(path)
         _require(path, entry, kind, ability)
-        return entry.open_saved(saved, path, runtime)
+        return _told(entry.open_saved(saved, path, runtime), getattr(saved, "trained_on", {}))
     from compgen.runtime.bundle import Bundle
 
     try:
@@ -197,7 +197,14 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
         raise UserError(
             f"{path}: a bundle runs in onnx, native or torchscript; for --runtime torch give the checkpoint (.pt)"
         )
-    return entry.open_bundle(bundle, runtime)
+    return _told(entry.open_bundle(bundle, runtime), bundle.manifest.trained_on)
+
+
+def _told(opened: Any, trained_on: Mapping[str, Any]) -> Any:
+    """Tell a predictor what it was trained on."""
+    if hasattr(opened, "trained_on"):
+        opened.trained_on = trained_on
+    return opened
 
 
 def is_pretrained(path: Path) -> bool:

@@ -1,15 +1,17 @@
 """A trained predictor in Python: targets, losses and scores, from whatever `cgen train` or `export` wrote."""
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import DataError
+from compgen.errors import DataError, Remark
 from compgen.processors import cores
 from compgen.runtime.backend import Decoder
 from compgen.trained.architectures import LOSSES, Runtime, open_model
@@ -24,7 +26,13 @@ Answer = tuple[list[str], float]  # a target, and its log-probability
 
 
 class Predictor(ABC):
-    """A trained predictor: `Predictor.load` opens the kind that a path holds."""
+    """A trained predictor: `Predictor.load` opens the kind that a path holds.
+
+    Attributes:
+        trained_on: names, sizes and the like of the training data, as far as they are known.
+    """
+
+    trained_on: Mapping[str, Any] = MappingProxyType({})
 
     @staticmethod
     def load(
@@ -86,6 +94,10 @@ class Predictor(ABC):
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
         """What it cannot read of these sources, in a sentence each."""
 
+    def learnt_from(self, dataset: "Dataset") -> bool:
+        """Whether these are the examples that it was trained on, all of them and no others, as far as is known."""
+        return self.trained_on.get("digest") == dataset.digest()
+
     def evaluate(
         self, dataset: "Dataset | str | Path", beam: int = 1, execute: str | None = None, *, split: str | None = "test"
     ) -> "Scores":
@@ -101,7 +113,10 @@ class Predictor(ABC):
         from compgen.data.catalog import given
         from compgen.evaluation.metrics import check_executes, score
 
-        pairs = given(dataset).part(split, usual="test").pairs()
+        examples = given(dataset).part(split, usual="test")
+        if self.learnt_from(examples):
+            warnings.warn("these are the examples it was trained on: the score is of memory", Remark, stacklevel=2)
+        pairs = examples.pairs()
         if not any(target for _, target in pairs):
             raise DataError(
                 f"found {'sentences, without targets' if pairs else 'no examples'}, expected targets to score by"

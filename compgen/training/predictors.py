@@ -94,7 +94,7 @@ def train_predictor(
         vocabulary=vocabulary,
         config=config.model_dump(mode="json"),
         max_length=config.max_length or 2 * longest + 1,
-        trained_on=report(name, original, added, seed, outcome, fresh),
+        trained_on=report(name, dataset, original, added, seed, outcome, fresh),
     )
     checkpoint.save(out)
     discard_state(out)
@@ -204,11 +204,18 @@ def _divided(pairs: Pairs, share: float, rng: Stream) -> tuple[Pairs, Pairs]:
 
 
 def report(
-    name: str, original: Pairs, added: Pairs, seed: int, outcome: Outcome, fresh: Fresh | None = None
+    name: str,
+    dataset: Dataset,
+    original: Pairs,
+    added: Pairs,
+    seed: int,
+    outcome: Outcome,
+    fresh: Fresh | None = None,
 ) -> dict[str, Any]:
     """Return what a predictor was trained on, and the result, as JSON-able values."""
     return ({} if fresh is None else {"fresh": settings_of(fresh)}) | {
         "data": name,
+        "digest": dataset.digest(),
         "examples": len(original),
         "augmented_examples": len(added),
         "seed": seed,

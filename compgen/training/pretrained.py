@@ -65,7 +65,7 @@ def train_pretrained(
         fresh=fresh,
         encode=lambda some: _short(_ids(some, network), config),
     )
-    trained_on = {"model": model} | report(name, original, added, seed, outcome, fresh)
+    trained_on = {"model": model} | report(name, dataset, original, added, seed, outcome, fresh)
     network.cpu().eval().save(out, json.loads(config.model_dump_json()), trained_on)  # an infinite number is null
     discard_state(out)
     return trained_on

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 import torch
 
+from compgen.cli.evaluate import _say_learnt
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import SPARES
-from compgen.errors import DataError
+from compgen.errors import DataError, Remark
 from compgen.models.backend import TorchBackend
 from compgen.runtime.predict import Recurrent, greedy
 from compgen.trained.checkpoint import Checkpoint
+from compgen.trained.predictor import Predictor
 from compgen.training import predictors as predictor
 from compgen.training.config import Seq2SeqConfig, TransformerConfig
 from compgen.training.pairs import PairExamples
@@ -82,6 +84,18 @@ def test_repeated_pairs_count_once_or_as_often_as_they_are_there(tmp_path, parts
     assert checkpoint.max_length == 2 * 3 + 1
     assert Checkpoint.load(tmp_path / "p.pt").trained_on == said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.pt", "p.pt.log.jsonl"]
+
+
+def test_a_score_on_the_training_examples_is_remarked_on(tmp_path, capsys):
+    train_predictor(Dataset.from_pairs(PAIRS), seq2seq(), tmp_path / "p.pt", quiet=True)
+    learnt, again = Predictor.load(tmp_path / "p.pt"), Dataset.from_pairs([*reversed(PAIRS)], "test")
+    assert learnt.learnt_from(again) and not learnt.learnt_from(Dataset.from_pairs(PAIRS[:2]))
+    with pytest.warns(Remark, match="these are the examples it was trained on"):
+        learnt.evaluate(again)
+    _say_learnt([("p.pt", learnt)], "pairs.tsv", again)
+    assert "warning: p.pt: pairs.tsv is what it was trained on" in capsys.readouterr().err
+    _say_learnt([("p.pt", learnt)], "pairs.tsv", Dataset.from_pairs(PAIRS[:2]))
+    assert not capsys.readouterr().err
 
 
 def test_outputs_may_be_as_long_as_one_says(tmp_path):
