@@ -3,7 +3,7 @@
 import pytest
 
 from compgen.augmenters.concat import ConcatOptions
-from compgen.configuration import load_config, shipped
+from compgen.configuration import check_one_value, load_config, shipped
 from compgen.csl.options import CslOptions
 from compgen.errors import ConfigError
 from compgen.recombine.config import RecombineConfig
@@ -119,3 +119,14 @@ def test_settings_are_listed_as_others_change_them():
     with pytest.raises(ConfigError, match="there are, with their values now") as raised:
         load_config(Seq2SeqConfig, "seq2seq_small", ["optimisation.batch=32", "?"])
     assert "\n  optimisation.batch=32\n" in str(raised.value)
+
+
+def test_an_option_and_a_change_of_the_same_setting_must_agree():
+    check_one_value("--seeds 3", "seeds", 3, ["seeds=3", "minutes=4"])
+    with pytest.raises(ConfigError, match="--seeds 3 and --set seeds=2 give seeds two values: leave out one of them"):
+        check_one_value("--seeds 3", "seeds", 3, ["seeds=2"])
+
+
+def test_names_that_no_file_can_have_are_refused():
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(ConcatOptions, "x" * 10_000)
