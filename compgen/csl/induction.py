@@ -24,8 +24,8 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import ConfigDict
 
+from compgen.copies import Copies, copies
 from compgen.csl.charts import Occurrences, Parser, bits, number_of, occurs
-from compgen.csl.copies import Copies, copies
 from compgen.csl.objective import Objective
 from compgen.csl.rules import MOST, Alphabet, Grammar, Rule, examples
 from compgen.csl.targets import TargetGrammar
@@ -110,6 +110,7 @@ def induce(
     count = _processes(len(dataset)) if processes is None else processes
     make = functools.partial(Induction, alphabet, given, options, targets)
     own, *shares = (functools.partial(make, (share, count)) for share in range(count))
+    shares = [functools.partial(_uncollected, one) for one in shares]
     steps = []
     with _without_collection(), copies(shares) as others:
         induction = own()
@@ -140,6 +141,12 @@ def _step(induction: "Induction", others: Copies) -> tuple[int, int]:
     others.call("execute", removed, added)
     induction.execute(removed, added)
     return len(removed), len(added)
+
+
+def _uncollected(make: Callable[[], "Induction"]) -> "Induction":
+    """Make an induction in a process that looks for no garbage from now on, either."""
+    gc.disable()
+    return make()
 
 
 @contextmanager

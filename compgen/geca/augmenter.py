@@ -1,7 +1,6 @@
 """GECA as an augmenter: `fit` builds the tables, `sample` composes."""
 
 import re
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,16 +11,15 @@ from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, HandedOver, Sho
 from compgen.data.examples import SCHEMA, Dataset
 from compgen.data.ragged import lists, ranges
 from compgen.errors import ExhaustedError, UserError
-from compgen.geca.compose import BOTH_SIDES, MADE, Composer
+from compgen.geca.building import build, made_of
+from compgen.geca.compose import BOTH_SIDES, Composer
 from compgen.geca.corpus import BEGIN, END, SEPARATOR, Corpus
 from compgen.geca.options import GecaOptions
-from compgen.geca.tables import PARTITIONS, CollisionError, Tables, build
-from compgen.progress import Watch, unwatched
+from compgen.geca.tables import PARTITIONS, CollisionError, Tables
+from compgen.progress import Watch
 
 if TYPE_CHECKING:
     from compgen.geca.shards import Job
-
-EXAMPLE_BYTES, TOKEN_BYTES = 1000, 30  # of a new example: 1.7 million of 28 tokens took 2.9 GB
 
 
 class Geca(Augmenter[GecaOptions]):
@@ -46,12 +44,12 @@ class Geca(Augmenter[GecaOptions]):
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Find the fragments and templates of all examples of a dataset."""
         options = self.options
-        if (options.engine == "ray" and options.shard is not None) or (options.engine == "local" and options.workers):
-            raise UserError("--workers is for --engine ray, and --shard for --engine local")
+        if options.shard is not None and (options.engine == "ray" or options.workers):
+            raise UserError("--shard is done by one process: leave out --engine ray and --workers")
         if options.engine == "ray" or options.shard is not None:
             _share(options.shard)
             return  # workers learn
-        self.tables = build(Corpus.of(dataset, options.longest), options, options.bytes, watch)
+        self.tables = build(Corpus.of(dataset, options.longest), options, watch)
         check_licensed(self.tables)
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
@@ -60,12 +58,12 @@ class Geca(Augmenter[GecaOptions]):
             return self._by_shards(count, seed)
         while True:
             try:
-                made = first(self.tables, self.options, count, seed, watch)
+                made = made_of(self.tables, self.options, count, seed, watch)
                 self._used = [made[column].n_unique() for column in self.columns]
                 return spelled(self.tables, made, count)
             except CollisionError:  # of environments that are spelled out for the first time
                 old = self.tables.enumerator
-                self.tables = build(old.corpus, self.options, self.options.bytes, salt=old.salt + 1)
+                self.tables = build(old.corpus, self.options, salt=old.salt + 1)
 
     def _by_shards(self, count: int | None, seed: int) -> pl.DataFrame:
         from compgen.geca.shards import Job, run_on_ray, run_shard
@@ -129,60 +127,6 @@ def _share(text: str | None) -> tuple[int, int]:
     if not 1 <= number <= count <= PARTITIONS:
         raise UserError(f"--shard {text or repr(text)}: expected I/N with I from 1 to N, up to {PARTITIONS}: say 2/4")
     return number - 1, count
-
-
-def first(tables: Tables, options: GecaOptions, count: int | None, seed: int, watch: Watch = unwatched) -> pl.DataFrame:
-    """Return the first `count` distinct examples (MADE) by the hosts in the tables' store."""
-    composer = Composer(tables, options, seed)
-    stage, total = "new examples: templates", max(1, tables.pairs)
-
-    def parts() -> Iterator[Iterator[pl.DataFrame]]:
-        done = 0
-        for frame in tables.store.partitions():
-            yield watched(frame, done)
-            done += frame.height
-
-    def watched(frame: pl.DataFrame, done: int) -> Iterator[pl.DataFrame]:
-        for made in composer.compose(frame):
-            yield made
-            if len(made):  # keys are uniform, and hosts come in their order
-                watch(stage, (done + frame.height * made["key"][-1] / 2**64) / total, "")
-        watch(stage, (done + frame.height) / total, "")
-
-    return merged(parts(), count, options.bytes)
-
-
-def merged(parts: Iterable[Iterable[pl.DataFrame]], count: int | None, memory: int) -> pl.DataFrame:
-    """Return the first `count` distinct examples of several parts, each in order, without reading more than needed."""
-    rows = pl.DataFrame(schema=MADE)
-    for part in parts:
-        new: list[pl.DataFrame] = []
-        for block in part:
-            new.append(block)
-            enough = count is not None and sum(map(len, new)) >= count
-            if enough or sum(_bytes(some).sum() for some in (rows, *new)) > memory:
-                new = [_distinct(new, count)]
-                held = _bytes(pl.concat([rows, *new])).cum_sum()
-                if (held > memory).any():
-                    raise UserError(
-                        f"GECA: {int((held <= memory).sum()) + 1:,} examples, and they are not all, take the "
-                        f"{memory / 2**30:.2f} GiB of memory: ask for fewer (-n, --variants), or allow more memory"
-                    )
-                if len(new[0]) == count:
-                    break
-        rows = _distinct([rows, *new], count)
-    return rows
-
-
-def _distinct(frames: list[pl.DataFrame], count: int | None) -> pl.DataFrame:
-    """Return the first `count` distinct examples in the order of their hosts."""
-    every = pl.concat(frames).sort("key", maintain_order=True)
-    return every.unique("tokens", keep="first", maintain_order=True).head(len(every) if count is None else count)
-
-
-def _bytes(rows: pl.DataFrame) -> pl.Series:
-    """Estimate the memory that each example takes until it is written."""
-    return EXAMPLE_BYTES + TOKEN_BYTES * rows["tokens"].bin.size().cast(pl.Int64) // 4
 
 
 def spelled(tables: Tables, made: pl.DataFrame, count: int | None) -> pl.DataFrame:

@@ -67,7 +67,11 @@ class GecaOptions(Options):
         json_schema_extra={"running": True},
     )
     workers: int | None = Field(
-        None, ge=1, description="CPUs of the engine ray to use.", json_schema_extra={"running": True}
+        None,
+        ge=1,
+        le=1024,
+        description="Processes, or CPUs of the engine ray; by default all, or as many as there is work for.",
+        json_schema_extra={"running": True},
     )
 
     @property

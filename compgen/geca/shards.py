@@ -32,7 +32,8 @@ from compgen.cluster import cluster, first_line
 from compgen.data.examples import Dataset
 from compgen.errors import Remark, UserError
 from compgen.files import atomic_path, beside, remove, writing
-from compgen.geca.augmenter import check_licensed, first, merged, spelled
+from compgen.geca.augmenter import check_licensed, spelled
+from compgen.geca.building import first, merged
 from compgen.geca.corpus import Corpus
 from compgen.geca.options import GecaOptions
 from compgen.geca.spans import Spans
@@ -123,10 +124,10 @@ class Job:
             ) from None
 
     def _rows(self, tables: Tables) -> pl.DataFrame:
-        number, shards = tables.store.share
+        number, _ = tables.store.share
         for path in self.folder.glob(f"*-{number}-*-*.arrow"):
             path.unlink()  # of a run that did not end
-        tables.enumerate(tables.batches()[number::shards])
+        tables.enumerate(tables.batches())
         tables.store.spill()
         return pl.DataFrame()
 

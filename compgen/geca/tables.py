@@ -76,9 +76,16 @@ class Store:
         if self.waiting:
             every = pl.concat(self.waiting).with_columns(part=pl.col(self.key) % PARTITIONS)
             with writing(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
                 for (number,), rows in every.partition_by("part", include_key=False, as_dict=True).items():
                     rows.write_ipc(self.folder / f"{number}-{self.share[0]}-{self.files}-{rows.height}.arrow")
         self.waiting, self.held, self.files = [], 0, self.files + 1
+
+    def meet(self) -> bool:
+        """Put rows where other shares read them, if there are others; then all that are asked for may be read."""
+        if self.share != (0, 1):
+            self.spill()
+        return True
 
     def partitions(self) -> Iterator[pl.DataFrame]:
         """Yield all rows, as many partitions at a time as memory may hold."""
@@ -103,6 +110,10 @@ class Store:
         if together:
             yield pl.concat(map(read_again, together))
 
+    def distinct(self) -> int:
+        """How many values the key has, in the partitions of this share."""
+        return sum(frame[self.key].n_unique() for frame in self.partitions())
+
 
 class Tables:
     """The rows and licences of a corpus.
@@ -117,6 +128,7 @@ class Tables:
         licences: `group`, `fragment`, `support` (how many templates of the group have the fragment), and `example`,
             the first that does.
         pairs, templates, fragments: numbers of rows, distinct templates and distinct fragments.
+        processes: how many built them.
     """
 
     def __init__(
@@ -138,13 +150,15 @@ class Tables:
         self.enumerator = Enumerator(corpus, spans, options.spans, options.window, reference, salt)
         self.licences = pl.DataFrame(schema=LICENCES)
         self.pairs = self.templates = self.fragments = 0
+        self.processes = 1
 
     def batches(self) -> list[Ints]:
-        """Return the examples to recombine, in batches of about EXAMPLES tokens."""
-        corpus = self.enumerator.corpus
-        tokens = np.cumsum(corpus.lengths[corpus.short])
+        """Return the examples to recombine, those of the store's share, in batches of about EXAMPLES tokens."""
+        corpus, (number, shares) = self.enumerator.corpus, self.store.share
+        short = corpus.short[number::shares]
+        tokens = np.cumsum(corpus.lengths[short])
         bounds = np.searchsorted(tokens, np.arange(EXAMPLES, tokens[-1] if len(tokens) else 0, EXAMPLES))
-        return [part for part in np.split(corpus.short, bounds) if len(part)]
+        return [part for part in np.split(short, bounds) if len(part)]
 
     def enumerate(self, batches: list[Ints], watch: Watch = unwatched) -> None:
         """Store the rows of some examples."""
@@ -153,12 +167,12 @@ class Tables:
                 self.store.add(rows)
             watch("fragments and templates", number / len(batches), "")
 
-    def find_licences(self) -> None:
-        """Find the licences in the stored rows, and count."""
-        seen = Store("fragment", self.store.most)
+    def find_licences(self, seen: Store | None = None) -> None:
+        """Find the licences in the stored rows, and count; put the fragments into `seen`, where they can be counted."""
         for frame in self.store.partitions():
             self.pairs += frame.height
-            seen.add(frame.select(pl.col("fragment").unique()))
+            if seen is not None:
+                seen.add(frame.select(pl.col("fragment").unique()))
             several = frame.filter(pl.col(self.group).is_duplicated())
             # Where groups are templates, nearly all rows have one of their own, and need not be looked at again.
             single, left = (frame.height - several.height, several) if self.group == "template" else (0, frame)
@@ -170,7 +184,6 @@ class Tables:
                 .filter(pl.len().over("group") > 1)
             )
             self.licences = pl.concat([self.licences, licences.select(LICENCES.names())])
-        self.fragments = sum(frame["fragment"].n_unique() for frame in seen.partitions())
 
     def check(self, frame: pl.DataFrame, key: str) -> None:
         """Raise CollisionError unless rows with equal hashes have equal templates, and equal environments if `key`."""
@@ -195,25 +208,21 @@ class Tables:
         return Sequences(around.ravel(), np.append(gaps.firsts, len(gaps.row)) * around.shape[1])
 
 
-def build(corpus: Corpus, options: GecaOptions, memory: int, watch: Watch = unwatched, salt: int = 0) -> Tables:
-    """Enumerate a corpus and find the licences within a number of bytes of memory; try the hashes from `salt` on."""
-    spans = Spans.of(corpus, options.span, options.limit)
-    while True:
-        try:
-            with memory_for(corpus, spans, memory) as most:
-                tables = Tables(corpus, spans, options, most, salt)
-                tables.enumerate(tables.batches(), watch)
-                tables.find_licences()
-                return tables
-        except CollisionError:
-            salt += 1
+def rows_held(corpus: Corpus, spans: Spans, memory: int) -> int:
+    """How many rows a number of bytes may hold; none, or less, if they do not hold the corpus."""
+    return (memory - _fixed(corpus, spans)) // (ROW_BYTES * WORKING)
+
+
+def _fixed(corpus: Corpus, spans: Spans) -> int:
+    """The bytes that do not depend on the number of rows."""
+    return corpus.tokens.nbytes * 8 + sum(place.nbytes for place in spans.at) + 2**27
 
 
 @contextmanager
 def memory_for(corpus: Corpus, spans: Spans, memory: int) -> Iterator[int]:
     """Yield how many rows memory may hold; if that proves too few, raise a UserError with the memory needed."""
-    fixed = corpus.tokens.nbytes * 8 + sum(place.nbytes for place in spans.at) + 2**27
-    most = (memory - fixed) // (ROW_BYTES * WORKING)
+    fixed = _fixed(corpus, spans)
+    most = rows_held(corpus, spans, memory)
     try:
         if most < LEAST:
             raise MemoryNeededError(LEAST)

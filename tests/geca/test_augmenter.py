@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
-from compgen.geca import augmenter, definition, enumeration, tables
+from compgen.geca import building, definition, enumeration, tables
 from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
 
@@ -243,7 +243,7 @@ def test_examples_that_memory_cannot_hold_are_refused_and_fewer_are_drawn(monkey
     places = 10 * ["here", "there", "up", "down"]
     data = sentences(*names, *(f"{name} {where}" for name, where in zip(names, places, strict=True)))
     expected = made(data, variants=ALL, count=10)
-    monkeypatch.setattr(augmenter, "EXAMPLE_BYTES", 2**23)  # so that 31 fit in 2**28 bytes
+    monkeypatch.setattr(building, "EXAMPLE_BYTES", 2**23)  # so that 31 fit in 2**28 bytes
     with pytest.raises(
         UserError, match=r"3\d examples, and they are not all, take the 0\.25 GiB of memory: ask for fewer"
     ):

@@ -11,12 +11,11 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.scan import interpret
 from compgen.geca.augmenter import Geca
+from compgen.geca.building import build
 from compgen.geca.corpus import Corpus
 from compgen.geca.options import GecaOptions
-from compgen.geca.tables import build
 
 DATA = Path(os.environ["COMPGEN_DATA"])
-MEMORY = 2**32
 
 
 def file(name):
@@ -27,7 +26,7 @@ def file(name):
 
 
 def counts(dataset, config):
-    tables = build(Corpus.of(dataset, config.longest), config, MEMORY)
+    tables = build(Corpus.of(dataset, config.longest), config)
     return tables.fragments, tables.templates, tables.pairs
 
 

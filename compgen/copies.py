@@ -5,7 +5,6 @@ arguments. What a method returns, if anything, comes back by its standard output
 began it, however that ends.
 """
 
-import gc
 import os
 import pickle
 import subprocess
@@ -18,9 +17,9 @@ from typing import Any
 
 from compgen.errors import UserError
 
-_SERVE = "from compgen.csl.copies import serve; serve()"
-_MEMORY = "a process that induces the grammar beside this one has ended, perhaps for want of memory; OMP_NUM_THREADS=1 "
-_MEMORY += "does without, in more time"
+_SERVE = "from compgen.copies import serve; serve()"
+_MEMORY = "a process that works beside this one has ended, perhaps for want of memory; OMP_NUM_THREADS=1 does without, "
+_MEMORY += "in more time"
 
 
 class Copies:
@@ -49,11 +48,16 @@ class Copies:
 
         Raises:
             UserError: a copy has ended.
+            Exception: what a copy has raised; it cannot be called again.
         """
         try:
-            return [pickle.load(process.stdout) for process in self._processes if process.stdout is not None]
+            found = [pickle.load(process.stdout) for process in self._processes if process.stdout is not None]
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             raise UserError(_MEMORY) from error
+        for one in found:
+            if isinstance(one, Exception):
+                raise one
+        return found
 
 
 @contextmanager
@@ -88,17 +92,22 @@ def serve() -> None:
     """Be a copy: call what standard input says until it ends."""
     messages: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(messages,), daemon=True).start()
-    gc.disable()  # as in the process that began it
     try:
         own = messages.get()()
         while True:
             method, arguments = messages.get()
             result = getattr(own, method)(*arguments)
             if result is not None:
-                pickle.dump(result, sys.stdout.buffer)
-                sys.stdout.flush()
+                _return(result)
     except MemoryError:
         os._exit(1)
+    except Exception as error:
+        _return(error)
+
+
+def _return(result: Any) -> None:
+    pickle.dump(result, sys.stdout.buffer)
+    sys.stdout.flush()
 
 
 def _listen(messages: "SimpleQueue[Any]") -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compgen.csl.copies import copies
+from compgen.copies import copies
 from compgen.errors import UserError
 
 
@@ -64,6 +64,14 @@ def test_without_copies_nothing_is_asked():
         assert ask(team) == []
 
 
+def test_what_a_copy_raises_is_raised_here():
+    with copies(makers(2)) as team:
+        team.call("add")  # what?
+        team.call("ask")
+        with pytest.raises(TypeError, match="add"):
+            team.results()
+
+
 def test_a_copy_that_was_killed_is_said():
     with copies(makers(2)) as team:
         (first, _), _ = ask(team)
@@ -84,7 +92,7 @@ def test_copies_are_ended_in_the_middle_of_their_work_when_the_block_raises():
 
 def test_a_copy_ends_with_the_process_that_began_it():
     program = (
-        "import os, signal; from compgen.csl.copies import copies; from tests.csl.test_copies import makers\n"
+        "import os, signal; from compgen.copies import copies; from tests.test_copies import makers\n"
         "with copies(makers(1)) as team:\n"
         "    team.call('ask'); ((process, _),) = team.results(); team.call('wait')\n"
         "    print(process, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n"
