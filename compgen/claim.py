@@ -50,7 +50,7 @@ def _claim(path: Path, what: str, digests: Mapping[str, Any], settings: Mapping[
     Raises:
         UserError: it holds another run, or other files.
     """
-    folder, ours = path.parent, json.loads(json.dumps({"compgen": __version__, **settings, **digests}))
+    folder, ours = path.parent, json.loads(json.dumps({**settings, "compgen": __version__, **digests}))
     if path.exists():
         _require_same(path, what, ours, set(digests))
         return False

@@ -30,6 +30,7 @@ EXAMPLES = 1 << 18  # tokens of the examples that are enumerated together
 ROW_BYTES = 40  # of a row in memory: columns of 8 bytes and some room
 CHECKED = 1 << 18  # rows that are spelled out together
 LEAST = 10_000  # rows that memory must hold
+WAITING = 2  # times as many rows may wait for the disk as may be worked on
 WORKING = 8  # sorting, joining and composing rows takes this many times their bytes
 LICENCES = pl.Schema({"group": pl.UInt64, "fragment": pl.UInt64, "example": pl.UInt32, "support": pl.UInt32})
 
@@ -52,7 +53,7 @@ class Store:
     """Rows in memory or, past a number of them, on disk."""
 
     def __init__(self, key: str, most: int, folder: Path | None = None, share: tuple[int, int] = (0, 1)) -> None:
-        """Partition rows by the column `key`, a hash, and hold up to `most` rows in memory.
+        """Partition rows by the column `key`, a hash, and work on up to `most` rows in memory; more go to disk.
 
         With `share` (i, n), store i of n writes its rows to a common `folder` and reads each n-th partition there.
         """
@@ -65,7 +66,7 @@ class Store:
         """Take some rows."""
         self.waiting.append(frame)
         self.held += frame.height
-        if self.held > self.most:
+        if self.held > WAITING * self.most:
             self.spill()
 
     def spill(self) -> None:
@@ -89,17 +90,21 @@ class Store:
 
     def partitions(self) -> Iterator[pl.DataFrame]:
         """Yield all rows, as many partitions at a time as memory may hold."""
-        if self.folder is None:
+        if self.folder is None and self.held <= self.most:
             if self.waiting:
                 self.waiting = [pl.concat(self.waiting)]
                 yield self.waiting[0]
             return
         if self.waiting:
             self.spill()
+        assert self.folder is not None
+        there: dict[int, list[Path]] = {}
+        for path in sorted(self.folder.glob("*-*-*-*.arrow")):
+            there.setdefault(int(path.name.partition("-")[0]), []).append(path)
         together: list[Path] = []
         size = 0
         for number in range(self.share[0], PARTITIONS, self.share[1]):
-            files = sorted(self.folder.glob(f"{number}-*.arrow"))
+            files = there.get(number, [])
             rows = sum(int(path.stem.rpartition("-")[2]) for path in files)
             if rows > self.most:
                 raise MemoryNeededError(rows)

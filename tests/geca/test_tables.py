@@ -24,7 +24,7 @@ def read(store):
     return sorted(row for frame in frames for row in frame.rows()), [frame.height for frame in frames]
 
 
-@pytest.mark.parametrize(("most", "held"), [(1000, 60), (60, 60), (59, 0), (20, 20)])
+@pytest.mark.parametrize(("most", "held"), [(1000, 60), (60, 60), (59, 60), (20, 0), (19, 20)])
 def test_rows_stay_in_memory_up_to_a_number_of_them(most, held):
     store = Store("key", most)
     for first in (0, 20, 40):
