@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import polars as pl
@@ -133,6 +133,11 @@ class Enumerator:
     def gaps(self) -> Tokens:
         """The pseudo-tokens of the gaps."""
         return np.arange(len(self.corpus.words), len(self.values), dtype=np.int32)
+
+    @cached_property
+    def entries(self) -> Entries:
+        """Those of all examples to recombine."""
+        return Entries.of(self.corpus, self.spans, self.corpus.short)
 
     def rows(self, examples: Ints) -> Iterator[pl.DataFrame]:
         """Yield all (template, fragment) of some examples (ascending), a chunk at a time.

@@ -9,7 +9,9 @@ from compgen.data.ragged import Ints, ranges
 from compgen.geca.arrays import BASE, Hashes, Tokens, mix, powers
 from compgen.geca.corpus import SEPARATOR, Corpus
 from compgen.geca.enumeration import Enumerator, Occurrences
-from compgen.geca.spans import Entries
+from compgen.geca.spans import Entries, Spans
+
+KEPT = 1 << 23  # entries, which are found once
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,19 @@ def realise(enumerator: Enumerator, example: Ints, fragment: Hashes, filling: Ha
 
 def occurrences(enumerator: Enumerator, example: Ints, fragment: Hashes) -> Occurrences:
     """Find the occurrences of each fragment's spans in its example."""
-    entries = Entries.of(enumerator.corpus, enumerator.spans, np.unique(example))
+    corpus, spans, some = enumerator.corpus, enumerator.spans, np.unique(example)
+    most = 2 * len(some) > len(corpus.short)  # as rows in the order of a hash have them, part after part
+    entries = enumerator.entries if most and few_entries(corpus, spans) else Entries.of(corpus, spans, some)
     cut = enumerator.packing.unpack(fragment)
     gaps, members = cut > 0, np.full(cut.shape, -1, dtype=np.int64)
     members[gaps] = entries.find(np.broadcast_to(example[:, None], cut.shape)[gaps], cut[gaps])
-    return Occurrences.of(entries, enumerator.spans, members)
+    return Occurrences.of(entries, spans, members)
+
+
+def few_entries(corpus: Corpus, spans: Spans) -> int:
+    """Return about how many entries the corpus has, if they are few enough to be kept; else 0."""
+    entries = len(corpus.tokens) * len(spans.at)
+    return entries if entries <= KEPT else 0
 
 
 def same(first: Sequences, second: Sequences) -> NDArray[np.bool_]:

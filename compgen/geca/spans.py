@@ -1,6 +1,7 @@
 """Spans: the n-grams that may be cut out (Andreas 2020, equation 1), and where each of them occurs."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,10 +125,16 @@ class Entries:
 
     def find(self, example: Ints, span: Ints) -> Ints:
         """Return the entries of pairs (example, span), which must exist."""
+        keys, order, width = self._keys
+        return order[np.searchsorted(keys, example * width + span)]
+
+    @cached_property
+    def _keys(self) -> tuple[Ints, Ints, int]:
+        """Example and span as one number, in order; the entries in that order; and how many spans a number tells."""
         width = int(self.span.max()) + 1
         keys = self.example * width + self.span
         order = np.argsort(keys)
-        return order[np.searchsorted(keys, example * width + span, sorter=order)]
+        return keys[order], order, width
 
     def types(self, corpus: Corpus, spans: Spans) -> list[Hashes]:
         """Return the set of token types of each entry, as bits of one or more 64-bit words, numbered per example."""

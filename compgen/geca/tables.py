@@ -21,12 +21,13 @@ from compgen.files import reading, writing
 from compgen.geca.corpus import Corpus
 from compgen.geca.enumeration import Enumerator
 from compgen.geca.options import GecaOptions
-from compgen.geca.realise import Sequences, occurrences, realise, same
+from compgen.geca.realise import Sequences, few_entries, occurrences, realise, same
 from compgen.geca.spans import Spans
 from compgen.progress import Watch, unwatched
 
 PARTITIONS = 256  # that rows on disk are split into; as many are read at a time as memory allows
 EXAMPLES = 1 << 18  # tokens of the examples that are enumerated together
+ENTRY_BYTES = 80  # of a span in an example, where those of all are kept
 ROW_BYTES = 40  # of a row in memory: columns of 8 bytes and some room
 CHECKED = 1 << 18  # rows that are spelled out together
 LEAST = 10_000  # rows that memory must hold
@@ -182,7 +183,7 @@ class Tables:
             # Where groups are templates, nearly all rows have one of their own, and need not be looked at again.
             single, left = (frame.height - several.height, several) if self.group == "template" else (0, frame)
             self.templates += single + left["template"].n_unique()
-            self.check(several, self.group)
+            self.check(several, self.group, met=True)
             licences = (
                 several.group_by(pl.col(self.group).alias("group"), "fragment")
                 .agg(pl.col("example").min(), pl.len().alias("support"))
@@ -190,10 +191,14 @@ class Tables:
             )
             self.licences = pl.concat([self.licences, licences.select(LICENCES.names())])
 
-    def check(self, frame: pl.DataFrame, key: str) -> None:
-        """Raise CollisionError unless rows with equal hashes have equal templates, and equal environments if `key`."""
+    def check(self, frame: pl.DataFrame, key: str, met: bool = False) -> None:
+        """Raise CollisionError unless rows with equal hashes have equal templates, and equal environments if `key`.
+
+        With `met`, each row has the `key` of another.
+        """
         for column in {"template", key}:
-            rows = frame.filter(pl.col(column).is_duplicated()).sort(column)
+            alone = column != key or not met
+            rows = (frame.filter(pl.col(column).is_duplicated()) if alone else frame).sort(column)
             for start in range(
                 0, rows.height, CHECKED
             ):  # the first row of a part is compared with the last part's last
@@ -220,7 +225,8 @@ def rows_held(corpus: Corpus, spans: Spans, memory: int) -> int:
 
 def _fixed(corpus: Corpus, spans: Spans) -> int:
     """The bytes that do not depend on the number of rows."""
-    return corpus.tokens.nbytes * 8 + sum(place.nbytes for place in spans.at) + 2**27
+    kept = ENTRY_BYTES * few_entries(corpus, spans)
+    return corpus.tokens.nbytes * 8 + sum(place.nbytes for place in spans.at) + kept + 2**27
 
 
 @contextmanager
