@@ -238,7 +238,10 @@ def pretrained(data: DataArgument, options: PretrainedOptions, columns: Columns)
 
 def finished(out: Path, done: dict[str, Any]) -> None:
     """Print what a checkpoint was trained on to standard error, and its path to standard output."""
-    figures = {name: value for name, value in done.items() if value is not None and name not in ("warning", "settings")}
+    from compgen.trained.predictor import EXAMPLES
+
+    other = ("warning", "settings", EXAMPLES)
+    figures = {name: value for name, value in done.items() if value is not None and name not in other}
     if "fresh" in figures:
         figures["fresh"] = f"{figures['fresh']['augment']} in each epoch"
     say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures.items()))

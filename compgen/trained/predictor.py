@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from compgen.evaluation.metrics import Scores
 
 
+EXAMPLES = "examples_sha256"  # in `trained_on`: `Dataset.digest` of the originals
 Answer = tuple[list[str], float]  # a target, and its log-probability
 
 
@@ -96,7 +97,7 @@ class Predictor(ABC):
 
     def learnt_from(self, dataset: "Dataset") -> bool:
         """Whether these are the examples that it was trained on, all of them and no others, as far as is known."""
-        return self.trained_on.get("digest") == dataset.digest()
+        return self.trained_on.get(EXAMPLES) == dataset.digest()
 
     def evaluate(
         self, dataset: "Dataset | str | Path", beam: int = 1, execute: str | None = None, *, split: str | None = "test"

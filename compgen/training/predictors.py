@@ -16,6 +16,7 @@ from compgen.models.seeding import keeps_random_state, seed_torch
 from compgen.models.trainable import Trainable
 from compgen.trained.architectures import architecture, require_name
 from compgen.trained.checkpoint import Checkpoint
+from compgen.trained.predictor import EXAMPLES
 from compgen.training.config import NetworkPredictorConfig, PredictorConfig, Seq2SeqConfig, TransformerConfig
 from compgen.training.loop import (
     Identity,
@@ -215,7 +216,6 @@ def report(
     """Return what a predictor was trained on, and the result, as JSON-able values."""
     return ({} if fresh is None else {"fresh": settings_of(fresh)}) | {
         "data": name,
-        "digest": dataset.digest(),
         "examples": len(original),
         "augmented_examples": len(added),
         "seed": seed,
@@ -223,6 +223,7 @@ def report(
         "seconds": round(outcome.seconds, 1),
         "train_loss_nats_per_token": round(outcome.train_loss, 5),
         "held_out_error_rate": None if outcome.held_out is None else round(outcome.held_out, 5),
+        EXAMPLES: dataset.digest(),
         **({"warning": outcome.trouble} if outcome.trouble else {}),
     }
 
