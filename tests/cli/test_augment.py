@@ -122,7 +122,10 @@ def test_geca_reads_and_writes_pipes(tmp_path):
         (["augment", "geca", "scan/jump", "--split", "dev", "-o", "x.tsv"], "no examples in split 'dev'"),
         (["augment", "geca", "scan/jump", "-o", "x.tsv", "--shard", "3/2"], "expected I/N"),
         (["augment", "geca", "scan/jump", "-o", "-", "--shard", "1/2"], "give the name of a file"),
-        (["augment", "geca", "scan/jump", "-o", "x.tsv", "--workers", "2"], "--workers is for --engine ray"),
+        (
+            ["augment", "geca", "scan/jump", "-o", "x.tsv", "--workers", "2", "--shard", "1/2"],
+            "--shard is done by one process",
+        ),
         (
             ["augment", "geca", "scan/jump", "-o", "x.tsv", "--memory", "nan"],
             "Invalid value for '--memory'",
