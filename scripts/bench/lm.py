@@ -25,7 +25,10 @@ from compgen.lm.measuring import measure
 from compgen.lm.mixture import Mixture
 from compgen.lm.scoring import score
 
-OURS = (program("compgen-ngram"), "perplexity")
+
+def ours(*words: str | Path | int) -> list[str | Path | int]:
+    """A command of our own program."""
+    return [program("compgen-ngram"), "perplexity", *words]
 
 
 def main() -> None:
@@ -75,8 +78,8 @@ def runs(model: Path, text: Path) -> dict[str, Callable[[], None]]:
     mixture = Mixture.open(model)
     found: dict[str, Callable[[], None]] = {
         "query -v summary": lambda: run(program("query"), "-v", "summary", model),
-        "compgen-ngram perplexity, 1 thread": lambda: run(*OURS, model, "--threads", 1),
-        "compgen-ngram perplexity, 2 threads": lambda: run(*OURS, model, "--threads", 2),
+        "compgen-ngram perplexity, 1 thread": lambda: run(*ours(model, "--threads", 1)),
+        "compgen-ngram perplexity, 2 threads": lambda: run(*ours(model, "--threads", 2)),
         "score in Python, 1 thread": lambda: scored(1),
         "perplexity in Python, 1 thread": lambda: void(measure(mixture, text, 1)),
         "perplexity in Python, 2 threads": lambda: void(measure(mixture, text, 2)),
@@ -110,7 +113,7 @@ def mixing(mixture: Path, text: Path, threads: int) -> dict[str, Callable[[], No
     """The mixture, and each of its models alone."""
 
     def run(model: Path) -> None:
-        command = [*OURS, model, text, "--threads", threads]
+        command = ours(model, text, "--threads", threads)
         subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
 
     found: dict[str, Callable[[], None]] = {f"mixed, {threads} threads": lambda: run(mixture)}

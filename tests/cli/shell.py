@@ -15,6 +15,15 @@ from typer.testing import CliRunner
 from compgen.cli.main import _explained, app
 from compgen.errors import Remark
 
+
+def runner():
+    """What calls a command within this process, with standard error apart, as older versions of click do if asked."""
+    try:
+        return CliRunner(mix_stderr=False)
+    except TypeError:
+        return CliRunner()
+
+
 # Most of a call's time is its imports. So calls are forks of one process, of a single thread, that has imported all.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.cli.shell", "torch", "polars", "onnxruntime", "tests.cli.imported"])

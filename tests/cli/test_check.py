@@ -6,18 +6,17 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
 from compgen.cli.main import app
 from compgen.data.formats import read_dataset
 from compgen.errors import UserError
-from tests.cli.shell import compgen, refused, said
+from tests.cli.shell import compgen, refused, runner, said
 
 WRONG = 'id\tsplit\na "b"\tf ( x )\n"c d"\tf ( y )\ne\t\na "b"\tf ( x )\n'
 
 
 def run(*words):
-    return CliRunner().invoke(app, ["check", *map(str, words)])
+    return runner().invoke(app, ["check", *map(str, words)])
 
 
 @pytest.fixture(autouse=True)
@@ -282,7 +281,7 @@ def test_a_known_data_set_and_a_folder_are_checked_too():
     assert "a known data set" in run("scan/simple").stdout
     # Its sources have several targets, any of them right: nothing to mend.
     assert run("nacs/simple").stdout.endswith("Next: cgen compare nacs/simple -o comparison\n")
-    CliRunner().invoke(app, ["data", "write", "good.tsv", "-o", "made"])
+    runner().invoke(app, ["data", "write", "good.tsv", "-o", "made"])
     assert "made: folder; columns source, target, split; train 2" in run("made").stdout
 
 

@@ -5,18 +5,17 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
 from compgen.cli.data import app
 from compgen.data.catalog import names
 from compgen.data.formats import read_dataset
 from compgen.data.scan import SPLITS
 from compgen.errors import DataError, Remark, UserError
-from tests.cli.shell import compgen, refused
+from tests.cli.shell import compgen, refused, runner
 
 
 def run(*arguments, **options):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+    return runner().invoke(app, [str(argument) for argument in arguments], **options)
 
 
 def test_list_shows_every_data_set_with_its_sizes_on_one_line():

@@ -3,17 +3,17 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from compgen.cli.data import app
 from compgen.data.formats import read_dataset
 from compgen.errors import Remark, UserError
+from tests.cli.shell import runner
 
 PAIRS = "where is new york\tloc ( new york )\nwhere is texas\tloc ( texas )\nwhat is big\tall\nwhat is new\tall\n"
 
 
 def run(*arguments, **options):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+    return runner().invoke(app, [str(argument) for argument in arguments], **options)
 
 
 @pytest.fixture
