@@ -1,5 +1,6 @@
 """The command line as a user calls it."""
 
+import inspect
 import multiprocessing
 import os
 import runpy
@@ -15,13 +16,12 @@ from typer.testing import CliRunner
 from compgen.cli.main import _explained, app
 from compgen.errors import Remark
 
+OLD_CLICK = "mix_stderr" in inspect.signature(CliRunner).parameters  # before 8.2
+
 
 def runner():
     """What calls a command within this process, with standard error apart, as older versions of click do if asked."""
-    try:
-        return CliRunner(mix_stderr=False)
-    except TypeError:
-        return CliRunner()
+    return CliRunner(mix_stderr=False) if OLD_CLICK else CliRunner()
 
 
 # Most of a call's time is its imports. So calls are forks of one process, of a single thread, that has imported all.
