@@ -97,7 +97,8 @@ class Predictor(ABC):
 
     def learnt_from(self, dataset: "Dataset") -> bool:
         """Whether these are the examples that it was trained on, all of them and no others, as far as is known."""
-        return self.trained_on.get(EXAMPLES) == dataset.digest()
+        known = self.trained_on.get(EXAMPLES)
+        return known is not None and known == dataset.digest()
 
     def evaluate(
         self, dataset: "Dataset | str | Path", beam: int = 1, execute: str | None = None, *, split: str | None = "test"
