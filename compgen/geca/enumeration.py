@@ -8,7 +8,10 @@ The hash of a template is a polynomial modulo 2^64. A piece of an example contri
 scaled by how far the piece has moved to the left, so hashing takes time in proportion to gaps, not to tokens:
 
     hash(template) = sum over pieces of (prefix[end] - prefix[begin]) BASE^-moved
-                   + sum over gaps of value(gap) BASE^place
+                   + sum over gaps of value(gap) BASE^(place - moved)
+
+An occurrence ends one piece and begins the next, so its part of both sums is known, but for how far what stands before
+it has moved all; see `Cuts`.
 """
 
 from collections import deque
@@ -96,11 +99,31 @@ class Occurrences:
         gap = row % gaps
         row //= gaps
         if gaps > 1:
-            origin = position.min(initial=0)
-            width = int(position.max(initial=0) - origin) + 1
-            order = np.argsort(row * width + (position - origin), kind="stable")  # fast where little is out of order
+            order = _left_to_right(row, position)
             row, position, gap, length = row[order], position[order], gap[order], length[order]
         return cls(row, position, gap, length, np.searchsorted(row, np.arange(rows)))
+
+
+def _left_to_right(row: Ints, position: Ints) -> Ints:
+    """Return the order of occurrences by row, and in a row from left to right."""
+    origin = position.min(initial=0)
+    width = int(position.max(initial=0) - origin) + 1
+    return np.argsort(row * width + (position - origin), kind="stable")  # fast where little is out of order
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """What each occurrence of some entries does to the hash of its example.
+
+        hash(template) = sum over occurrences of (text + value(gap) place) BASE^-before + rest BASE^-moved
+
+    `before` is how far the occurrences before it have moved it, and `moved` how far all of them move the rest.
+    """
+
+    text: Hashes  # the tokens up to it, less those up to its end as far as it moves them
+    place: Hashes  # BASE^(where it begins in its example)
+    moved: Ints  # how far it moves what follows to the left
+    rest: Hashes  # of each entry: all tokens of its example
 
 
 class Enumerator:
@@ -148,7 +171,7 @@ class Enumerator:
         entries = Entries.of(self.corpus, self.spans, examples)
         if not len(entries.span):
             return
-        yield from ahead(partial(self._hashed, entries), self._fragments(entries))
+        yield from ahead(partial(self._hashed, entries, self._cuts(entries)), self._fragments(entries))
 
     def _fragments(self, entries: Entries) -> Iterator[Ints]:
         """Yield all fragments of the examples, a chunk at a time: entries, (fragments, gaps)."""
@@ -196,33 +219,72 @@ class Enumerator:
                 union = [word[child] | had[part][row] for word, had in zip(types, taken, strict=True)]
                 yield from self._descend(entries, types, grown, union, where)
 
-    def _hashed(self, entries: Entries, members: Ints) -> pl.DataFrame:
+    def _cuts(self, entries: Entries) -> Cuts:
+        """Return what each occurrence of the entries does to a hash."""
+        owner, which = ranges(entries.first, entries.count)
+        entry = np.empty_like(owner)
+        entry[which] = owner
+        starts = self.corpus.starts[entries.example]
+        origin, moved = self.prefix[starts], self.spans.lengths[entries.span][entry] - 1
+        begin = entries.positions
+        text = self.prefix[begin] - origin[entry]
+        text -= (self.prefix[begin + moved + 1] - origin[entry]) * self.inverse[moved]
+        rest = self.prefix[self.corpus.starts[entries.example + 1]] - origin
+        return Cuts(text, self.powers[begin - starts[entry]], moved, rest)
+
+    def _hashed(self, entries: Entries, cuts: Cuts, members: Ints) -> pl.DataFrame:
         example = entries.example[members[:, 0]]
-        gaps = Occurrences.of(entries, self.spans, members)
         columns = {
-            "template": self.template_hashes(example, gaps),
+            "template": self.template_hashes(entries, cuts, members),
             "fragment": self.packing.pack(entries.span[members]),
         }
         columns |= {"example": example.astype(np.uint32)}
         if self.window is not None:
+            gaps = Occurrences.of(entries, self.spans, members)
             columns["environment"] = self._environment_hashes(example, gaps)
         return pl.DataFrame(columns | {"sides": np.bitwise_or.reduce(entries.sides[members], axis=1)})
 
-    def template_hashes(self, example: Ints, gaps: Occurrences) -> Hashes:
-        """Hash what is left of each row's example (equation 2)."""
-        starts, ends = self.corpus.starts[example], self.corpus.starts[example + 1]
-        origin = self.prefix[starts]
-        moved = np.cumsum(gaps.length - 1)
-        before = moved - (gaps.length - 1)
-        before -= before[gaps.firsts][gaps.row]
-        after = before + gaps.length - 1
-        base = origin[gaps.row]
-        begin, end = gaps.position, gaps.position + gaps.length
-        pieces = (self.prefix[begin] - base) * self.inverse[before] - (self.prefix[end] - base) * self.inverse[after]
-        pieces += self.values[len(self.corpus.words) + gaps.gap] * self.powers[begin - starts[gaps.row] - before]
-        last = np.append(gaps.firsts[1:], len(gaps.row)) - 1
-        total = np.add.reduceat(pieces, gaps.firsts) + (self.prefix[ends] - origin) * self.inverse[after[last]]
-        return mix(total)
+    def template_hashes(self, entries: Entries, cuts: Cuts, members: Ints) -> Hashes:
+        """Hash what is left of each row's example (equation 2). Most rows have each of their spans once."""
+        once = (entries.count.take(members) == 1).all(axis=1)
+        hashes = np.empty(len(members), dtype=np.uint64)
+        for rows, hashed in ((np.flatnonzero(once), self._once), (np.flatnonzero(~once), self._often)):
+            if len(rows):
+                hashes[rows] = hashed(entries, cuts, members.take(rows, axis=0))
+        return mix(hashes)
+
+    def _once(self, entries: Entries, cuts: Cuts, members: Ints) -> Hashes:
+        """Hash rows whose spans occur once, and from left to right."""
+        hashes, before = np.zeros(len(members), dtype=np.uint64), np.zeros(len(members), dtype=np.int64)
+        for gap, entry in enumerate(members.T):
+            which = entries.first.take(entry)
+            hashes += self._terms(cuts, which, self.values[len(self.corpus.words) + gap], before)
+            before += cuts.moved.take(which)
+        return hashes + cuts.rest.take(members[:, 0]) * self.inverse.take(before)
+
+    def _often(self, entries: Entries, cuts: Cuts, members: Ints) -> Hashes:
+        """Hash rows whose spans may occur several times, so that occurrences have to be brought in order."""
+        gaps, counts = members.shape[1], entries.count.take(members)
+        slot, which = ranges(entries.first.take(members).ravel(), counts.ravel())
+        order = _left_to_right(slot // gaps, entries.positions.take(which))
+        slot, which = slot.take(order), which.take(order)
+        count = counts.sum(axis=1)
+        last = np.cumsum(count) - 1
+        moved = cuts.moved.take(which)
+        after = np.cumsum(moved)
+        after -= np.repeat(np.append(0, after.take(last[:-1])), count)
+        values = self.values[len(self.corpus.words) :].take(slot % gaps)
+        terms = self._terms(cuts, which, values, after - moved)
+        hashes: Hashes = np.add.reduceat(terms, last - count + 1)
+        return hashes + cuts.rest.take(members[:, 0]) * self.inverse.take(after.take(last))
+
+    def _terms(self, cuts: Cuts, which: Ints, values: Hashes | np.uint64, before: Ints) -> Hashes:
+        """The parts of some occurrences in the hash, whose gaps have these values."""
+        terms = cuts.place.take(which)
+        terms *= values
+        terms += cuts.text.take(which)
+        terms *= self.inverse.take(before)
+        return terms
 
     def windows(self, example: Ints, gaps: Occurrences, index: Ints) -> Tokens:
         """Return the template's tokens around some of the gaps (equation 3), (gaps, 2 window + 1); -1 outside it.

@@ -50,6 +50,13 @@ def read_again(path: Path) -> pl.DataFrame:
         return pl.read_ipc(path)
 
 
+def met_again(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Return the rows that do not have their value of a column alone: by sorting, a fifth of `is_duplicated`'s time."""
+    values = np.sort(frame[column].to_numpy())
+    again = values[1:][values[1:] == values[:-1]]
+    return frame.filter(pl.col(column).is_in(pl.Series(again).unique().implode()))
+
+
 class Store:
     """Rows in memory or, past a number of them, on disk."""
 
@@ -179,7 +186,7 @@ class Tables:
             self.pairs += frame.height
             if seen is not None:
                 seen.add(frame.select(pl.col("fragment").unique()))
-            several = frame.filter(pl.col(self.group).is_duplicated())
+            several = met_again(frame, self.group)
             # Where groups are templates, nearly all rows have one of their own, and need not be looked at again.
             single, left = (frame.height - several.height, several) if self.group == "template" else (0, frame)
             self.templates += single + left["template"].n_unique()
@@ -198,7 +205,7 @@ class Tables:
         """
         for column in {"template", key}:
             alone = column != key or not met
-            rows = (frame.filter(pl.col(column).is_duplicated()) if alone else frame).sort(column)
+            rows = (met_again(frame, column) if alone else frame).sort(column)
             for start in range(
                 0, rows.height, CHECKED
             ):  # the first row of a part is compared with the last part's last

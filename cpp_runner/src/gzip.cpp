@@ -34,15 +34,14 @@ constexpr int LEVEL = 6, MEMORY = 8, GZIP = 16 + MAX_WBITS;
 
 Bytef* bytes_of(const std::string& text) { return reinterpret_cast<Bytef*>(const_cast<char*>(text.data())); }
 
-// Runs a step of zlib over what is given, in pieces that its counters can hold, and collects what it writes.
+// Runs a step of zlib over what is given, in pieces, as its counters hold less than 4 GiB, and collects what it writes.
 template <class Step>
 int collect(z_stream& stream, const std::string& text, std::string& out, Step step) {
   int result = Z_OK;
   std::size_t taken = 0;
   do {
-    const std::size_t rest = text.size() - taken;
     stream.next_in = bytes_of(text) + taken;
-    stream.avail_in = static_cast<uInt>(std::min<std::size_t>(rest, std::numeric_limits<uInt>::max()));
+    stream.avail_in = static_cast<uInt>(std::min(text.size() - taken, PIECE));
     const uInt given = stream.avail_in;
     char piece[PIECE];
     stream.next_out = reinterpret_cast<Bytef*>(piece);

@@ -5,11 +5,13 @@ import time
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compgen.errors import UserError
 from compgen.geca.enumeration import ahead
 from compgen.geca.options import GecaOptions
-from compgen.geca.tables import MemoryNeededError, Store
+from compgen.geca.tables import MemoryNeededError, Store, met_again
 
 
 def rows(first, count, keys=7):
@@ -62,6 +64,12 @@ def test_stores_that_share_a_folder_give_each_row_once(tmp_path):
     parts = [read(store)[0] for store in stores]
     assert sorted(parts[0] + parts[1]) == sorted(rows(0, 60).rows())
     assert {key % 2 for key, _ in parts[0]} == {0} and {key % 2 for key, _ in parts[1]} == {1}
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**63, 2**64 - 1])))
+def test_rows_that_meet_another_of_their_value_are_those_that_polars_calls_duplicated(values):
+    frame = pl.DataFrame({"key": pl.Series(values, dtype=pl.UInt64)}).with_row_index()
+    assert met_again(frame, "key").rows() == frame.filter(pl.col("key").is_duplicated()).rows()
 
 
 def test_an_empty_store_has_no_partitions(tmp_path):

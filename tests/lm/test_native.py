@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 import struct
 import subprocess
@@ -450,6 +451,11 @@ def test_a_text_may_be_a_folder_or_a_pipe(arpa, tmp_path):
     assert run("perplexity", arpa, tmp_path).stderr.decode() == (
         f"error: {tmp_path}: Is a directory: expected a file of sentences\n"
     )
+    folder = os.open(tmp_path, os.O_RDONLY)
+    command = [str(program("compgen-ngram")), "perplexity", str(arpa), "-"]
+    done = subprocess.run(command, stdin=folder, capture_output=True, check=False)
+    os.close(folder)
+    assert (done.returncode, done.stderr) == (2, b"error: -: Is a directory: expected a file of sentences\n")
     done = run("perplexity", arpa, "-", "--json", stdin=b"the cat\n\xff\n")
     assert done.stderr.decode().startswith("error: -, line 2: found bytes that are not UTF-8")
     assert json.loads(good("perplexity", arpa, "--json", stdin=b"the cat\nthe dog"))["sentences"] == 2
