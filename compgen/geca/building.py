@@ -112,13 +112,14 @@ def build(corpus: Corpus, options: GecaOptions, watch: Watch = unwatched, salt: 
 def keep_freed_memory() -> None:
     """Let this process keep up to 256 MiB of what arrays have freed for the next arrays, where its C library can.
 
-    New pages must be filled with zeros, which took a tenth of the time of large tables.
+    New pages must be filled with zeros, which took a tenth of the time of large tables. Arrays of 32 MiB or more, of
+    which a long text has a few, are given back at once.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # a C library that is not GNU's
         return
-    for parameter, value in ((MMAP_THRESHOLD, 2**30), (TRIM_THRESHOLD, 2**28), (TOP_PAD, 2**26)):
+    for parameter, value in ((MMAP_THRESHOLD, 2**25), (TRIM_THRESHOLD, 2**28), (TOP_PAD, 2**26)):
         mallopt(parameter, value)
 
 
