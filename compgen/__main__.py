@@ -5,7 +5,7 @@ import sys
 from typing import NoReturn
 
 # Polars' allocator keeps what is freed for two seconds, for the next tables. As Polars sets it, it gives pages back to
-# the system after half a second, and takes new ones, which must be filled with zeros: a tenth of the time of large ones.
+# the system after half a second, and takes new ones, which must be filled with zeros: a tenth of large tables' time.
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:2000,narenas:1")
 
 
