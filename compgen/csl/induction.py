@@ -241,10 +241,9 @@ class Induction:
         self._catalog, self._parser = _Catalog(self.grammar, self._key), Parser(self.grammar)
         self._partners, self._new_partners = Partners(self.grammar), Partners(self._new)
         settled = self._catalog.numbers(self.grammar & self._pairs.keys())
-        touched = 0
-        for rule in self._new:
-            touched |= self._catalog.among(rule, settled)
-        self._settled = {*self._catalog.rules(settled & ~touched)}  # not derived before, nor now
+        for rule in sorted(self._new, key=lambda rule: rule.length):  # short ones occur in most
+            settled ^= self._catalog.among(rule, settled)
+        self._settled = {*self._catalog.rules(settled)}  # not derived before, nor now
         self._removable: dict[Rule, frozenset[Rule]] = {}
 
     def _action(self, rule: Rule) -> Action | None:
