@@ -38,6 +38,7 @@ Key = tuple[tuple[str, ...], tuple[str, ...]]
 
 _MOST_REMOVED = 10  # candidates for R_remove, besides r itself
 _EACH = 2_000  # examples, for which a process is worth the second that it takes to begin
+_ENDS = 3  # tokens by which rules are shared out
 _MOST_PROCESSES = 8  # beyond, each does little but what all do
 _LEAST = {"max_nonterminals": 1, "partitions": 1}
 
@@ -229,7 +230,8 @@ class Induction:
         self._enter(added)
 
     def _is_mine(self, rule: Rule) -> bool:
-        return zlib.crc32(rule.source.encode("utf-8", "surrogatepass")) % self._shares == self._share
+        # Rules that end alike make many of the same new rules, which only one process then has to weigh.
+        return zlib.crc32(rule.source[-_ENDS:].encode("utf-8", "surrogatepass")) % self._shares == self._share
 
     def _enter(self, rules: Iterable[Rule]) -> None:
         new = set(rules) - self.grammar
