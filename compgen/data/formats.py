@@ -208,7 +208,8 @@ def _check_examples(found: Placed, place: str, answers: bool) -> None:
     for side, rows in empty.items():
         if rows.any():
             number = places[rows.arg_true()[0]]
-            raise DataError(f"{place} {number}: found an empty {side}, expected tokens on both sides")
+            expected = "tokens" if answers else "tokens on both sides"
+            raise DataError(f"{place} {number}: found an empty {side}, expected {expected}")
     for side in ("source", "target"):
         for token in frame[side].explode().drop_nulls().unique(maintain_order=True):
             if why := "" if sentences and not answers and token in SPECIALS else why_not_data(token):

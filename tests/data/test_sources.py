@@ -305,6 +305,7 @@ def test_other_data_are_read_whole(tmp_path):
         ("words", "gel\tV;PRS\ngel\ta\tV\tb\n", "line 2: found .*expected lemma TAB tags"),
         ("words", "gel\tV;PRS\nG9\tV\n", "line 2: found '9' in 'G9', expected letters"),
         ("x.csv", "a,b\n", "csv"),
+        ("x.csv", "id,source\n1,a\n2,\n", "line 3: found an empty source, expected tokens$"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(tmp_path, name, text, says):
