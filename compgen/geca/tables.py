@@ -10,6 +10,7 @@ has two fragments.
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -246,7 +247,10 @@ def memory_for(corpus: Corpus, spans: Spans, memory: int) -> Iterator[int]:
             raise MemoryNeededError(LEAST)
         yield most
     except MemoryNeededError as error:
-        needed = np.ceil((fixed + error.args[0] * ROW_BYTES * WORKING) / 2**30 * 100) / 100
-        raise UserError(
-            f"GECA: {memory / 2**30:.2f} GiB of memory is too little here: expected {needed:.2f} GiB or more"
-        ) from error
+        raise too_little(memory, fixed + error.args[0] * ROW_BYTES * WORKING) from error
+
+
+def too_little(memory: int, needed: int) -> UserError:
+    """Return the error that says how much memory is needed, both in bytes."""
+    least = ceil(needed / 2**30 * 100) / 100
+    return UserError(f"GECA: {memory / 2**30:.2f} GiB of memory is too little here: expected {least:.2f} GiB or more")

@@ -32,6 +32,16 @@ def test_several_processes_make_what_one_makes_and_explain_it(workers, options, 
         assert together.explain(sample) == alone.explain(sample)
 
 
+def test_a_text_whose_spans_alone_take_more_memory_is_refused_before_they_are_found(monkeypatch):
+    monkeypatch.setattr(building, "FINDING", 2**28)
+    monkeypatch.setattr(building.Spans, "of", None)
+    tokens = sum(len(source) + len(target) + 3 for source, target in pairs(*GRAMMAR).pairs())
+    with pytest.raises(
+        UserError, match=rf"4\.00 GiB of memory is too little here: expected {tokens / 4:.2f} GiB or more"
+    ):
+        fitted()
+
+
 def test_rows_that_a_share_of_the_memory_cannot_hold_are_left_to_one_process(monkeypatch):
     expected = fitted().sample(25, 3)
     monkeypatch.setattr(building, "rows_held", lambda *_: 3)
