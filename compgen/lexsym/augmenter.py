@@ -380,8 +380,11 @@ def _first_rows(dataset: Dataset) -> dict[tuple[Side, Side], int]:
 
 
 def _joiner(dataset: Dataset, entries: Sequence[Entry]) -> Callable[[Side], Side]:
-    """What joins the tokens of phrases, the longest first: those that sources and targets share, and of a lexicon."""
-    grammar = exact_matches(dataset)
+    """What joins the tokens of phrases, the longest first: those that sources and targets share, and of a lexicon.
+
+    An example that is copied as a whole is no phrase: exchanged for another, it gives that one.
+    """
+    grammar = exact_matches(Dataset(dataset.frame.filter(pl.col("source") != pl.col("target"))))
     shared = {source for source, _ in map(grammar.alphabet.key, grammar.rules)}
     shared |= {tuple(unit.split(JOINED)) for entry in entries for unit in (entry.word, *entry.symbols)}
     phrases: dict[str, list[Side]] = defaultdict(list)

@@ -160,6 +160,13 @@ def test_a_lexicon_file_is_for_types(tmp_path):
         make("lexsym", lexicon=lexicon(tmp_path, "t|a|B")).fit(dataset("a -> A"))
 
 
+def test_examples_that_are_copies_exchange_words_not_sentences():
+    data = dataset(*(f"{x} sees {y} -> {x} sees {y}" for x in "abcd" for y in "abcd" if x <= y))
+    assert texts(make("lexsym").fit(data).sample()) == {
+        f"{x} sees {y} -> {x} sees {y}" for x in "abcd" for y in "abcd" if x > y
+    }
+
+
 @pytest.mark.parametrize(
     ("split", "new", "of_test"),
     [
