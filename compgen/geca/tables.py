@@ -207,9 +207,8 @@ class Tables:
         for column in {"template", key}:
             alone = column != key or not met
             rows = (met_again(frame, column) if alone else frame).sort(column)
-            for start in range(
-                0, rows.height, CHECKED
-            ):  # the first row of a part is compared with the last part's last
+            for start in range(0, rows.height, CHECKED):
+                # The first row of a part is compared with the last part's last.
                 part = rows[max(0, start - 1) : start + CHECKED]
                 sequences, keys = self._spelled(part, column), part[column].to_numpy()
                 index = np.flatnonzero(keys[1:] == keys[:-1])
