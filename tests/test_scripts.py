@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.export.tiny import exported
+
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 START = """
 import runpy, sys, traceback
@@ -27,3 +29,8 @@ def test_all_import():
     assert len(files) > 30
     found = subprocess.run([sys.executable, "-c", START, *files], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout[-3000:] + found.stderr[-3000:]
+
+
+def test_scripts_make_small_bundles_outside_of_tests(monkeypatch):
+    monkeypatch.delenv("COMPGEN_TESTS")
+    assert (exported.__wrapped__("predictor", hidden=4) / "manifest.json").is_file()

@@ -241,7 +241,7 @@ def _ambiguous(keys: pl.DataFrame) -> float:
 
 def _balanced(texts: pl.Series) -> float:
     """The share of texts whose brackets are balanced. Different sequences of brackets are few, and looked at once."""
-    rows = texts.str.replace_all(r"[^()\[\]{}]", "").value_counts(name="rows")
+    rows = texts.str.replace_all(r"[^()\[\]{}]+", "").value_counts(name="rows")
     return _share(sum(n for text, n in rows.iter_rows() if balanced(text)), len(texts))
 
 
@@ -283,15 +283,15 @@ def _side(made: pl.Series, training: pl.Series) -> Side:
 
 def _coded(sides: Sequence[pl.Series]) -> list[Ints]:
     """The tokens of all rows of each series as numbers from MARKERS on, one row after another as BEGIN tokens END."""
-    words = pl.concat([side.explode() for side in sides]).drop_nulls().unique()
+    tokens = [side.explode().drop_nulls() for side in sides]
+    numbers = pl.concat(tokens).cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
     coded = []
-    for side in sides:
+    for side, tokens_of in zip(sides, np.split(numbers, np.cumsum([*map(len, tokens)])[:-1]), strict=True):
         lengths = side.list.len().to_numpy().astype(np.int64)
         stops = np.cumsum(lengths + MARKERS)
         codes = np.full(int(stops[-1]), BEGIN, dtype=np.int64)
         codes[stops - 1] = END
-        tokens = side.explode().drop_nulls().cast(pl.Enum(words)).to_physical().to_numpy()
-        codes[ranges(stops - 1 - lengths, lengths)[1]] = tokens.astype(np.int64) + MARKERS
+        codes[ranges(stops - 1 - lengths, lengths)[1]] = tokens_of + MARKERS
         coded.append(codes)
     return coded
 

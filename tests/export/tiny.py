@@ -49,13 +49,20 @@ def make(kind: str = "generator", **changes: Any) -> Checkpoint:
 
 
 @functools.cache
-def exported(kind: str = "generator", **changes: Any) -> Path:
-    """The bundle of `make(kind, **changes)`; each is made once for all test processes, so tests must not change it.
+def _own() -> tempfile.TemporaryDirectory[str]:
+    """A folder that goes with this process."""
+    return tempfile.TemporaryDirectory(prefix="compgen-tests-")
 
-    The plain ones have TorchScript, too; of others, tests of parity verify it.
+
+@functools.cache
+def exported(kind: str = "generator", **changes: Any) -> Path:
+    """The bundle of `make(kind, **changes)`; each is made once for all test processes, so nobody must change it.
+
+    Outside of tests they go with the process. The plain ones have TorchScript, too; of others, tests of parity verify
+    it.
     """
     name = hashlib.sha256(repr((kind, sorted(changes.items()))).encode()).hexdigest()[:16]
-    bundle = Path(os.environ["COMPGEN_TESTS"]) / f"{kind}-{name}"
+    bundle = Path(os.environ.get("COMPGEN_TESTS") or _own().name) / f"{kind}-{name}"
     if not bundle.exists():
         with tempfile.TemporaryDirectory(dir=bundle.parent) as made:
             make(kind, **changes).save(Path(made) / "model.pt")
