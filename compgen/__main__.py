@@ -4,9 +4,9 @@ import os
 import sys
 from typing import NoReturn
 
-# Polars' allocator keeps what is freed for two seconds, for the next tables and the threads of two cores. As Polars sets
-# it, it gives pages back to the system after half a second, and takes new ones, which must be filled with zeros: a tenth
-# of large tables' time.
+# Polars' allocator keeps what is freed for two seconds, for the next tables and the threads of two cores. As Polars
+# sets it, it gives pages back to the system after half a second, and takes new ones, which must be filled with zeros:
+# a tenth of large tables' time.
 os.environ.setdefault("_RJEM_MALLOC_CONF", f"dirty_decay_ms:2000,narenas:{max(1, (os.cpu_count() or 1) // 2)}")
 
 
