@@ -286,12 +286,12 @@ def _coded(sides: Sequence[pl.Series]) -> list[Ints]:
     tokens = [side.explode().drop_nulls() for side in sides]
     numbers = pl.concat(tokens).cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
     coded = []
-    for side, tokens_of in zip(sides, np.split(numbers, np.cumsum([*map(len, tokens)])[:-1]), strict=True):
+    for side, own in zip(sides, np.split(numbers, np.cumsum([*map(len, tokens)])[:-1]), strict=True):
         lengths = side.list.len().to_numpy().astype(np.int64)
         stops = np.cumsum(lengths + MARKERS)
         codes = np.full(int(stops[-1]), BEGIN, dtype=np.int64)
         codes[stops - 1] = END
-        codes[ranges(stops - 1 - lengths, lengths)[1]] = tokens_of + MARKERS
+        codes[ranges(stops - 1 - lengths, lengths)[1]] = own + MARKERS
         coded.append(codes)
     return coded
 

@@ -32,16 +32,15 @@ from compgen.geca.tables import (
     MemoryNeededError,
     Store,
     Tables,
+    find_spans,
     memory_for,
     rows_held,
-    too_little,
 )
 from compgen.processors import cores
 from compgen.progress import Watch, unwatched
 
 EACH = 1 << 23  # rows, for which a process is worth the seconds that it takes to begin
 MOST = 16  # processes, unless they are asked for
-FINDING = 110  # bytes that a token takes while spans are found, with the examples: 23 million took 2.4 GB
 TRIED = 64  # examples, by which the number of rows is estimated
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # parameters of mallopt
 EXAMPLE_BYTES, TOKEN_BYTES = 1000, 30  # of a new example: 1.7 million of 28 tokens took 2.9 GB
@@ -107,9 +106,7 @@ def build(corpus: Corpus, options: GecaOptions, watch: Watch = unwatched, salt: 
         UserError: the memory is too little for a corpus of this size, or for rows that must be worked on together.
     """
     keep_freed_memory()
-    if options.bytes < (needed := FINDING * len(corpus.tokens)):
-        raise too_little(options.bytes, needed)
-    spans = Spans.of(corpus, options.span, options.limit)
+    spans = find_spans(corpus, options)
     processes = _processes(corpus, spans, options)
     while True:
         try:

@@ -37,7 +37,7 @@ from compgen.geca.building import first, merged
 from compgen.geca.corpus import Corpus
 from compgen.geca.options import GecaOptions
 from compgen.geca.spans import Spans
-from compgen.geca.tables import CollisionError, Tables, memory_for, read_again
+from compgen.geca.tables import CollisionError, Tables, find_spans, memory_for, read_again
 
 POLL = 0.5  # seconds between two looks into the folder
 RETRIES = 5  # of a step whose worker was lost
@@ -104,7 +104,7 @@ class Job:
     @cached_property
     def _corpus(self) -> tuple[Corpus, Spans]:
         corpus = Corpus.of(self.dataset, self.options.longest)
-        return corpus, Spans.of(corpus, self.options.span, self.options.limit)
+        return corpus, find_spans(corpus, self.options)
 
     def do(self, number: int, step: str) -> None:
         """Do one of the STEPS for a shard, unless it is done."""

@@ -380,10 +380,8 @@ def _first_rows(dataset: Dataset) -> dict[tuple[Side, Side], int]:
 
 
 def _joiner(dataset: Dataset, entries: Sequence[Entry]) -> Callable[[Side], Side]:
-    """What joins the tokens of phrases, the longest first: those that sources and targets share, and of a lexicon.
-
-    An example that is copied as a whole is no phrase: exchanged for another, it gives that one.
-    """
+    """What joins the tokens of phrases, the longest first: those that sources and targets share, and of a lexicon."""
+    # An example that is a copy is no phrase: exchanged for another, it gives that one.
     grammar = exact_matches(Dataset(dataset.frame.filter(pl.col("source") != pl.col("target"))))
     shared = {source for source, _ in map(grammar.alphabet.key, grammar.rules)}
     shared |= {tuple(unit.split(JOINED)) for entry in entries for unit in (entry.word, *entry.symbols)}
@@ -394,8 +392,7 @@ def _joiner(dataset: Dataset, entries: Sequence[Entry]) -> Callable[[Side], Side
     def join(side: Side) -> Side:
         joined, place = list[str](), 0
         while place < len(side):
-            here = (phrase for phrase in phrases[side[place]] if side[place : place + len(phrase)] == phrase)
-            found = next(here, (side[place],))
+            found = next((one for one in phrases[side[place]] if side[place : place + len(one)] == one), (side[place],))
             joined.append(JOINED.join(found))
             place += len(found)
         return tuple(joined)

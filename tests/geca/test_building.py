@@ -3,7 +3,7 @@
 import pytest
 
 from compgen.errors import ExhaustedError, UserError
-from compgen.geca import building
+from compgen.geca import building, tables
 from compgen.geca.augmenter import Geca
 from compgen.geca.corpus import Corpus
 from compgen.geca.options import GecaOptions
@@ -33,8 +33,8 @@ def test_several_processes_make_what_one_makes_and_explain_it(workers, options, 
 
 
 def test_a_text_whose_spans_alone_take_more_memory_is_refused_before_they_are_found(monkeypatch):
-    monkeypatch.setattr(building, "FINDING", 2**28)
-    monkeypatch.setattr(building.Spans, "of", None)
+    monkeypatch.setattr(tables, "FINDING", 2**28)
+    monkeypatch.setattr(Spans, "of", None)
     tokens = sum(len(source) + len(target) + 3 for source, target in pairs(*GRAMMAR).pairs())
     with pytest.raises(
         UserError, match=rf"4\.00 GiB of memory is too little here: expected {tokens / 4:.2f} GiB or more"
