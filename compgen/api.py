@@ -50,7 +50,7 @@ def evaluate(
         UserError: there are no targets to score by, or there are not as many answers as examples.
     """
     from compgen.data.catalog import given
-    from compgen.evaluation.metrics import check_scorable, most_right, score
+    from compgen.evaluation.metrics import check_scorable, most_right, score, spaces_alone
 
     asked = given(data).part(split, "test")
     pairs = asked.pairs()
@@ -62,7 +62,7 @@ def evaluate(
         answers = _answers(model, sources, beam, 3)
     else:
         answers = _given_answers(model, len(targets), beam)
-    for remark in most_right(pairs):
+    for remark in (*most_right(pairs), *spaces_alone(answers, targets)):
         warnings.warn(remark, Remark, stacklevel=2)
     return score(answers, targets)
 

@@ -112,7 +112,7 @@ def evaluate(
     from compgen.api import Generator, Predictor
     from compgen.data.examples import Dataset
     from compgen.data.formats import write_dataset
-    from compgen.evaluation.metrics import check_unit
+    from compgen.evaluation.metrics import check_unit, spaces_alone
     from compgen.trained.committee import Committee
 
     _check(models, data, options)
@@ -135,7 +135,8 @@ def evaluate(
         answering = Answering(model, system, options.otherwise, second, beam=options.beam)
         predicted = _predicted(answering, [source for source, _ in examples])
         scores, measured = _scored(examples, predicted, options)
-        _say_apart(model, examples, predicted)
+        apart = spaces_alone(predicted, [target for _, target in examples])
+        say_warnings([f"{model}: {remark}" for remark in apart])
         rows.append((model, scores))
         items.append(measured)
     way = {"direct": True, "otherwise": options.otherwise} if options.direct else {"beam": options.beam}
@@ -257,18 +258,6 @@ def _say_learnt(named: Sequence[tuple[str, Any]], data: str, dataset: "Dataset")
     for model, system in named:
         if isinstance(system, Predictor) and system.learnt_from(dataset):
             say_warnings([f"{model}: {data} is what it was trained on, so that the score is of memory"])
-
-
-def _say_apart(model: str, examples: Pairs, predicted: Sequences) -> None:
-    """Say how many predictions are wrong by nothing but the spaces between their tokens."""
-    answers = [(target, found) for (_, target), found in zip(examples, predicted, strict=True) if target != found]
-    apart = sum("".join(target) == "".join(found) for target, found in answers)
-    if apart:
-        say(
-            f"warning: {model}: {apart:,} of {len(examples):,} predictions differ from their targets in spaces alone, "
-            "and count as wrong: write DATA as the training data were (`cgen data write DATA --signs apart -o "
-            "OUT` puts spaces around brackets and other signs)"
-        )
 
 
 def _compared(models: list[str], items: list[Measured], seeds: int) -> "Compared":

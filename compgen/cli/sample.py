@@ -205,8 +205,6 @@ class _Quality:
 
         options = self.options
         lines, stride = _thinned(line for lines in lines_as_they_come(path) for line in lines)
-        if not lines:
-            return
         if stride > 1:
             say(f"quality is measured on each {stride:,}th sample; `cgen data quality` looks at all")
         kept = f"{options.out} is not written"
@@ -293,9 +291,7 @@ def _report(end: "End", options: Options, choice: "Choice", generator: "Generato
         more = "make more draws (--draws in place of -n)" if options.draws is None else "make more --draws"
         once = f"{end.alone:,} of {end.written:,} sources were drawn once, so that nothing voted against their targets"
         say_warnings([f"{once}: {more}, or ask for clear votes (--margin 3)"])
-    if not end.written:
-        say_warnings(["no sample was kept"])
-    elif _wasteful(options, counts) and generator.pool.prototypes:
+    if _wasteful(options, counts) and generator.pool.prototypes:
         say("few draws were kept: --prototypes rare draws only where a prototype is rare, which wastes far fewer")
 
 

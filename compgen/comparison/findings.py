@@ -12,7 +12,7 @@ import numpy as np
 
 from compgen.comparison import answer
 from compgen.comparison.experiment import Experiment
-from compgen.comparison.parts import Divided, carvings
+from compgen.comparison.parts import Divided, carvings, remembered
 from compgen.comparison.plan import ENOUGH
 from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
 from compgen.comparison.running import ELAPSED, accuracies
@@ -199,6 +199,7 @@ class Findings:
             f"In the training examples: {one.what}{_of(one.lines)}. {one.advice[:1].upper()}{one.advice[1:]}."
             for one in warned
         ]
+        remarks += remembered(self.divided)
         left = []
         for method in self.experiment.methods:
             step = self.experiment.augment(method, 0, self.experiment.asked(method, 0, 0))

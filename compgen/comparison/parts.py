@@ -13,10 +13,10 @@ import polars as pl
 
 from compgen.comparison.options import By
 from compgen.data.compounds import Ngrams, usual_inventory
-from compgen.data.examples import TRAIN, Dataset
+from compgen.data.examples import SIDES, TRAIN, Dataset
 from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, Stream, stream
-from compgen.data.splits import TEST, at_random, by_length, by_template, tmcd
+from compgen.data.splits import TEST, at_random, by_length, by_template, in_both, tmcd
 from compgen.data.unimorph import split_tags
 from compgen.errors import DataError
 from compgen.morphology.alignment import words
@@ -46,7 +46,8 @@ def divide(dataset: Dataset, test: int | None = None, by: By | None = None, seed
     """Return the training and the test part of some data: those that they have, or new ones.
 
     Splits `train` and `test` are taken as they are, unless `test` or `by` ask for another division; other splits are
-    left out. Else all examples are divided anew, `test` of them to test on, by default a fifth.
+    left out. Else all examples are divided anew, `test` of them to test on, by default a fifth; repetitions are left
+    out, so that no test example is trained on.
 
     Raises:
         DataError: there is no split `train`, so that names of splits may be something else; there are too few examples
@@ -68,6 +69,15 @@ def divide(dataset: Dataset, test: int | None = None, by: By | None = None, seed
     return Divided(train, tested, how)
 
 
+def remembered(divided: Divided) -> list[str]:
+    """Return what to say of test examples that are training examples, too; nothing if there are none."""
+    count, _ = in_both(divided.train + divided.test)
+    said = (
+        f"{count:,} of {len(divided.test):,} test examples are training examples, too, whose answers may be from memory"
+    )
+    return [f"{said}; `cgen check DATA` lists them."] if count else []
+
+
 def usual_division(dataset: Dataset) -> By:
     """Return how a test part is made unless asked: by template, or at random where nearly every target is another."""
     targets = dataset.frame["target"]
@@ -75,6 +85,7 @@ def usual_division(dataset: Dataset) -> By:
 
 
 def _made(dataset: Dataset, test: int | None, by: By, seed: int) -> Divided:
+    dataset = Dataset(dataset.frame.unique(SIDES, keep="first", maintain_order=True))
     count = len(dataset)
     size = max(LEAST_TEST, round(_USUAL_TEST * count)) if test is None else test
     if not 0 < size < count:

@@ -13,7 +13,7 @@ from compgen.comparison.engine import workers
 from compgen.comparison.experiment import Experiment
 from compgen.comparison.findings import Findings
 from compgen.comparison.options import RUNNING, CompareOptions
-from compgen.comparison.parts import carvings, divide
+from compgen.comparison.parts import carvings, divide, remembered
 from compgen.comparison.plan import FOR_AUGMENTING
 from compgen.comparison.predictors import recipe
 from compgen.comparison.report import write_report
@@ -61,6 +61,8 @@ def compare(
     dataset, name = given(data), str(data) if isinstance(data, str | Path) else name
     folder, options = Path(folder), options or load_config(CompareOptions, None, given=values)
     divided = divide(dataset, options.test, options.by)
+    for remark in remembered(divided):
+        say(f"warning: {remark}")
     methods, verdicts = _methods(options.methods, divided.train)
     predictor = recipe(options.predictor, divided.train)
     settings = options.model_dump(exclude=RUNNING) | {"predictor": list(predictor), "methods": methods}

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple, TypeVar
 import polars as pl
 
 from compgen.data.catalog import load
-from compgen.data.checks import Finding, ids, naming, rows_of, strange_first
+from compgen.data.checks import ID, Finding, ids, naming, rows_of, strange_first
+from compgen.data.columns import for_json
 from compgen.data.content import looks_like_json, name_of, read_bytes, shown
-from compgen.data.examples import COLUMNS, TRAIN
+from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
 from compgen.data.formats import format_of, guess
-from compgen.data.named import ALONE, BESIDE, PARTS, USUAL, Columns, looks_like_names, plain, unread_split
+from compgen.data.named import ALONE, BESIDE, PARTS, TAGS, USUAL, Columns, looks_like_names, plain, unread_split
 from compgen.data.records import separator
-from compgen.data.unimorph import example, inflection, looks_like_words, numbered, tags_in, untagged
+from compgen.data.unimorph import BLANK, example, inflection, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
 
 Line = TypeVar("Line")
@@ -108,9 +109,33 @@ def _strictly(spec: str, columns: Columns, format: str, content: bytes | None = 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dataset = load(spec, columns=columns, content=content)
-    rows = rows_of(dataset).with_columns(pl.col("number").cast(pl.Int64), rest=pl.lit(None, pl.String))
+    rest, lost = _further(dataset.frame.drop(COLUMNS), spec)
+    sides = [pl.col(side).list.eval(pl.element().str.replace_all(r"\s", BLANK)) for side in SIDES]
+    spaced = pl.any_horizontal(pl.col(side).list.eval(pl.element().str.contains(r"\s")).list.any() for side in SIDES)
+    found = _spaced((dataset.frame.select(spaced).to_series().arg_true() + 1).to_list())
+    rows = rows_of(Dataset(dataset.frame.with_columns(sides))).with_columns(pl.col("number").cast(pl.Int64), rest)
     meaning = WORDS if format == "unimorph" else "columns " + ", ".join(dataset.frame.columns)
-    return Table(format, meaning, rows, [], "example")
+    return Table(format, meaning, rows, [*lost, *found], "example")
+
+
+def _further(frame: pl.DataFrame, name: str) -> tuple[pl.Series, list[Finding]]:
+    """Return further columns as `rest`, and what is lost of them."""
+    kept, lost = [], []
+    for column in frame:
+        try:
+            kept.append(for_json(column, name))
+        except DataError:
+            lost.append(f"{column.name!r} ({column.dtype})")
+    texts = pl.DataFrame(kept).write_ndjson().splitlines() if kept else [None] * frame.height
+    what = f"columns that no text holds: {', '.join(lost)}"
+    findings = [Finding("note", what, [], "--fix leaves them out")] if lost else []
+    return pl.Series("rest", texts, dtype=pl.String), findings
+
+
+def _spaced(numbers: list[int]) -> list[Finding]:
+    """What to say of tokens of lists that have spaces in them."""
+    what, advice = "a token with a space in it", f"--fix writes the space as {BLANK}, so that it stays one token"
+    return [Finding("note", what, numbers, advice)] if numbers else []
 
 
 def _has_words(text: str) -> bool:
@@ -268,23 +293,40 @@ def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Tab
     """Choose the columns of sources, targets and splits."""
     names, rows, empty = found.names, found.rows, Table(format, "", _frame([]), list(found.findings), found.place)
     if names is None:
-        return _unnamed(empty, rows[0][1]) if format == "csv" else _by_position(empty, rows)
+        return _unnamed(empty, rows) if format == "csv" else _by_position(empty, rows)
     words = columns.words(names)
     if words is None:
         return _by_names(empty, names, rows, columns, name)
     places = [names.index(column) for column in words]
     frame, wrong = _read_words(rows, lambda fields: _word([fields[place] for place in places]))
+    beside = {name: at for at, name in enumerate(names) if at not in places}
+    split = beside.pop("split", None)
+    if split is not None:
+        splits = {number: str(fields[split] or "").strip() or TRAIN for number, fields in rows}
+        frame = frame.with_columns(split=pl.col("number").replace_strict(splits, return_dtype=pl.String))
+    if beside:
+        more = {number: _more(fields, beside) for number, fields in rows}
+        frame = frame.with_columns(rest=pl.col("number").replace_strict(more, return_dtype=pl.String))
     meaning = "words, from the columns " + ", ".join(words)
     return empty._replace(meaning=meaning, rows=frame, findings=[*empty.findings, *wrong])
 
 
-def _unnamed(table: Table, first: list[Any]) -> Table:
+def _more(fields: Sequence[Any], places: dict[str, int]) -> str:
+    """Return the further columns of a row as JSON."""
+    return json.dumps({name: fields[at] for name, at in places.items()}, ensure_ascii=False)
+
+
+def _unnamed(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
     """Take nothing from a CSV without names of columns: which are the sides would be a guess."""
+    first = rows[0][1]
     advice = "write a first line of names, as: source,target (of words: lemma,form,tags)"
-    sides = [name for name in first if plain(name) not in (*BESIDE, *PARTS)]
-    if len(sides) > 1 and len({*first}) == len(first):
-        advice += f"; if these are names, say which are meant, as: {naming(*sides[:2])}"
-    if len(sides) == 1:
+    usable = [name for name in first if plain(name) not in (*BESIDE, *PARTS)]
+    if any(plain(name) in TAGS for name in usable):
+        advice += "; if these are names of columns of words, call them lemma, form and tags"
+    elif len(usable) > 1 and len({*first}) == len(first):
+        sides = [name for at, name in enumerate(first) if name in usable and _may_be_side(rows[1:], at)]
+        advice += f"; if these are names, say which are meant, as: {naming(*(sides + usable)[:2])}"
+    if len(usable) == 1:
         advice += f"; {ALONE}"
     again = next((name for place, name in enumerate(first) if name in first[:place]), None)
     what = f"no names of columns in the first line: {', '.join(first):.80}"
@@ -292,6 +334,12 @@ def _unnamed(table: Table, first: list[Any]) -> Table:
         what, advice = f"the first line has the name {again!r} twice", f"give one of them another name; {advice}"
     finding = Finding("error", what, [], advice)
     return table._replace(meaning="fields without names", findings=[*table.findings, finding])
+
+
+def _may_be_side(rows: list[tuple[int, list[Any]]], at: int) -> bool:
+    """Whether a column is neither ids nor the same in all rows."""
+    texts = pl.Series([fields[at] for _, fields in rows if at < len(fields)], dtype=pl.String)
+    return texts.n_unique() > 1 and not texts.str.contains(ID).all()
 
 
 def _by_position(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
@@ -305,6 +353,11 @@ def _by_position(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
     if first:
         what = "the first column is ids: commands take it for sources, and the targets for names of splits"
         findings.append(Finding("warning", what, [], "leave the ids out; --fix does"))
+        number, names = rows[0]
+        if not re.search(ID, names[0]):  # all others are ids
+            what = f"the first line ({' | '.join(names)}) is names of columns"
+            findings.append(Finding("warning", what, [number], f"delete it; --fix does; or say {naming(*names[1:3])}"))
+            rows = rows[1:]
     order = range(first, min(width, first + 3))
     meaning = "id TAB " * first + " TAB ".join(COLUMNS[: len(order)]) if width > 1 else "sentences, one a line"
     frame = _frame([(number, *(fields[at] if at < len(fields) else None for at in order)) for number, fields in rows])
@@ -326,26 +379,32 @@ def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
     place = {renamed[given]: at for at, given in enumerate(names)}
     sides = [place["source"], place["target"], *([place["split"]] if "split" in place else [])]
     rest = {key: at for key, at in place.items() if key not in COLUMNS}
-    picked, bad = [], []
+    picked, bad, spaced = [], [], list[int]()
     for number, fields in rows:
         texts = [_text(fields[at]) for at in sides]
         if None in texts[:2]:
             bad.append(number)
             continue
-        more = json.dumps({key: fields[at] for key, at in rest.items()}, ensure_ascii=False) if rest else None
-        picked.append((number, *texts[:2], texts[2] if len(texts) > 2 else None, more))
+        spaced += [number] * any(_is_spaced(fields[at]) for at in sides[:2])
+        picked.append((number, *texts[:2], texts[2] if len(texts) > 2 else None, _more(fields, rest) if rest else None))
     what = "a side that is missing, or neither a string nor a list of strings"
     findings = [*table.findings, *([Finding("error", what, bad, "mend it, or leave it out")] if bad else [])]
+    findings += _spaced(spaced)
     if part := unread_split(names):
         findings.append(Finding("warning", part, [], "rename the column, or all examples are of one split"))
     chosen = f"columns {names[sides[0]]!r} and {names[sides[1]]!r}" + " and 'split'" * (len(sides) > 2)
     return table._replace(meaning=chosen, rows=_frame(picked), findings=findings)
 
 
+def _is_spaced(side: Any) -> bool:
+    """Whether a side is a list of which a token has a space in it."""
+    return isinstance(side, list) and any(isinstance(token, str) and re.search(r"\s", token) for token in side)
+
+
 def _text(value: Any) -> str | None:
-    """A side as text; a space within a token of a list is written ␣ (U+2423), as in words."""
+    """A side as text; a space within a token of a list is written as in words."""
     if isinstance(value, list) and all(isinstance(token, str) for token in value):
-        return " ".join(re.sub(r"\s", "␣", token) for token in value)
+        return " ".join(re.sub(r"\s", BLANK, token) for token in value)
     return value if isinstance(value, str) else None
 
 

@@ -42,7 +42,8 @@ def mend(table: Table, keep_targets: bool = False) -> Mended:
         raise DataError(f"nothing is written: {NO_TEXT}: {SAVE}")  # letters are not lost yet
     plain = table.rows.with_columns(_clean(side) for side in SIDES)
     rewritten = sum(int((plain[side] != table.rows[side]).sum()) for side in SIDES)
-    left_out = [finding for finding in table.findings if finding.severity == "error" and finding.lines]
+    numbers = {*table.rows["number"]}
+    left_out = [finding for finding in table.findings if finding.lines and numbers.isdisjoint(finding.lines)]
     for check in LEFT_OUT:
         kept = keep_targets and check is checks.contradictions
         if not kept and (finding := check(plain)):

@@ -72,6 +72,19 @@ def most_right(pairs: Iterable[tuple[Tokens, Tokens]]) -> list[str]:
     return [f"{several:,} sources have several targets, of which one is predicted: {can}"]
 
 
+def spaces_alone(predictions: Sequence[Tokens], references: Sequence[Tokens]) -> list[str]:
+    """Say how many predictions are wrong by nothing but the spaces between their tokens."""
+    answers = zip(map(list, predictions), map(list, references), strict=True)
+    apart = sum(found != target and "".join(found) == "".join(target) for found, target in answers)
+    if not apart:
+        return []
+    return [
+        f"{apart:,} of {len(references):,} predictions differ from their targets in spaces alone, and count as wrong: "
+        "write DATA as the training data were (`cgen data write DATA --signs apart -o OUT` puts spaces around brackets "
+        "and other signs)"
+    ]
+
+
 def score(
     predictions: Sequence[Tokens],
     references: Sequence[Tokens],

@@ -42,6 +42,8 @@ LIMITS = {
     "contradicting": 0.02,  # more than the share in training
     # From here on most of the file is the same examples again, and weighs them.
     "repeated": 0.5,
+    # A generator draws a training example now and then; a file of little else is the training data again.
+    "copied": 0.9,
 }
 
 
@@ -166,10 +168,11 @@ class Quality:
             found.append(
                 f"{self.distinct:,} of {self.made:,} examples are distinct: ask for fewer (-n), or drop repetitions"
             )
-        if self.made and self.copies == self.made and "host" not in self.used:  # `resample` copies hosts on purpose
+        # `resample` copies hosts on purpose.
+        if self.made and self.copies / self.made > LIMITS["copied"] and "host" not in self.used:
             found.append(
-                f"all {self.made:,} examples are training examples, from which nothing new is learned: try another "
-                "method (`cgen check` says which apply)"
+                f"{self.copies:,} of {self.made:,} examples are training examples, from which nothing new is learned: "
+                "try another method (`cgen check` says which apply)"
             )
         return found
 

@@ -113,7 +113,7 @@ class Predictor(ABC):
                 Tokens that the predictor does not know are no error, see `remarks`.
         """
         from compgen.data.catalog import given
-        from compgen.evaluation.metrics import check_executes, score
+        from compgen.evaluation.metrics import check_executes, score, spaces_alone
 
         examples = given(dataset).part(split, usual="test")
         if self.learnt_from(examples):
@@ -126,7 +126,10 @@ class Predictor(ABC):
         sources, references = [source for source, _ in pairs], [target for _, target in pairs]
         if execute is not None:
             check_executes(references, sources, execute)  # an error now, not after predicting
-        return score(self.predict(sources, beam, unknown=True), references, sources, execute)
+        predicted = self.predict(sources, beam, unknown=True)
+        for remark in spaces_alone(predicted, references):
+            warnings.warn(remark, Remark, stacklevel=2)
+        return score(predicted, references, sources, execute)
 
 
 class StepwisePredictor(Predictor):

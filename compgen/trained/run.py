@@ -82,6 +82,7 @@ class Run:
                     if not counts.kept:
                         raise
                     stopped = error
+            _check_any(counts.kept, counts)
             partial.save()
             self.check(partial.path, counts, _why(stopped))
         return End(counts, counts.kept, partial.seconds, stopped, signals)
@@ -113,7 +114,10 @@ class Run:
             chosen = choice.of(kept, config, self.generator.training) if choice.made else []
             for one, votes in chosen:
                 write(sample_of(one, votes))
-        written = len(chosen) if choice.made else counts.kept
+            written = len(chosen) if choice.made else counts.kept
+            if not written and isinstance(stopped, KeyboardInterrupt):
+                raise Interrupted("interrupted; none kept", *signals)
+            _check_any(written, counts)
         alone = sum(votes is not None and votes[1] == 1 for _, votes in chosen)
         return End(counts, written, time.monotonic() - began, stopped, signals, alone)
 
@@ -125,6 +129,12 @@ class Run:
 
     def _done(self, counts: Counts) -> int:
         return counts.kept if self.count else counts.drawn
+
+
+def _check_any(written: int, counts: Counts) -> None:
+    """Raise ExhaustedError if there is nothing to write: what an output held before is worth more."""
+    if not written:
+        raise ExhaustedError(f"no sample was kept, and nothing is written: {counts}")
 
 
 def _why(stopped: BaseException | None) -> str:

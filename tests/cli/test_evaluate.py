@@ -3,7 +3,7 @@
 import pytest
 
 from compgen.cli.common import show
-from compgen.cli.evaluate import _compared, _comparisons, _limited, _say_apart
+from compgen.cli.evaluate import _compared, _comparisons, _limited
 from compgen.data.examples import Dataset
 
 NUMBERS = Dataset.from_pairs([([str(at)], ["x"]) for at in range(100)])
@@ -30,11 +30,3 @@ def test_systems_are_compared_by_exact_match_and_f1_and_a_gain_is_positive(capsy
     show(_comparisons(found))
     heading, row, _ = capsys.readouterr().out.splitlines()
     assert heading.split()[:4] == ["measure", "from", "to", "gain"] and "+0.5000" in row
-
-
-def test_predictions_that_differ_in_blanks_alone_are_told(capsys):
-    examples = [(["a"], ["play(it)"]), (["b"], ["stop"]), (["c"], ["now"])]
-    _say_apart("p.pt", examples, [["play", "(", "it", ")"], ["stop"], ["not"]])
-    assert "p.pt: 1 of 3 predictions differ from their targets in spaces alone" in capsys.readouterr().err
-    _say_apart("p.pt", examples, [["play(it)"], ["st"], ["not"]])
-    assert capsys.readouterr().err == ""

@@ -194,13 +194,17 @@ def test_rare_tokens_are_named_or_told_from_counts(tmp_path):
 
 
 @pytest.mark.parametrize("runtime", ["onnx", "native"])
-def test_nothing_kept_is_a_warning(tmp_path, runtime, request):
+@pytest.mark.parametrize("choice", [(), ("--vote",)])
+def test_where_nothing_is_kept_what_was_there_stays(tmp_path, runtime, choice, request):
     if runtime == "native":
         request.getfixturevalue("built")
-    words = ("--draws", 5, "--filter", "rare", "--rarity", 1e-9, "--runtime", runtime, "-o", tmp_path / "s.jsonl")
-    done = compgen("sample", "recomb2", *words)
-    assert done.returncode == 0 and "warning: no sample was kept" in done.stderr
-    assert (tmp_path / "s.jsonl").read_text() == ""
+    out = tmp_path / "s.jsonl"
+    out.write_text("before\n")
+    words = ("--draws", 5, "--filter", "rare", "--rarity", 1e-9, "--runtime", runtime, "-o", out)
+    refused(
+        compgen("sample", "recomb2", *words, *choice), "no sample was kept, and nothing is written: 5 drawn, 0 kept"
+    )
+    assert [*tmp_path.iterdir()] == [out] and out.read_text() == "before\n"
 
 
 @pytest.mark.parametrize("runtime", ["onnx", "native"])

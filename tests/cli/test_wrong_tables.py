@@ -46,6 +46,12 @@ WRONG = [
         0,
         "the first column is ids: commands take it for sources",
     ),
+    (
+        "headed_ids.tsv",
+        "Nr\tBefehl\tAufruf\n1\ta b\tf x\n2\ta c\tf y\n3\ta d\tf z\n",
+        0,
+        "warning  line 1: the first line (Nr | Befehl | Aufruf) is names of columns",
+    ),
     ("four.tsv", "1\ta\tb\ttrain\n2\tc\td\ttest\n", 2, "the first column is ids"),
     ("bars.txt", "what ||| f\nwho ||| g\n", 0, "lines 1, 2: source ||| target in place of source TAB target"),
     ("bars.tsv", "what ||| f\nwho ||| g\n", 2, "lines 1, 2: source ||| target in place of source TAB target"),

@@ -19,6 +19,7 @@ from compgen.comparison.parts import (
     carvings,
     divide,
     inflected,
+    remembered,
 )
 from compgen.data.catalog import load
 from compgen.data.compounds import Ngrams
@@ -137,6 +138,21 @@ def test_a_test_part_is_made_as_asked(by, test):
     assert len(found.train) + len(found.test) == len(data)
     assert abs(len(found.test) - test) <= (1 if by == "template" else 0)
     assert found.by == f"{len(found.test)} examples taken out of the data by {by}"
+
+
+@pytest.mark.parametrize("by", ["template", "length", "tmcd", "random"])
+def test_no_example_that_is_repeated_is_in_both_parts(by):
+    data = commands()
+    found = divide(data + Dataset(data.frame.head(60)), 40, by)
+    assert len(found.train) + len(found.test) == len(data)
+    assert remembered(found) == []
+
+
+def test_parts_of_the_data_that_overlap_are_told():
+    data = commands()
+    tested = Dataset(data.frame.tail(40).with_columns(split=pl.lit("test")))
+    (said,) = remembered(divide(Dataset(data.frame.head(len(data) - 30)) + tested))
+    assert said.startswith("10 of 40 test examples are training examples, too")
 
 
 def test_few_examples_are_carved_several_times():

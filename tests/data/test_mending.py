@@ -1,5 +1,6 @@
 """Mending: what was wrong is put right or left out, and what is written has nothing left to mend."""
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -116,3 +117,34 @@ def test_what_is_mended_can_be_read_and_needs_no_more_mending(tmp_path, lines):
     assert read_dataset(path) == found.dataset
     rows = checks.rows_of(Dataset(found.dataset.frame))
     assert not [finding for check in LEFT_OUT if (finding := check(rows)) and check is not checks.brackets]
+
+
+FURTHER = (
+    '{"source": ["new york", "is"], "target": ["A"], "id": 1}\n' + 2 * '{"source": ["b"], "target": ["B"], "id": 2}\n'
+)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.parquet", "folder"])
+def test_further_columns_and_tokens_with_spaces_stay(tmp_path, name):
+    (tmp_path / "x.jsonl").write_text(FURTHER)
+    if name != "x.jsonl":
+        write_dataset(read_dataset(tmp_path / "x.jsonl"), tmp_path / name)
+    table = read_table(str(tmp_path / name), Columns())
+    assert [(one.what, one.lines) for one in table.findings] == [("a token with a space in it", [1])]
+    found = mend(table)
+    assert found.dataset.frame["id"].to_list() == [1, 2]
+    assert found.dataset.pairs() == [(["new␣york", "is"], ["A"]), (["b"], ["B"])]
+
+
+def test_words_keep_their_splits_and_further_columns(tmp_path):
+    words = "lemma\tform\ttags\tsplit\tid\ngo\twent\tV;PST\ttrain\ta\nsee\tsaw\tV;PST\ttest\tb\n"
+    found = mended(tmp_path / "x.tsv", words).dataset
+    assert found.splits == {"train": 1, "test": 1} and found.frame["id"].to_list() == ["a", "b"]
+
+
+def test_columns_that_no_text_holds_are_named(tmp_path):
+    data = Dataset.from_pairs([(["a"], ["b"])])
+    data = Dataset(data.frame.with_columns(more=pl.Series([{"x": 1}])))
+    write_dataset(data, tmp_path / "x.parquet")
+    (said,) = read_table(str(tmp_path / "x.parquet"), Columns()).findings
+    assert said.what == "columns that no text holds: 'more' (Struct({'x': Int64}))"

@@ -3,7 +3,7 @@
 import pytest
 
 from compgen.errors import DataError, UserError
-from compgen.evaluation.metrics import check_executes, executes, f1_counts, score
+from compgen.evaluation.metrics import check_executes, executes, f1_counts, score, spaces_alone
 
 
 def test_exact_match_and_micro_f1():
@@ -74,3 +74,10 @@ def test_an_analysis_is_its_lemma_and_its_tags():
         score(predictions, references, unit="word")
     with pytest.raises(UserError, match="no reference has tags after letters: expected unit token"):
         score([["a", "b"]], [["a", "b"]], unit="analysis")
+
+
+def test_predictions_that_differ_in_spaces_alone_are_told():
+    references = tokens("play(it)", "stop", "now")
+    (said,) = spaces_alone(tokens("play ( it )", "stop", "not"), references)
+    assert said.startswith("1 of 3 predictions differ from their targets in spaces alone, and count as wrong")
+    assert spaces_alone(tokens("play(it)", "st", "not"), references) == []

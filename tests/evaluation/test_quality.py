@@ -132,7 +132,9 @@ def test_the_distance_is_that_of_pairs_of_different_rows():
 def test_copies_alone_are_warned_of_unless_they_are_drawn_on_purpose():
     train = dataset(*TRAIN)
     (said,) = quality(train, train).warnings()
-    assert said.startswith("all 4 examples are training examples, from which nothing new is learned")
-    assert not quality(dataset(*TRAIN, "e > e"), train).warnings()
+    assert said.startswith("4 of 4 examples are training examples, from which nothing new is learned")
+    ten = [f"a{n} > b{n}" for n in range(10)]
+    assert quality(dataset(*ten, "e > e"), dataset(*ten)).warnings()[0].startswith("10 of 11 examples are training")
+    assert not quality(dataset(*ten, "e > e", "f > f"), dataset(*ten)).warnings()
     again = Dataset(train.frame.with_columns(host=pl.int_range(4)))  # as `resample` has it
     assert not quality(again, train).warnings()
