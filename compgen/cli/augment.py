@@ -131,7 +131,7 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
     say(f"{method.described()}; {seconds:.1f} s")
     report = method.report()
     kept = f"{out} is not written" if strict else None
-    quality = judged(samples, dataset, report["asked"], method.warnings(), kept)
+    quality = judged(samples, dataset, asked["n"], method.warnings(), kept)
     read = set(method.reads())
     given = method.options.model_dump(mode="json")
     options = {

@@ -211,13 +211,13 @@ class SplitOptions(BaseModel):
 
         return training_size(dataset, self.train, self.test)
 
-    def write(self, parts: "Dataset", inventory: "Inventory | None" = None) -> "Divergences | None":
-        """Write a split, and print its sizes and divergences, which are returned; None if there are no compounds."""
+    def write(self, dataset: "Dataset", parts: "Dataset", inventory: "Inventory | None" = None) -> "Divergences | None":
+        """Write a dataset's split, and print its sizes and divergences, which are returned; None without compounds."""
         from compgen.data.compounds import measure, usual_inventory
         from compgen.data.formats import write_dataset
         from compgen.data.splits import count_of, remarks, with_dev
 
-        written = with_dev(parts, count_of(self.dev, parts), self.seed)
+        written = with_dev(parts, count_of(self.dev, dataset), self.seed)  # shares are of all that was given
         write_dataset(written, self.out)
         say(", ".join(f"{name} {count:,}" for name, count in sorted(written.splits.items())))
         for remark in remarks(parts):
@@ -274,7 +274,7 @@ def random_(data: DataArgument, options: SplitOptions, columns: Columns) -> None
     from compgen.data.splits import at_random
 
     dataset = options.load(data, columns)
-    options.write(at_random(dataset, options.training(dataset), options.seed))
+    options.write(dataset, at_random(dataset, options.training(dataset), options.seed))
 
 
 @app.command()
@@ -291,7 +291,7 @@ def template(data: DataArgument, options: TemplateOptions, columns: Columns) -> 
     from compgen.data.splits import by_template
 
     dataset = options.load(data, columns)
-    options.write(by_template(dataset, options.training(dataset), options.seed, options.side))
+    options.write(dataset, by_template(dataset, options.training(dataset), options.seed, options.side))
 
 
 @app.command()
@@ -307,7 +307,7 @@ def length(data: DataArgument, options: LengthOptions, columns: Columns) -> None
     from compgen.data.splits import by_length
 
     dataset = options.load(data, columns)
-    options.write(by_length(dataset, options.training(dataset), options.side))
+    options.write(dataset, by_length(dataset, options.training(dataset), options.side))
 
 
 @app.command()
@@ -326,7 +326,7 @@ def tmcd(data: DataArgument, options: TmcdOptions, columns: Columns) -> None:
     dataset = options.load(data, columns)
     inventory = options.inventory(dataset)
     parts = tmcd(dataset, options.training(dataset), options.seed, options.least, options.divergence, inventory)
-    options.write(parts, inventory)
+    options.write(dataset, parts, inventory)
 
 
 @app.command()
@@ -345,7 +345,7 @@ def mcd(data: DataArgument, options: McdOptions, columns: Columns) -> None:
     inventory = options.inventory(dataset)
     train, test = (None if asked is None else count_of(asked, dataset) for asked in (options.train, options.test))
     parts = mcd(dataset, train, test, options.seed, options.divergence, options.atoms, inventory)
-    found = options.write(parts, inventory)
+    found = options.write(dataset, parts, inventory)
     if found is not None and found.atoms > options.atoms + 5e-5:  # as it is printed
         say(
             f"atoms diverge by more than --atoms {options.atoms:g}: give more examples, or leave out more of them by "

@@ -202,7 +202,7 @@ def divided(
     if "seed" in parameters:
         options["seed"] = fixed
     parts = RULES[by](dataset, **sizes, **options)
-    return with_dev(parts, count_of(dev or 0, parts), fixed)
+    return with_dev(parts, count_of(dev or 0, dataset), fixed)
 
 
 def _check_options(by: str, known: set[str], options: dict[str, Any]) -> None:

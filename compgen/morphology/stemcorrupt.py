@@ -75,6 +75,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
     Attributes, after `fit`:
         examples: how many distinct training examples take part.
         dropped: how many have no stem.
+        why: there were fewer samples than asked for, last time; else it is empty.
     """
 
     name = "stemcorrupt"
@@ -82,6 +83,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
     takes = frozenset({WORDS})
     columns: ClassVar[dict[str, Any]] = {HOST: pl.Int64, "edits": pl.Int64}
     usual = 10_000
+    why = ""
     example = "cgen augment stemcorrupt sigmorphon/turkish --split train-low -n 10000 -o more.tsv"
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
@@ -105,22 +107,21 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
         self._tier = Tier.of(dataset) if options.candidates > 1 else None
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
-        """Return `count` new, distinct examples; with `candidates`, selected by harmony.
+        """Return `count` new, distinct examples; with `candidates`, selected by harmony. If there are fewer, all found.
 
         Without `candidates`, fewer samples are the first of more. Samples of equal 64-bit hash count as the same.
         """
         count, candidates = self.usual if count is None else count, self.options.candidates
         if self._tier is None:
             return self._distinct(count, seed)
-        try:
-            pool = self._distinct(count * candidates, seed)
-        except ExhaustedError as error:
-            raise ExhaustedError(f"{error}; or ask for fewer candidates than {candidates} a sample") from error
+        pool = self._distinct(count * candidates, seed)
+        if self.why:
+            raise ExhaustedError(f"StemCorrupt: {self.why}; or ask for fewer candidates than {candidates} a sample")
         return self._tier.choose(pool, count, seed)
 
     def facts(self) -> dict[str, Any]:
-        """Return how many training examples took part, and how many had no stem."""
-        return {"examples": self.examples, "dropped": self.dropped}
+        """Return how many training examples took part, how many had no stem, and why there are fewer than asked for."""
+        return {"examples": self.examples, "dropped": self.dropped} | ({"why": self.why} if self.why else {})
 
     def in_words(self) -> str:
         """Return the report in words, for people."""
@@ -130,19 +131,22 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
         return f"{super().in_words()} of {self.examples:,} training examples{left_out}"
 
     def _distinct(self, count: int, seed: int) -> pl.DataFrame:
-        """Draw blocks until `count` examples are new and distinct."""
-        tables, theta = self._tables, self.options.theta
+        """Draw blocks until `count` examples are new and distinct, or no more are found; then `why` says so."""
+        tables, theta, self.why = self._tables, self.options.theta, ""
         most = tables.most()
         if count > most:
-            raise ExhaustedError(f"StemCorrupt: {self._these()} give at most {most:,} new ones, fewer than {count:,}")
+            self.why, count = f"{self._these()} give at most {most:,} new ones", most
         parts: list[_Samples] = []
         new, idle = np.zeros(0, dtype=np.int64), 0
         while len(new) < count:
             if idle >= PATIENCE:
-                raise ExhaustedError(
-                    f"StemCorrupt: found {len(new):,} of {count:,} new examples and no more in {idle * BLOCK:,} draws "
-                    f"from {self._these()}; ask for fewer, or for a higher theta than {theta:g}"
+                self.why = (
+                    f"found {len(new):,} of {count:,} new examples and no more in {idle * BLOCK:,} draws from "
+                    f"{self._these()}; ask for fewer, or for a higher theta than {theta:g}"
                 )
+                if not len(new):
+                    raise ExhaustedError(f"StemCorrupt: {self.why}")
+                break
             # Blocks needed if the share of new samples stays as it is; at first, 8 in 9.
             drawn, found = (len(parts) * BLOCK, len(new)) if len(new) else (9, 8)
             blocks = -(-(count - len(new)) * drawn // found // BLOCK)

@@ -6,6 +6,7 @@
 
 #include "errors.h"
 #include "factor.h"
+#include "functions.h"
 
 #include "begin_instructions.h"
 
@@ -14,12 +15,6 @@ namespace {
 
 constexpr double BANNED = -1e9;  // the logit of a token that may not come
 constexpr double LEAST = 1e-20;  // added to probabilities, so that they have logarithms
-
-// By tanh, which has no number on its way that is infinite: the compiler may assume that there is none.
-template <class Real>
-Real sigmoid(Real x) {
-  return Real{0.5} * std::tanh(Real{0.5} * x) + Real{0.5};
-}
 
 // What a thread needs between one line of the step and the next.
 template <class Real>
@@ -121,10 +116,10 @@ struct OwnStep final : Step<Real> {
 #pragma GCC ivdep
       for (std::int64_t k = 0; k < h; ++k) {
         const Real enter = sigmoid(gates[k] + read[k]), forget = sigmoid(gates[h + k] + read[h + k]);
-        const Real candidate = std::tanh(gates[2 * h + k] + read[2 * h + k]);
+        const Real candidate = tangent(gates[2 * h + k] + read[2 * h + k]);
         const Real leave = sigmoid(gates[3 * h + k] + read[3 * h + k]);
         next_cell[k] = forget * cell[k] + enter * candidate;
-        next_hidden[k] = leave * std::tanh(next_cell[k]);
+        next_hidden[k] = leave * tangent(next_cell[k]);
       }
     }
   }
@@ -142,7 +137,7 @@ struct OwnStep final : Step<Real> {
       for (std::int64_t k = 0; k < n * a; ++k) query[k] += read[k];
       if (!tanh) continue;
 #pragma GCC ivdep
-      for (std::int64_t k = 0; k < n * a; ++k) query[k] = std::tanh(query[k]);
+      for (std::int64_t k = 0; k < n * a; ++k) query[k] = tangent(query[k]);
     }
     for (std::int64_t slot = 0; slot < n; ++slot) {
       Real* const by_position = room(scratch.by_position, rows * std::max<std::int64_t>(positions, 1));

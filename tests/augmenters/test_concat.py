@@ -66,5 +66,14 @@ def test_what_cannot_be_is_said():
     for count, seed in ((-1, 0), (1, -1), (1, 2**64)):
         with pytest.raises(UserError, match=f"concat: count {count}, seed {seed}: expected"):
             Concat().fit(DATA).sample(count, seed)
-    with pytest.raises(ExhaustedError, match="4 pairs, fewer than 5"):
-        Concat().fit(DATA).sample(5)
+
+
+def test_where_there_are_fewer_pairs_all_of_them_are_made():
+    fitted = Concat().fit(DATA)
+    assert len(fitted.sample(5)) == len(fitted.sample()) == 4
+    assert "4 examples of 1,000 asked for: 2 distinct examples have no more pairs" in fitted.described()
+    fitted.sample(4)
+    assert "why" not in fitted.report()
+    many = Concat().fit(Dataset.from_pairs([([str(n)], ["x"]) for n in range(1001)]))
+    with pytest.raises(ExhaustedError, match="1,001 distinct examples give 1,002,001 pairs, fewer than 2,000,000"):
+        many.sample(2_000_000)

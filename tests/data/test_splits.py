@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from compgen.data import scan
 from compgen.data.compounds import ATOM_ALPHA, COMPOUND_ALPHA, Ngrams, Trees, divergence, measure
 from compgen.data.examples import Dataset
-from compgen.data.splits import at_random, by_length, by_template, count_of, in_both, mcd, tmcd, with_dev
+from compgen.data.splits import at_random, by_length, by_template, count_of, divided, in_both, mcd, tmcd, with_dev
 from compgen.errors import DataError, Remark
 
 EMPTY = Dataset.from_pairs([])
@@ -162,6 +162,10 @@ def test_mcd_leaves_out_what_is_in_neither_part_and_keeps_the_order():
     rows = [data.pairs().index(pair) for pair in made.pairs()]
     assert rows == sorted(rows)
     assert len(set(rows)) == 40
+
+
+def test_a_share_for_dev_is_of_all_examples():
+    assert divided(trees(), "mcd", train=0.4, test=0.25, dev=0.1).splits == {"train": 32, "test": 12, "dev": 8}
 
 
 def test_one_compound_is_remarked():
