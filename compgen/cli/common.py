@@ -250,5 +250,6 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
     else:
         check_writable(out)
     if not is_stream(out):
+        check_apart(record_of(out), *read)
         check_writable(record_of(out))
     return format

@@ -19,6 +19,7 @@ from compgen.cli.options import argument, option, with_options
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, check_apart, check_writable
+from compgen.record import record_of
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
@@ -67,6 +68,8 @@ def mask(
     if (format or ("jsonl" if str(out) == "-" else format_of(out))) in ("tsv", "scan", "text", "unimorph"):
         raise UserError(f"{out}: its format has no place for the names: write .jsonl, .csv or .parquet")
     if found is not None:
+        if found.resolve() in {out.resolve(), record_of(out).resolve()}:
+            raise UserError(f"--found {found}: expected the name of a file, and another than OUT's and its record's")
         check_apart(found, data)
         check_writable(found)
     check_input_once(data, names)

@@ -76,6 +76,8 @@ def recipe(name: str | None, dataset: Dataset) -> Recipe:
             f"no predictor {name!r}: expected {', '.join(SCRATCH)}, or the folder of a pretrained encoder-decoder as "
             "transformers saves it"
         )
+    if name not in SCRATCH:
+        name = str(Path(name).resolve())  # the results may be gone on with, and their commands run, from another folder
     changes = ["held_out=0.0"]
     if name == "transformer" and words:
         changes.append("network.invariant_tags=true")

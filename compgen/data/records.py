@@ -84,6 +84,8 @@ def write_csv(dataset: Dataset, name: str) -> bytes:
     frame = _for_json(dataset, name)
     if set(dataset.splits) <= {TRAIN}:
         frame = frame.drop("split")
+    elif (split := next((split for split in dataset.splits if not split or split != split.strip()), None)) is not None:
+        raise DataError(f"{name}: csv cannot hold the split name {split!r}; write jsonl or parquet instead")
     lists = [column for column, kind in frame.schema.items() if isinstance(kind, pl.List)]
     return frame.with_columns(pl.col(lists).cast(pl.List(pl.String)).list.join(" ")).write_csv().encode()
 

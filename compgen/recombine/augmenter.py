@@ -241,7 +241,7 @@ class Recombine(Augmenter[RecombineOptions]):
         """
         if self.generator is None:
             raise UserError("recombine: fit it before asking what its samples are made from")
-        pool, rows = self.generator.examples().pairs(), sample.get("prototypes")
+        pool, rows = self.generator.training.examples, sample.get("prototypes")
         if not isinstance(rows, list) or not all(type(row) is int and 0 <= row < len(pool) for row in rows):
             raise UserError(
                 f"recombine: found {rows!r:.20}, expected the row of an example given to fit, for each prototype"
@@ -249,7 +249,10 @@ class Recombine(Augmenter[RecombineOptions]):
         if not rows:
             raise UserError("recombine: the sample was made from no prototypes")
         return [
-            Shown(f"prototype {number}", *([(token, -1) for token in side] for side in pool[row]))
+            Shown(
+                f"prototype {number}",
+                *([(token, -1) for token in self.generator.vocabulary.decode(side)] for side in pool[row]),
+            )
             for number, row in enumerate(rows, start=1)
         ]
 

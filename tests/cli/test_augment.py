@@ -166,6 +166,15 @@ def test_data_are_not_written_over(pairs, words, monkeypatch):
     assert pairs.read_text() == PAIRS and list(pairs.parent.iterdir()) == [pairs]
 
 
+def test_data_are_not_taken_for_the_record_of_what_is_written(pairs, monkeypatch):
+    monkeypatch.chdir(pairs.parent)
+    data = pairs.rename("x.jsonl.run.json")
+    data.write_text('[{"source": "a", "target": "b"}]\n')
+    done = compgen("augment", "resample", data, "-n", 4, "-o", "x.jsonl")
+    assert done.returncode == 2 and "x.jsonl.run.json: it is read, too" in done.stderr
+    assert list(pairs.parent.iterdir()) == [data]
+
+
 def test_what_the_split_leaves_out_is_said(tmp_path):
     data = tmp_path / "splits.tsv"
     data.write_text("dax\tDAX\ttrain\njog\tJOG\ttrain\nwug\tWUG\tdev\n")

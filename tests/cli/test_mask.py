@@ -46,6 +46,13 @@ def test_names_are_masked_and_come_back(folder):
         assert (folder / "back.tsv").read_text() == PAIRS
 
 
+@pytest.mark.parametrize("found", ["masked.jsonl", "masked.jsonl.run.json"])
+def test_names_do_not_take_the_place_of_what_is_masked(folder, found):
+    done = run("mask", "pairs.tsv", "--found", found, "-o", "masked.jsonl")
+    assert "expected the name of a file, and another than OUT's and its record's" in str(done.exception)
+    assert not (folder / "masked.jsonl").exists()
+
+
 @pytest.mark.parametrize("written", ["lines", "table"])
 def test_predictions_of_masked_sources_are_unmasked(folder, written):
     done = run("mask", "asked.txt", "--names", "names", "-o", "asked.jsonl")

@@ -239,6 +239,12 @@ def test_words_are_told_from_other_pairs():
     assert compgen.comparison.predictors.recipe(None, many).changes == copying
 
 
+def test_a_pretrained_predictor_is_known_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("compgen.comparison.predictors.is_pretrained", lambda _: True)
+    monkeypatch.chdir(tmp_path)
+    assert compgen.comparison.predictors.recipe("models/t5", commands()).name == str(tmp_path / "models" / "t5")
+
+
 def python(code, *words, **more):
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.Popen([sys.executable, "-c", code, *map(str, words)], env=environment, **more)

@@ -326,6 +326,9 @@ def test_splits_that_a_format_cannot_hold_are_refused(tmp_path):
         write_dataset(BOTH, tmp_path / "x.scan")
     with pytest.raises(DataError, match=r"tsv cannot hold the split name 'a\\tb'"):
         write_dataset(Dataset.from_pairs(PAIRS, split="a\tb"), tmp_path / "x.tsv")
+    for split in ("", " dev "):
+        with pytest.raises(DataError, match=f"csv cannot hold the split name '{split}'"):
+            write_dataset(Dataset.from_pairs(PAIRS, split=split), tmp_path / "x.csv")
 
 
 def test_a_goal_that_cannot_be_written_is_the_users_error(tmp_path):
