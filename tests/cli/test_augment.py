@@ -168,7 +168,7 @@ def test_data_are_not_written_over(pairs, words, monkeypatch):
 
 def test_data_are_not_taken_for_the_record_of_what_is_written(pairs, monkeypatch):
     monkeypatch.chdir(pairs.parent)
-    data = pairs.rename("x.jsonl.run.json")
+    data = pairs.rename(pairs.parent / "x.jsonl.run.json")
     data.write_text('[{"source": "a", "target": "b"}]\n')
     done = compgen("augment", "resample", data, "-n", 4, "-o", "x.jsonl")
     assert done.returncode == 2 and "x.jsonl.run.json: it is read, too" in done.stderr
