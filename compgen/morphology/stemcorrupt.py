@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from compgen.augmenters.base import HOST, MOST, WORDS, Augmenter, Options
+from compgen.augmenters.base import HOST, WORDS, Augmenter, Options
 from compgen.data.examples import TOKENS, Dataset
 from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, stream
@@ -134,7 +134,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
         """Draw blocks until `count` examples are new and distinct, or no more are found; then `why` says so."""
         tables, theta, self.why = self._tables, self.options.theta, ""
         most = tables.most()
-        if count > most > MOST:  # nobody meant to have all of them
+        if count > max(most, self.usual):  # to find all of so many would take long
             raise ExhaustedError(f"StemCorrupt: {self._these()} give at most {most:,} new ones, fewer than {count:,}")
         if count > most:
             self.why, count = f"{self._these()} give at most {most:,} new ones", most
