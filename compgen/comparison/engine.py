@@ -2,12 +2,14 @@
 
 import multiprocessing
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,6 +39,25 @@ class Workers(Protocol):
         """
 
 
+class _Process(SpawnProcess):
+    """A fresh process that does not import the caller's script, which may call `compare` wherever it is imported."""
+
+    def start(self) -> None:
+        """Begin it, while the script's module has neither name nor file."""
+        main = sys.modules["__main__"].__dict__
+        known: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+        main.pop("__file__", None)
+        main["__spec__"] = None
+        try:
+            super().start()
+        finally:
+            main.update(known)
+
+
+class _Context(SpawnContext):
+    Process = _Process
+
+
 @contextmanager
 def workers(folder: Path, engine: Engine, jobs: int) -> "Iterator[Workers]":
     """Workers, for as long as the context lasts.
@@ -50,8 +71,7 @@ def workers(folder: Path, engine: Engine, jobs: int) -> "Iterator[Workers]":
         with cluster(jobs) as (ray, cpus):
             yield _Ray(folder, ray, cpus)
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
+    pool = ProcessPoolExecutor(jobs, _Context(), initializer=_begin, initargs=(os.getpid(),))
     try:
         yield _Processes(folder, pool, jobs)
     except BaseException:
