@@ -35,7 +35,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def built():
-    """The C++ runner is there (`make cpp` builds it), or the test is skipped."""
+    """The C++ runner is there (`make runner` builds it), or the test is skipped."""
     from compgen.errors import UserError
     from compgen.sampling import native
 

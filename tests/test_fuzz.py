@@ -1,7 +1,7 @@
 """Readers of what comes from strangers, in short: damaged inputs in process, and those that were read wrongly once.
 
 `make campaign` is the long version. The C++ readers' inputs are read again by `replay`, which is one of the tests of
-`make cpp` too; `fuzz` needs clang.
+`make runner` too; `fuzz` needs clang.
 """
 
 import subprocess
@@ -60,7 +60,7 @@ def test_a_reader_that_fails_is_found_out(fuzzing, tmp_path):
 def test_what_the_runner_read_wrongly_once(built):
     program = Path(built).with_name("replay")
     if not program.exists():
-        pytest.skip("no replay beside the C++ runner: `make cpp` builds it")
+        pytest.skip("no replay beside the C++ runner: `make runner` builds it")
     done = subprocess.run([program, FOUND], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and int(done.stdout.split()[0]) > 10, done.stderr
 

@@ -88,7 +88,7 @@ class Options(BaseModel):
     seed: int = option(0, "Selects a stream of samples.", **bounds("seed"))
     start: int = option(0, "The first address of the stream to draw.", **bounds("start"))
     runtime: str | None = option(
-        None, "onnx, torchscript or native (the C++ runner, by `make cpp`) for bundles, torch for checkpoints."
+        None, "onnx, torchscript or native (the C++ runner, by `make runner`) for bundles, torch for checkpoints."
     )
     provider: str = option("auto", "Where ONNX Runtime computes: auto, cpu or cuda.")
     trust_code: TrustOption = False

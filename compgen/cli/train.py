@@ -115,7 +115,9 @@ class Seq2SeqOptions(Options):
     )
     augment_config: str | None = option(None, "A configuration of the method.", metavar="C")
     augment_set: list[str] = option([], "An option of the method, for instance rounds=3.", metavar="KEY=VALUE")
-    hard: bool = option(False, "Keep of four times as many new ones those that the predictor loses most on.")
+    hard: bool = option(
+        False, "Draw four times as many new ones and keep a quarter, by chance in proportion to the predictor's loss."
+    )
     config: ConfigOption = "seq2seq_small"
 
     def more(self, dataset: "Dataset", data: str) -> dict[str, Any]:

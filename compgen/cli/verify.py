@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-from compgen.cli.common import JsonOption, TrustOption, say, show, show_json, table
+from compgen.cli.common import JsonOption, say, show, show_json, table
 from compgen.cli.options import argument, option, with_options
 from compgen.errors import BundleError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def verify(
     model: Annotated[str, argument("BUNDLE", "A bundle folder, or the name of a shipped bundle.")],
     provider: str = option("auto", "Where ONNX Runtime computes: cpu, cuda, or auto, CUDA where it works."),
-    trust_code: TrustOption = False,
+    trust_code: bool = option(False, "Run the bundle's TorchScript, which is code, too. All else in a bundle is data."),
     json: JsonOption = False,
 ) -> None:
     """Draw a bundle's golden draws again with every runtime that is installed, and compare.

@@ -45,7 +45,7 @@ def native_runners(bundle: Bundle, options: Mapping[str, Mapping[str, object]]) 
     try:
         native.runner()
     except UserError:
-        return {}, ["the C++ runner: there is none; `make cpp` builds it"]
+        return {}, ["the C++ runner: there is none; `make runner` builds it"]
     return {name: partial(_by_native, bundle, given) for name, given in options.items()}, []
 
 

@@ -501,7 +501,7 @@ def test_what_cannot_be_has_one_message(words, message, arpa, tmp_path, monkeypa
         (["perplexity", "net.pt"], "net.pt: a checkpoint, which needs torch: `cgen export` makes a bundle of it"),
         (
             ["perplexity", "."],
-            ".: a recurrent model, which compgen-score runs: `make cpp` builds it; set COMPGEN_SCORER",
+            ".: a recurrent model, which compgen-score runs: `make runner` builds it; set COMPGEN_SCORER",
         ),
     ],
 )

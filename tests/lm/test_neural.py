@@ -43,7 +43,7 @@ def scorer():
     """The environment in which compgen-ngram finds what runs recurrent models, or the test is skipped."""
     program = native.BUILT.with_name("compgen-score")
     if not program.is_file():
-        pytest.skip(f"no C++ runner at {program}: build it with `make cpp`")
+        pytest.skip(f"no C++ runner at {program}: build it with `make runner`")
     return native.environment() | {"COMPGEN_SCORER": str(program)}
 
 

@@ -40,7 +40,7 @@ compgen-ngram scores [MODEL...] <TEXT      each token's scores by each model, as
 compgen-ngram words MODEL                  the words that a model of KenLM knows
 
 MODEL is a model of KenLM, a mixture that `cgen lm interpolate` wrote, or a bundle of a recurrent language model, which
-compgen-score runs (named by COMPGEN_SCORER, beside this program or on PATH; `make cpp` builds it). TEXT has a sentence
+compgen-score runs (named by COMPGEN_SCORER, beside this program or on PATH; `make runner` builds it). TEXT has a sentence
 a line, plain or compressed by gzip; without it, or as -, it is standard input.
 
   --threads N      threads that score; by default one per core

@@ -31,7 +31,7 @@ std::string program(const std::string& model) {
     const fs::path found = fs::path(folder) / PROGRAM;
     if (fs::is_regular_file(found, none) && access(found.c_str(), X_OK) == 0) return found.string();
   }
-  throw UserError(model + ": a recurrent model, which " + PROGRAM + " runs: `make cpp` builds it; set " + NAMED +
+  throw UserError(model + ": a recurrent model, which " + PROGRAM + " runs: `make runner` builds it; set " + NAMED +
                   " to it or put it on PATH, or use `cgen lm`");
 }
 
