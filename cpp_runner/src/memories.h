@@ -60,17 +60,19 @@ class Memories {
     }
   }
 
-  // Copies keys, values (n, T, A), tokens (n, T) and last states (n, D) of n prepared prototypes.
+  // Copies keys, values (n, T, A), tokens (n, T) and last states (n, D) of n prepared prototypes; what keys and values have
+  // behind a prototype's end is never looked at, and stays.
   void fetch(const std::int64_t* chosen, Real* keys, Real* values, std::int64_t* tokens, Real* final) const {
     const std::int64_t n = bundle_.prototypes, width = bundle_.pool.longest();
     const std::int64_t keys_of_slot = width * bundle_.attention, final_of_slot = bundle_.final_size;
     for (std::int64_t slot = 0; slot < n; ++slot) {
       const std::int64_t from = chosen[slot] * block_of_keys_ + slot * keys_of_slot;
-      std::copy_n(keys_.get() + from, keys_of_slot, keys + slot * keys_of_slot);
-      std::copy_n(values_.get() + from, keys_of_slot, values + slot * keys_of_slot);
+      const auto& sequence = sequence_of(chosen[slot]);
+      const std::int64_t used = static_cast<std::int64_t>(sequence.size()) * bundle_.attention;
+      std::copy_n(keys_.get() + from, used, keys + slot * keys_of_slot);
+      std::copy_n(values_.get() + from, used, values + slot * keys_of_slot);
       std::copy_n(final_.get() + chosen[slot] * block_of_final_ + slot * final_of_slot, final_of_slot,
                   final + slot * final_of_slot);
-      const auto& sequence = sequence_of(chosen[slot]);
       std::fill(std::copy(sequence.begin(), sequence.end(), tokens + slot * width), tokens + (slot + 1) * width, PAD);
     }
   }

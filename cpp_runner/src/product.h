@@ -59,7 +59,13 @@ class Left {
   void put(std::int64_t first, const Real* from, std::int64_t width, std::int64_t stride) {
     for (std::int64_t strip = 0; strip < rows_; strip += ROWS) {
       const std::int64_t rows = std::min(ROWS, rows_ - strip);
-      for (std::int64_t k = 0; k < width; ++k) {
+      std::int64_t k = 0;
+      if (rows == ROWS) {  // four columns at a time, unless they are of two stretches
+        for (; k + 4 <= width && (first + k) % DEPTH <= DEPTH - 4; k += 4) {
+          put_four(from + strip * stride + k, stride, place(strip, first + k));
+        }
+      }
+      for (; k < width; ++k) {
         Real* const to = place(strip, first + k);
         for (std::int64_t row = 0; row < rows; ++row) to[row] = from[(strip + row) * stride + k];
       }
@@ -71,6 +77,15 @@ class Left {
   const Real* at(std::int64_t strip, std::int64_t k) const { return const_cast<Left*>(this)->place(strip, k); }
 
  private:
+  // Four columns of a whole strip, in loops of constant length.
+  static void put_four(const Real* from, std::int64_t stride, Real* to) {
+#pragma GCC unroll 12
+    for (std::int64_t row = 0; row < ROWS; ++row, from += stride) {
+#pragma GCC unroll 4
+      for (std::int64_t k = 0; k < 4; ++k) to[k * ROWS + row] = from[k];
+    }
+  }
+
   // Stretches of DEPTH columns lie one after another, each with all strips.
   Real* place(std::int64_t strip, std::int64_t k) {
     const std::int64_t stretch = k / DEPTH * DEPTH, width = std::min(DEPTH, depth_ - stretch);

@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "factor.h"
 #include "functions.h"
+#include "sums.h"
 
 #include "begin_instructions.h"
 
@@ -21,7 +22,7 @@ template <class Real>
 struct Scratch {
   Operand<Real> operand;
   Left<Real> left;
-  std::vector<Real> gates, queries, contexts, by_position, scores, logits;
+  std::vector<Real> gates, queries, contexts, by_position, weights, peaks, logits;
 };
 
 // Symbols as in compgen/models: H hidden, F output fed back (S, its part of the state: F or 0), n memories, A attention,
@@ -124,12 +125,13 @@ struct OwnStep final : Step<Real> {
     }
   }
 
-  // Attention with relative positions (compgen/models/attention.py). Leaves contexts (B, nA) and scores (B, n, T).
+  // Attention with relative positions (compgen/models/attention.py). Leaves contexts (B, nA), and for the copies weights
+  // (B, n, T) and peaks (B, n): the exponential of a score is its weight times that of the peak.
   void attend(const Batch<Real>& batch, Scratch<Real>& scratch) const {
-    const std::int64_t rows = batch.rows, t = batch.width, positions = clip > 0 ? 2 * clip + 1 : 0;
+    const std::int64_t rows = batch.rows, positions = clip > 0 ? 2 * clip + 1 : 0;
     Real* const queries = room(scratch.queries, rows * n * a);
     Real* const contexts = room(scratch.contexts, rows * n * a);
-    Real* const scores = room(scratch.scores, rows * n * t);
+    room(scratch.weights, rows * n * batch.width), room(scratch.peaks, rows * n);
     multiply_state(batch, batch.next_hidden, state_queries, queries, n * a, scratch);
     for (std::int64_t row = 0; row < rows; ++row) {
       const Real* const read = token_queries.data() + batch.token[static_cast<std::size_t>(row)] * n * a;
@@ -146,11 +148,7 @@ struct OwnStep final : Step<Real> {
         scratch.left.put(0, queries + slot * a, a, n * a);
         position_keys[static_cast<std::size_t>(slot)].product(scratch.left, by_position, positions);
       }
-      for (std::int64_t row = 0; row < rows; ++row) {
-        const std::int64_t memory = row * n + slot;
-        attend_to(batch, row, slot, queries + memory * a, by_position + row * positions, scores + memory * t,
-                  contexts + memory * a);
-      }
+      for (std::int64_t row = 0; row < rows; ++row) attend_to(batch, row, slot, by_position + row * positions, scratch);
       if (positions == 0) continue;
       scratch.left.shape(rows, positions);
       scratch.left.put(0, by_position, positions, positions);
@@ -165,38 +163,41 @@ struct OwnStep final : Step<Real> {
 
   // One row's attention to one of its memories. `by_position` gives the products of the query with the position keys,
   // and is left with the attention weights summed by position.
-  void attend_to(const Batch<Real>& batch, std::int64_t row, std::int64_t slot, const Real* query, Real* by_position,
-                 Real* scores, Real* context) const {
-    const std::int64_t first = (row * n + slot) * batch.width;
+  void attend_to(const Batch<Real>& batch, std::int64_t row, std::int64_t slot, Real* by_position,
+                 Scratch<Real>& scratch) const {
+    const std::int64_t memory = row * n + slot, first = memory * batch.width;
     const std::int64_t length = length_of(batch.memory_tokens.data() + first, batch.width);
     const std::int64_t step = batch.position[static_cast<std::size_t>(row)];
     const auto position = [&](std::int64_t j) { return std::clamp(j - step, -clip, clip) + clip; };
     const Real *const keys = batch.keys.data() + first * a, *const values = batch.values.data() + first * a;
+    // Keys and values of all rows are more than the caches hold, so those of the next row are asked for early.
+    const std::int64_t next = row + 1 < batch.rows ? n * batch.width * a : 0;
+    const Real* const query = scratch.queries.data() + memory * a;
     const Real scale = Real{1} / std::sqrt(static_cast<Real>(a));
-    Real highest = -std::numeric_limits<Real>::max();
-    for (std::int64_t j = 0; j < length; ++j) {
-      Real score = 0;
-      for (std::int64_t k = 0; k < a; ++k) score += query[k] * keys[j * a + k];
-      if (clip > 0) score += by_position[position(j)];
-      scores[j] = score * scale;
-      highest = std::max(highest, scores[j]);
-    }
-    Real weights[CHUNK], total = 0;
-    std::fill_n(context, a, Real{0});
-    if (clip > 0) std::fill_n(by_position, 2 * clip + 1, Real{0});
-    for (std::int64_t begin = 0; begin < length; begin += CHUNK) {
-      const std::int64_t count = std::min(CHUNK, length - begin);
-      for (std::int64_t k = 0; k < count; ++k) weights[k] = std::exp(scores[begin + k] - highest);
-      for (std::int64_t k = 0; k < count; ++k) {
-        total += weights[k];
-        if (clip > 0) by_position[position(begin + k)] += weights[k];
-        const Real* const value = values + (begin + k) * a;
-        for (std::int64_t i = 0; i < a; ++i) context[i] += weights[k] * value[i];
+    Real* const weights = scratch.weights.data() + first;
+    Real highest = -std::numeric_limits<Real>::max(), total = 0;
+    for_width<Real>(a, [&](auto registers) {
+      const std::int64_t size = registers > 0 ? registers * LANES<Real> : a;
+      for (std::int64_t j = 0; j < length; ++j) {
+        ask_for(keys + next + j * size, size), ask_for(values + next + j * size, size);
+        weights[j] = dot(query, keys + j * size, size);
       }
+    });
+    for (std::int64_t j = 0; j < length; ++j) {
+      weights[j] = (weights[j] + (clip > 0 ? by_position[position(j)] : Real{0})) * scale;
+      highest = std::max(highest, weights[j]);
     }
+    scratch.peaks[static_cast<std::size_t>(memory)] = highest;
+    for (std::int64_t j = 0; j < length; ++j) weights[j] = std::exp(weights[j] - highest);
+    for (std::int64_t j = 0; j < length; ++j) total += weights[j];
+    Real* const context = scratch.contexts.data() + memory * a;
+    weighted_sum(weights, values, length, a, context);
     const Real share = Real{1} / total;
     for (std::int64_t i = 0; i < a; ++i) context[i] *= share;
-    for (std::int64_t p = 0; clip > 0 && p <= 2 * clip; ++p) by_position[p] *= share;
+    if (clip == 0) return;
+    std::fill_n(by_position, 2 * clip + 1, Real{0});
+    for (std::int64_t j = 0; j < length; ++j) by_position[position(j)] += weights[j];
+    for (std::int64_t p = 0; p <= 2 * clip; ++p) by_position[p] *= share;
   }
 
   static std::int64_t length_of(const std::int64_t* tokens, std::int64_t width) {
@@ -212,11 +213,8 @@ struct OwnStep final : Step<Real> {
       highest = std::max(highest, words[k]);
     }
     const std::int64_t memories = copying ? n : 0, t = batch.width;
-    for (std::int64_t slot = 0; slot < memories; ++slot) {
-      const std::int64_t first = (row * n + slot) * t, length = length_of(batch.memory_tokens.data() + first, t);
-      const Real* const scores = scratch.scores.data() + first;
-      for (std::int64_t j = 0; j < length; ++j) highest = std::max(highest, scores[j]);
-    }
+    const Real* const peaks = scratch.peaks.data() + row * n;
+    for (std::int64_t slot = 0; slot < memories; ++slot) highest = std::max(highest, peaks[slot]);
     Real* const log_probs = batch.log_probs.data() + row * v;
     for (std::int64_t k = 0; k < v; ++k) {
       log_probs[k] = words[k] - highest;
@@ -226,11 +224,12 @@ struct OwnStep final : Step<Real> {
     for (std::int64_t slot = 0; slot < memories; ++slot) {
       const std::int64_t first = (row * n + slot) * t;
       const std::int64_t* const tokens = batch.memory_tokens.data() + first;
-      const Real* const scores = scratch.scores.data() + first;
+      const Real* const weights = scratch.weights.data() + first;
+      const Real peak = std::exp(peaks[slot] - highest);
       const std::int64_t length = length_of(tokens, t);
       for (std::int64_t j = 0; j < length; ++j) {
         if (tokens[j] < 0 || tokens[j] >= v) throw UserError("a prototype has a token outside the vocabulary");
-        const Real copied = std::exp(scores[j] - highest);
+        const Real copied = weights[j] * peak;
         words[tokens[j]] += copied;
         total += copied;
       }
@@ -266,8 +265,6 @@ struct OwnStep final : Step<Real> {
     batch.next_token[at] = chosen;
     batch.next_half[at] = std::max<std::int64_t>(batch.half[at], chosen == SEP);
   }
-
-  static constexpr std::int64_t CHUNK = 64;  // attention weights at a time
 };
 
 }  // namespace

@@ -1,0 +1,71 @@
+// Sums over the rows of a matrix that is used once: of products with a vector, and weighted ones.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "product.h"
+
+#include "begin_instructions.h"
+
+namespace compgen::INSTRUCTIONS {
+
+template <class Real>
+Real dot(const Real* a, const Real* b, std::int64_t size) {
+  Real sum = 0;
+  for (std::int64_t k = 0; k < size; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
+// Calls `work` with how many registers a width has, as a constant; with 0 for a width that is rare. Loops of constant
+// length are unrolled.
+template <class Real, class Work>
+void for_width(std::int64_t width, const Work& work) {
+  if (width == 8 * LANES<Real>) work(std::integral_constant<std::int64_t, 8>());
+  else if (width == 4 * LANES<Real>) work(std::integral_constant<std::int64_t, 4>());
+  else work(std::integral_constant<std::int64_t, 0>());
+}
+
+// Numbers that are read soon, and lie together.
+template <class Real>
+void ask_for(const Real* numbers, std::int64_t size) {
+  constexpr std::int64_t LINE = 64 / static_cast<std::int64_t>(sizeof(Real));
+  for (std::int64_t k = 0; k < size; k += LINE) __builtin_prefetch(numbers + k);
+}
+
+// N registers of the weighted sum of rows. Sums of as many registers as the compiler knows stay there.
+template <std::int64_t N, class Real>
+void add_up(const Real* weights, const Real* rows, std::int64_t count, std::int64_t width, Real* sum) {
+  using Vector = typename Register<Real>::Vector;
+  Vector sums[N] = {};
+  for (std::int64_t row = 0; row < count; ++row) {
+    const auto* const numbers = reinterpret_cast<const Vector*>(rows + row * width);
+#pragma GCC unroll 8
+    for (std::int64_t k = 0; k < N; ++k) sums[k] += weights[row] * numbers[k];
+  }
+  std::memcpy(sum, sums, sizeof(sums));
+}
+
+// The sum (width) of `count` rows (count, width), each times its weight.
+template <class Real>
+void weighted_sum(const Real* weights, const Real* rows, std::int64_t count, std::int64_t width, Real* sum) {
+  std::int64_t first = 0;
+  const auto stretch = [&](auto size) {
+    constexpr std::int64_t N = decltype(size)::value;
+    for (; first + N * LANES<Real> <= width; first += N * LANES<Real>) {
+      add_up<N>(weights, rows + first, count, width, sum + first);
+    }
+  };
+  stretch(std::integral_constant<std::int64_t, 8>());
+  stretch(std::integral_constant<std::int64_t, 4>());
+  stretch(std::integral_constant<std::int64_t, 1>());
+  for (; first < width; ++first) {
+    sum[first] = 0;
+    for (std::int64_t row = 0; row < count; ++row) sum[first] += weights[row] * rows[row * width + first];
+  }
+}
+
+}  // namespace compgen::INSTRUCTIONS
+
+#include "end_instructions.h"
