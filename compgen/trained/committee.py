@@ -54,8 +54,7 @@ class Committee(Predictor):
             for target in dict.fromkeys(tuple(target) for ranked in found for target, _ in ranked)
         ]
         examples = Dataset.from_pairs((sources[row], target) for row, target in proposed)
-        sizes = np.array([len(target) + 1 for _, target in proposed])
-        scores = -self.losses(examples, batch) * sizes
+        scores = self.log_probs(examples, batch)
         ranked: list[list[Answer]] = [[] for _ in sources]
         for (row, target), score in zip(proposed, scores.tolist(), strict=True):
             ranked[row].append((target, score))
@@ -66,6 +65,11 @@ class Committee(Predictor):
     ) -> NDArray[np.float64]:
         """The mean of the members' losses; see `Predictor`. A pretrained member's are in nats a piece."""
         found: NDArray[np.float64] = np.mean([one.losses(dataset, batch, watch) for one in self.members], axis=0)
+        return found
+
+    def log_probs(self, dataset: Dataset, batch: int = 256) -> NDArray[np.float64]:
+        """The mean of the members' log-probabilities in nats, each of the whole target; see `Predictor`."""
+        found: NDArray[np.float64] = np.mean([one.log_probs(dataset, batch) for one in self.members], axis=0)
         return found
 
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:

@@ -91,6 +91,13 @@ class Predictor(ABC):
         `watch` hears how many examples are done.
         """
 
+    def log_probs(self, dataset: "Dataset", batch: int = 256) -> NDArray[np.float64]:
+        """The log-probability in nats of each example's whole target given its source, the end of the target included.
+
+        This compares targets, and predictors; `losses` are means over tokens, or over what else a predictor writes by.
+        """
+        return -self.losses(dataset, batch) * [len(target) + 1 for _, target in dataset.pairs()]
+
     @abstractmethod
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
         """What it cannot read of these sources, in a sentence each."""

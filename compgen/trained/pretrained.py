@@ -14,7 +14,7 @@ from compgen.trained.predictor import Answer, Predictor, beam_of, unknown_remark
 
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
-    from compgen.models.pretrained import Pretrained
+    from compgen.models.pretrained import Ids, Pretrained
 
 
 class PretrainedPredictor(Predictor):
@@ -45,11 +45,25 @@ class PretrainedPredictor(Predictor):
         self, dataset: "Dataset", batch: int = 256, watch: Callable[[int], None] | None = None
     ) -> NDArray[np.float64]:
         """See `Predictor`."""
+        return self._mean_nats(*self._pieces(dataset), batch, watch)
+
+    def log_probs(self, dataset: "Dataset", batch: int = 256) -> NDArray[np.float64]:
+        """See `Predictor`."""
+        reads, writes = self._pieces(dataset)
+        return -self._mean_nats(reads, writes, batch, None) * [len(pieces) + 1 for pieces in writes]
+
+    def _pieces(self, dataset: "Dataset") -> tuple["Ids", "Ids"]:
+        """The ids of each example's source and target, without start or end symbol."""
+        sources, targets = ([pair[side] for pair in dataset.pairs()] for side in (0, 1))
+        return self.model.sources(sources), self.model.targets(targets)
+
+    def _mean_nats(
+        self, reads: "Ids", writes: "Ids", batch: int, watch: Callable[[int], None] | None
+    ) -> NDArray[np.float64]:
+        """How improbable each target is given its source: nats a piece, the end symbol counted as one."""
         from compgen.runtime.predict import by_length
 
-        sources, targets = ([pair[side] for pair in dataset.pairs()] for side in (0, 1))
-        reads, writes = self.model.sources(sources), self.model.targets(targets)
-        found, done = np.zeros(len(dataset)), 0
+        found, done = np.zeros(len(writes)), 0
         for rows in by_length(writes, batch):
             found[rows] = self.model.nats([reads[row] for row in rows], [writes[row] for row in rows]).cpu().numpy()
             done += len(rows)

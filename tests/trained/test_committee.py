@@ -58,6 +58,23 @@ def test_losses_are_the_mean_and_remarks_are_said_once():
     assert Committee(members, ["a", "b", "c"]).remarks([["x"]]) == ["a: odd", "b: odd"]
 
 
+def test_members_that_count_otherwise_are_ranked_by_whole_targets():
+    """A pretrained member's losses are a piece, not a token, which says nothing of how probable a target is."""
+
+    class Pieces(Member):
+        def losses(self, dataset, batch=256, watch=None):  # noqa: ARG002
+            return np.array([0.1 if target == ["a"] else 9.0 for _, target in dataset.pairs()])
+
+        def log_probs(self, dataset, batch=256):  # noqa: ARG002
+            return np.array([self.known[" ".join(target)] for _, target in dataset.pairs()])
+
+    member = Pieces({"b c": -1.0, "a": -2.0})
+    together = Committee([member, member])
+    assert together.best([["x"]], 2) == member.best([["x"]], 2)
+    other = Committee([together, Member({"b c": -2.0, "a": -6.0})])  # a committee may be a member, too
+    assert other.best([["x"]], 2) == [[(["b", "c"], -1.5), (["a"], -4.0)]]
+
+
 def test_a_member_may_write_special_symbols(tmp_path):
     """One that has learned little does; as ids, and so in the C++ runner, they are tokens as others are."""
     tiny = make("predictor")
@@ -65,7 +82,7 @@ def test_a_member_may_write_special_symbols(tmp_path):
     member = Predictor.load(tmp_path / "p.pt")
     written = [[SEP, "a"], ["b", SPARES[0]], ["b"]]
     proposing = Member({" ".join(target): -0.1 for target in written})
-    proposing.losses = lambda dataset, batch, watch: np.zeros(len(dataset))
+    proposing.losses = lambda dataset, batch: np.zeros(len(dataset))
     (ranked,) = Committee([proposing, member]).best([["a", "b"]], 3)
     assert len(ranked) == 3 and all(np.isfinite(score) for _, score in ranked)
     data = compgen.Dataset.from_pairs([(["a", "b"], target) for target in written])

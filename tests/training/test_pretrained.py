@@ -18,6 +18,8 @@ from compgen.errors import BundleError, CheckpointError, DataError, Interrupted,
 from compgen.models.pretrained import FILE, Pretrained
 from compgen.models.spelling import Spelling
 from compgen.runtime.predict import as_sources
+from compgen.trained.committee import Committee
+from compgen.trained.pretrained import PretrainedPredictor
 from compgen.training import loop
 from compgen.training.config import PretrainedConfig
 from tests.cli import shell
@@ -98,6 +100,21 @@ def test_the_best_are_ranked_by_their_log_probabilities(trained, count, beam):
         pieces = len(predictor.model.targets([ranked[0][0]])[0]) + 1
         loss = predictor.losses(Dataset.from_pairs([(source, ranked[0][0])]))[0]
         assert scores[0] == pytest.approx(-loss * pieces, rel=1e-2, abs=1e-4)
+
+
+def test_log_probabilities_are_of_whole_targets(base):
+    """However many pieces a token is, so a committee of the same predictor twice answers as it does alone."""
+    predictor = PretrainedPredictor(Pretrained.open(base, "semanticparse: ", 64, 16).eval())
+    targets = [["walk"], ["twice", "and"], ["abcde"]]  # less probable the more pieces there are: it has learned nothing
+    data = Dataset.from_pairs([(["run"], target) for target in targets])
+    pieces = [len(ids) + 1 for ids in predictor.model.targets(targets)]
+    assert pieces[0] < pieces[1] < pieces[2]
+    log_probs = predictor.log_probs(data)
+    np.testing.assert_allclose(log_probs, -predictor.losses(data) * pieces)
+    np.testing.assert_allclose(predictor.log_probs(data, batch=1), log_probs, rtol=1e-4)
+    ranked = [(target, pytest.approx(score)) for target, score in zip(targets, log_probs.tolist(), strict=True)]
+    predictor.best = lambda sources, *_: [[(target, 0.0) for target in targets] for _ in sources]
+    assert Committee([predictor, predictor]).best([["run"]], 3) == [ranked]
 
 
 def test_what_is_written_is_data_alone(trained):
