@@ -27,6 +27,7 @@ from compgen.runtime.manifest import (
     Manifest,
     Parity,
 )
+from compgen.trained.architectures import architecture
 from compgen.trained.checkpoint import Checkpoint
 
 HALVES = {"generator": 0, "predictor": 1}  # the half that decoding begins in
@@ -51,12 +52,14 @@ def write_manifest(checkpoint: Checkpoint, folder: Path, **fields: Any) -> Bundl
         The bundle, whose manifest has no parity yet.
     """
     vocabulary = list(checkpoint.vocabulary.tokens)
+    # An old checkpoint lacks settings that came after it. The C++ runner reads some: all are written as they are used.
+    network = architecture(checkpoint.architecture).configuration(checkpoint.config["network"])
     (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
     known = {
         "compgen": __version__,
         "kind": checkpoint.kind,
         "trained_on": checkpoint.trained_on,
-        "config": checkpoint.config,
+        "config": checkpoint.config | {"network": network.model_dump(mode="json")},
         "max_length": checkpoint.max_length,
         "sampling": {"temperature": [0.0, 0.0]} | checkpoint.sampling,
         "files": {},

@@ -110,6 +110,23 @@ def test_bundles_are_verified(old, name):
     assert rows and all(row.passed for row in rows), rows
 
 
+@pytest.mark.parametrize("name", ["unsealed.pt", "generator.pt", "predictor.pt", "transformer.pt"])
+def test_an_old_network_is_exported(old, tmp_path, name):
+    """Settings that are newer than its checkpoint are in the manifest, as they are without being set."""
+    export_bundle(old / name, tmp_path / "bundle", batches={7: 20}, quiet=True)
+    written = json.loads((tmp_path / "bundle" / "manifest.json").read_text())["config"]
+    entry, _, saved = read_saved(old / name)
+    assert written["network"] == entry.configuration(saved.config["network"]).model_dump(mode="json")
+    assert {**written, "network": saved.config["network"]} == saved.config
+    rows, _ = verify_bundle(tmp_path / "bundle", "cpu")
+    assert rows and all(row.passed for row in rows), rows
+    if name in DRAWN:
+        assert [one[:2] for one in drawn(Generator.load(tmp_path / "bundle"))] == [one[:2] for one in DRAWN[name][0]]
+    else:
+        answers = Predictor.load(tmp_path / "bundle").predict([list("abc"), list("ga"), list("fed")])
+        assert answers == ANSWERED[name][0]
+
+
 def test_an_old_grammar_is_exported(old, tmp_path):
     export_bundle(old / "grammar.pt", tmp_path / "bundle", batches={7: 20}, quiet=True)
     assert drawn(Generator.load(tmp_path / "bundle")) == GRAMMAR
