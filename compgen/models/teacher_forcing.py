@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compgen.data.vocabulary import PAD_ID
+from compgen.data.vocabulary import EOS_ID, PAD_ID
 from compgen.models.attention import MASKED
 from compgen.models.cell import sigmoids_first
 from compgen.models.encoder import Encoder
@@ -38,7 +38,7 @@ def attended(
         keys, values, final, hidden, cell = network.begin(memory_tokens)
     memory = Memory(keys, values, memory_tokens != PAD_ID)
     if network.posterior is not None and latent is None:
-        latent = network.posterior(read[:, 1:], (inputs[:, 1:] != PAD_ID).sum(dim=1).clamp(min=1), final)
+        latent = network.posterior(read[:, 1:], _written(inputs[:, 1:]).clamp(min=1), final)
     step = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(0)  # (1, L)
     back = step.t() - step  # (L, L): how many steps ago
     seen = ((back > 0) & (back <= network.window)).unsqueeze(0)
@@ -54,6 +54,15 @@ def attended(
     notes = Notes(states if network.own is None else network.note(states), seen)
     u, scores = network.attend(states, query, memory, notes, step)
     return states, u, scores
+
+
+def _written(tokens: Tensor) -> Tensor:
+    """How many tokens (B) of each row (B, T) are before its end symbol.
+
+    Inputs end before the last place of the batch, so that the longest rows alone have no end symbol: counting it would
+    have the latent vector of a row depend on the rows beside it.
+    """
+    return ((tokens != PAD_ID) & (tokens != EOS_ID)).sum(dim=1)
 
 
 def step_by_step(

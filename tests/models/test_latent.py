@@ -3,6 +3,8 @@ import math
 import pytest
 import torch
 
+from compgen.data.padding import padded
+from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from compgen.models.latent import around, divergence, turned
 from compgen.models.network import Network
 from tests.models.test_network import batch, network
@@ -49,6 +51,28 @@ def test_training_reaches_the_mean_and_the_norm_stays_within_bounds():
         norms = net.posterior(embedded, lengths, finals).detach().norm(dim=1)
         assert least <= float(norms.min()) and float(norms.max()) <= most
         net.posterior.mean.bias.data += 1.0
+
+
+@pytest.mark.parametrize("changes", [{}, {"own": 4}, {"feed": False}, {"memories": 0, "feed": False, "copying": False}])
+def test_the_mean_of_an_example_does_not_depend_on_the_examples_beside_it(changes):
+    """Whichever is the longest, and loses its end symbol as the input of no step."""
+    net = network(latent=4, **changes)
+    assert net.posterior is not None
+    examples = [[BOS_ID, 6, 3, 7, EOS_ID], [BOS_ID, 6, 7, 8, 3, 7, 9, EOS_ID], [BOS_ID, 5, EOS_ID]]
+    tokens = torch.randint(5, 11, (1, changes.get("memories", 2), 4)).expand(3, -1, -1)
+    means = []
+    compute = net.posterior.mu
+    net.posterior.mu = lambda *given: means.append(compute(*given)) or means[-1]
+    net.log_likelihood(torch.from_numpy(padded(examples)), tokens)
+    for row, example in enumerate(examples):
+        net.log_likelihood(torch.tensor([example]), tokens[row : row + 1])
+        net.log_likelihood(torch.tensor([[*example, PAD_ID]]), tokens[row : row + 1])
+    means = [mean.detach() for mean in means]
+    together, alone, beside_padding = means[0], torch.cat(means[1::2]), torch.cat(means[2::2])
+    assert together.dtype == torch.float64
+    torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
+    torch.testing.assert_close(together, beside_padding, rtol=0, atol=1e-12)
+    assert float((together[0] - together[1]).abs().min()) > 1e-6
 
 
 def test_divergence_of_a_posterior_counts_direction_and_norm():
