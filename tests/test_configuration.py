@@ -40,6 +40,10 @@ def test_every_shipped_configuration_loads():
         (".", [], r"no configuration \."),
         ("transformer_small", [], "configuration transformer_small is of another command: "),
         ("seq2seq_small", ["network.memories=3"], r"network\.memories is 1 here, found 3"),
+        # As a share of 256 it may be all of them, which would leave nothing.
+        ("seq2seq_small", ["network.embedding_dropout=0.999"], r"\.embedding_dropout: .*less than or equal to 0\.99"),
+        ("seq2seq_small", ["network.output_dropout=0.999"], r"\.output_dropout: .*less than or equal to 0\.99"),
+        ("seq2seq_small", ["network.feed_dropout=0.999"], r"\.feed_dropout: .*less than or equal to 0\.99"),
     ],
 )
 def test_wrong_configurations_are_named(name, overrides, message):

@@ -76,9 +76,9 @@ class NetworkConfig(BaseModel):
     latent_width: float = Field(
         1.0, gt=0, allow_inf_nan=False, description="width of its norm's distribution in training (epsilon)"
     )
-    embedding_dropout: float = Field(0.5, ge=0, lt=1)
-    output_dropout: float = Field(0.7, ge=0, lt=1)
-    feed_dropout: float = Field(0.5, ge=0, lt=1, description="on u, before it is fed back")
+    embedding_dropout: float = Field(0.5, ge=0, le=0.99, description="rounded to 1/256")
+    output_dropout: float = Field(0.7, ge=0, le=0.99, description="rounded to 1/256")
+    feed_dropout: float = Field(0.5, ge=0, le=0.99, description="on u, before it is fed back; rounded to 1/256")
     write_dropout: float = Field(
         0.5,
         ge=0,
