@@ -95,7 +95,7 @@ class Pretrained(Trainable):
     def predicts(self, sequences: Tensor, memory_tokens: Tensor) -> Tensor:
         """See `Trainable`."""
         targets = sequences[:, 1:]
-        best = self._scores(sequences, memory_tokens).argmax(dim=2)
+        best = self._scores(sequences, memory_tokens)[:, :, : len(self.tokenizer)].argmax(dim=2)
         return ((best == self.theirs[targets]) | (targets == PAD_ID)).all(dim=1)
 
     @torch.inference_mode()
@@ -141,7 +141,12 @@ class Pretrained(Trainable):
         return torch.from_numpy(as_sources(cut)).to(self.theirs.device)
 
     def _generation(self, beam: int, count: int = 1) -> Any:
-        """Return the settings of decoding, which replace those in the model's files."""
+        """Return the settings of decoding, which replace those in the model's files.
+
+        A model may have more embeddings than its tokenizer has pieces (T5's are padded to a multiple of 128). These are
+        never written; scores count them as improbable, as training does.
+        """
+        beyond = [*range(len(self.tokenizer), self.model.get_input_embeddings().num_embeddings)]
         by_sum = {"length_penalty": 0.0} if beam > 1 else {}
         return need_transformers().GenerationConfig(
             max_new_tokens=self.max_length,
@@ -151,6 +156,7 @@ class Pretrained(Trainable):
             decoder_start_token_id=self.start,
             eos_token_id=self.end,
             pad_token_id=self.pad,
+            suppress_tokens=beyond or None,
             **by_sum,
         )
 

@@ -132,6 +132,31 @@ def test_it_needs_training(base):
     assert not set(answered) & set(map(tuple, targets))
 
 
+@pytest.mark.parametrize("beam", [1, 4])
+def test_embeddings_beyond_the_tokenizer_are_never_written(base, beam):
+    """Though one of them is the most probable everywhere: of two that are opposite, one agrees with any state."""
+    model = Pretrained.open(base, "semanticparse: ", 64, 8).eval()
+    rows = model.model.get_output_embeddings().weight
+    assert len(rows) == len(model.tokenizer) + 3
+    with torch.no_grad():
+        rows[-1] = 100 * torch.randn(rows.shape[1])
+        rows[-2] = -rows[-1]
+    sources = model.sources([["walk"], ["run", "twice"]])
+    found = model.best(sources, beam, beam, 8)
+    assert all(len(ranked) == beam and np.isfinite([score for _, score in ranked]).all() for ranked in found)
+    if beam == 1:
+        written = model.model.generate(torch.tensor([[5, 6, 1]]), generation_config=model._generation(1))
+        memory = torch.tensor([[[10, 11, 2]]])
+        assert int(model._scores(model_ids(written), memory).argmax(dim=2)[0, 0]) >= len(model.tokenizer)
+        assert model.predicts(model_ids(written), memory).all()
+
+
+def model_ids(written):
+    """What transformers wrote, from the start symbol on, in our ids; no end symbol comes within it."""
+    assert 1 not in written
+    return torch.cat([torch.tensor([[1]]), written[:, 1:] + 5], dim=1)
+
+
 def test_losses_are_those_of_training_and_do_not_depend_on_the_batch(trained):
     predictor, watched = compgen.Predictor.load(trained[0]), []
     model = predictor.model
