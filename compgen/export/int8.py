@@ -66,7 +66,8 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
         )
     if not own_step(checkpoint.network):
         raise BundleError(
-            "int8 is for networks that copy from prototypes alone, by one softmax (mixing = joint, own = 0)"
+            "int8 is for networks that copy from prototypes alone, by one softmax (mixing = joint, own = 0), without "
+            "latent vectors (latent = 0)"
         )
     if bundle.manifest.decoder.dtype != "float32":
         raise BundleError(f"int8 is made from float32 weights, found {bundle.manifest.decoder.dtype}")

@@ -168,6 +168,7 @@ def test_a_loop_that_gives_other_samples_is_caught(int8, tmp_path):
         ("generator", {}, {}, "no weight matrix of this network is large enough"),
         ("generator", LARGE, {"torchscript": True}, "has no TorchScript"),
         ("generator", LARGE | {"own": 4}, {}, "int8 is for networks that copy from prototypes alone"),
+        ("generator", LARGE | {"latent": 4}, {}, r"without latent vectors \(latent = 0\)"),
     ],
 )
 def test_what_cannot_be_had_in_int8_is_refused_and_nothing_written(tmp_path, kind, changes, options, message):
