@@ -66,7 +66,10 @@ def draws_of_grammar(model: GeneratorModel) -> Golden:
 
 
 def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:
-    """Return a predictor's answers to sources of random tokens."""
+    """Return a predictor's answers to sources of random tokens.
+
+    They are safe from rounding, unless fewer than FEWEST are: then the FEWEST that are safest.
+    """
     rng, safe, limit = random.stream(random.Purpose.PROBES, SEED), _safe(bundle), bundle.manifest.max_length
     found: list[tuple[float, GoldenAnswer]] = []
     for _ in range(TRIES):

@@ -1,7 +1,8 @@
 """Golden draws: what a bundle gave where it was made, so that its receiver can verify that it gives the same.
 
 `golden.json` holds draws of a generator by address, or a predictor's answers to made-up sources. It has no draws so
-near the boundary between two tokens that another processor's rounding could move them.
+near the boundary between two tokens that another processor's rounding could move them. Nor has it such answers, unless
+a predictor has almost no others, as one that has learned nothing: then it holds the few that are farthest from it.
 """
 
 from collections.abc import Sequence

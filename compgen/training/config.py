@@ -25,7 +25,9 @@ class OptimisationConfig(BaseModel):
         description="plateau: shrink the rate when held-out loss stalls (reference); linear: fall to 5% of it; or "
         "constant",
     )
-    patience: int = Field(4, ge=0, le=MOST, description="plateau: epochs without improvement before the rate shrinks")
+    patience: int = Field(
+        4, ge=0, le=MOST, description="plateau: epochs without improvement before the rate shrinks; 0 means 1, too"
+    )
     tolerance: float = Field(0.0025, ge=0, description="plateau: what counts as improvement, in held-out score")
     decay: float = Field(0.5, gt=0, lt=1, description="plateau: factor of the rate")
     clip: float | None = Field(1.0, gt=0, description="largest gradient norm; inf for none")
