@@ -1,7 +1,7 @@
 """`cgen sample`: new examples from a trained generator."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -162,6 +162,7 @@ def sample(
     if options.runtime == "native":
         _sample_natively(model, options, config.names)
     generator = Generator.load(model, options.runtime, options.provider, trust_code=options.trust_code)
+    config = replace(config, rare_tokens=tuple(generator.vocabulary.encode(options.rare_tokens)))
     drawn = _drawn(options, config, generator)
     asked = _asked(options, config, choice, generator, drawn)
     if options.resume and finished(out, asked):
@@ -170,7 +171,9 @@ def sample(
         return
     running = {"batch": options.batch, "workers": options.workers, "engine": options.engine}
     watched = _Quality(generator, options, to_file)
-    kept = {"filters": drawing.names, "novelty": drawing.novelty}
+    kept: dict[str, Any] = {"filters": drawing.names, "novelty": drawing.novelty}
+    if drawing.voting:
+        kept["voting"] = True  # not False for others, whose options are kept for --resume
     run = Run(generator, options.count, drawn | kept, running, watched.check)
     end = run.to_file(out, options.resume) if to_file else run.to_stream(options.out, choice, config)
     _report(end, options, choice, generator)

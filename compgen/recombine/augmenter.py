@@ -216,6 +216,7 @@ class Recombine(Augmenter[RecombineOptions]):
             filters=first.names,
             novelty=first.novelty,
             ngram=first.ngram,
+            voting=first.voting,
             counts=self._counts,
             watch=lambda counts: watch("sample", counts.drawn / draws, ""),
         )

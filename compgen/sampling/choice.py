@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from compgen.data.vocabulary import PAD_ID
 from compgen.errors import UserError
 from compgen.sampling.batching import Tokens
-from compgen.sampling.resampling import FilterConfig, Kept, Training
+from compgen.sampling.resampling import FilterConfig, Kept, Rarity, Training
 
 Votes = tuple[int, int]  # of a source's draws, those for the target, and all
 Chosen = tuple[Kept, Votes | None]
@@ -45,7 +45,8 @@ class Choice:
     def drawing(self, filters: FilterConfig) -> FilterConfig:
         """Return the filters to draw with.
 
-        Known targets and pairs vote too, and some win: what must be new beside the source is asked of winners alone.
+        Known targets and pairs vote too, and some win, as do those that are not rare: what must be new beside the
+        source, and what must be rare, is asked of winners alone.
 
         Raises:
             UserError: the filter `unique` before a vote.
@@ -54,6 +55,7 @@ class Choice:
             return filters
         if "unique" in filters.names:
             raise UserError("a vote counts repeated draws, which the filter unique drops: leave unique out")
+        filters = replace(filters, voting=True)
         if "novel" not in filters.names:
             return filters
         if filters.novelty == "pair":
@@ -66,6 +68,9 @@ class Choice:
         chosen = elect(samples, self.margin) if self.vote else [(one, None) for one in most_probable(samples)]
         if self.vote and "novel" in filters.names:
             chosen = [one for one in chosen if not training.knows(one[0][1], one[0][2], filters.novelty)]
+        if self.vote and "rare" in filters.names:
+            rarity = Rarity(filters, training)
+            chosen = [one for one in chosen if rarity.u(one[0][1], one[0][2])]
         if self.support is not None:
             held = supported([source for (_, source, _), _ in chosen], training.sources, self.support)
             chosen = [one for one, enough in zip(chosen, held, strict=True) if enough]

@@ -44,6 +44,8 @@ class FilterConfig:
         rare_tokens: ids; if there are any, a sample is rare if it holds one of them, whatever is rare in training.
         prototypes: `all`, or `rare`: only tuples of which one holds a rare token (n = 1) are drawn from. Almost all
             samples with a rare token are of such tuples, which may be one of a hundred.
+        voting: what is kept are the votes on the targets of sources, so a draw that is not `rare` is passed on, too: it
+            votes against those that are. It is counted as not rare all the same, and not as kept.
     """
 
     names: tuple[str, ...] = ()
@@ -52,6 +54,7 @@ class FilterConfig:
     ngram: int = 1
     rare_tokens: tuple[int, ...] = ()
     prototypes: str = "all"
+    voting: bool = False
 
     def __post_init__(self) -> None:
         """Raise UserError for names and numbers that are not allowed, alone or together."""
@@ -224,23 +227,30 @@ class Filter:
             return MALFORMED
         if "novel" in self.config.names and self.training.knows(*pair, self.config.novelty):
             return "not novel"
-        if self.rarity is not None and not self.rarity.u(*pair):
+        if self.rarity is not None and not self.config.voting and not self.rarity.u(*pair):
             return "not rare"
         return draw, *pair
 
     def admit(self, judged: Iterable[Kept | str]) -> Iterator[Kept]:
-        """Yield what passes of judged draws, in order of address; count all others by reason."""
+        """Yield what passes of judged draws, in order of address; count all others by reason.
+
+        Of what votes, that which is not rare is counted so, and yielded.
+        """
         unique = "unique" in self.config.names
+        votes_alone = self.rarity if self.config.voting else None
         for verdict in judged:
             self.counts.drawn += 1
             if unique and not isinstance(verdict, str) and not self.remember(*verdict[1:]):
                 verdict = "not unique"
             if isinstance(verdict, str):
                 self.counts.rejected[verdict] += 1
+                continue
+            if votes_alone is not None and not votes_alone.u(*verdict[1:]):
+                self.counts.rejected["not rare"] += 1
             else:
                 self.counts.kept += 1
                 self.counts.last = self.counts.drawn
-                yield verdict
+            yield verdict
 
     def remember(self, source: Sequence[int], target: Sequence[int]) -> bool:
         """Remember a sample for `unique`; return whether it is new."""

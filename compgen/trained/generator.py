@@ -30,8 +30,8 @@ class SamplingOptions:
         seed: names the stream.
         start: the first address to draw.
         draws: stop after so many draws, however many were kept.
-        filters, novelty, rarity, ngram, rare_tokens, prototypes: see `FilterConfig`; rare tokens are strings here. One
-            filter or token may be given as a string, several filters as one string with commas.
+        filters, novelty, rarity, ngram, rare_tokens, prototypes, voting: see `FilterConfig`; rare tokens are strings
+            here. One filter or token may be given as a string, several filters as one string with commas.
         temperature, beam, batch, workers: see `Generator.draw`.
         engine: `threads` of this process, or `ray`: the CPUs of a Ray cluster (see `sampling.ray_engine`).
     """
@@ -45,6 +45,7 @@ class SamplingOptions:
     ngram: int = 1
     rare_tokens: Sequence[str] = ()
     prototypes: str = "all"
+    voting: bool = False
     temperature: tuple[float, float] | None = None
     beam: int | None = None
     batch: int | None = None
@@ -193,14 +194,18 @@ class Generator:
         check_limits(count=count)
         if count is None and asked.draws is None:
             raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
-        rare = tuple(self.vocabulary.encode(asked.rare_tokens))
-        config = FilterConfig(tuple(asked.filters), asked.novelty, asked.rarity, asked.ngram, rare, asked.prototypes)
-        judge = Filter(config, self.training)
+        judge = Filter(self._filters(asked), self.training)
         judge.counts = Counts() if counts is None else counts
         if "unique" in asked.filters:
             for pair in earlier:
                 judge.remember(*map(self.vocabulary.encode, pair))
         return self._kept(count, asked, judge, watch)
+
+    def _filters(self, asked: SamplingOptions) -> FilterConfig:
+        """The filters of a stream; raises as `kept`."""
+        rare = tuple(self.vocabulary.encode(asked.rare_tokens))
+        settings = asked.novelty, asked.rarity, asked.ngram, rare, asked.prototypes, asked.voting
+        return FilterConfig(tuple(asked.filters), *settings)
 
     def _kept(
         self, count: int | None, asked: SamplingOptions, judge: Filter, watch: Callable[[Counts], None] | None
@@ -271,11 +276,10 @@ class Generator:
         `prototypes` (rows of the pool). For `vote`, `margin`, `support` and `best` see `Choice`; the other options
         and the errors are those of `stream`.
         """
-        asked = SamplingOptions(seed=seed, **options)
-        config = FilterConfig(tuple(asked.filters), asked.novelty, asked.rarity, asked.ngram)
+        config = self._filters(SamplingOptions(seed=seed, **options))
         choice = Choice(vote, margin, support, best)
         first = choice.drawing(config)
-        drawing = options | {"seed": seed, "filters": first.names, "novelty": first.novelty}
+        drawing = options | {"seed": seed, "filters": first.names, "novelty": first.novelty, "voting": first.voting}
         kept: Iterable[Kept] = self.kept(count, **drawing)
         if choice.made:
             kept = [one for one, _ in choice.of(kept, config, self.training)]

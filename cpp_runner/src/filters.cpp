@@ -103,6 +103,10 @@ std::optional<std::pair<Tokens, Tokens>> Filter::keep(const Draw& draw) {
     counts.reject(why);
     return std::nullopt;
   }
+  if (options_.rare && options_.voting && !is_rare(pair->first, pair->second)) {
+    counts.reject("not rare");
+    return pair;
+  }
   ++counts.kept;
   counts.last = counts.drawn;
   return pair;
@@ -137,7 +141,7 @@ bool Filter::is_rare(const Tokens& source, const Tokens& target) const {
 
 std::string Filter::reason(const Tokens& source, const Tokens& target) {
   if (options_.novel && training_.knows(source, target, options_.novelty)) return "not novel";
-  if (options_.rare && !is_rare(source, target)) return "not rare";
+  if (options_.rare && !options_.voting && !is_rare(source, target)) return "not rare";
   if (options_.unique && !remember(source, target)) return "not unique";
   return "";
 }

@@ -23,6 +23,7 @@ struct FilterOptions {
   std::size_t ngram = 1;
   Tokens rare_tokens;  // if there are any, rare is what holds one of them
   std::string prototypes = "all";  // or only tuples of which one is rare
+  bool voting = false;             // draws that are not rare are passed on to a vote, though not counted as kept
 };
 
 struct Counts {
@@ -59,17 +60,18 @@ class Filter {
 
   // Sources that no sample may have, if there are such: a row that has drawn one need not go on to its target.
   const Keys* unwanted() const { return options_.novel && options_.novelty != "pair" ? &training_.sources : nullptr; }
-  // Source and target of a draw that passes; others are counted by reason.
+  // Source and target of a draw that passes, or only votes; those that are not kept are counted by reason.
   std::optional<std::pair<Tokens, Tokens>> keep(const Draw& draw);
   // What prototypes are drawn from, if not the whole pool. Throws UserError: there are none, or none is rare.
   std::optional<Pool> pool(const Pool& pool) const;
   // Takes note of an example for `unique`; whether it is new.
   bool remember(const Tokens& source, const Tokens& target);
+  // Whether an example is what the filter rare asks for.
+  bool is_rare(const Tokens& source, const Tokens& target) const;
 
   Counts counts;
 
  private:
-  bool is_rare(const Tokens& source, const Tokens& target) const;
   std::string reason(const Tokens& source, const Tokens& target);
 
   FilterOptions options_;

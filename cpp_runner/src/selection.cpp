@@ -83,6 +83,7 @@ FilterOptions Choice::drawing(const FilterOptions& filters) const {
   }
   drawing.novel = filters.novel && filters.novelty != "pair";
   drawing.novelty = "source";
+  drawing.voting = true;
   return drawing;
 }
 
@@ -93,6 +94,11 @@ std::vector<Sample> Choice::of(std::vector<Sample> samples, const FilterOptions&
     if (filters.novel) {
       const auto known = [&](const Sample& one) { return training.knows(one.source, one.target, filters.novelty); };
       samples.erase(std::remove_if(samples.begin(), samples.end(), known), samples.end());
+    }
+    if (filters.rare) {
+      const Filter filter(filters, training, training.has_targets);
+      const auto usual = [&](const Sample& one) { return !filter.is_rare(one.source, one.target); };
+      samples.erase(std::remove_if(samples.begin(), samples.end(), usual), samples.end());
     }
   } else {
     const auto likelier = [](const Sample& a, const Sample& b) { return a.log_prob > b.log_prob; };

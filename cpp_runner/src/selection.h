@@ -26,7 +26,8 @@ struct Choice {
 
   // Whether there is anything to choose, so that samples must be collected first.
   bool made() const { return vote || margin || support || best; }
-  // The filters to draw with: known targets and pairs have votes like others, so novelty is asked of winners again.
+  // The filters to draw with: known targets and pairs have votes like others, as have those that are not rare, so both
+  // are asked of winners again.
   FilterOptions drawing(const FilterOptions& filters) const;
   // What is chosen of samples that were drawn with `drawing(filters)`.
   std::vector<Sample> of(std::vector<Sample> samples, const FilterOptions& filters, const Training& training) const;

@@ -65,6 +65,27 @@ TEST_CASE("a vote keeps the target drawn most often, clear decisions first") {
   CHECK(choice.of(samples, novel, training).size() == 1);
 }
 
+TEST_CASE("what is not rare votes, is not counted as kept, and does not win") {
+  const Training training(Pool(small_pool().bytes(), 2, 10));
+  FilterOptions rare;
+  rare.rare = true;
+  rare.rare_tokens = {9};
+  Choice choice;
+  choice.vote = true;
+  Filter filter(choice.drawing(rare), training, true);
+  std::vector<Sample> samples;
+  for (const auto& tokens : {Tokens{7, SEP, 5}, Tokens{7, SEP, 5}, Tokens{7, SEP, 9}, Tokens{8, SEP, 9}}) {
+    const auto pair = filter.keep(drawn(tokens));
+    REQUIRE(pair);
+    samples.push_back(one(filter.counts.drawn, pair->first, pair->second, -1));
+  }
+  CHECK(filter.counts.text() == "4 drawn, 2 kept; not kept: 2 not rare");
+  CHECK(filter.counts.last == 4);
+  const auto chosen = choice.of(samples, rare, training);
+  REQUIRE(chosen.size() == 1);
+  CHECK(chosen[0].source == Tokens{8});
+}
+
 TEST_CASE("support leaves out sources whose new neighbours few samples share") {
   const Training training(Pool(small_pool().bytes(), 2, 10));
   Choice choice;

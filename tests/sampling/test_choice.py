@@ -2,9 +2,11 @@
 
 import pytest
 
+from compgen.data.padding import padded
 from compgen.sampling.batching import Draw
 from compgen.sampling.choice import Choice, elect, most_probable, supported
-from compgen.sampling.resampling import FilterConfig
+from compgen.sampling.resampling import Filter, FilterConfig, Training
+from tests.sampling.test_resampling import no_prototypes
 
 
 def samples(*found):
@@ -67,6 +69,28 @@ def test_a_vote_on_new_pairs_looks_at_known_ones_too():
     voted = Choice(vote=True).drawing(FilterConfig(("novel", "rare"), "both"))
     assert (voted.names, voted.novelty) == (("novel", "rare"), "source")
     assert Choice().drawing(FilterConfig(("novel",), "pair")).names == ("novel",)
+
+
+@pytest.mark.parametrize("names", [("rare",), ("novel", "rare")])
+def test_all_draws_of_a_source_vote_and_the_winner_must_be_rare(names):
+    """A slip with a rare token does not win because only slips were counted."""
+    walk, twice, jump, said_walk, said_jump = range(5, 10)
+    rows = [[*[walk] * k, twice, 3, *[said_walk] * 2 * k, 2] for k in range(2, 150)] + [[jump, 3, said_jump, 2]]
+    training = Training(no_prototypes(padded(rows)))
+    config, choice = FilterConfig(names), Choice(vote=True)
+    drawn = [(walk, twice, 3, said_walk)] * 5 + [(walk, twice, 3, said_jump, said_jump)] * 2
+    drawn += [(walk, jump, 3, said_walk, said_jump)] * 2 + [(walk, jump, 3, said_walk)]  # all are rare
+    drawn += [(twice, walk, 3, said_jump, said_jump)]  # nothing votes against it
+    judge = Filter(choice.drawing(config), training)
+    kept = list(judge.keep(Draw(i, tokens, True, -1.0 - i, ()) for i, tokens in enumerate(drawn)))
+    chosen = [(source, target, votes) for (_, source, target), votes in choice.of(kept, config, training)]
+    assert chosen == [
+        ((walk, jump), (said_walk, said_jump), (2, 3)),
+        ((twice, walk), (said_jump, said_jump), (1, 1)),
+    ]
+    # Samples are those that are rare, whatever votes beside them.
+    assert (len(kept), judge.counts.kept, judge.counts.last) == (11, 6, 11)
+    assert str(judge.counts) == "11 drawn, 6 kept; not kept: 5 not rare"
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,24 @@ def compgen(*words, **environment):
             "0.7,0.3",
         ),
         ("--draws", 3000, "--filter", "novel", "--vote", "--margin", 1, "--support", 0.01, "--best", 9, "--batch", 7),
+        # All draws of a source vote, though only winners with the token are written.
+        (
+            "--draws",
+            1500,
+            "--vote",
+            "--filter",
+            "rare",
+            "--rare-token",
+            "I_TURN_LEFT",
+            "--temperature",
+            1,
+            "--best",
+            99,
+        ),
+        pytest.param(
+            ("-n", 90, "--vote", "--filter", "novel,rare", "--ngram", 2, "--rarity", 0.02, "--temperature", 1),
+            marks=LONG,
+        ),
         ("--draws", 500, "--support", 0.02, "--best", 60),  # training examples say which pairs of tokens are new
         pytest.param(
             ("--draws", 900, "--filter", "rare", "--rare-token", "jump", "--rare-token", "I_TURN_LEFT"), marks=LONG

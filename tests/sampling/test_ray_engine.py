@@ -64,7 +64,7 @@ def working():
 
 
 @pytest.mark.usefixtures("cluster", "short_ranges")
-@pytest.mark.parametrize("options", [{"draws": 1500, "start": 7}, {"count": 100, "start": 7}])
+@pytest.mark.parametrize("options", [{"draws": 1500, "start": 7}, {"count": 100, "start": 7, "voting": True}])
 def test_samples_and_counts_are_those_of_one_process(options):
     here, there = both(**options)
     assert here == there

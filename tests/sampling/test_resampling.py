@@ -74,6 +74,14 @@ def test_rare_is_by_share_of_distinct_examples():
     assert [s for s, _ in judge([(5, 5, 3, 8, 8), (6, 5, 3, 8)], names=("rare",), ngram=2)[0]] == [(6, 5)]
 
 
+def test_what_is_not_rare_votes_without_being_a_sample():
+    samples = [(5, 3, 8), (7, 5, 3, 8), (5, 3, 9), (3, 8)]
+    kept, counts = judge(samples, names=("rare",), rare_tokens=(7, 9), voting=True)
+    assert [source for source, _ in kept] == [(5,), (7, 5), (5,)]
+    assert (counts.kept, counts.last, counts.rejected) == (2, 3, {"not rare": 1, "malformed": 1})
+    assert judge(samples, names=("rare",), rare_tokens=(7, 9))[1] == counts
+
+
 def test_rare_tokens_can_be_named():
     samples = [(5, 3, 8), (7, 5, 3, 8), (5, 3, 9)]
     assert [s for s, _ in judge(samples, names=("rare",), rare_tokens=(7,))[0]] == [(7, 5)]

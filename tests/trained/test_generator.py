@@ -55,6 +55,18 @@ def test_chosen_samples_keep_it_too():
     assert voted["source"].n_unique() == voted.height == every["source"].n_unique()
 
 
+def test_a_vote_counts_draws_without_the_rare_token_that_winners_must_hold():
+    generator = Generator.load(exported())
+    asked = {"draws": 3000, "seed": 3, "temperature": (1.0, 1.0)}
+    voted, rare = (
+        generator.sample(**asked, **options, vote=True).frame
+        for options in ({}, {"filters": "rare", "rare_tokens": "e"})
+    )
+    assert rare.equals(voted.filter(pl.concat_list("source", "target").list.contains("e")))
+    slips = generator.sample(**asked, filters="rare", rare_tokens="e").frame
+    assert 0 < rare.height < slips["source"].n_unique()  # of which some are outvoted
+
+
 def test_no_samples_have_the_columns():
     assert dict(Generator.load(exported()).sample(0).frame.schema) == COLUMNS
 
