@@ -173,6 +173,13 @@ def test_the_reference_has_every_command_and_option(tmp_path):
     assert "`scan/jump`" in (tmp_path / "data-sets.md").read_text("utf-8")
 
 
+def test_modules_that_the_runner_names_exist():
+    folders = [ROOT / "cpp_runner" / name for name in ("src", "include", "tests", "fuzz")]
+    texts = [path.read_text("utf-8", errors="replace") for folder in folders for path in folder.glob("*.*")]
+    named = {name for text in texts for name in re.findall(r"compgen/[\w/]+\.py", text)}
+    assert len(named) > 10 and [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+
+
 def test_scripts_run_modules_that_exist():
     pattern = re.compile(r'"-m", "([\w.]+)"')
     called = {name for path in ROOT.glob("scripts/**/*.py") for name in pattern.findall(path.read_text("utf-8"))}

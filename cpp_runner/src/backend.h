@@ -1,5 +1,5 @@
-// What can run a generator's network: one class a library, and one for our own decoding step. Arrays in, arrays out; see `Backend` in
-// compgen/runtime/sampler.py.
+// What can run a generator's network: one class a library, and one for our own decoding step. Arrays in, arrays out;
+// see `Backend` in compgen/runtime/backend.py.
 #pragma once
 
 #include <algorithm>

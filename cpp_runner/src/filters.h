@@ -1,5 +1,5 @@
 // What a draw must be to be kept, and the counts of those that were not (R&R, section 4.1); see
-// compgen/runtime/filters.py.
+// compgen/sampling/resampling.py.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Addressed random numbers: Philox 4x32-10 (Salmon et al. 2011), as compgen/runtime/random.py has them.
+// Addressed random numbers: Philox 4x32-10 (Salmon et al. 2011), as compgen/data/random.py has them.
 //
 // Key = the seed's low and high 32 bits. Counter = (sample low, sample high, step / 4, purpose); the word is step % 4.
 // Of a derivation's nodes the third number is the node's place, counted level by level.

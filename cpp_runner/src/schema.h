@@ -7,7 +7,7 @@
 namespace compgen {
 
 // Throws UserError, naming the field, unless a value is what the schema of that name describes: "manifest",
-// "recurrent" or "golden".
+// "recurrent", "transformer", "grammar" or "golden".
 void require_schema(const std::string& name, const nlohmann::json& value);
 
 }  // namespace compgen

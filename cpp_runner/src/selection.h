@@ -1,4 +1,4 @@
-// Choosing among kept samples once all are drawn; see compgen/runtime/selection.py.
+// Choosing among kept samples once all are drawn; see compgen/sampling/choice.py.
 #pragma once
 
 #include <cstdint>

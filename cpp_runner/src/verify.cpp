@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* GOLDEN = "golden.json";
-// Nats, in the log-probability of a whole sample, as in compgen/verification.py.
+// Nats, in the log-probability of a whole sample, as in compgen/trained/verification.py.
 constexpr double TOLERANCE = 1e-4, TOLERANCE_IN_INTEGERS = 5e-2;
 constexpr double TOLERANCE_OF_ANSWERS = 0.5;  // in integers, of a predictor, whose float32 rest differs more
 constexpr std::int64_t SPREAD = 16;  // a stream may skip addresses, but no more than so many for each that it has

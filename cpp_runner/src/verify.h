@@ -1,5 +1,5 @@
 // Does a bundle give here what it gave where it was made? Its golden draws, or answers, made again; see
-// compgen/verification.py, which does the same with more runtimes.
+// compgen/trained/verification.py, which does the same with more runtimes.
 #pragma once
 
 #include <functional>

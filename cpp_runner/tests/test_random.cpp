@@ -32,7 +32,7 @@ TEST_CASE("ranks cover what they may be, and no more") {
   for (const int count : seen) CHECK(count > 60);
 }
 
-TEST_CASE("latent vectors are those of compgen/runtime/random.py") {
+TEST_CASE("latent vectors are those of compgen/data/random.py") {
   std::array<double, 5> found{};
   latents(3, 123, 5, 10.0, found.data());
   const std::array<double, 5> expected{-1.7949857966076868, 0.1384879707581578, 3.54487325972202, 1.1097868644410507, -0.9829046491008206};
