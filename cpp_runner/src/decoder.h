@@ -1,6 +1,7 @@
 // What writes targets of sources, whatever its network is; see `Decoder` in compgen/runtime/backend.py.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -8,6 +9,15 @@
 #include "backend.h"
 
 namespace compgen {
+
+// The most probable token that may stand at a position, given the log-probabilities of all.
+inline std::int64_t most_probable(const double* log_probs, std::int64_t vocabulary, std::int64_t position) {
+  std::int64_t best = -1;
+  for (std::int64_t one = 0; one < vocabulary; ++one) {
+    if (!forbidden(one, position) && (best < 0 || log_probs[one] > log_probs[best])) best = one;
+  }
+  return std::max<std::int64_t>(best, 0);
+}
 
 // The state of rows that are being written, one thread's own.
 class Decoder {

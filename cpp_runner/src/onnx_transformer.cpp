@@ -64,7 +64,8 @@ class TransformerDecoder final : public Decoder {
     if (!std::all_of(log_probs.begin(), log_probs.end(), [](double one) { return std::isfinite(one); })) {
       throw UserError(bundle_.folder.string() + ": the network gives a probability that is no number");
     }
-    for (std::int64_t row = 0; row < rows_; ++row) token[static_cast<std::size_t>(row)] = most_probable(row);
+    const double* row = log_probs.data();
+    for (auto& one : token) one = most_probable(row, vocabulary_, step_), row += vocabulary_;
     ++step_;
   }
 
@@ -114,15 +115,6 @@ class TransformerDecoder final : public Decoder {
     Shape shape = memory.shape;
     shape[3] = 0;
     return {shape, {}};
-  }
-
-  std::int64_t most_probable(std::int64_t row) const {
-    const double* const all = log_probs.data() + row * vocabulary_;
-    std::int64_t best = -1;
-    for (std::int64_t one = 0; one < vocabulary_; ++one) {
-      if (!forbidden(one, step_) && (best < 0 || all[one] > all[best])) best = one;
-    }
-    return std::max<std::int64_t>(best, 0);
   }
 
   const Bundle& bundle_;

@@ -27,7 +27,9 @@ class OwnTransformerDecoder final : public Decoder {
     if (!std::all_of(log_probs.begin(), log_probs.end(), [](double one) { return std::isfinite(one); })) {
       throw UserError(bundle_.folder.string() + ": the network gives a probability that is no number");
     }
-    for (std::size_t row = 0; row < token.size(); ++row) token[row] = most_probable(row, position);
+    const double* row = log_probs.data();
+    const auto vocabulary = static_cast<std::int64_t>(bundle_.vocabulary.size());
+    for (auto& one : token) one = most_probable(row, vocabulary, position), row += vocabulary;
   }
 
   void keep(const std::vector<std::int64_t>& rows) override {
@@ -36,16 +38,6 @@ class OwnTransformerDecoder final : public Decoder {
   }
 
  private:
-  std::int64_t most_probable(std::size_t row, std::int64_t position) const {
-    const auto vocabulary = static_cast<std::int64_t>(bundle_.vocabulary.size());
-    const double* const all = log_probs.data() + static_cast<std::int64_t>(row) * vocabulary;
-    std::int64_t best = -1;
-    for (std::int64_t one = 0; one < vocabulary; ++one) {
-      if (!forbidden(one, position) && (best < 0 || all[one] > all[best])) best = one;
-    }
-    return std::max<std::int64_t>(best, 0);
-  }
-
   const Bundle& bundle_;
   const Transformer<Real>& network_;
   Writing<Real> writing_;
