@@ -9,7 +9,9 @@
 
 namespace compgen {
 
-void open_library() {
+namespace {
+
+const OrtApi* opened() {
   const char* named = std::getenv("COMPGEN_ONNXRUNTIME");
   const std::string library = named && *named ? named : "libonnxruntime.so.1";
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -26,6 +28,15 @@ void open_library() {
                     std::to_string(ORT_API_VERSION) + " or later");
   }
   Ort::InitApi(api);
+  return api;
+}
+
+}  // namespace
+
+// All models share the library. What is local to a function and static is made by one thread, and again after an error.
+void open_library() {
+  static const OrtApi* const api = opened();
+  static_cast<void>(api);
 }
 
 Graph::Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name, const std::vector<std::string>& known,

@@ -13,7 +13,8 @@
 
 namespace compgen {
 
-// Opens the library, before anything else of it is used. Throws UserError if it cannot be had.
+// Opens the library, unless it is open, before anything else of it is used. Threads may call this at the same time.
+// Throws UserError if it cannot be had.
 void open_library();
 
 class Graph {
