@@ -1,23 +1,16 @@
 #include "exchange.h"
 
 #include <optional>
-#include <thread>
+
+#include "threads.h"
 
 namespace compgen {
 
 void in_order(const Sampling& sampling, const std::function<void(Exchange&)>& work, const Take& take) {
   Exchange exchange(sampling.start, sampling.stop, sampling.workers);
-  std::vector<std::thread> threads;
-  struct Join {
-    Exchange& exchange;
-    std::vector<std::thread>& threads;
-    ~Join() {
-      exchange.cancel();
-      for (auto& thread : threads) thread.join();
-    }
-  } join{exchange, threads};
+  Threads threads([&] { exchange.cancel(); });
   for (int k = 0; k < sampling.workers; ++k) {
-    threads.emplace_back([&] {
+    threads.start([&] {
       std::exception_ptr error;
       try {
         work(exchange);

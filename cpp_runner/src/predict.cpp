@@ -6,9 +6,9 @@
 #include <functional>
 #include <mutex>
 #include <numeric>
-#include <thread>
 
 #include "beam.h"
+#include "threads.h"
 
 namespace compgen {
 namespace {
@@ -111,16 +111,9 @@ void in_batches(Predictor& predictor, const std::vector<Tokens>& sources, const 
       error = std::current_exception();
     }
   };
-  {
-    std::vector<std::thread> threads;
-    struct Join {
-      std::vector<std::thread>& threads;
-      ~Join() {
-        for (auto& thread : threads) thread.join();
-      }
-    } join{threads};
-    for (int k = 0; k < how.workers; ++k) threads.emplace_back(batches);
-  }
+  Threads threads([&] { next = order.size(); });
+  for (int k = 0; k < how.workers; ++k) threads.start(batches);
+  threads.join();
   if (error) std::rethrow_exception(error);
 }
 
