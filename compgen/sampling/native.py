@@ -37,7 +37,8 @@ def sample(model: str, options: Mapping[str, object]) -> NoReturn:
     Raises:
         UserError: there is no runner, no such bundle, or no ONNX Runtime.
     """
-    program, words = runner(), [str(resolve(Path(model))), *_words(options)]
+    named = {} if Path(model).exists() else {"--model": model}  # one that is shipped, as Python's record names it
+    program, words = runner(), [_word(resolve(Path(model))), *_words({**options, **named})]
     os.execve(program, [str(program), *words], environment())
 
 
@@ -77,12 +78,17 @@ def _draw(line: dict[str, Any], index: int) -> Draw:
 
 def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> list[dict[str, Any]]:
     """The lines that the runner writes in raw form, with `text` on its standard input."""
-    words = [str(runner()), str(bundle.path), "--raw", *_words(options)]
+    words = [str(runner()), _word(bundle.path), "--raw", *_words(options)]
     done = subprocess.run(words, input=text, capture_output=True, text=True, env=environment(), check=False)
     if done.returncode:
         said = done.stderr.strip() or how_it_ended("compgen-sample", done.returncode)
         raise UserError(f"the C++ runner failed: {said}")
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _word(folder: Path) -> str:
+    """A bundle's folder as a word that is no option, whatever its name begins with."""
+    return f"./{folder}" if str(folder).startswith("-") else str(folder)
 
 
 def _words(options: Mapping[str, object]) -> list[str]:
@@ -98,7 +104,7 @@ def _words(options: Mapping[str, object]) -> list[str]:
 def environment() -> dict[str, str]:
     """The environment, naming the installed ONNX Runtime's library unless it names another."""
     environment = dict(os.environ)
-    if "COMPGEN_ONNXRUNTIME" not in environment:
+    if not environment.get("COMPGEN_ONNXRUNTIME"):  # the runner, too, takes an empty one for none
         libraries = sorted((Path(device.onnxruntime().__file__).parent / "capi").glob("libonnxruntime.so*"))
         if not libraries:
             raise UserError("the installed ONNX Runtime has no shared library: set COMPGEN_ONNXRUNTIME to one")

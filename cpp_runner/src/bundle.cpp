@@ -8,6 +8,7 @@
 #include <set>
 
 #include "errors.h"
+#include "numbers.h"
 #include "schema.h"
 #include "sealed.h"
 #include "sha256.h"
@@ -220,7 +221,7 @@ Json manifest_of(const std::string& content) {
 
 double warm(double temperature) {
   if (temperature != 0 && !(temperature >= 1e-3 && temperature <= 1e3)) {
-    throw UserError("temperature " + std::to_string(temperature) + ": expected 0 (greedy), or from 0.001 to 1000");
+    throw UserError("temperature " + shown(temperature) + ": expected 0 (greedy), or from 0.001 to 1000");
   }
   return temperature;
 }

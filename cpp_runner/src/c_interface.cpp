@@ -7,7 +7,6 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "compgen.h"
 #include "errors.h"
@@ -15,6 +14,7 @@
 #include "open.h"
 #include "output.h"
 #include "predict.h"
+#include "processors.h"
 #include "sources.h"
 
 using namespace compgen;
@@ -79,7 +79,7 @@ std::int64_t within(const char* name, std::int64_t value, std::int64_t least, st
 }
 
 int threads(int workers) {
-  if (workers == 0) return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (workers == 0) return processors();
   return static_cast<int>(within("workers", workers, 1, MOST_WORKERS));
 }
 

@@ -1,17 +1,21 @@
 // compgen-sample: what `cgen sample` does, without Python; and the answers of predictors.
 
-#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <iostream>
 #include <set>
 #include <sstream>
-#include <thread>
 
+#include "command_line.h"
 #include "errors.h"
 #include "interrupts.h"
 #include "open.h"
 #include "options.h"
 #include "output.h"
 #include "predict.h"
+#include "processors.h"
 #include "run.h"
 #include "sources.h"
 #include "text.h"
@@ -21,38 +25,36 @@ namespace {
 
 using namespace compgen;
 
-std::vector<std::string> split(const std::string& text, char by) {
+// What stands between commas, without spaces at its ends; it may be nothing.
+std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, by);) {
-    if (!part.empty()) parts.push_back(part);
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    parts.emplace_back(stripped(std::string_view(text).substr(begin, end - begin)));
+    begin = end + 1;
   }
   return parts;
 }
 
-double number(const std::string& text) {
-  std::size_t used = 0;
-  double value = 0;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::logic_error&) {
+// One temperature for both halves, or two with a comma between them.
+std::array<double, 2> read_temperature(const std::string& text) {
+  std::vector<double> numbers;
+  const auto parts = parts_of(text);
+  for (const auto& part : parts) {
+    if (const auto number = real_number(part)) numbers.push_back(*number);
   }
-  if (used == 0 || used != text.size()) throw UserError("--temperature " + text + ": expected one or two numbers");
-  return value;
-}
-
-void read_temperature(const std::string& text, std::array<double, 2>& temperature) {
-  if (text.empty()) return;
-  const auto parts = split(text, ',');
-  if (parts.empty() || parts.size() > 2) throw UserError("--temperature " + text + ": expected one or two numbers");
-  temperature = {warm(number(parts.front())), warm(number(parts.back()))};
+  if (numbers.size() != parts.size() || numbers.size() > 2) {
+    throw UserError("--temperature " + text + ": expected one or two numbers from 0 on, for instance 0.4,0");
+  }
+  return {warm(numbers.front()), warm(numbers.back())};
 }
 
 // The filters of one or more --filter; what only one of them reads must not be given without it.
 FilterOptions read_filters(Options& options) {
   FilterOptions filter;
   for (const auto& given : options.filters) {
-    for (const auto& name : split(given, ',')) {
+    for (const auto& name : parts_of(given)) {
+      if (name.empty()) continue;
       options.filter_names.push_back(name);
       bool* const known = name == "novel"    ? &filter.novel
                           : name == "unique" ? &filter.unique
@@ -75,8 +77,12 @@ FilterOptions read_filters(Options& options) {
   if (!options.rare_tokens.empty() && (options.rarity || options.ngram)) {
     throw UserError("--rare-token names what is rare: leave out --rarity and --ngram");
   }
+  const double rarity = options.rarity.value_or(filter.rarity);
+  if (!(rarity > 0 && rarity <= 1)) {
+    throw UserError("rarity " + shown(rarity) + ": expected a share of the training examples, above 0 and at most 1");
+  }
   filter.novelty = options.novelty.value_or(filter.novelty);
-  filter.rarity = options.rarity.value_or(filter.rarity);
+  filter.rarity = rarity;
   filter.ngram = options.ngram.value_or(filter.ngram);
   filter.prototypes = options.prototypes.value_or(filter.prototypes);
   return filter;
@@ -231,54 +237,58 @@ int dispatch(Options& options) {
     if (found == bundle.vocabulary.end()) throw UserError("--rare-token " + name + ": no token of the vocabulary");
     options.filter.rare_tokens.push_back(static_cast<std::int32_t>(found - bundle.vocabulary.begin()));
   }
-  options.sampling.temperature = bundle.temperature;
-  read_temperature(options.temperature, options.sampling.temperature);
+  options.sampling.temperature = options.temperature ? read_temperature(*options.temperature) : bundle.temperature;
   return dispatch(options, bundle);
 }
 
-const CLI::Range& positive() {
-  static const CLI::Range range(std::int64_t{1}, std::int64_t{1} << 61);
-  return range;
-}
+constexpr std::uint64_t MOST_ADDRESSES = std::uint64_t{1} << 61;
 
 // What is kept and where it goes.
 void add_choosing_options(CLI::App& app, Options& options) {
   app.add_option("bundle", options.bundle, "A folder that `cgen export` wrote.")->required();
-  app.add_option("-n", options.count, "Stop when so many samples are kept.")->check(positive());
-  app.add_option("--draws", options.draws, "Make so many draws, however many are kept.")->check(positive());
+  add_whole(app, "-n", options.count, "Stop when so many samples are kept.", 1, MOST_ADDRESSES);
+  add_whole(app, "--draws", options.draws, "Make so many draws, however many are kept.", 1, MOST_ADDRESSES);
   app.add_option("-o,--output", options.out, "A .jsonl or .tsv file (also with .gz), or -.")->capture_default_str();
-  app.add_option("--filter", options.filters, "Some of novel, unique, rare, with commas between them.");
+  app.add_option("--filter", options.filters, "Some of novel, unique, rare, with commas between them.")
+      ->allow_extra_args(false);
   app.add_option("--novelty", options.novelty, "novel: both sides unseen, the source, or the pair.")
       ->check(CLI::IsMember({"both", "source", "pair"}));
-  app.add_option("--rarity", options.rarity, "rare: at most this share of training examples holds the n-gram.")
-      ->check(CLI::Range(1e-300, 1.0));
-  app.add_option("--ngram", options.ngram, "rare: length of n-grams.")->check(CLI::Range(1, 1000));
+  const auto take_rarity = [&options](const std::string& text) {
+    options.rarity = real_number("--rarity", text, Bounds{});  // which is told of once it is known to be used
+  };
+  app.add_option_function<std::string>("--rarity", take_rarity,
+                                       "rare: at most this share of training examples holds the n-gram.")
+      ->type_name("FLOAT");
+  add_whole(app, "--ngram", options.ngram, "rare: length of n-grams.", 1, 1000);
   app.add_option("--rare-token", options.rare_tokens, "rare: holds this token; may be repeated, for one of several.")
       ->allow_extra_args(false);
   app.add_option("--prototypes", options.prototypes, "rare: draw only from prototypes of which one has a rare token; or all.")
       ->check(CLI::IsMember({"all", "rare"}));
-  app.add_option("--best", options.choice.best,
-                 "Write the first so many only, most probable or by votes first; of predictors: answers a source.")
-      ->check(positive());
+  add_whole(app, "--best", options.choice.best,
+            "Write the first so many only, most probable or by votes first; of predictors: answers a source.", 1,
+            MOST_ADDRESSES);
   app.add_flag("--vote", options.choice.vote, "One target for each source, the one drawn most often.");
-  app.add_option("--margin", options.choice.margin, "With --vote: the least number of votes it must win by.")
-      ->check(positive());
-  app.add_option("--support", options.choice.support, "The least share of samples with each new pair of neighbours.")
-      ->check(CLI::Range(0.0, 1.0));
+  add_whole(app, "--margin", options.choice.margin, "With --vote: the least number of votes it must win by.", 1,
+            MOST_ADDRESSES);
+  const auto take_support = [&options](const std::string& text) {
+    options.choice.support = real_number("--support", text, Bounds{0, 1});
+  };
+  app.add_option_function<std::string>("--support", take_support,
+                                       "The least share of samples with each new pair of neighbours.")
+      ->type_name("FLOAT");
 }
 
 // How it is drawn or answered.
 void add_running_options(CLI::App& app, Options& options) {
   app.add_option("--temperature", options.temperature, "Of source and target halves, T or T,T; 0 is greedy.");
-  app.add_option("--seed", options.sampling.seed, "Names a stream of samples.")->capture_default_str();
-  app.add_option("--start", options.sampling.start, "The first address of the stream to draw.")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 61));
-  app.add_option("--batch", options.sampling.slots,
-                 "Rows decoded at a time by each worker; by default " + std::to_string(SLOTS_OF_OWN) +
-                     " for our own step, " + std::to_string(SLOTS_OF_GRAPH) + " for a graph.")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
-  app.add_option("--beam", options.beam, "Predictors: hypotheses kept a source; 1 is greedy decoding.")
-      ->check(CLI::Range(std::int64_t{1}, WIDEST));
+  add_whole(app, "--seed", options.sampling.seed, "Names a stream of samples.", 0, ~std::uint64_t{0})
+      ->default_str(std::to_string(options.sampling.seed));
+  add_whole(app, "--start", options.sampling.start, "The first address of the stream to draw.", 0, MOST_ADDRESSES);
+  add_whole(app, "--batch", options.sampling.slots,
+            "Rows decoded at a time by each worker; by default " + std::to_string(SLOTS_OF_OWN) +
+                " for our own step, " + std::to_string(SLOTS_OF_GRAPH) + " for a graph.",
+            1, std::uint64_t{1} << 16);
+  add_whole(app, "--beam", options.beam, "Predictors: hypotheses kept a source; 1 is greedy decoding.", 1, WIDEST);
   app.add_option("--with", options.others, "Predictors: another bundle, to answer together; may be repeated.")
       ->allow_extra_args(false);
   app.add_option("--input", options.input, "Predictors: a file of sources, a line each, or -.");
@@ -293,21 +303,19 @@ void add_running_options(CLI::App& app, Options& options) {
   app.add_flag("--trust-code", options.trust_code,
                "Run the code in the bundle, which can do whatever its author liked. All else in a bundle is data.");
 #endif
-  app.add_option("--workers", options.sampling.workers, "Threads.")->check(CLI::Range(1, 1024))->capture_default_str();
+  add_whole(app, "--workers", options.sampling.workers, "Threads.", 1, 1024)
+      ->default_str(std::to_string(options.sampling.workers));
+  app.add_option("--model", options.model, "The name of the bundle in the record.")->group("");  // `cgen` gives it
+  app.set_version_flag("--version", "compgen-sample " COMPGEN_VERSION, "Print the version and stop.");
 }
 
 int called(int argc, char** argv) {
   Options options;
   options.step = DEFAULT_STEP;
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  options.sampling.workers = cores;
+  options.sampling.workers = processors();
   CLI::App app{"New examples from a generator's bundle, as `cgen sample` gives them; or a predictor's answers."};
   add_choosing_options(app, options), add_running_options(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto code = parse(app, argc, argv)) return *code;
   for (const auto* option : app.get_options()) {
     if (option->count() > 0) options.given.push_back(option->get_name());
   }
@@ -320,13 +328,13 @@ int main(int argc, char** argv) {
   try {
     return called(argc, argv);
   } catch (const UserError& error) {
-    std::cerr << "error: " << error.what() << "\n";
+    std::cerr << "error: " << printable(error.what()) << "\n";
   } catch (const std::length_error&) {  // sizes beyond any memory
     std::cerr << "error: not enough memory; try a smaller --batch or fewer --workers\n";
   } catch (const std::bad_alloc&) {
     std::cerr << "error: not enough memory; try a smaller --batch or fewer --workers\n";
   } catch (const std::exception& error) {  // of the system: no further threads, a path that is none
-    std::cerr << "error: " << error.what() << "\n";
+    std::cerr << "error: " << printable(error.what()) << "\n";
   }
   return 2;
 }

@@ -12,7 +12,9 @@
 namespace compgen {
 
 struct Options {
-  std::string bundle, input, out = "-", temperature, step;
+  std::string bundle, input, out = "-", step;
+  std::string model;  // what the record calls the bundle; empty: by its path
+  std::optional<std::string> temperature;
   std::vector<std::string> given;  // names of options
   bool raw = false, verify = false, trust_code = false, resume = false;
   std::vector<std::string> filters;

@@ -32,6 +32,14 @@ Json drawn_of(const Options& options) {
           {"temperature", options.sampling.temperature}};
 }
 
+// The model as Python's record names it: a shipped one by the name that it was called by, another by its path.
+std::string model_of(const Options& options) {
+  if (!options.model.empty()) return options.model;
+  std::error_code failed;
+  const fs::path whole = fs::canonical(options.bundle, failed);
+  return failed ? options.bundle : whole.string();
+}
+
 std::string record_path(const std::string& out) { return out + ".run.json"; }
 
 }  // namespace
@@ -84,7 +92,7 @@ void write_record(const Options& options, const Json& asked, const Counts& count
                   double seconds) {
   Json rejected = Json::object();
   for (const auto& [reason, count] : counts.rejected) rejected[reason] = count;
-  Json content = {{"compgen", COMPGEN_VERSION}, {"model", options.bundle}};
+  Json content = {{"compgen", COMPGEN_VERSION}, {"model", model_of(options)}};
   content.update(asked);
   content["written"] = written;
   content["counts"] = {{"drawn", counts.drawn}, {"kept", counts.kept}, {"rejected", rejected}};

@@ -11,7 +11,6 @@
 // The end of standard input is its end. What a user can mend is one message and exit code 2.
 
 #include <algorithm>
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
@@ -20,14 +19,16 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "backend.h"
 #include "bundle.h"
+#include "command_line.h"
 #include "errors.h"
 #include "open.h"
+#include "text.h"
+#include "threads.h"
 
 namespace {
 
@@ -82,10 +83,10 @@ class Scorer {
         errors[number] = std::current_exception();
       }
     };
-    std::vector<std::thread> others;
-    for (std::size_t i = 1; i < threads_; ++i) others.emplace_back(work, i);
+    Threads others([&] { next = order_.size(); });
+    for (std::size_t i = 1; i < threads_; ++i) others.start([&work, i] { work(i); });
     work(0);
-    for (auto& other : others) other.join();
+    others.join();
     for (const auto& error : errors)
       if (error) std::rethrow_exception(error);
     return answer;
@@ -185,19 +186,17 @@ int main(int argc, char** argv) {
   std::size_t threads = 1;
   CLI::App app{"What a recurrent language model gives the tokens of sentences, for compgen-ngram."};
   app.add_option("bundle", folder, "A folder that `cgen export` wrote.")->required();
-  app.add_option("--threads", threads, "Threads.")->check(CLI::Range(1, 1024));
+  add_whole(app, "--threads", threads, "Threads.", 1, 1024);
   try {
-    app.parse(argc, argv);
+    if (const auto code = parse(app, argc, argv)) return *code;
     const Bundle bundle(folder);
     require_language_model(bundle);
     check_own_step(bundle);
     if (bundle.dtype == "float64") serve<double>(bundle, threads);
     else serve<float>(bundle, threads);
     return 0;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
-    std::cerr << "error: " << error.what() << "\n";
+    std::cerr << "error: " << printable(error.what()) << "\n";
   }
   return 2;
 }

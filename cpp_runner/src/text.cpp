@@ -75,6 +75,13 @@ std::vector<std::string_view> lines_of(std::string_view text) { return parts(tex
 
 std::vector<std::string_view> split(std::string_view line) { return parts(line, is_blank, false); }
 
+std::string_view stripped(std::string_view text) {
+  const auto found = split(text);
+  if (found.empty()) return {};
+  const auto begin = static_cast<std::size_t>(found.front().data() - text.data());
+  return text.substr(begin, static_cast<std::size_t>(found.back().data() + found.back().size() - found.front().data()));
+}
+
 std::string joined(const std::vector<std::string_view>& tokens) {
   std::string text;
   for (const auto token : tokens) text.append(text.empty() ? "" : " ").append(token);
@@ -87,6 +94,20 @@ std::string quoted(std::string_view text, std::size_t most) {
   std::size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(found[end]) & 0xc0) == 0x80) --end;  // not within a character
   return found.substr(0, end);
+}
+
+std::string printable(std::string_view text) {
+  std::string line;
+  for (std::size_t at = 0; at < text.size();) {
+    const Character here = character(text, at);
+    const std::size_t bytes = std::max<std::size_t>(here.bytes, 1);
+    const bool control = here.code < 0x20 || (here.code >= 0x7f && here.code < 0xa0) || ends_line(here.code);
+    if (here.bytes == 0) line += "\ufffd";
+    else if (control) line += ' ';
+    else line += text.substr(at, bytes);
+    at += bytes;
+  }
+  return line;
 }
 
 std::string beginning(std::string_view text, std::size_t characters) {

@@ -17,10 +17,16 @@ std::vector<std::string_view> lines_of(std::string_view text);
 // What stands between the spaces of a line in UTF-8; views of it.
 std::vector<std::string_view> split(std::string_view line);
 
+// A text in UTF-8 without the spaces at its ends; a view of it.
+std::string_view stripped(std::string_view text);
+
 std::string joined(const std::vector<std::string_view>& tokens);
 
 // A text in quotes for a message, on one line, cut to at most so many bytes.
 std::string quoted(std::string_view text, std::size_t most);
+
+// A text for a message on one line of UTF-8, whatever bytes it has: names of files may have any.
+std::string printable(std::string_view text);
 
 // The first characters of a text in UTF-8.
 std::string beginning(std::string_view text, std::size_t characters);

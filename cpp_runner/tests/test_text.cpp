@@ -40,3 +40,17 @@ TEST_CASE("the beginning of a text is whole characters") {
   CHECK(beginning("", 2).empty());
   CHECK(beginning("\xff\xffx", 2) == "\xff\xff");  // what is no UTF-8 counts by the byte
 }
+
+TEST_CASE("a message is one line of UTF-8, whatever a file is called") {
+  CHECK(printable("é → 𝄞") == "é → 𝄞");
+  CHECK(printable("a\nb\tc\x1b[1m\x7f") == "a b c [1m ");
+  CHECK(printable("a\u0085b\u2028c") == "a b c");
+  CHECK(printable("a\xff\xc3") == "a\ufffd\ufffd");
+}
+
+TEST_CASE("spaces at the ends are taken away, not those within") {
+  CHECK(stripped(" \ta  b\u3000\r\n") == "a  b");
+  CHECK(stripped("a") == "a");
+  CHECK(stripped(" \t").empty());
+  CHECK(stripped("").empty());
+}

@@ -1,0 +1,45 @@
+// What the programs' command lines have in common.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "errors.h"
+#include "numbers.h"
+
+namespace compgen {
+
+template <class Value>
+struct Held {
+  using Type = Value;
+};
+template <class Value>
+struct Held<std::optional<Value>> {
+  using Type = Value;
+};
+
+// An option that is a whole number. CLI11 itself would take octal, hexadecimal and binary numbers, too: 00100 for 64.
+template <class Value>
+CLI::Option* add_whole(CLI::App& app, const std::string& name, Value& value, const std::string& help,
+                       std::uint64_t least, std::uint64_t most) {
+  const auto take = [&value, name, least, most](const std::string& text) {
+    value = static_cast<typename Held<Value>::Type>(whole_number(name, text, least, most));
+  };
+  return app.add_option_function<std::string>(name, take, help)->type_name("INT");
+}
+
+// Reads a command line; the exit code if there is no more to do, as after --help. Throws UserError.
+inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    throw UserError(std::string(error.what()) + "; --help lists the options");
+  }
+}
+
+}  // namespace compgen

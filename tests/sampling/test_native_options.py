@@ -1,0 +1,164 @@
+"""The C++ runner reads its options as `cgen sample` does, and is called as it."""
+
+import json
+import os
+import re
+import resource
+import struct
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from compgen import __version__
+from compgen.export.bundle_writer import export
+from compgen.recombine.compatible import compatible
+from compgen.runtime.bundle import Bundle
+from compgen.sampling import native
+from tests.cli.shell import compgen
+from tests.export.tiny import exported, make
+
+pytestmark = pytest.mark.usefixtures("built")
+
+
+def run(*words, **options):
+    command = [str(word) for word in (native.runner(), *words)]
+    options = {"env": native.environment(), "check": False} | options
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+@pytest.mark.parametrize("written", ["00100", "+100", " 100 "])
+def test_whole_numbers_are_in_tens(written):
+    done = run(exported(), "--raw", "--draws", "00003", "--start", written, "--workers", "01")
+    assert [json.loads(line)["index"] for line in done.stdout.splitlines()] == [100, 101, 102], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("--start", "0x10"),
+        ("--start", "-1"),
+        ("--seed", "1'0"),
+        ("--seed", "18446744073709551616"),
+        ("-n", "0b1"),
+        ("-n", "0"),
+        ("--workers", "5000"),
+        ("--batch", "0"),
+        ("--best", "1e3"),
+        ("--margin", "0x1"),
+        ("--support", "nan"),
+        ("--support", "inf"),
+        ("--support", "-0.5"),
+        ("--support", "0x1p-1"),
+        ("--rarity", "nan"),
+        ("--rarity", "-inf"),
+        ("--rarity", "0"),
+        ("--rarity", "2"),
+        ("--rarity", "0x1p-1"),
+        ("--temperature", "1,"),
+        ("--temperature", ",1"),
+        ("--temperature", "1,,2"),
+        ("--temperature", "1,2,3"),
+        ("--temperature", ""),
+        ("--temperature", "0x1p-1"),
+        ("--temperature", "nan"),
+        ("--temperature", "-0.5"),
+        ("--filter", "rare,newer"),
+    ],
+)
+def test_numbers_that_cannot_be_are_told_in_the_same_words(name, written):
+    words = [exported(), "--draws", "2", "--filter", "rare", name, written]
+    done, python = run(*words), compgen("sample", *words)
+    assert done.returncode == python.returncode == 2 and not done.stdout
+    said = " ".join(python.stderr.replace("│", " ").split())  # in a box, if there are colours
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert done.stderr.removeprefix("error: ").strip() in said
+
+
+def test_temperatures_may_have_spaces_around_them():
+    words = [exported(), "--draws", "40", "--temperature"]
+    assert run(*words, " 1 , .5 ").stdout == run(*words, "1.0,5e-1").stdout != ""
+
+
+def test_a_filter_takes_one_word_with_commas(tmp_path):
+    out = tmp_path / "out.jsonl"
+    done = run("--filter", "novel, unique ,", exported(), "--draws", "40", "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out.jsonl.run.json").read_text())["filters"] == ["novel", "unique"]
+
+
+@pytest.mark.parametrize("words", [("--nothing",), ("more",), ("--novelty", "some"), ("--draws", "3", "--draws", "4")])
+def test_words_that_are_no_options_are_one_line(words):
+    done = run(exported(), *words)
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert done.stderr.endswith("; --help lists the options\n")
+
+
+def test_the_version_is_that_of_python():
+    assert run("--version").stdout == f"compgen-sample {__version__}\n"
+    assert run("--help").returncode == 0
+
+
+def test_a_message_is_one_line_whatever_a_folder_is_called(tmp_path):
+    done = run(tmp_path / "no\nwhere", "--draws", "3")
+    assert done.returncode == 2 and f"{tmp_path}/no where: not a bundle" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_by_default_there_are_as_many_threads_as_usable_processors():
+    usable = sorted(os.sched_getaffinity(0))
+    for some in {1, min(2, len(usable))}:
+        done = run(exported(), "--draws", "20", preexec_fn=lambda: os.sched_setaffinity(0, usable[:some]))  # noqa: B023
+        assert f", {some} threads, " in done.stderr
+
+
+def few():
+    """Leave a process room for few threads: the stack of each is as large as the first limit says."""
+    resource.setrlimit(resource.RLIMIT_STACK, (2**32, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (2**34, 2**34))
+
+
+TOO_MANY = r"error: thread \d+ cannot be started: .+\n"
+
+
+@pytest.mark.parametrize(("kind", "words"), [("generator", ("--draws", "1000000")), ("predictor", ("--input", "-"))])
+def test_a_thread_that_cannot_be_had_is_told(kind, words):
+    done = run(exported(kind), *words, "--workers", "64", input="a b\n" * 1000, preexec_fn=few)
+    assert done.returncode == 2 and re.fullmatch(TOO_MANY, done.stderr), done.stderr
+
+
+def test_a_thread_that_cannot_be_had_is_told_of_language_models(tmp_path):
+    checkpoint = make(memories=0, copying=False, feed=False)
+    pool = compatible([[5, 6, 3], [7, 3]], checkpoint.vocabulary, np.array([[0]], np.int32), "long-short", "max")
+    replace(checkpoint, pool=pool).save(tmp_path / "model.pt")
+    export(tmp_path / "model.pt", tmp_path / "bundle", batches={7: 20}, quiet=True)
+    words = [native.runner().with_name("compgen-score"), tmp_path / "bundle", "--threads", "64"]
+    asked = struct.pack("=II", 1, 4) + b"a b\n"
+    done = subprocess.run(words, input=asked, capture_output=True, env=native.environment(), preexec_fn=few)
+    assert done.returncode == 2 and done.stdout == b"\n", done.stderr
+    assert re.fullmatch(TOO_MANY, done.stderr.decode()), done.stderr
+    done = subprocess.run([*words[:-1], "0x2"], input=asked, capture_output=True, env=native.environment())
+    assert done.returncode == 2 and b"--threads': Input should be a valid integer" in done.stderr
+
+
+@pytest.mark.parametrize("set_to", [None, ""])
+def test_a_bundle_may_be_called_as_an_option_is(tmp_path, monkeypatch, set_to):
+    monkeypatch.delenv("COMPGEN_ONNXRUNTIME", raising=False)
+    if set_to is not None:
+        monkeypatch.setenv("COMPGEN_ONNXRUNTIME", set_to)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-n").symlink_to(exported())
+    bundle = Bundle.load("-n")
+    assert len(native.raw(bundle, 0, 0, 5, (1.0, 1.0), {})) == 5
+    done = compgen("sample", "--runtime", "native", "--draws", "30", "--", "-n", cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout == run(exported(), "--draws", "30").stdout, done.stderr
+
+
+def test_a_record_names_the_model_as_python_does(tmp_path):
+    (tmp_path / "link").symlink_to(exported())
+    for model, named in (("recomb2", "recomb2"), ("link", str(exported().resolve()))):
+        for runtime in ("onnx", "native"):
+            words = ["sample", model, "--draws", "3", "-o", f"{runtime}.jsonl", "--runtime", runtime]
+            done = compgen(*words, cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            assert json.loads((tmp_path / f"{runtime}.jsonl.run.json").read_text())["model"] == named
