@@ -12,4 +12,7 @@ bool interrupted();
 // As shells count: 130 for Ctrl-C, 143 for SIGTERM.
 int interrupted_code();
 
+// Thrown where a signal ends what had nothing to save yet.
+struct Interrupted {};
+
 }  // namespace compgen

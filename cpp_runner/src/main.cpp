@@ -98,13 +98,20 @@ int run_raw(Options& options, const Bundle& bundle) {
   options.sampling.stop = options.sampling.start + *options.draws;
   const Claim claim(options.out);
   Output output(options.out);
+  std::int64_t written = 0;
+  bool stopped = false;
   generator->sample(options.sampling, [&](Draw&& draw) {
-    output.line(as_json(draw));
-    return !interrupted();
+    stopped = interrupted();
+    if (stopped) return false;
+    output.line(as_json(draw)), ++written;
+    return true;
   });
-  if (interrupted()) return interrupted_code();
+  if (stopped && written == 0) throw Interrupted();
   output.finish();
-  return 0;
+  if (!stopped) return 0;
+  std::cerr << "interrupted; " << with_commas(written) << " draws written, --start " << options.sampling.start + written
+            << " goes on\n";
+  return interrupted_code();
 }
 
 // The predictors that --with names, opened; they must know the tokens that the first one knows.
@@ -322,11 +329,24 @@ int called(int argc, char** argv) {
   return dispatch(options);
 }
 
+// A file that is opened would take the number of a stream that the caller has closed, and messages would be written
+// into it. What takes it instead cannot be used as the stream is, so that results for a closed one stay an error.
+void fill_closed_streams() {
+  for (const auto& [stream, unusable] : {std::pair(STDIN_FILENO, O_WRONLY), std::pair(STDOUT_FILENO, O_RDONLY),
+                                         std::pair(STDERR_FILENO, O_RDONLY)}) {
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) static_cast<void>(::open("/dev/null", unusable));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  fill_closed_streams();
   try {
     return called(argc, argv);
+  } catch (const Interrupted&) {
+    std::cerr << "interrupted\n";
+    return interrupted_code();
   } catch (const UserError& error) {
     std::cerr << "error: " << printable(error.what()) << "\n";
   } catch (const std::length_error&) {  // sizes beyond any memory

@@ -25,6 +25,8 @@ class Spelling {
   explicit Spelling(const std::vector<std::string>& vocabulary);
 
   std::string as_json(const Sample& sample) const;
+  // A source without tokens, which has no answer.
+  std::string as_json(const Tokens& source) const { return pair(source, {}) + '}'; }
   // An answer of a predictor; the best has rank 1.
   std::string as_json(const Tokens& source, const Answer& answer, std::size_t rank) const;
   // Throws UserError if a token holds a space.
@@ -66,9 +68,6 @@ class Output {
   // Throws UserError when nothing more can be written, on a full disk for instance.
   void line(const std::string& text);
   void finish();
-
-  // Whether a file of this name takes the place of what is there: not so of standard output, a device or a pipe.
-  bool is_file() const { return file_.is_file(); }
 
  private:
   std::unique_ptr<Gzip> gzip_;  // null: written as it is

@@ -142,20 +142,9 @@ PartialFile::PartialFile(const std::string& out, Json options, std::string step,
       resumes_(resume && fs::exists(partial_path(goal_))),
       claim_(out),
       journal_(journal_of(claim_.path())) {
-  stream_ = fdopen(dup(claim_.descriptor()), "wb");
-  if (!stream_) fail();
   resumes_ = resumes_ && fs::exists(journal_);
   claim_.keep(resumes_);
-  try {
-    resumes_ ? restore() : begin();
-  } catch (...) {
-    std::fclose(stream_);
-    throw;
-  }
-}
-
-PartialFile::~PartialFile() {
-  if (stream_) std::fclose(stream_);
+  resumes_ ? restore() : begin();
 }
 
 void PartialFile::begin() {
@@ -206,7 +195,7 @@ void PartialFile::line(std::string_view text) {
 }
 
 void PartialFile::write() {
-  if (std::fwrite(pending_.data(), 1, pending_.size(), stream_) != pending_.size()) fail();
+  if (!write_all(claim_.descriptor(), pending_)) fail();
   bytes_ += static_cast<std::int64_t>(pending_.size());
   sum_ = adler32(pending_, sum_);
   pending_.clear();
@@ -214,7 +203,7 @@ void PartialFile::write() {
 
 void PartialFile::save() {
   write();
-  if (std::fflush(stream_) != 0 || fsync(fileno(stream_)) != 0) fail();  // a crash must not lose bytes that count
+  if (!on_disk(claim_.descriptor())) fail();  // a crash must not lose bytes that count
   Json state = {{"options", options_},
                 {"next", options_.at("start").get<std::int64_t>() + counts.drawn},
                 {"bytes", bytes_},
@@ -236,7 +225,6 @@ void PartialFile::save_now_and_then() {
   if (now - saved_ >= SAVE_EVERY) return save();
   if (now - shown_ < SHOW_EVERY) return;
   write();
-  if (std::fflush(stream_) != 0) fail();
   shown_ = now;
 }
 
@@ -249,9 +237,6 @@ void PartialFile::each_line(const std::function<void(std::string_view, std::int6
 
 void PartialFile::finish() {
   save();
-  const bool closed = std::fclose(stream_) == 0;
-  stream_ = nullptr;
-  if (!closed) fail();
   take_place(path(), goal_);  // while the lock is held: no other run may resume from it
   claim_.keep(true);          // what has this name from now on is another run's
   fs::remove(journal_);

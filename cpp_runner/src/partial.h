@@ -29,7 +29,6 @@ class PartialFile {
   PartialFile(const std::string& out, Json options, std::string step, bool resume);
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
-  ~PartialFile();
 
   // Throws UserError when nothing more can be written, on a full disk for instance.
   void line(std::string_view text);
@@ -66,7 +65,6 @@ class PartialFile {
   bool resumes_;  // found before the claim makes the file: a run killed as it ended can leave a journal of nothing
   Claim claim_;
   std::filesystem::path journal_;
-  std::FILE* stream_ = nullptr;
   std::string pending_;  // lines that are still to be written
   std::int64_t bytes_ = 0;
   std::uint32_t sum_ = 1;  // Adler-32 of the bytes

@@ -8,13 +8,17 @@
 #include <iomanip>
 #include <random>
 #include <sstream>
+#include <utility>
 
 #include "errors.h"
+#include "interrupts.h"
 
 namespace compgen {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t PIECE = 1 << 12;  // bytes that are written together: a reader waits for no more
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
@@ -28,10 +32,18 @@ fs::path beside(const fs::path& path) {
   return path.parent_path() / name.str();
 }
 
-// A new file, never one that is there, nor one that a link names; null if it cannot be.
-std::FILE* create(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  return descriptor < 0 ? nullptr : fdopen(descriptor, "wb");
+// A new file, never one that is there, nor one that a link names; negative if it cannot be.
+int create(const fs::path& path) {
+  return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
+// What is there, to be written through; negative if it cannot be. A pipe waits for its reader.
+int open_stream(const fs::path& path) {
+  while (true) {
+    const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EINTR) return descriptor;
+    if (interrupted()) throw Interrupted();
+  }
 }
 
 bool names_stream(const fs::path& goal) {
@@ -81,43 +93,72 @@ void take_place(const fs::path& made, const fs::path& place) {
 void check_writable(const std::string& path) {
   if (is_stream(path)) return;
   const fs::path tried = beside(resolved(path));
-  std::FILE* const stream = create(tried);
-  if (!stream) cannot_be_written(path, std::strerror(errno));
-  std::fclose(stream);
+  const int descriptor = create(tried);
+  if (descriptor < 0) cannot_be_written(path, std::strerror(errno));
+  close(descriptor);
   std::error_code ignored;
   fs::remove(tried, ignored);
 }
 
-WholeFile::WholeFile(const std::string& path) : path_(path) {
-  if (path == "-") return;
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+bool on_disk(int descriptor) {
+  while (fsync(descriptor) != 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
+}
+
+WholeFile::WholeFile(const std::string& path) : path_(path), descriptor_(STDOUT_FILENO) {
+  if (path == "-") {
+    terminal_ = isatty(descriptor_) != 0;
+    return;
+  }
   goal_ = resolved(path);
   std::error_code ignored;
   if (names_stream(goal_) || fs::is_directory(goal_, ignored)) {
-    stream_ = std::fopen(goal_.c_str(), "wb");  // fails for a folder
+    descriptor_ = open_stream(goal_);  // fails for a folder
+    terminal_ = isatty(descriptor_) != 0;
   } else {
     temporary_ = beside(goal_);
-    stream_ = create(temporary_);
+    descriptor_ = create(temporary_);
   }
-  if (!stream_) fail();
+  if (descriptor_ < 0) fail();
 }
 
 WholeFile::~WholeFile() {
-  if (stream_ && stream_ != stdout) std::fclose(stream_);
+  if (!is_file() && descriptor_ >= 0) write_all(descriptor_, pending_);  // what a reader may have of work that failed
+  if (path_ != "-" && descriptor_ >= 0) close(descriptor_);
   std::error_code ignored;
   if (is_file()) fs::remove(temporary_, ignored);
 }
 
-void WholeFile::write(const std::string& bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), stream_) != bytes.size()) fail();
+void WholeFile::write(std::string_view bytes) {
+  pending_ += bytes;
+  if (pending_.size() >= PIECE || (terminal_ && !bytes.empty() && bytes.back() == '\n')) flush();
+}
+
+void WholeFile::flush() {
+  const std::string bytes = std::move(pending_);
+  pending_.clear();
+  if (!write_all(descriptor_, bytes)) fail();
 }
 
 void WholeFile::finish() {
-  if (std::fflush(stream_) != 0) fail();
-  if (stream_ == stdout) return;
-  const bool on_disk = !is_file() || fsync(fileno(stream_)) == 0;
-  const bool closed = std::fclose(stream_) == 0;
-  stream_ = nullptr;
-  if (!on_disk || !closed) fail();
+  flush();
+  if (path_ == "-") return;
+  const bool safe = !is_file() || on_disk(descriptor_);
+  const int descriptor = descriptor_;
+  descriptor_ = -1;
+  if (!safe) fail();
+  if (close(descriptor) != 0 && errno != EINTR) fail();  // Linux closes it even then
   if (is_file()) take_place(temporary_, goal_);
 }
 

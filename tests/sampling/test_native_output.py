@@ -1,11 +1,14 @@
 """The C++ runner's files appear whole, are written by one run at a time, and what it does not finish harms nothing."""
 
+import array
+import fcntl
 import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -13,6 +16,7 @@ import pytest
 from compgen.errors import UserError
 from compgen.sampling import native
 from tests.export.tiny import exported
+from tests.sampling.grammars import exported_grammar
 
 
 @pytest.fixture
@@ -25,7 +29,8 @@ def runner():
 
 def start(runner, out, *words, **options):
     """A run that draws until it is stopped."""
-    command = [runner, exported(), "-n", str(2**60), "--workers", "1", "-o", out, *words]
+    many = "--draws" if "--raw" in words else "-n"
+    command = [runner, exported(), many, str(2**60), "--workers", "1", "-o", out, *words]
     environment = native.environment()
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, **options)
 
@@ -81,6 +86,75 @@ def test_what_has_no_place_to_go_on_from_is_written_when_interrupted(tmp_path, r
     goes_on = int(said.split("--start ")[1].split()[0])
     assert f"interrupted; {len(samples):,} samples written, --start {goes_on} goes on" in said
     assert len(samples) > 10 and max(sample["index"] for sample in samples) < goes_on
+
+
+def in_pipe(pipe):
+    """How many bytes wait to be read."""
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("words", [(), ("--raw",)])
+def test_a_signal_while_a_pipe_is_full_cuts_no_line(runner, number, code, words):
+    process = start(runner, "-", *words, stdout=subprocess.PIPE, preexec_fn=foreground)
+    before = -1
+    while before < (before := in_pipe(process.stdout)) or before < 40_000:  # until it waits for its reader
+        assert process.poll() is None
+        time.sleep(0.3)
+    process.send_signal(number)
+    time.sleep(0.3)
+    out, said = process.communicate(timeout=30)
+    assert process.returncode == code, said
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert out.endswith("\n") and len(out) >= before
+    what, goes_on = "draws" if words else "samples", int(said.split("--start ")[1].split()[0])
+    assert f"interrupted; {len(lines):,} {what} written, --start {goes_on} goes on\n" in said
+    assert lines[-1]["index"] < goes_on
+
+
+@pytest.mark.parametrize("words", [(), ("--raw",)])
+def test_a_signal_ends_a_run_that_waits_for_a_reader(tmp_path, runner, words):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    process = start(runner, tmp_path / "pipe.jsonl", *words)
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=30)[1]
+    assert (process.returncode, said) == (143, "interrupted\n")
+
+
+def test_draws_of_an_interrupted_run_are_written(tmp_path, runner):
+    out = tmp_path / "out.jsonl"
+    process = start(runner, out, "--raw", "--start", "7", preexec_fn=foreground)
+    wait_for_samples(tmp_path, process)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=30)[1]
+    assert process.returncode == 143, said
+    draws = [json.loads(line)["index"] for line in out.read_text().splitlines()]
+    assert draws == list(range(7, 7 + len(draws))) and len(draws) > 10
+    assert said == f"interrupted; {len(draws):,} draws written, --start {7 + len(draws)} goes on\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"out.jsonl"}
+
+
+def test_closed_streams_are_not_taken_by_files(tmp_path, runner):
+    command = [runner, exported_grammar(tmp_path), "--draws", "50"]  # ONNX Runtime fills them itself
+    made = {}
+    for closed in ((), (2,), (0, 1, 2)):
+        out = tmp_path / f"{len(closed)}.jsonl"
+        done = subprocess.run(
+            [*command, "-o", out],
+            stderr=subprocess.PIPE,
+            env=native.environment(),
+            preexec_fn=lambda: [os.close(stream) for stream in closed],  # noqa: B023
+        )
+        assert done.returncode == 0
+        made[closed] = out.read_bytes()
+    assert made[2,] == made[0, 1, 2] == made[()] != b""
+    done = subprocess.run(
+        command, stderr=subprocess.PIPE, text=True, env=native.environment(), preexec_fn=lambda: os.close(1)
+    )
+    assert done.returncode == 2 and done.stderr.startswith("error: standard output: cannot be written: ")
 
 
 def test_a_packed_file_is_that_of_python(tmp_path, runner):
