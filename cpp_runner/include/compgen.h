@@ -2,7 +2,7 @@
 
    Each function returns a code; what is no COMPGEN_OK comes with a message of one line, in UTF-8, that ends in 0 and is cut
    to the room there is. A model may be used by one thread at a time; two models by two threads. A first call that
-   needs ONNX Runtime opens it: COMPGEN_ONNXRUNTIME names its shared library. */
+   needs ONNX Runtime opens it, for all models: COMPGEN_ONNXRUNTIME names its shared library. */
 #ifndef COMPGEN_H
 #define COMPGEN_H
 
@@ -47,7 +47,7 @@ typedef struct compgen_draws {
   int64_t start, count;     /* addresses start .. start + count - 1 */
   const double* temperature; /* two, of source and target halves; NULL: the bundle's */
   int64_t batch;            /* rows that a thread decodes at a time; 0: the usual number */
-  int workers;              /* threads; 0: as many as there are processors */
+  int workers;              /* threads; 0: as many as there are processors that this process may use */
 } compgen_draws;
 
 /* Draws, and hands on each well-formed sample in order of address: the lines of `cgen sample --draws` to .jsonl. */
@@ -56,14 +56,15 @@ COMPGEN_API int compgen_draw(compgen_model* model, const compgen_draws* draws, c
 
 /* How sources are answered. Set all that is not used to 0. */
 typedef struct compgen_questions {
-  const char* sources; /* tokens separated by spaces, a source a line, in UTF-8 */
+  const char* sources; /* tokens separated by spaces or TABs, a source a line, in UTF-8; a line may have none */
   int64_t best;        /* answers of each; 0: 1 */
   int64_t beam;        /* width of beam search; 0: `best`; 1 is greedy */
   int64_t batch;       /* as in compgen_draws */
   int workers;
 } compgen_questions;
 
-/* Answers sources in their order, the best answer first: the lines of the program's --input to .jsonl. */
+/* Answers sources in their order, the best answer first: the lines of the program's --input to .jsonl. A source without
+   tokens has one line, without a rank and a log_prob, so that answers can be counted with what was asked. */
 COMPGEN_API int compgen_predict(compgen_model* model, const compgen_questions* questions, compgen_take take, void* data,
                                 const compgen_message* message);
 

@@ -16,6 +16,7 @@
 #include "predict.h"
 #include "processors.h"
 #include "sources.h"
+#include "text.h"
 
 using namespace compgen;
 
@@ -38,14 +39,23 @@ constexpr std::int64_t MOST_ROWS = std::int64_t{1} << 16, MOST_ADDRESSES = std::
 constexpr int MOST_WORKERS = 1024;
 
 // As much of a text as there is room for, whole characters of UTF-8 alone.
-void tell(const compgen_message* message, const char* text) noexcept {
-  if (!message || !message->text || message->size == 0) return;
+void copy(const compgen_message* message, const char* text) noexcept {
   std::size_t length = std::min(std::strlen(text), message->size - 1);
   if (text[length] != 0) {
     while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) --length;
   }
   std::memcpy(message->text, text, length);
   message->text[length] = 0;
+}
+
+// The same of any text, on one line and in UTF-8: folders have names that are neither.
+void tell(const compgen_message* message, const char* text) noexcept {
+  if (!message || !message->text || message->size == 0) return;
+  try {
+    copy(message, printable(text).c_str());
+  } catch (...) {  // no memory for the message that says so
+    copy(message, "not enough memory");
+  }
 }
 
 template <class Work>
@@ -87,6 +97,16 @@ std::int64_t rows(std::int64_t batch, std::int64_t usual) {
   return batch == 0 ? usual : within("batch", batch, 1, MOST_ROWS);
 }
 
+// The program says of its options what this says of fields.
+Answering answering_of(const compgen_questions& questions) {
+  const auto best = within("best", questions.best, 0, WIDEST), beam = within("beam", questions.beam, 0, WIDEST);
+  if (beam > 1 && beam < best) {
+    throw UserError("best " + std::to_string(best) + " needs a beam as wide: found beam " + std::to_string(beam) +
+                    ", expected 0 or a number from " + std::to_string(best) + " on");
+  }
+  return answering(std::max<std::int64_t>(best, 1), std::max<std::int64_t>(beam, 1));
+}
+
 template <class Pointer>
 void require(const char* name, Pointer pointer) {
   if (!pointer) throw UserError(std::string(name) + " is NULL");
@@ -115,11 +135,17 @@ void predict(compgen_model& model, const compgen_questions& questions, compgen_t
   if (!model.predictor) throw UserError(model.bundle.folder.string() + ": a generator, expected a predictor");
   require("sources", questions.sources);
   const auto sources = parse_sources(questions.sources, "sources", model.bundle.vocabulary);
-  Answering how = answering(questions.best == 0 ? 1 : questions.best, questions.beam == 0 ? 1 : questions.beam);
+  Answering how = answering_of(questions);
   how.slots = rows(questions.batch, how.beam > 1 ? SLOTS_OF_BEAM : model.slots);
   how.workers = threads(questions.workers);
-  const auto found = answers(model.bundle, *model.predictor, sources, how);
+  const auto found = answers_to_those_with_tokens(sources, [&](const std::vector<Tokens>& asked) {
+    return answers(model.bundle, *model.predictor, asked, how);
+  });
   for (std::size_t k = 0; k < sources.size(); ++k) {
+    if (sources[k].empty()) {
+      const std::string line = model.spelling.as_json(sources[k]);
+      if (take(data, line.data(), line.size()) != 0) return;
+    }
     for (std::size_t rank = 1; rank <= found[k].size(); ++rank) {
       const std::string line = model.spelling.as_json(sources[k], found[k][rank - 1], rank);
       if (take(data, line.data(), line.size()) != 0) return;

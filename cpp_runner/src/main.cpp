@@ -139,7 +139,9 @@ Others open_others(const Options& options, const Bundle& bundle, Answering& how)
 int run_predictor(Options& options, const Bundle& bundle) {
   const bool tsv = writes_tsv(options.out);
   Answering how = answering(options.choice.best.value_or(1), options.beam.value_or(1));
-  const auto sources = parse_sources(read_all(options.input), options.input, bundle.vocabulary, options.raw);
+  const std::string text = read_all(options.input), name = options.input == "-" ? "standard input" : options.input;
+  const Form form{has_columns(options.input, text), options.raw};
+  const auto sources = parse_sources(text, name, bundle.vocabulary, form);
   if (options.raw && tsv) throw UserError("--raw writes .jsonl");
   check_writable(options.out);
   how.slots = options.sampling.slots, how.workers = options.sampling.workers;
@@ -147,12 +149,14 @@ int run_predictor(Options& options, const Bundle& bundle) {
   const Others others = open_others(options, bundle, how);
   std::vector<Member> members{{bundle, *predictor}};
   for (std::size_t k = 0; k < others.bundles.size(); ++k) members.push_back({*others.bundles[k], *others.predictors[k]});
-  const auto found =
-      members.size() > 1 ? answers_together(members, sources, how) : answers(bundle, *predictor, sources, how);
+  const auto found = answers_to_those_with_tokens(sources, [&](const std::vector<Tokens>& asked) {
+    return members.size() > 1 ? answers_together(members, asked, how) : answers(bundle, *predictor, asked, how);
+  });
   catch_signals();  // until now a signal ends the work at once; what is written is written whole
   Output output(options.out);
   const Spelling spelling(bundle.vocabulary);
   for (std::size_t k = 0; k < sources.size(); ++k) {
+    if (sources[k].empty()) output.line(tsv ? "" : spelling.as_json(sources[k]));
     for (std::size_t rank = 1; rank <= found[k].size(); ++rank) {
       const Answer& answer = found[k][rank - 1];
       output.line(options.raw ? as_json(k, answer)

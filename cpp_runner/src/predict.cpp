@@ -128,6 +128,20 @@ std::vector<std::vector<Answer>> answers(const Bundle& bundle, Predictor& predic
   return found;
 }
 
+Answers answers_to_those_with_tokens(const std::vector<Tokens>& sources, const Ask& ask) {
+  std::vector<Tokens> asked;
+  for (const auto& source : sources) {
+    if (!source.empty()) asked.push_back(source);
+  }
+  auto found = ask(asked);
+  Answers all(sources.size());
+  std::size_t next = 0;
+  for (std::size_t row = 0; row < sources.size(); ++row) {
+    if (!sources[row].empty()) all[row] = std::move(found[next++]);
+  }
+  return all;
+}
+
 std::vector<std::vector<Answer>> answers_together(const std::vector<Member>& members, const std::vector<Tokens>& sources,
                                                   const Answering& how) {
   std::vector<std::vector<Answer>> ranked(sources.size());

@@ -1,6 +1,7 @@
 // What a predictor answers; see compgen/runtime/predict.py.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "decoder.h"
@@ -24,6 +25,12 @@ struct Answering {
 // share a batch.
 std::vector<std::vector<Answer>> answers(const Bundle& bundle, Predictor& predictor, const std::vector<Tokens>& sources,
                                          const Answering& how);
+
+using Answers = std::vector<std::vector<Answer>>;
+using Ask = std::function<Answers(const std::vector<Tokens>&)>;
+
+// The answers that `ask` has to the sources with tokens. There are none to those without, which are lines of nothing.
+Answers answers_to_those_with_tokens(const std::vector<Tokens>& sources, const Ask& ask);
 
 // A predictor and its bundle; both must outlive what uses it.
 struct Member {

@@ -30,28 +30,46 @@ std::string read_all(const std::string& input) {
   return unpacked(content.str(), input);
 }
 
+bool has_columns(const std::string& input, const std::string& text) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  if (input != "-" && !fs::is_fifo(input, none)) {
+    const fs::path path = input;
+    return (path.extension() == ".gz" ? path.stem() : path).extension() == ".tsv";
+  }
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    const auto first = stripped(line);
+    if (!first.empty()) return first.find('\t') != std::string_view::npos;
+  }
+  return false;
+}
+
 std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,
-                                  const std::vector<std::string>& vocabulary, bool raw) {
+                                  const std::vector<std::string>& vocabulary, Form form) {
   try {
     require_utf8(text);
   } catch (const UserError& error) {
     throw UserError(name + ": " + error.what());
   }
   std::unordered_map<std::string, std::int32_t> ids;
-  for (std::size_t id = raw ? UNK : SPECIALS; id < vocabulary.size(); ++id) {
-    ids[raw ? std::to_string(id) : vocabulary[id]] = static_cast<std::int32_t>(id);
+  for (std::size_t id = form.raw ? UNK : SPECIALS; id < vocabulary.size(); ++id) {
+    ids[form.raw ? std::to_string(id) : vocabulary[id]] = static_cast<std::int32_t>(id);
   }
   std::istringstream stream(text.compare(0, 3, "\xef\xbb\xbf") == 0 ? text.substr(3) : text);  // less a byte order mark
   std::vector<Tokens> sources;
   for (std::string line; std::getline(stream, line);) {
     const auto where = [&] { return name + ", line " + std::to_string(sources.size() + 1) + ": "; };
     Tokens source;
-    for (const auto word : split(std::string_view(line).substr(0, line.find('\t')))) {
+    const std::size_t end = form.columns ? line.find('\t') : std::string::npos;
+    for (const auto word : split(std::string_view(line).substr(0, end))) {
       const auto found = ids.find(std::string(word));
       if (found == ids.end()) throw UserError(where() + "token " + quoted(word, LONGEST) + " is not in the vocabulary");
       source.push_back(found->second);
     }
-    if (source.empty()) throw UserError(where() + "no tokens");
+    if (source.empty() && (form.raw || !stripped(line).empty())) {
+      throw UserError(where() + "found an empty source, expected tokens");
+    }
     sources.push_back(std::move(source));
   }
   return sources;

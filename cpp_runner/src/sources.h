@@ -14,10 +14,19 @@ constexpr std::int64_t WIDEST = 1024;  // hypotheses of a beam
 // All of a file, or of standard input if it is `-`, unpacked. Throws UserError.
 std::string read_all(const std::string& input);
 
-// The first column of the lines of `name`: a source a line, tokens with spaces between them, or with `raw` their ids, among
-// which may be that of unknown tokens. Throws UserError for a line without tokens, and for a token that is none of the vocabulary.
+// Whether only the first column of an input has sources, as in compgen/data/sources.py: of a file that its name says to
+// be tab-separated, of a pipe whose first line is. Elsewhere a TAB is a space.
+bool has_columns(const std::string& input, const std::string& text);
+
+// How lines are read: of several columns the first; ids in place of tokens, among which may be that of unknown tokens.
+struct Form {
+  bool columns = false, raw = false;
+};
+
+// A source a line of `name`, tokens with spaces between them. A line of nothing is a source without tokens, but of ids.
+// Throws UserError for a line with other columns alone, and for a token that is none of the vocabulary.
 std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,
-                                  const std::vector<std::string>& vocabulary, bool raw = false);
+                                  const std::vector<std::string>& vocabulary, Form form = {});
 
 // So many answers a source from a beam at least as wide; a beam of 1 is as wide as that needs. Throws UserError.
 Answering answering(std::int64_t best, std::int64_t beam);

@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -118,7 +119,6 @@ def test_answers_from_c_are_those_of_the_program(program, bundles):
         ("predictor", (), "a predictor, expected a generator"),
         ("generator", ("a b",), "a generator, expected a predictor"),
         ("predictor", ("a b\nzebra",), "sources, line 2: token 'zebra' is not in the vocabulary"),
-        ("predictor", ("a b\n\n",), "sources, line 2: no tokens"),
     ],
 )
 def test_an_error_is_a_code_and_one_line(program, bundles, kind, words, message):
@@ -222,11 +222,13 @@ def test_bad_arguments_are_told_and_change_nothing(ours, bundles):
     for asked, message in (
         (Questions(None), "sources is NULL"),
         (Questions(b"a \xff b"), "sources: not UTF-8"),
-        (Questions(b"a", 5, 2), "--best 5 needs a beam as wide: leave out --beam 2"),
-        (Questions(b"a", 5000), "--best 5000: expected a number from 1 to 1,024"),
+        (Questions(b"a", 5, 2), "best 5 needs a beam as wide: found beam 2, expected 0 or a number from 5 on"),
+        (Questions(b"a", 5000), "best 5000: expected a number from 0 to 1024"),
+        (Questions(b"a", -1), "best -1: expected a number from 0 to 1024"),
+        (Questions(b"a", 0, 1025), "beam 1025: expected a number from 0 to 1024"),
     ):
         code, said, found = ours.lines("compgen_predict", predictor, asked)
-        assert code == 2 and message in said and not found
+        assert code == 2 and said.startswith(message) and not found
     assert ours.lines("compgen_draw", None, Draws(0, 0, 5))[:2] == (2, "model is NULL")
     assert ours.open(None)[:2] == (2, "folder is NULL")
     assert ours.lines("compgen_draw", generator, Draws(0, 0, 5))[0] == 0
@@ -246,6 +248,60 @@ def test_a_message_is_cut_to_its_room(ours, tmp_path):
     assert ours.open(folder)[0] == 2
     ours.room = 300
     assert ours.functions.compgen_open(b"nowhere", ctypes.byref(ctypes.c_void_p()), None) == 2
+
+
+def test_a_tab_is_a_space_and_a_line_of_nothing_has_its_place(ours, bundles):
+    model = ours.open(bundles["predictor"])[2]
+    code, said, found = ours.lines("compgen_predict", model, Questions(b"a\tb c\n \n\nb"))
+    assert (code, said) == (0, "") and found[1:3] == ['{"source":[],"target":[]}'] * 2
+    expected = lines_of_program(bundles["predictor"], "--input", "-", stdin="a b c\nb\n")
+    assert [found[0], *found[3:]] == expected
+    ours.functions.compgen_close(model)
+
+
+def test_a_message_is_one_line_of_utf_8_whatever_a_folder_is_called(ours):
+    code, said = ours.call("compgen_open", b"/no\nwhere\x1b/\xff\xc3\xa9", ctypes.byref(ctypes.c_void_p()))
+    assert code == 2 and said == "/no where /\ufffd\u00e9: not a bundle: it has no manifest.json"
+
+
+def test_by_default_there_are_as_many_threads_as_usable_processors(ours, bundles):
+    usable, threads = os.sched_getaffinity(0), Path("/proc/self/task")
+    if len(usable) < 2 or not threads.exists():
+        pytest.skip("one processor, or no list of threads")
+    model = ours.open(bundles["generator"])[2]
+    for some in (sorted(usable)[:1], sorted(usable)[:2]):
+        before, during = len([*threads.iterdir()]), []
+        take = TAKE(lambda *_: during.append(len([*threads.iterdir()])) or 1)  # noqa: B023
+        os.sched_setaffinity(0, some)
+        try:
+            assert ours.call("compgen_draw", model, ctypes.byref(Draws(0, 0, 10**9)), take, None)[0] == 0
+        finally:
+            os.sched_setaffinity(0, usable)
+        assert during == [before + len(some)]
+    ours.functions.compgen_close(model)
+
+
+OPENING = """
+import ctypes, os, sys
+from concurrent.futures import ThreadPoolExecutor
+from tests.sampling.test_native_c import Library
+
+library, (path, right, bundle) = Library(sys.argv[1]), sys.argv[1:]
+os.environ["COMPGEN_ONNXRUNTIME"] = "/nowhere/lib.so"
+assert library.open(bundle)[0] == 2
+os.environ["COMPGEN_ONNXRUNTIME"] = right
+with ThreadPoolExecutor(4) as pool:
+    assert [found[:2] for found in pool.map(library.open, [bundle] * 8)] == [(0, "")] * 8
+os.environ["COMPGEN_ONNXRUNTIME"] = "/nowhere/lib.so"
+assert library.open(bundle)[:2] == (0, "")
+"""
+
+
+def test_onnx_runtime_is_opened_once_for_all_models_and_again_after_an_error(library, bundles):
+    words = [sys.executable, "-c", OPENING, library, native.environment()["COMPGEN_ONNXRUNTIME"], bundles["generator"]]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_error_of_onnx_runtime_is_told_too(program, bundles):

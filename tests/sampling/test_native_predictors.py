@@ -3,6 +3,7 @@
 import gzip
 import json
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -150,35 +151,51 @@ GZIPPED = gzip.compress(b"a b\n", mtime=0)
     [
         ("s.txt", "\ufeffa b\n".encode(), True),
         ("s.txt", "a\u00a0b\u3000a\x0cb\x1ca\n".encode(), True),
-        ("s.txt", b"a b\tx\r\na\r\n", True),
+        ("s.txt", b"a\tb\r\na\r\n", True),
+        ("s.txt", b"a b\n\n \t\nb\n\n", True),
+        ("s.tsv", b"a b\tx\r\na\r\n", True),
+        ("s.tsv", b"a b\tx\n\n\na\n", True),
+        ("s.tsv", b"a b\n\tx\n", False),
+        ("s.tsv.gz", gzip.compress(b"a b\tx\na\n"), True),
+        ("s.txt.gz", gzip.compress(b"a b\ta\na\n"), True),
+        ("-", b"a b\tx\na\n", True),
+        ("-", b"\n a b \t\na\tb\n\tb\n", True),
+        ("-", b"a\tb\n\ta\n", False),
         ("s.txt", "a \ufeffb\n".encode(), False),
         ("s.txt", b"a \xc3\n", False),
         ("s.txt", b"a\0b\n", False),
-        ("s.gz", GZIPPED + GZIPPED, True),
-        ("s.gz", GZIPPED + b"\0" * 600 + GZIPPED + b"\0", True),
-        ("s.gz", GZIPPED + b"\0" + b"x", False),
-        ("s.gz", GZIPPED[:-1], False),
-        ("s.gz", b"a b\n", False),
+        ("s.txt.gz", GZIPPED + GZIPPED, True),
+        ("s.txt.gz", GZIPPED + b"\0" * 600 + GZIPPED + b"\0", True),
+        ("s.txt.gz", GZIPPED + b"\0" + b"x", False),
+        ("s.txt.gz", GZIPPED[:-1], False),
+        ("s.txt.gz", b"a b\n", False),
     ],
 )
 def test_sources_are_read_as_in_python(transformers, tmp_path, name, content, good):
-    (tmp_path / name).write_bytes(content)
-    words = [str(transformers / "plain"), str(tmp_path / name)]
-    python = compgen("predict", *words, "--format", "tsv", "-o", tmp_path / "python.jsonl")
-    words = [native.runner(), words[0], "--input", words[1], "-o", str(tmp_path / "native.jsonl")]
-    done = subprocess.run(words, capture_output=True, text=True, env=native.environment(), check=False)
-    if not good:
-        assert (
-            done.returncode == 2
-            and done.stderr.count("\n") == 1
-            and done.stderr.startswith(f"error: {tmp_path / name}")
-        )
-        assert python.returncode == 2 or "is not in the vocabulary" in done.stderr
-        return
-    assert (python.returncode, done.returncode) == (0, 0), (python.stderr, done.stderr)
-    rows = [map(json.loads, (tmp_path / f"{by}.jsonl").read_text().splitlines()) for by in ("python", "native")]
-    ours, theirs = ([(row["source"], row["target"]) for row in some] for some in rows)
-    assert ours == theirs and ours
+    place = "standard input" if name == "-" else str(tmp_path / name)
+    words = [str(transformers / "plain"), name if name == "-" else place]
+    if name != "-":
+        (tmp_path / name).write_bytes(content)
+    for suffix in ("jsonl", "tsv"):
+        python = [sys.executable, "-m", "compgen", "predict", *words, "-o", tmp_path / f"python.{suffix}"]
+        runner = [native.runner(), words[0], "--input", words[1], "-o", tmp_path / f"native.{suffix}"]
+        both = [
+            subprocess.run(command, input=content, capture_output=True, env=native.environment(), check=False)
+            for command in (python, runner)
+        ]
+        said = [done.stderr.decode() for done in both]
+        if not good:
+            assert both[1].returncode == 2 and said[1].count("\n") == 1 and said[1].startswith(f"error: {place}"), said
+            assert both[0].returncode == 2 or "is not in the vocabulary" in said[1], said
+            assert "expected tokens" not in said[1] or said[1].partition(": ")[2] == said[0].partition(": ")[2]
+            return
+        assert [done.returncode for done in both] == [0, 0], said
+        theirs, ours = ((tmp_path / f"{by}.{suffix}").read_text().split("\n") for by in ("python", "native"))
+        if suffix == "jsonl":
+            theirs, ours = ([json.loads(line) for line in lines if line] for lines in (theirs, ours))
+            scores = [[row.pop("log_prob", 0) for row in rows] for rows in (theirs, ours)]
+            assert scores[1] == pytest.approx(scores[0], abs=2e-4)
+        assert ours == theirs and ours
 
 
 def test_golden_answers_are_given_again(transformers):
