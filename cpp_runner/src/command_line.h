@@ -3,11 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <iostream>
 #include <optional>
 #include <string>
 
 #include "errors.h"
 #include "numbers.h"
+#include "text.h"
 
 namespace compgen {
 
@@ -28,6 +30,15 @@ CLI::Option* add_whole(CLI::App& app, const std::string& name, Value& value, con
     value = static_cast<typename Held<Value>::Type>(whole_number(name, text, least, most));
   };
   return app.add_option_function<std::string>(name, take, help)->type_name("INT");
+}
+
+// Prints an error on one line, also where there is no memory to make it one.
+inline void tell(const char* what) noexcept {
+  try {
+    std::cerr << "error: " + printable(what) + "\n";
+  } catch (...) {
+    std::cerr << "error: " << what << "\n";
+  }
 }
 
 // Reads a command line; the exit code if there is no more to do, as after --help. Throws UserError.

@@ -352,13 +352,13 @@ int main(int argc, char** argv) {
     std::cerr << "interrupted\n";
     return interrupted_code();
   } catch (const UserError& error) {
-    std::cerr << "error: " << printable(error.what()) << "\n";
+    tell(error.what());
   } catch (const std::length_error&) {  // sizes beyond any memory
     std::cerr << "error: not enough memory; try a smaller --batch or fewer --workers\n";
   } catch (const std::bad_alloc&) {
     std::cerr << "error: not enough memory; try a smaller --batch or fewer --workers\n";
   } catch (const std::exception& error) {  // of the system: no further threads, a path that is none
-    std::cerr << "error: " << printable(error.what()) << "\n";
+    tell(error.what());
   }
   return 2;
 }

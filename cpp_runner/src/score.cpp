@@ -15,7 +15,6 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
-#include <iostream>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -27,7 +26,6 @@
 #include "command_line.h"
 #include "errors.h"
 #include "open.h"
-#include "text.h"
 #include "threads.h"
 
 namespace {
@@ -196,7 +194,7 @@ int main(int argc, char** argv) {
     else serve<float>(bundle, threads);
     return 0;
   } catch (const std::exception& error) {
-    std::cerr << "error: " << printable(error.what()) << "\n";
+    tell(error.what());
   }
   return 2;
 }

@@ -114,6 +114,23 @@ def test_a_signal_while_a_pipe_is_full_cuts_no_line(runner, number, code, words)
     assert lines[-1]["index"] < goes_on
 
 
+def test_answers_are_written_whole_in_spite_of_a_signal(tmp_path, runner):
+    """They are all there when the first is written."""
+    (tmp_path / "in.txt").write_text("a b\n" * 3000)
+    command = [runner, exported("predictor"), "--input", tmp_path / "in.txt"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, **pipes, text=True, env=native.environment())
+    while in_pipe(process.stdout) < 40_000:
+        assert process.poll() is None
+        time.sleep(0.1)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    out, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (0, "") and len(out.splitlines()) == 3000
+    assert len({*out.splitlines()}) == 1 and json.loads(out.splitlines()[-1])["source"] == ["a", "b"]
+
+
 @pytest.mark.parametrize("words", [(), ("--raw",)])
 def test_a_signal_ends_a_run_that_waits_for_a_reader(tmp_path, runner, words):
     os.mkfifo(tmp_path / "pipe.jsonl")
