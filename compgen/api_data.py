@@ -153,7 +153,8 @@ def select(
         quiet: without progress.
 
     Raises:
-        UserError: there is no such strategy, template or split, too few candidates, or a model that is not used.
+        UserError: there is no such strategy, template or split, too few candidates, a model that is not used, or none
+            where the strategy needs one, as the usual one does.
     """
     from compgen.augmenters import selection
     from compgen.data.catalog import given

@@ -15,18 +15,18 @@ from compgen.runtime.bundle import Bundle, resolve
 from compgen.sampling.batching import Draw
 
 PROGRAM = "compgen-sample"
-BUILT = Path(__file__).parents[2] / "build" / "cpp" / PROGRAM  # where `make cpp` puts it
+BUILT = Path(__file__).parents[2] / "build" / "cpp" / PROGRAM  # where `make runner` puts it
 
 
 def runner() -> Path:
-    """The runner that COMPGEN_RUNNER names, `make cpp` built, pip put beside Python, or PATH has; else UserError."""
+    """The runner that COMPGEN_RUNNER names, `make runner` built, pip put beside Python, or PATH has; else UserError."""
     named = os.environ.get("COMPGEN_RUNNER")
     installed = Path(sysconfig.get_path("scripts")) / PROGRAM
     places = [Path(named)] if named else [BUILT, installed, Path(shutil.which(PROGRAM) or "")]
     found = next((place for place in places if place.is_file() and os.access(place, os.X_OK)), None)
     if found is None:
         where = f"COMPGEN_RUNNER={named}" if named else f"{BUILT}, {installed} or on PATH"
-        ways = "build it with `make cpp` or `pip install ./cpp_runner`"
+        ways = "build it with `make runner` or `pip install ./cpp_runner`"
         raise UserError(f"no C++ runner at {where}: {ways}, or leave out --runtime native")
     return found
 

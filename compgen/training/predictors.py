@@ -31,11 +31,21 @@ from compgen.training.pairs import P_FRESH, Fresh, FreshExamples, PairExamples, 
 
 
 def config_of(tag: str) -> type[NetworkPredictorConfig]:
-    """Return the configuration of training a predictor of some architecture: common settings, and its `network`."""
+    """Return the configuration of training a predictor of some architecture: common settings, and its `network`.
+
+    Raises:
+        UserError: there is no such architecture, or it is no network, as grammars are, and models trained by others.
+    """
     for known in (Seq2SeqConfig, TransformerConfig):
         if known.architecture == tag:
             return known
-    network: Any = architecture(tag).configuration({})
+    try:
+        network: Any = architecture(tag).configuration({})
+    except NotImplementedError:
+        raise UserError(
+            f"architecture {tag}: no network that is trained from scratch, expected for instance "
+            f"{Seq2SeqConfig.architecture} or {TransformerConfig.architecture}"
+        ) from None
     made = create_model(f"{tag.title()}Config", __base__=NetworkPredictorConfig, network=(type(network), network))
     made.architecture = tag
     return made

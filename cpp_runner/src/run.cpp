@@ -130,6 +130,10 @@ class Run {
                 << ", --resume goes on\n";
       return interrupted_code();
     }
+    if (end.written == 0) {
+      partial.forget();
+      throw none();
+    }
     partial.finish();
     end.seconds = partial.seconds();
     return report(end);
@@ -153,14 +157,15 @@ class Run {
       if (filter_.counts.kept == 0) throw;
       end.exhausted = error.what();
     }
-    if (end.interrupted && filter_.counts.kept == 0) {
+    if (choosing) kept = options_.choice.of(std::move(kept), options_.filter, training_);
+    for (const auto& one : kept) output.line(line(one));  // without a choice all are written, and none is here
+    end.written = choosing ? static_cast<std::int64_t>(kept.size()) : filter_.counts.kept;
+    if (end.written == 0 && end.interrupted) {
       std::cerr << "interrupted; none kept\n";
       return interrupted_code();
     }
-    if (choosing) kept = options_.choice.of(std::move(kept), options_.filter, training_);
-    for (const auto& one : kept) output.line(line(one));  // without a choice all are written, and none is here
+    if (end.written == 0) throw none();
     output.finish();
-    end.written = choosing ? static_cast<std::int64_t>(kept.size()) : filter_.counts.kept;
     end.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     return report(end);
   }
@@ -199,6 +204,11 @@ class Run {
                           (passes.empty() ? "as well-formed" : passes) + ": " + filter_.counts.text());
   }
 
+  // What was there before is worth more than nothing.
+  ExhaustedError none() const {
+    return ExhaustedError("no sample was kept, and nothing is written: " + filter_.counts.text());
+  }
+
   // The samples that are written already, for the filter unique.
   void remember(const PartialFile& partial) {
     std::unordered_map<std::string, std::int32_t> ids;
@@ -227,9 +237,7 @@ class Run {
     if (options_.choice.made()) std::cerr << "; " << end.written << " chosen";
     std::cerr << " (" << static_cast<std::int64_t>(static_cast<double>(counts.drawn) / end.seconds) << " draws/s, "
               << options_.sampling.workers << " threads, " << end.seconds << " s)\n";
-    if (end.written == 0) {
-      std::cerr << "warning: no sample was kept\n";
-    } else if (is_wasteful(counts)) {
+    if (is_wasteful(counts)) {
       std::cerr << "few draws were kept: --prototypes rare draws only where a prototype is rare, which wastes far fewer\n";
     }
     if (!is_stream(options_.out)) write_record(options_, asked_, counts, end.written, end.seconds);

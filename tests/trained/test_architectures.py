@@ -107,3 +107,9 @@ class LastToken(architectures.Architecture):
 
     def open_saved(self, saved, path, runtime):  # noqa: ARG002
         return StepwisePredictor(Steps(saved.network), saved.vocabulary, saved.max_length)
+
+
+@pytest.mark.parametrize("tag", ["grammar", "pretrained"])
+def test_what_is_no_network_of_ours_has_no_configuration_here(tag):
+    with pytest.raises(UserError, match=f"architecture {tag}: no network that is trained from scratch"):
+        config_of(tag)
