@@ -75,7 +75,7 @@ TEST_CASE("weighted sums are right for every width that does not fit the registe
 TEST_CASE("tanh is right to some units in the last place, odd, and at its ends for the largest numbers") {
   INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
   if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
-  CHECK(worst_tangent() < 6);  // 4.2 with multiplications that round once
+  CHECK(worst_tangent() < 7);  // 4.2 where a product and a sum round once
   for (const float x : {1e-30F, 1e-3F, 0.5F, 8.0F, 9.5F, 1e30F}) CHECK(tangent(-x) == -tangent(x));
   for (const float x : {9.02F, 1e10F, 3e38F}) CHECK(tangent(x) == doctest::Approx(1.0).epsilon(3e-7));
   CHECK(tangent(0.0F) == 0);

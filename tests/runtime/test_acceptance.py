@@ -365,7 +365,7 @@ def by_python(folder, kind):
 
 
 def by_native(folder, kind, runner, step, **environment):
-    words = ["--draws", "3", "--workers", "1"] if kind == "generator" else ["--input", "-"]
+    words = ["--draws", "3", "--workers", "1", "--raw"] if kind == "generator" else ["--input", "-"]
     done = subprocess.run(
         [runner, folder, *words, "--step", step],
         input="a b\n",

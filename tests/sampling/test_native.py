@@ -372,7 +372,7 @@ def test_a_runner_is_found_where_it_was_built_or_else_installed(tmp_path, monkey
 
 def test_a_missing_runner_is_told():
     done = compgen("sample", "recomb2", "-n", 1, "--runtime", "native", COMPGEN_RUNNER="/nowhere/runner")
-    assert done.returncode == 2 and "make cpp" in done.stderr
+    assert done.returncode == 2 and "make runner" in done.stderr
 
 
 @pytest.mark.usefixtures("built")

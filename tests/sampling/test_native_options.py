@@ -83,7 +83,7 @@ def test_temperatures_may_have_spaces_around_them():
 
 def test_a_filter_takes_one_word_with_commas(tmp_path):
     out = tmp_path / "out.jsonl"
-    done = run("--filter", "novel, unique ,", exported(), "--draws", "40", "-o", out)
+    done = run("--filter", "novel, unique ,", exported(), "--draws", "400", "-o", out)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "out.jsonl.run.json").read_text())["filters"] == ["novel", "unique"]
 
@@ -158,7 +158,7 @@ def test_a_record_names_the_model_as_python_does(tmp_path):
     (tmp_path / "link").symlink_to(exported())
     for model, named in (("recomb2", "recomb2"), ("link", str(exported().resolve()))):
         for runtime in ("onnx", "native"):
-            words = ["sample", model, "--draws", "3", "-o", f"{runtime}.jsonl", "--runtime", runtime]
+            words = ["sample", model, "--draws", "40", "-o", f"{runtime}.jsonl", "--runtime", runtime]
             done = compgen(*words, cwd=tmp_path)
             assert done.returncode == 0, done.stderr
             assert json.loads((tmp_path / f"{runtime}.jsonl.run.json").read_text())["model"] == named
