@@ -16,13 +16,12 @@ from itertools import accumulate
 from itertools import count as count_from
 from math import prod
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
-from pydantic import Field, model_validator
 
-from compgen.augmenters.base import HOST, RIGHT, TELLING, Augmenter, Options, Shown
+from compgen.augmenters.base import HOST, RIGHT, TELLING, Augmenter, Shown
 from compgen.augmenters.drawing import BLOCK, MANY, Novelty
 from compgen.csl.seeds import exact_matches
 from compgen.data.examples import TOKENS, Dataset
@@ -31,7 +30,9 @@ from compgen.data.random import SamplePurpose, words
 from compgen.errors import DataError, ExhaustedError
 from compgen.lexsym import lexicon
 from compgen.lexsym.alignment import Pairs
-from compgen.lexsym.lexicon import ALONE, JOINED, Aligner, Entry
+from compgen.lexsym.elsewhere import Elsewhere
+from compgen.lexsym.lexicon import ALONE, JOINED, Entry
+from compgen.lexsym.options import LexsymOptions
 from compgen.progress import Watch
 
 Side = tuple[str, ...]
@@ -48,58 +49,6 @@ class _Host(NamedTuple):
     words: list[str]
 
 
-class LexsymOptions(Options):
-    """Which words are exchanged, and how."""
-
-    lexicon: str | None = Field(
-        None,
-        description="A lexicon to use instead of finding one: type, word and symbols between tabs. Words that DATA "
-        "lacks are brought in.",
-        json_schema_extra={"metavar": "FILE"},
-    )
-    write_lexicon: str | None = Field(
-        None,
-        description="Write the lexicon here, to be read and corrected.",
-        json_schema_extra={"metavar": "FILE", "running": True},
-    )
-    aligner: Aligner = Field(
-        "model1", description="How words are linked with symbols: IBM Model 1 in both directions, words and symbols "
-        "that are in the same examples, or as published for SCAN."
-    )  # fmt: skip
-    mode: Literal["pairs", "paper", "reference"] = Field(
-        "pairs",
-        description="Types from contexts in source and target; or from sources alone, as published (without its "
-        "tagger), or as coded. The last two exchange two words at a time.",
-    )
-    move: Literal["permute", "swap", "substitute"] | None = Field(
-        None,
-        description="Permute all words of an example that have a type (by default, with --mode pairs), swap two (with "
-        "other modes), or replace one.",
-    )
-    links: float = Field(
-        0.01, ge=0, le=1, description="Leave out symbols that are linked in a smaller share of the word's examples."
-    )
-    agreement: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Leave out types whose exchanges agree with DATA less often, where DATA has both examples.",
-    )
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if self.mode != "pairs" and (self.lexicon is not None or self.write_lexicon is not None):
-            raise ValueError("a file of a lexicon has types, which --mode pairs alone finds")
-        if self.mode != "pairs" and self.agreement != type(self).model_fields["agreement"].default:
-            raise ValueError("--agreement is of types, which --mode pairs alone finds")
-        if self.mode != "pairs" and self.move == "permute":
-            raise ValueError(f"--mode {self.mode} exchanges two words at a time: leave out --move permute")
-        found = [name for name in ("aligner", "links") if getattr(self, name) != type(self).model_fields[name].default]
-        if self.lexicon is not None and found:
-            raise ValueError(f"--{found[0]} is for a lexicon that is found: leave it out, or --lexicon")
-        return self
-
-
 class Lexsym(Augmenter[LexsymOptions]):
     """Exchange words of one type, and what they mean (LexSym, Akyürek and Andreas 2023).
 
@@ -109,6 +58,7 @@ class Lexsym(Augmenter[LexsymOptions]):
     Attributes, after `fit`:
         entries: the lexicon, in mode `pairs`.
         agreeing: by type, how many exchanges within DATA agree, of how many.
+        ambiguous: in how many examples some word stays, because another has a symbol of it too (`Elsewhere`).
     """
 
     name = "lexsym"
@@ -132,7 +82,7 @@ class Lexsym(Augmenter[LexsymOptions]):
             _Host(source, target, rows[pair], [word for word in dict.fromkeys(source) if self._movable(word, target)])
             for pair, (source, target) in zip(sorted(rows), pairs, strict=True)
         ]
-        self._hosts = [host for host in hosts if host.words]
+        self._hosts = [host for host in self._without_ambiguous(hosts, pairs) if host.words]
         if not self._hosts:
             raise ExhaustedError(
                 f"lexsym can make nothing of these data: of {len(self._symbols):,} words that are linked with symbols, "
@@ -166,7 +116,7 @@ class Lexsym(Augmenter[LexsymOptions]):
     def facts(self) -> dict[str, Any]:
         """The sizes of the lexicon and of its types, how often exchanges agree with DATA, and why there are fewer."""
         facts: dict[str, Any] = {"words": len(self._symbols), "exchangeable": len(self._partners)}
-        facts |= {"types": self.types, "agreeing": self.agreeing}
+        facts |= {"types": self.types, "agreeing": self.agreeing, "ambiguous": self.ambiguous}
         if self._report.get("made", 0) < (self._report.get("asked") or 0):
             facts["why"] = "hardly any exchange of these words is new any more"
         return facts
@@ -176,7 +126,10 @@ class Lexsym(Augmenter[LexsymOptions]):
         right, total = self._agreeing()
         types = f"{self.types:,} type{'' if self.types == 1 else 's'}"
         said = f"{super().in_words()}; {len(self._partners):,} words of {types}"
-        return said + (f"; {right / total:.1%} of {total:,} exchanges within the data agree" if total else "")
+        said += f"; {right / total:.1%} of {total:,} exchanges within the data agree" if total else ""
+        examples = "1 example" if self.ambiguous == 1 else f"{self.ambiguous:,} examples"
+        stay = f"; in {examples} a word stays, as others in the source have its symbol too"
+        return said + stay * (self.ambiguous > 0)
 
     def warnings(self) -> list[str]:
         """That exchanges rarely agree with the data."""
@@ -259,6 +212,28 @@ class Lexsym(Augmenter[LexsymOptions]):
     def _movable(self, word: str, target: Side) -> bool:
         return word in self._partners and all(symbol in target for symbol in self._symbols[word])
 
+    def _without_ambiguous(self, hosts: Sequence[_Host], pairs: Pairs) -> list[_Host]:
+        """The hosts without words whose symbols others mean, too; the published modes exchange these as well."""
+        self.ambiguous = 0
+        if self.options.mode != "pairs":
+            return [*hosts]
+        self._elsewhere = Elsewhere(pairs)
+        self._forms: dict[Side, frozenset[str]] = {}  # the words that mean a lexeme
+        for word, symbols in self._symbols.items():
+            self._forms[symbols] = self._forms.get(symbols, frozenset()) | {word}
+        clear = [host._replace(words=[word for word in host.words if not self._unclear(host, word)]) for host in hosts]
+        self.ambiguous = sum(len(one.words) < len(host.words) for one, host in zip(clear, hosts, strict=True))
+        return clear
+
+    def _unclear(self, host: _Host, word: str) -> bool:
+        """Whether the target has a symbol of a word more often than the source has words of it, and of others too."""
+        forms = self._forms[self._symbols[word]]
+        words, source = sum(one in forms for one in host.source), {*host.source}
+        return any(
+            host.target.count(symbol) > words and self._elsewhere.means(source, forms, symbol)
+            for symbol in self._symbols[word]
+        )
+
     @property
     def _permutes(self) -> bool:
         return self.options.mode == "pairs" and self.options.move in {None, "permute"}
@@ -339,6 +314,8 @@ class Lexsym(Augmenter[LexsymOptions]):
             if not consistent or len({*lexemes.values()}) < len(lexemes):
                 return {}
         elif self.options.move != "substitute":
+            if self.options.mode == "pairs" and any(self._unclear(host, image) for image in moved.values()):
+                return {}
             moved |= {image: word for word, image in moved.items()}
         # A word that stays must not mean what goes away.
         gone = {self._symbols[word] for word in moved}

@@ -123,6 +123,30 @@ def test_more_changes_than_can_be_listed_are_drawn(tmp_path):
     assert method.sample(100, seed=1).pairs() == made.pairs()[:100]
 
 
+AMBIGUOUS = (
+    "wait ten minutes -> WAIT ( 10 )",
+    "set 10 -> SET ( 10 )",
+    "set 20 -> SET ( 20 )",
+    "set 10 twice -> SET ( 10 ) SET ( 10 )",
+    "set 10 and wait ten minutes -> SET ( 10 ) WAIT ( 10 )",
+    "set 20 and wait ten minutes -> SET ( 20 ) WAIT ( 10 )",
+)
+
+
+@pytest.mark.parametrize("move", ["permute", "swap", "substitute"])
+def test_a_word_stays_where_another_has_its_symbol_too(tmp_path, move):
+    """`ten` gives 10 as well: no lexicon says so, but examples without `10`; of `twice` there is no such example."""
+    path = lexicon(tmp_path, "n|10|10", "n|20|20", "n|30|30")
+    method = make("lexsym", lexicon=path, move=move).fit(dataset(*AMBIGUOUS))
+    assert texts(method.sample()) == {
+        "set 30 -> SET ( 30 )",
+        "set 20 twice -> SET ( 20 ) SET ( 20 )",
+        "set 30 twice -> SET ( 30 ) SET ( 30 )",
+        "set 30 and wait ten minutes -> SET ( 30 ) WAIT ( 10 )",
+    }
+    assert method.report()["ambiguous"] == 1 and "; in 1 example a word stays, as others" in method.in_words()
+
+
 @pytest.mark.parametrize("move", ["permute", "swap", "substitute"])
 def test_a_word_that_stays_does_not_lose_its_meaning(tmp_path, move):
     """`eaten` is of no type, and stays: so `ate`, which means the same, does too."""

@@ -1,0 +1,67 @@
+"""Whether a symbol of a target stems from other words than those that are exchanged.
+
+    Stell das Licht in zehn Minuten auf 10 %  ->  percent 10 , minutes 10
+
+Here one 10 is of `10` and one of `zehn`. A lexicon, or a grammar, may say that both are of `10`; an exchange of `10`
+would change what `zehn` means, too. The data tell: examples with `zehn` and without `10` have the symbol.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Set
+from itertools import groupby
+
+import numpy as np
+
+LEAST, HALF = 2, 2  # examples in which a word has a symbol itself, as once may be chance; and one of how many must
+
+
+class Elsewhere:
+    """Which examples have a token, to find whether words mean a symbol by themselves."""
+
+    def __init__(self, pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> None:
+        rows: tuple[dict[str, list[int]], ...] = (defaultdict(list), defaultdict(list))
+        self._count = 0
+        for number, pair in enumerate(pairs):
+            self._count = number + 1
+            for side, found in zip(pair, rows, strict=True):
+                for token in {*side}:
+                    found[token].append(number)
+        self._rows = rows
+        self._sets: dict[tuple[int, str], int] = {}
+        self._found: dict[tuple[frozenset[str], str], frozenset[str]] = {}
+
+    def means(self, source: Set[str], words: frozenset[str], symbol: str) -> bool:
+        """Whether other words of a source mean the symbol: of the examples with such a word, half or more have it.
+
+        That is of the examples without `words`, which mean it anyway.
+        """
+        key = words, symbol
+        if key not in self._found:
+            self._found[key] = self._others(words, symbol)
+        return not self._found[key].isdisjoint(source)
+
+    def _others(self, words: frozenset[str], symbol: str) -> frozenset[str]:
+        """All other words that mean a symbol, without those that merely stand beside surer ones."""
+        with_words = 0
+        for word in words:
+            with_words |= self._set(0, word)
+        unexplained = self._set(1, symbol) & ~with_words
+        found, shares = set[str](), dict[str, float]()
+        for word in self._rows[0] if unexplained else ():
+            both = (self._set(0, word) & unexplained).bit_count()
+            if both >= LEAST and both * HALF >= (every := (self._set(0, word) & ~with_words).bit_count()):
+                shares[word] = both / every
+        for _, some in groupby(sorted(shares, key=lambda word: -shares[word]), key=shares.__getitem__):
+            surer = [word for word in some if self._set(0, word) & unexplained]
+            found |= {*surer}
+            for word in surer:
+                unexplained &= ~self._set(0, word)
+        return frozenset(found)
+
+    def _set(self, side: int, token: str) -> int:
+        """The examples with a token, as the bits of a number."""
+        if (side, token) not in self._sets:
+            bits = np.zeros(self._count, dtype=bool)
+            bits[self._rows[side].get(token, [])] = True
+            self._sets[side, token] = int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
+        return self._sets[side, token]

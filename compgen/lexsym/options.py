@@ -1,0 +1,60 @@
+"""The options of LexSym: which words are exchanged, and how."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from compgen.augmenters.base import Options
+from compgen.lexsym.lexicon import Aligner
+
+
+class LexsymOptions(Options):
+    """Which words are exchanged, and how."""
+
+    lexicon: str | None = Field(
+        None,
+        description="A lexicon to use instead of finding one: type, word and symbols between tabs. Words that DATA "
+        "lacks are brought in.",
+        json_schema_extra={"metavar": "FILE"},
+    )
+    write_lexicon: str | None = Field(
+        None,
+        description="Write the lexicon here, to be read and corrected.",
+        json_schema_extra={"metavar": "FILE", "running": True},
+    )
+    aligner: Aligner = Field(
+        "model1", description="How words are linked with symbols: IBM Model 1 in both directions, words and symbols "
+        "that are in the same examples, or as published for SCAN."
+    )  # fmt: skip
+    mode: Literal["pairs", "paper", "reference"] = Field(
+        "pairs",
+        description="Types from contexts in source and target; or from sources alone, as published (without its "
+        "tagger), or as coded. The last two exchange two words at a time.",
+    )
+    move: Literal["permute", "swap", "substitute"] | None = Field(
+        None,
+        description="Permute all words of an example that have a type (by default, with --mode pairs), swap two (with "
+        "other modes), or replace one.",
+    )
+    links: float = Field(
+        0.01, ge=0, le=1, description="Leave out symbols that are linked in a smaller share of the word's examples."
+    )
+    agreement: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Leave out types whose exchanges agree with DATA less often, where DATA has both examples.",
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.mode != "pairs" and (self.lexicon is not None or self.write_lexicon is not None):
+            raise ValueError("a file of a lexicon has types, which --mode pairs alone finds")
+        if self.mode != "pairs" and self.agreement != type(self).model_fields["agreement"].default:
+            raise ValueError("--agreement is of types, which --mode pairs alone finds")
+        if self.mode != "pairs" and self.move == "permute":
+            raise ValueError(f"--mode {self.mode} exchanges two words at a time: leave out --move permute")
+        found = [name for name in ("aligner", "links") if getattr(self, name) != type(self).model_fields[name].default]
+        if self.lexicon is not None and found:
+            raise ValueError(f"--{found[0]} is for a lexicon that is found: leave it out, or --lexicon")
+        return self
