@@ -344,6 +344,26 @@ def glued(rows: pl.DataFrame) -> Finding | None:
     return Finding("note", what, [], f"{APART}: then parts can be exchanged") if sides else None
 
 
+def marks(rows: pl.DataFrame) -> Finding | None:
+    """Words that both sides have, but for the sign of what stood close: as different tokens, they are not shared."""
+    if not any(rows[side].str.contains(JOINER, literal=True).any() for side in SIDES):
+        return None
+    lost: list[str] = []  # a word of each example that loses one
+    sharing = 0
+    for pair in rows.select(SIDES).iter_rows():
+        sides = [{*side.split()} for side in pair]
+        bare = [{token.removeprefix(JOINER) for token in side} for side in sides]
+        words = {word for word in bare[0] & bare[1] if any(map(str.isalnum, word))}
+        sharing += bool(words)
+        lost += sorted(word for word in words if not {word, JOINER + word} & sides[0] & sides[1])[:1]
+    if 2 * len(lost) <= sharing:
+        return None
+    what = f"most words that both sides have differ by the sign of what stood close, as {lost[0]} and {JOINER}{lost[0]}"
+    return Finding(
+        "note", what, [], "csl and mask find little that is shared so: write DATA with --signs apart instead"
+    )
+
+
 def spelled(rows: pl.DataFrame) -> Finding | None:
     """Sides that are letters, not words; words of inflection are meant to be."""
     if 2 * rows["source"].str.contains(r"(?:^|\s)[\p{Lu}\d][^\s]*$").sum() > rows.height:
@@ -358,5 +378,5 @@ def spelled(rows: pl.DataFrame) -> Finding | None:
 
 CHECKS: tuple[Check, ...] = (
     *(header, bars, splits, quotes, empty, special, reserved, brackets, contradictions, leaks, invisible, no_break),
-    *(replacement, decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, spelled),
+    *(replacement, decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, marks, spelled),
 )

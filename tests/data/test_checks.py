@@ -65,6 +65,14 @@ def test_words_of_inflection_are_meant_to_be_letters():
     assert checks.spelled(rows(("g e h e n", "g i n g"), ("s e h e n", "s a h"))) is not None
 
 
+def test_words_that_sides_share_but_for_marks_are_said():
+    """A sign before a bracket has one in both tables; in the second the words have none."""
+    table = rows(("in 1997 ?", "year ￭( ￭1997 ￭)"), ("in 1998 ?", "year ￭( ￭1998 ￭)"), ("in 2001", "year 2001"))
+    (finding,) = findings(table)
+    assert finding.severity == "note" and "as 1997 and ￭1997" in finding.what and "--signs apart" in finding.advice
+    assert not findings(rows(("in 1997", "year ￭( 1997 ￭)"), ("￭1998 too", "year ￭( ￭1998 ￭)")))
+
+
 def test_the_one_training_example_among_many_is_not_missed():
     """All that is looked at of a large table is a thousand examples."""
     pairs = Dataset.from_pairs([([f"a{number}", "b"], ["f"]) for number in range(20_000)])
