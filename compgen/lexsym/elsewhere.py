@@ -45,9 +45,11 @@ class Elsewhere:
         with_words = 0
         for word in words:
             with_words |= self._set(0, word)
-        unexplained = self._set(1, symbol) & ~with_words
+        unexplained, without = self._set(1, symbol) & ~with_words, self._count - with_words.bit_count()
+        if unexplained.bit_count() * HALF >= without:  # it is there with whatever words
+            return frozenset()
         found, shares = set[str](), dict[str, float]()
-        for word in self._rows[0] if unexplained else ():
+        for word in self._rows[0]:
             both = (self._set(0, word) & unexplained).bit_count()
             if both >= LEAST and both * HALF >= (every := (self._set(0, word) & ~with_words).bit_count()):
                 shares[word] = both / every

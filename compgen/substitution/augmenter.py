@@ -40,6 +40,7 @@ from compgen.substitution.gold import Gold
 from compgen.substitution.options import SubstituteOptions
 from compgen.substitution.pieces import Classes, Classifier, Table
 from compgen.substitution.trees import CLOSED, lowest
+from compgen.substitution.unclear import unclear
 
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate", "token")
 TRIED, FOLDS, TRIALS = 600, 4, 10_000  # examples, parts of them, and samples, to find out which classes are best
@@ -156,12 +157,13 @@ class Substitute(Augmenter[SubstituteOptions]):
         self._known: dict[str, set[str]] = defaultdict(set)
         for example in examples.values():
             self._known[example.source].add(example.target)
+        self._unclear = unclear(self.grammar, self._derivations, self._known)
 
     def _tabulate(self, dataset: Dataset, classes: Classes, seed: int) -> None:
         """Find all places and pieces, by some classes, and leave out those that do not agree with the data."""
         self.classes: Classes = classes
         classifier = Classifier(self.grammar, classes, self._types(dataset))
-        table = Table.of(classifier, self._derivations, self.options.chains, self.options.span)
+        table = Table.of(classifier, self._derivations, self.options.chains, self.options.span, self._unclear)
         every = Exchanges(self.options, classifier, table, self._rows, self._known)
         some = ((kind, target in self._known[source]) for kind, source, target in every.outcomes(seed))
         self.agreement = Agreement.of(some, self.options.agreement)
@@ -230,6 +232,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         right, of = self.agreement.kept
         facts |= {"begun": self.begun} if self.begun else {}
         facts |= {"agreeing": right, "of": of, "classes_left_out": len(self.agreement.left_out)}
+        facts |= {"ambiguous": sum(map(bool, self._unclear))}
         facts |= {"places": len(self.table.hosts), "pieces": len(self.table.pieces), "exchanges": self.table.total}
         if self._report:
             facts["left_out"] = dict(self.exchanges.left_out)
@@ -265,6 +268,9 @@ class Substitute(Augmenter[SubstituteOptions]):
         said = f"{super().in_words()}; {report['places']:,} places, {report['pieces']:,} pieces"
         said += f", {report['exchanges']:,} ways to put one in the place of another ({self.classes}"
         said += f"); {self.underived:,} examples not derived" if self.underived else ")"
+        ambiguous = report["ambiguous"]
+        examples = "1 example" if ambiguous == 1 else f"{ambiguous:,} examples"
+        said += f"; in {examples} a piece stays, as others in the source have its symbols too" if ambiguous else ""
         said += f"; grammar as by --config {self.begun}" if self.begun else ""
         right, of = self.agreement.kept
         said += f"; of {in_words(right, of)}" if of else ""

@@ -10,7 +10,7 @@ With chains also, for each node u below v: as a place what is around and below, 
 the only places, and chains of class (class(v), class(v)) the only pieces: what is made is its host, nested deeper.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -27,6 +27,7 @@ from compgen.substitution.trees import CLOSED, Floats, Places, Trees, exchanged
 
 Classes = Literal["predicate", "token", "slot", "types", "one"]
 Chains = Literal["no", "exchange", "insert"]
+_FIXED = -2  # the class of nodes that are not exchanged, which is none
 _ROOT = "root "  # the class of all roots, but for `types`; no token has a space
 _HOLE, _LEAF, _RULES = "\0", "\1", 2  # in the texts of trees; a rule is the letter of its number, from 2 on
 _PLACES = {"tree": pl.Int64, "node": pl.Int64, "hole": pl.Int64, "class": pl.Int64, "text": pl.String}
@@ -129,6 +130,7 @@ class Table:
         derivations: Sequence[Sequence[int]],
         chains: Chains = "no",
         span: int | None = None,
+        fixed: Sequence[Set[int]] = (),
     ) -> "Table":
         """Build the table of derivations, whose rules are in preorder.
 
@@ -137,10 +139,14 @@ class Table:
             derivations: of each example.
             chains: whether parts with a hole are exchanged as well, or inserted and nothing else.
             span: the most source tokens of a piece.
+            fixed: nodes of each derivation that stay as they are; they are of no class.
         """
         classes = [classifier.classify(rules) for rules in derivations]
         number = {name: place for place, name in enumerate(sorted({*chain(*classes)}))}
         kinds = [[number[name] for name in some] for some in classes]
+        for kind, nodes in zip(kinds, fixed, strict=False):
+            for node in nodes:
+                kind[node] = _FIXED
         arity = np.array([rule.arity for rule in classifier.grammar.rules], dtype=np.int64)
         trees = Trees.of(list(zip(derivations, kinds, strict=True)), arity)
         leaves = {ord(_letter(rule)): _LEAF for rule in np.flatnonzero(arity == 0).tolist()}
@@ -148,8 +154,10 @@ class Table:
         for tree, (start, rules, kind) in enumerate(zip(trees.start.tolist(), derivations, kinds, strict=True)):
             size = trees.size[start : start + len(rules)].tolist()
             lengths = [*map(len, classifier.derived(rules)[1]), 0]  # 0 is that of CLOSED, the last
-            text, kind = "".join(map(_letter, rules)), [*kind, -1]
+            text, kind = "".join(map(_letter, rules)), [*kind, CLOSED]
             for node, hole, is_place, is_piece in _parts(size, kind, chains):
+                if _FIXED in (kind[node], kind[hole]):
+                    continue
                 key = kind[node] * (len(number) + 1) + kind[hole] + 1
                 piece, around = _cut(text, size, node, hole)
                 if is_place:
@@ -209,6 +217,7 @@ class Table:
         top, hole = self._growing(trees, place) if self.chains == "insert" else self._parts_of(trees, place, coin)
         key = trees.kind[top] * self.kinds + np.where(hole == CLOSED, 0, trees.kind[hole] + 1)
         key[(top == trees.start) & (hole == top)] = -1  # nothing is inserted around a whole example
+        key[(trees.kind[top] == _FIXED) | (hole != CLOSED) & (trees.kind[hole] == _FIXED)] = -1
         classes, (first_shape, shapes), (first_piece, pieces) = self._runs
         found = np.minimum(np.searchsorted(classes, key), len(classes) - 1)
         some = np.flatnonzero(classes[found] == key)

@@ -130,6 +130,8 @@ AMBIGUOUS = (
     "set 10 twice -> SET ( 10 ) SET ( 10 )",
     "set 10 and wait ten minutes -> SET ( 10 ) WAIT ( 10 )",
     "set 20 and wait ten minutes -> SET ( 20 ) WAIT ( 10 )",
+    "stop -> STOP",
+    "sleep -> SLEEP",
 )
 
 

@@ -269,6 +269,42 @@ def test_classes_that_disagree_are_left_out_and_said(tmp_path):
         make("substitute", **given, agreement=1).fit(data)
 
 
+UNITS = """NT_1 NT_2 before today ### NT_2 = NT_1 , now
+NT_1 NT_2 before tomorrow ### NT_2 = NT_1 , now , NT_2 = 1
+wait NT_1 twice ### wait NT_1 wait NT_1
+tomorrow ### days = 1
+why tomorrow ### ? days = 1
+six ### 6
+two ### 2
+days ### days
+weeks ### weeks
+"""
+
+
+@pytest.mark.parametrize(("rounds", "chains"), [(1, "no"), (2, "no"), (2, "exchange")])
+def test_a_piece_stays_where_other_words_have_its_symbols_too(tmp_path, rounds, chains):
+    """*tomorrow* gives `days` as well, as examples without *days* tell; of *twice* there is no such example."""
+    path = tmp_path / "units.rules"
+    path.write_text(UNITS)
+    data = dataset(
+        "six days before tomorrow -> days = 6 , now , days = 1",
+        "six days before today -> days = 6 , now",
+        "two weeks before today -> weeks = 2 , now",
+        "wait days twice -> wait days wait days",
+        "tomorrow -> days = 1",
+        "why tomorrow -> ? days = 1",
+        *("weeks -> weeks", "two -> 2", "six -> 6"),
+    )
+    method = make("substitute", grammar=str(path), classes="one", rounds=rounds, chains=chains, agreement=0)
+    made = texts(method.fit(data).sample())
+    assert not [text for text in made if "weeks before tomorrow" in text]
+    assert {
+        "two days before tomorrow -> days = 2 , now , days = 1",
+        "wait weeks twice -> wait weeks wait weeks",
+    } <= made
+    assert method.report()["ambiguous"] == 1 and "in 1 example a piece stays" in method.in_words()
+
+
 def test_odd_sources_are_a_warning(grammar, monkeypatch):
     method = make("substitute", grammar=grammar, classes="predicate").fit(dataset(*LINES))
     method.sample(20)
