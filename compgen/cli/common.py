@@ -169,14 +169,16 @@ def check_input_once(*data: str | None) -> None:
         raise UserError("standard input (-) can be read only once: give files")
 
 
-def load_split(data: str, splits: list[str] | None, answers: bool = False, columns: Columns = USUALLY) -> "Dataset":
+def load_split(
+    data: str, splits: list[str] | None, answers: bool = False, columns: Columns = USUALLY, blanks: bool = False
+) -> "Dataset":
     """Load DATA, or some splits of it, and say which splits of a file are left out.
 
-    `answers` and `columns` as for `read_dataset`.
+    `answers`, `columns` and `blanks` as for `read_dataset`.
     """
     from compgen.data.catalog import load
 
-    dataset = load(data, answers=answers, columns=columns)
+    dataset = load(data, answers=answers, columns=columns, blanks=blanks)
     return part_of(data, dataset, *dict.fromkeys(splits)) if splits else dataset
 
 

@@ -133,7 +133,8 @@ def write(
     from compgen.data.signs import JOINER, apart, together
 
     format = writable_format(out, format, data)
-    dataset = load_split(data, split, columns=columns)
+    predicted = signs == "joined" or variables == "named"  # perhaps: of blank lines too, or without a token
+    dataset = load_split(data, split, answers=predicted, columns=columns, blanks=predicted)
     if signs in ("apart", "marked"):
         dataset = apart(dataset, marked=signs == "marked")
     if variables:

@@ -187,12 +187,13 @@ def load(
     answers: bool = False,
     columns: Columns = USUALLY,
     content: bytes | None = None,
+    blanks: bool = False,
 ) -> Dataset:
     """Return the dataset that `spec` stands for: a file or folder, `-` for standard input, or NAME/SPLIT.
 
     A file that exists wins over a name such as `scan/jump`. A file without any suffix (but .gz) is read as words of
-    SIGMORPHON or UniMorph, which are published so, unless `format` is given. `answers`, `columns` and `content`
-    as for `read_dataset`. What looks like a mistake in a table is said in a `Remark`.
+    SIGMORPHON or UniMorph, which are published so, unless `format` is given. `answers`, `columns`, `content`
+    and `blanks` as for `read_dataset`. What looks like a mistake in a table is said in a `Remark`.
     """
     if not spec.strip():
         raise DataError("data: found an empty name, expected a file, a folder or NAME/SPLIT: is a variable not set?")
@@ -200,7 +201,7 @@ def load(
     if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():
         format = "unimorph"
     if spec == "-" or Path(spec).exists() or not _may_be_name(spec):
-        dataset = read_dataset(spec, format, answers, columns, content)
+        dataset = read_dataset(spec, format, answers, columns, content, blanks)
         if remark := checks.worst(dataset):
             warnings.warn(f"{spec}: {remark}; `cgen check {spec}` shows where", Remark, stacklevel=2)
         return dataset

@@ -34,7 +34,7 @@ from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.data.folder import is_folder, read_folder, write_folder
 from compgen.data.named import USUALLY, Columns, looks_like_names
-from compgen.data.tables import BLANK, TOKEN, Placed, check_one_split, check_tokens, lines_of
+from compgen.data.tables import BLANK, TOKEN, Placed, check_one_split, check_tokens, lines_of, without_blanks
 from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import DataError, Remark
 from compgen.files import STDOUT, atomic_path, writing
@@ -55,13 +55,14 @@ def read_dataset(
     answers: bool = False,
     columns: Columns = USUALLY,
     content: bytes | None = None,
+    blanks: bool = False,
 ) -> Dataset:
     """Read the dataset in a file or folder, or on standard input if `path` is `-`.
 
     Without `format` the suffix decides; for standard input and other pipes, the first line that is not blank. Where a
     format has no splits, all examples are in `train`. With `answers`, targets are a predictor's and may be empty.
     `columns` names those of a table that hold sources and targets, or sources only. `content` is what was read at
-    `path`, if it was.
+    `path`, if it was. With `blanks`, examples may have no token; they are left out, and a Remark says how many.
 
     Raises:
         DataError: there is no such file, it is not as the format wants it, or it has no examples to learn from.
@@ -83,6 +84,8 @@ def read_dataset(
             format = "scan"
         _check_named(columns, format, name)
         found = FORMATS[format].read(content, name, columns)
+    if blanks:
+        found = without_blanks(found, content if format in ("tsv", "jsonl") else None, name)
     if found.frame.is_empty():
         raise DataError(f"{name}: no examples: {_why_none(format, content or b'')}")
     _check_examples(found, f"{name}, {'row' if format in ('parquet', FOLDER) else 'line'}", answers)

@@ -1,12 +1,13 @@
 """What formats share: examples as read, each with its line or row, and what a format cannot hold."""
 
+import warnings
 from typing import NamedTuple
 
 import polars as pl
 
 from compgen.data.content import check_line_ends, decoded
 from compgen.data.examples import Dataset
-from compgen.errors import DataError
+from compgen.errors import DataError, Remark
 
 BLANK = r"\s"  # what separates tokens: a token that holds it cannot be written between spaces
 TOKEN = r"\S+"
@@ -32,6 +33,23 @@ def lines_of(content: bytes, name: str) -> pl.DataFrame:
     # A TAB alone is not blank: in tsv it is an example with two empty sides, and refused.
     written = pl.col("line").str.strip_chars(" ") != ""
     return pl.DataFrame({"line": lines}).with_row_index("number", offset=1).filter(written)
+
+
+def without_blanks(found: Placed, content: bytes | None, name: str) -> Placed:
+    """Leave out examples without a token, as predictions for blank lines are; say how many, and how many blank lines.
+
+    Args:
+        found: what was read.
+        content: where lines that are blank were left out already.
+        name: of what was read.
+    """
+    none = (found.frame["source"].list.len() == 0) & (found.frame["target"].list.len() == 0)
+    lines = (content or b"").rstrip().split(b"\n")
+    count = int(none.sum()) + sum(not line.strip(b" \r") for line in lines[: len(lines) if content else 0])
+    if count:
+        what = f"{count:,} example{'s' * (count > 1)} without a token left out"
+        warnings.warn(f"{name}: {what}: what is written does not go line by line with it", Remark, stacklevel=3)
+    return Placed(found.frame.filter(~none), found.places.filter(~none))
 
 
 def check_tokens(dataset: Dataset, forbidden: str, why: str) -> None:

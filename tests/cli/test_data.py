@@ -119,6 +119,26 @@ def test_write_sets_signs_apart_and_back(tmp_path):
     assert (tmp_path / "back.tsv").read_text() == (tmp_path / "glued.tsv").read_text()
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("blank.tsv", "a\tf ￭( ￭b\n\nb\t\nc\tg\n\n"),
+        ("empty.tsv", "a\tf ￭( ￭b\n\t\nb\t\nc\tg\n"),
+        (
+            "blank.jsonl",
+            '{"source":["a"],"target":["f","￭(","￭b"]}\n{"source":[],"target":[]}\n'
+            '{"source":["b"],"target":[]}\n{"source":["c"],"target":["g"]}\n',
+        ),
+    ],
+)
+def test_write_joins_predictions_and_says_which_lines_have_none(tmp_path, name, content):
+    """As `cgen predict` writes them: for a blank line a blank one (.tsv), or two empty sides (.jsonl)."""
+    (tmp_path / name).write_text(content)
+    with pytest.warns(Remark, match="1 example without a token left out: what is written does not go line by line"):
+        assert run("write", tmp_path / name, "--signs", "joined", "-o", tmp_path / "joined.tsv").exit_code == 0
+    assert (tmp_path / "joined.tsv").read_text() == "a\tf(b\nb\t\nc\tg\n"
+
+
 def test_write_changes_variables_and_names_them_again(tmp_path):
     (tmp_path / "pairs.tsv").write_text("where is it\tf ( A , B , A )\nwho\tg\n")
     done = run("write", tmp_path / "pairs.tsv", "--variables", "relative", "-o", tmp_path / "relative.tsv")
