@@ -191,7 +191,9 @@ def _losses(
         return None
     if model is None:
         without = ", ".join(name for name, strategy in STRATEGIES.items() if not strategy.sign)
-        raise UserError(f"{by} needs a model: name a predictor by --model, or choose --by one of {without}")
+        raise UserError(
+            f"{by} needs a model: name a predictor by --model (in Python model=), or choose --by (by=) one of {without}"
+        )
     predictor = Predictor.load(model) if isinstance(model, str | Path) else model
     if not isinstance(predictor, Predictor):
         raise UserError(f"found {type(model).__name__} {model!r:.60}, expected a predictor: Predictor.load opens one")

@@ -157,8 +157,9 @@ def _side(side: str, given: str | None, found: Sequence[str], place: str) -> str
     usual = [name for name in found if plain(name) in USUAL[side]]
     if len(usual) == 1:
         return usual[0]
+    saying = f"by --{side} NAME (in Python {side}=)"
     if usual:
-        raise DataError(f"{place}: found {' and '.join(map(repr, usual))}: say which is the {side} by --{side} NAME")
-    expected = f"{side!r} or another usual name ({', '.join(USUAL[side][1:6])}...); or say which by --{side} NAME"
+        raise DataError(f"{place}: found {' and '.join(map(repr, usual))}: say which is the {side} {saying}")
+    expected = f"{side!r} or another usual name ({', '.join(USUAL[side][1:6])}...); or say which {saying}"
     expected += f"; {ALONE}" if len(found) == 1 else ""
     raise DataError(f"{place}: found the columns {listed}, expected {expected}")

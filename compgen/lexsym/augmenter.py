@@ -87,7 +87,7 @@ class Lexsym(Augmenter[LexsymOptions]):
             raise ExhaustedError(
                 f"lexsym can make nothing of these data: of {len(self._symbols):,} words that are linked with symbols, "
                 f"{len(self._partners):,} have another to be exchanged with; correct the lexicon (--write-lexicon, "
-                "--lexicon), or give more examples"
+                "--lexicon; in Python write_lexicon=, lexicon=), or give more examples"
             )
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:

@@ -506,7 +506,8 @@ def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
     refused(compgen("select", data, "-n", 2, "--by", "umt", "--template", "template", "-o", "-"), "JSON lines")
     refused(compgen("select", data, "-n", 2, "--by", "best", "-o", "-"), "umt+loss")
     refused(compgen("select", data, "-n", 2, "--by", "highloss", "-o", "-"), "highloss needs a model")
-    without = "umt+loss needs a model: name a predictor by --model, or choose --by one of random, umt, emt\n"
+    without = "umt+loss needs a model: name a predictor by --model (in Python model=), or choose --by (by=) one of "
+    without += "random, umt, emt\n"
     refused(compgen("select", data, "-n", 2, "-o", "-"), without)
     refused(compgen("select", data, "-n", 2, "--by", "umt", "--model", model, "-o", "-"), "leave out the model")
     refused(compgen("select", data, "-n", 2, "--by", "random", "--template", "template", "-o", "-"), "leave out")

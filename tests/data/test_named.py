@@ -32,8 +32,13 @@ def test_columns_are_found_by_usual_names_or_as_given(found, given, expected):
     ("found", "given", "message"),
     [
         (["a", "target"], {}, "found the columns 'a', 'target', expected 'source' or another usual name"),
+        (["a", "target"], {}, r"or say which by --source NAME \(in Python source=\)"),
         (["text"], {}, "found the columns 'text', .*; sentences without targets are read from text"),
-        (["input", "question", "output"], {}, "found 'input' and 'question': say which is the source by --source NAME"),
+        (
+            ["input", "question", "output"],
+            {},
+            r"found 'input' and 'question': say which is the source by --source NAME \(in Python source=\)",
+        ),
         (
             ["questions", "sql"],
             {"source": "question"},
