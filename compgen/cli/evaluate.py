@@ -112,7 +112,7 @@ def evaluate(
     from compgen.api import Generator, Predictor
     from compgen.data.examples import Dataset
     from compgen.data.formats import write_dataset
-    from compgen.evaluation.metrics import check_unit, spaces_alone
+    from compgen.evaluation.metrics import check_unit
     from compgen.trained.committee import Committee
 
     _check(models, data, options)
@@ -135,8 +135,7 @@ def evaluate(
         answering = Answering(model, system, options.otherwise, second, beam=options.beam)
         predicted = _predicted(answering, [source for source, _ in examples])
         scores, measured = _scored(examples, predicted, options)
-        apart = spaces_alone(predicted, [target for _, target in examples])
-        say_warnings([f"{model}: {remark}" for remark in apart])
+        say_warnings(_apart(model, examples, predicted))
         rows.append((model, scores))
         items.append(measured)
     way = {"direct": True, "otherwise": options.otherwise} if options.direct else {"beam": options.beam}
@@ -258,6 +257,13 @@ def _say_learnt(named: Sequence[tuple[str, Any]], data: str, dataset: "Dataset")
     for model, system in named:
         if isinstance(system, Predictor) and system.learnt_from(dataset):
             say_warnings([f"{model}: {data} is what it was trained on, so that the score is of memory"])
+
+
+def _apart(model: str, examples: Pairs, predicted: Sequences) -> list[str]:
+    """What to say of a model's predictions that are wrong by nothing but spaces."""
+    from compgen.evaluation.metrics import spaces_alone
+
+    return [f"{model}: {remark}" for remark in spaces_alone(predicted, [target for _, target in examples])]
 
 
 def _compared(models: list[str], items: list[Measured], seeds: int) -> "Compared":

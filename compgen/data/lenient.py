@@ -1,12 +1,10 @@
 """Reads a table as it was meant: lines that the readers of `formats` refuse, or mistake, are findings."""
 
-import csv
-import io
 import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,8 +13,9 @@ import polars as pl
 from compgen.data.catalog import load
 from compgen.data.checks import ID, Finding, ids, naming, rows_of, strange_first
 from compgen.data.columns import for_json
-from compgen.data.content import looks_like_json, name_of, read_bytes, shown
+from compgen.data.content import name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
+from compgen.data.fields import READERS, Fields, lines_in
 from compgen.data.formats import format_of, guess
 from compgen.data.named import ALONE, BESIDE, PARTS, TAGS, USUAL, Columns, looks_like_names, plain, unread_split
 from compgen.data.records import separator
@@ -28,9 +27,7 @@ Line = TypeVar("Line")
 KNOWN = "a known data set"
 NO_TEXT, SAVE = "bytes that are no UTF-8", "save it as UTF-8: of Latin-1, iconv -f latin1 -t utf-8 FILE > NEW"
 WORDS = "lemma TAB form TAB tags"
-BARS = re.compile(r"\s*\|\|\|\s*")
 _SCHEMA = {"number": pl.Int64, "source": pl.String, "target": pl.String, "split": pl.String, "rest": pl.String}
-_SCAN = re.compile(r"^\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*$")
 
 
 class Table(NamedTuple):
@@ -51,15 +48,6 @@ class Table(NamedTuple):
     place: str = "line"
 
 
-class _Fields(NamedTuple):
-    """Lines in fields; `names` are those of the columns, if there are names."""
-
-    rows: list[tuple[int, list[Any]]]
-    names: list[str] | None
-    findings: list[Finding]
-    place: str = "line"  # what the numbers count
-
-
 def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Table:
     """Read a table as far as it can be read. Of a pipe, which can be read but once, `content` is what it held.
 
@@ -74,7 +62,7 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
         return _strictly(spec, columns, format, content)
     if content is None:
         content = read_bytes(spec, lines=format != "json")
-    return _of_lines(spec, format, columns, content)
+    return _oflines(spec, format, columns, content)
 
 
 def _named_format(spec: str) -> str:
@@ -82,20 +70,20 @@ def _named_format(spec: str) -> str:
     return format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
 
 
-def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table:
+def _oflines(spec: str, format: str, columns: Columns, content: bytes) -> Table:
     """Read the content of a file, or of a pipe, as far as it can be read."""
     try:
         text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         unread = Finding("error", NO_TEXT, [content.count(b"\n", 0, error.start) + 1], SAVE)
-        table = _of_lines(spec, format, columns, content.decode("utf-8", "replace").encode())
+        table = _oflines(spec, format, columns, content.decode("utf-8", "replace").encode())
         return table._replace(findings=[unread, *table.findings])
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
     if format == "unimorph" or (format == "tsv" and not columns.given and _has_words(text)):
         words = _words(text)
         return words if words.rows.height else _strictly(spec, columns, "unimorph", content)
-    found = _READERS[format](text)
+    found = READERS[format](text)
     if format in _HEADED and found.rows:
         signs = f"{separator(text)!r}, and quoted where they hold it" if format == "csv" else "one TAB each"
         found = _even(_headed(found, bool(columns.given)), signs)
@@ -140,7 +128,7 @@ def _spaced(numbers: list[int]) -> list[Finding]:
 
 def _has_words(text: str) -> bool:
     """Whether lines of TSV without a header are words, all or most of them; if only most are, some without tags."""
-    lines = _lines(text)["line"]
+    lines = lines_in(text)["line"]
     if len(lines) and looks_like_names([field.strip() for field in lines[0].split("\t")]):
         return False
     return looks_like_words(lines) or bool(untagged(lines).any())
@@ -173,38 +161,13 @@ def _wrong_words(places: list[tuple[int, str]]) -> Finding:
     return Finding("error", what, [number for number, _ in places], "mend it, or leave it out, as --fix does")
 
 
-def _lines(text: str) -> pl.DataFrame:
-    lines = pl.DataFrame({"line": pl.Series(text.split("\n"), dtype=pl.String).str.strip_chars_end("\r")})
-    return lines.with_row_index("number", offset=1).filter(pl.col("line").str.strip_chars() != "")
-
-
-def _tabs(text: str) -> _Fields:
-    """Lines of TSV: fields between TABs; between bars where most lines have no TAB but bars."""
-    lines = list(_lines(text).iter_rows())
-    tabs, bars = (sum(sign in line for _, line in lines) for sign in ("\t", "|||"))
-    if bars <= tabs:
-        return _Fields([(number, line.split("\t")) for number, line in lines], None, [])
-    advice = "write a TAB for |||; --fix does"
-    barred = [number for number, line in lines if "|||" in line]
-    finding = Finding("warning", "source ||| target in place of source TAB target", barred, advice)
-    return _Fields([(number, BARS.split(line)) for number, line in lines], None, [finding])
-
-
-def _sentences(text: str) -> _Fields:
-    """Lines of text, whole; in fields where most have bars."""
-    found = _tabs(text)
-    return (
-        found if found.findings else _Fields([(number, [line]) for number, line in _lines(text).iter_rows()], None, [])
-    )
-
-
-def _headed(found: _Fields, given: bool) -> _Fields:
+def _headed(found: Fields, given: bool) -> Fields:
     """Take the first line for names of columns, if it looks like them, or if names are `given`."""
     first = [str(field).strip() for field in found.rows[0][1]]
     return found._replace(rows=found.rows[1:], names=first) if given or looks_like_names(first) else found
 
 
-def _even(found: _Fields, signs: str) -> _Fields:
+def _even(found: Fields, signs: str) -> Fields:
     """Leave out lines with another number of fields than most have; `signs` are what separates them, in words."""
     counts = Counter(len(fields) for _, fields in found.rows)
     width = len(found.names) if found.names else max(counts, key=lambda count: (counts[count], count), default=0)
@@ -214,82 +177,13 @@ def _even(found: _Fields, signs: str) -> _Fields:
     what = f"another number of fields than {width}, as most lines have"
     findings = [Finding("error", what, odd, f"see that fields are separated by {signs}")] if odd else []
     rows = [row for row in found.rows if len(row[1]) in good]
-    return _Fields(rows, found.names, [*found.findings, *findings])
+    return Fields(rows, found.names, [*found.findings, *findings])
 
 
-def _csv(text: str) -> _Fields:
-    rows: list[tuple[int, list[Any]]] = []
-    reader, number = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), skipinitialspace=True), 1
-    try:
-        for row in reader:
-            rows += [(number, row)] if any(field.strip() for field in row) else []
-            number = reader.line_num + 1
-    except csv.Error as error:
-        return _Fields(rows, None, [Finding("error", f"no CSV from here on ({error})", [number], "close the quotes")])
-    return _Fields(rows, None, [])
-
-
-def _scan(text: str) -> _Fields:
-    found = [(number, _SCAN.match(line)) for number, line in _lines(text).iter_rows()]
-    bad = [number for number, match in found if match is None]
-    finding = Finding("error", "not IN: source OUT: target", bad, "mend the line")
-    return _Fields([(number, list(match.groups())) for number, match in found if match], None, [finding] * bool(bad))
-
-
-def _jsonl(text: str) -> _Fields:
-    return _records((number, line) for number, line in _lines(text).iter_rows())
-
-
-def _json(text: str) -> _Fields:
-    """A list of objects; each is read by itself, as if it were a line."""
-    at, number, decoder = text.find("[") + 1, 1, json.JSONDecoder()
-    found: list[tuple[int, str]] = []
-    past = 0
-    while (begin := text.find("{", at)) >= 0:
-        number, past = number + text.count("\n", past, begin), begin
-        try:
-            at = decoder.raw_decode(text, begin)[1]
-        except (ValueError, RecursionError):
-            at = len(text)
-        found.append((number, text[begin:at]))
-    place = "line"
-    if len({*(number for number, _ in found)}) < len(found):  # lines do not tell them apart
-        place, found = "example", [(number, one) for number, (_, one) in enumerate(found, start=1)]
-    listed = _records(iter(found))._replace(place=place)
-    closed = looks_like_json(text.encode()) and text.rstrip().endswith("]")
-    advice = "write [ {...}, {...} ]; one object a line, without [ ], is .jsonl"
-    return (
-        listed if closed else listed._replace(findings=[*listed.findings, Finding("error", "no list [ ]", [], advice)])
-    )
-
-
-def _records(texts: Iterator[tuple[int, str]]) -> _Fields:
-    names: dict[str, None] = {}
-    records, bad = [], []
-    for number, text in texts:
-        try:
-            record = json.loads(text)
-            if "\\u" in text:  # half of a surrogate pair, which no text in UTF-8 and so no frame can hold
-                json.dumps(record, ensure_ascii=False).encode()
-        except (ValueError, RecursionError):
-            record = None
-        if not isinstance(record, dict):
-            bad.append(number)
-            continue
-        names |= dict.fromkeys(record)
-        records.append((number, record))
-    finding = Finding(
-        "error", "no object of JSON in UTF-8", bad, "mend the line, as: " + '{"source": "a", "target": "b"}'
-    )
-    rows: list[tuple[int, list[Any]]] = [(number, [record.get(name) for name in names]) for number, record in records]
-    return _Fields(rows, list(names), [finding] * bool(bad))
-
-
-_READERS = {"csv": _csv, "jsonl": _jsonl, "json": _json, "scan": _scan, "tsv": _tabs, "text": _sentences}
 _HEADED = ("csv", "tsv", "text")  # formats whose first line may have names of columns
 
 
-def _understood(format: str, found: _Fields, columns: Columns, name: str) -> Table:
+def _understood(format: str, found: Fields, columns: Columns, name: str) -> Table:
     """Choose the columns of sources, targets and splits."""
     names, rows, empty = found.names, found.rows, Table(format, "", _frame([]), list(found.findings), found.place)
     if names is None:
@@ -318,22 +212,26 @@ def _more(fields: Sequence[Any], places: dict[str, int]) -> str:
 
 def _unnamed(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
     """Take nothing from a CSV without names of columns: which are the sides would be a guess."""
-    first = rows[0][1]
-    advice = "write a first line of names, as: source,target (of words: lemma,form,tags)"
-    usable = [name for name in first if plain(name) not in (*BESIDE, *PARTS)]
-    if any(plain(name) in TAGS for name in usable):
-        advice += "; if these are names of columns of words, call them lemma, form and tags"
-    elif len(usable) > 1 and len({*first}) == len(first):
-        sides = [name for at, name in enumerate(first) if name in usable and _may_be_side(rows[1:], at)]
-        advice += f"; if these are names, say which are meant, as: {naming(*(sides + usable)[:2])}"
-    if len(usable) == 1:
-        advice += f"; {ALONE}"
+    first, advice = rows[0][1], _advice(rows)
     again = next((name for place, name in enumerate(first) if name in first[:place]), None)
     what = f"no names of columns in the first line: {', '.join(first):.80}"
     if again is not None and any(plain(again) in usual for usual in USUAL.values()):
         what, advice = f"the first line has the name {again!r} twice", f"give one of them another name; {advice}"
     finding = Finding("error", what, [], advice)
     return table._replace(meaning="fields without names", findings=[*table.findings, finding])
+
+
+def _advice(rows: list[tuple[int, list[Any]]]) -> str:
+    """What to do about a CSV whose first line has no usual names of columns."""
+    first = rows[0][1]
+    advice = "write a first line of names, as: source,target (of words: lemma,form,tags)"
+    usable = [name for name in first if plain(name) not in (*BESIDE, *PARTS)]
+    if any(plain(name) in TAGS for name in usable):
+        return f"{advice}; if these are names of columns of words, call them lemma, form and tags"
+    if len(usable) > 1 and len({*first}) == len(first):
+        sides = [name for at, name in enumerate(first) if name in usable and _may_be_side(rows[1:], at)]
+        advice += f"; if these are names, say which are meant, as: {naming(*(sides + usable)[:2])}"
+    return f"{advice}; {ALONE}" if len(usable) == 1 else advice
 
 
 def _may_be_side(rows: list[tuple[int, list[Any]]], at: int) -> bool:

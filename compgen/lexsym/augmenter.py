@@ -309,9 +309,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         """What takes the place of each word, for words and their images; nothing if no symmetry does so."""
         moved = {word: image for word, image in change if word != image}
         if self._permutes:
-            lexemes = {self._symbols[word]: self._symbols[image] for word, image in change}
-            consistent = all(lexemes[self._symbols[word]] == self._symbols[image] for word, image in change)
-            if not consistent or len({*lexemes.values()}) < len(lexemes):
+            if not self._consistent(change):
                 return {}
         elif self.options.move != "substitute":
             if self.options.mode == "pairs" and any(self._unclear(host, image) for image in moved.values()):
@@ -321,6 +319,12 @@ class Lexsym(Augmenter[LexsymOptions]):
         gone = {self._symbols[word] for word in moved}
         stays = any(word not in moved and self._symbols.get(word) in gone for word in host.source)
         return {} if stays else moved
+
+    def _consistent(self, change: Change) -> bool:
+        """Whether all words of a lexeme become words of one other, and no two lexemes the same."""
+        lexemes = {self._symbols[word]: self._symbols[image] for word, image in change}
+        consistent = all(lexemes[self._symbols[word]] == self._symbols[image] for word, image in change)
+        return consistent and len({*lexemes.values()}) == len(lexemes)
 
     def _meaning(self, moved: dict[str, str], pick: int) -> dict[str, str]:
         """What takes the place of each symbol; `pick` chooses one where an image has more or fewer than the word."""

@@ -29,17 +29,22 @@ def unclear(grammar: Grammar, derivations: Sequence[Sequence[int]], known: Targe
     found: list[set[int]] = []
     for rules in derivations:
         below, sources, targets = classifier.derived(rules)
-        written, here = [1] * len(rules), set[int]()
-        for node, rule in enumerate(rules):
-            for count, child in zip(times[rule], below[node], strict=True):
-                written[child] = written[node] * count
-            own = frozenset(sources[node])
-            if written[node] > 1 and any(
-                elsewhere.means({*sources[0]}, own, letter) for letter in words.intersection(targets[node])
-            ):
-                here.add(node)
-        found.append(here)
+        source, several = {*sources[0]}, set[int]()
+        for node, count in enumerate(_written([times[rule] for rule in rules], below)):
+            symbols = words.intersection(targets[node]) if count > 1 else ()
+            if any(elsewhere.means(source, frozenset(sources[node]), letter) for letter in symbols):
+                several.add(node)
+        found.append(several)
     return found
+
+
+def _written(times: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) -> list[int]:
+    """How often each node of a derivation is written, if those below it are written so often by its own rule."""
+    written = [1] * len(times)
+    for node, (counts, children) in enumerate(zip(times, below, strict=True)):
+        for count, child in zip(counts, children, strict=True):
+            written[child] = written[node] * count
+    return written
 
 
 def _letters(grammar: Grammar) -> dict[str, str]:

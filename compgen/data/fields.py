@@ -1,0 +1,122 @@
+"""Lines of tables in fields, by format, as far as they can be read: what cannot is a finding."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from compgen.data.checks import Finding
+from compgen.data.content import looks_like_json
+from compgen.data.records import separator
+
+BARS = re.compile(r"\s*\|\|\|\s*")
+_SCAN = re.compile(r"^\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*$")
+
+
+class Fields(NamedTuple):
+    """Lines in fields; `names` are those of the columns, if there are names."""
+
+    rows: list[tuple[int, list[Any]]]
+    names: list[str] | None
+    findings: list[Finding]
+    place: str = "line"  # what the numbers count
+
+
+def lines_in(text: str) -> pl.DataFrame:
+    lines = pl.DataFrame({"line": pl.Series(text.split("\n"), dtype=pl.String).str.strip_chars_end("\r")})
+    return lines.with_row_index("number", offset=1).filter(pl.col("line").str.strip_chars() != "")
+
+
+def _tabs(text: str) -> Fields:
+    """Lines of TSV: fields between TABs; between bars where most lines have no TAB but bars."""
+    lines = list(lines_in(text).iter_rows())
+    tabs, bars = (sum(sign in line for _, line in lines) for sign in ("\t", "|||"))
+    if bars <= tabs:
+        return Fields([(number, line.split("\t")) for number, line in lines], None, [])
+    advice = "write a TAB for |||; --fix does"
+    barred = [number for number, line in lines if "|||" in line]
+    finding = Finding("warning", "source ||| target in place of source TAB target", barred, advice)
+    return Fields([(number, BARS.split(line)) for number, line in lines], None, [finding])
+
+
+def _sentences(text: str) -> Fields:
+    """Lines of text, whole; in fields where most have bars."""
+    found = _tabs(text)
+    return (
+        found if found.findings else Fields([(number, [line]) for number, line in lines_in(text).iter_rows()], None, [])
+    )
+
+
+def _csv(text: str) -> Fields:
+    rows: list[tuple[int, list[Any]]] = []
+    reader, number = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), skipinitialspace=True), 1
+    try:
+        for row in reader:
+            rows += [(number, row)] if any(field.strip() for field in row) else []
+            number = reader.line_num + 1
+    except csv.Error as error:
+        return Fields(rows, None, [Finding("error", f"no CSV from here on ({error})", [number], "close the quotes")])
+    return Fields(rows, None, [])
+
+
+def _scan(text: str) -> Fields:
+    found = [(number, _SCAN.match(line)) for number, line in lines_in(text).iter_rows()]
+    bad = [number for number, match in found if match is None]
+    finding = Finding("error", "not IN: source OUT: target", bad, "mend the line")
+    return Fields([(number, list(match.groups())) for number, match in found if match], None, [finding] * bool(bad))
+
+
+def _jsonl(text: str) -> Fields:
+    return _records((number, line) for number, line in lines_in(text).iter_rows())
+
+
+def _json(text: str) -> Fields:
+    """A list of objects; each is read by itself, as if it were a line."""
+    at, number, decoder = text.find("[") + 1, 1, json.JSONDecoder()
+    found: list[tuple[int, str]] = []
+    past = 0
+    while (begin := text.find("{", at)) >= 0:
+        number, past = number + text.count("\n", past, begin), begin
+        try:
+            at = decoder.raw_decode(text, begin)[1]
+        except (ValueError, RecursionError):
+            at = len(text)
+        found.append((number, text[begin:at]))
+    place = "line"
+    if len({*(number for number, _ in found)}) < len(found):  # lines do not tell them apart
+        place, found = "example", [(number, one) for number, (_, one) in enumerate(found, start=1)]
+    listed = _records(iter(found))._replace(place=place)
+    closed = looks_like_json(text.encode()) and text.rstrip().endswith("]")
+    advice = "write [ {...}, {...} ]; one object a line, without [ ], is .jsonl"
+    return (
+        listed if closed else listed._replace(findings=[*listed.findings, Finding("error", "no list [ ]", [], advice)])
+    )
+
+
+def _records(texts: Iterator[tuple[int, str]]) -> Fields:
+    names: dict[str, None] = {}
+    records, bad = [], []
+    for number, text in texts:
+        try:
+            record = json.loads(text)
+            if "\\u" in text:  # half of a surrogate pair, which no text in UTF-8 and so no frame can hold
+                json.dumps(record, ensure_ascii=False).encode()
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            bad.append(number)
+            continue
+        names |= dict.fromkeys(record)
+        records.append((number, record))
+    finding = Finding(
+        "error", "no object of JSON in UTF-8", bad, "mend the line, as: " + '{"source": "a", "target": "b"}'
+    )
+    rows: list[tuple[int, list[Any]]] = [(number, [record.get(name) for name in names]) for number, record in records]
+    return Fields(rows, list(names), [finding] * bool(bad))
+
+
+READERS = {"csv": _csv, "jsonl": _jsonl, "json": _json, "scan": _scan, "tsv": _tabs, "text": _sentences}
