@@ -104,6 +104,16 @@ class Classifier:
         return -1
 
 
+def _numbered(classes: Sequence[Sequence[str]], fixed: Sequence[Set[int]]) -> tuple[list[list[int]], int]:
+    """The classes of nodes as numbers, _FIXED for those that stay, and how many classes there are."""
+    number = {name: place for place, name in enumerate(sorted({*chain(*classes)}))}
+    kinds = [[number[name] for name in some] for some in classes]
+    for kind, nodes in zip(kinds, fixed, strict=False):
+        for node in nodes:
+            kind[node] = _FIXED
+    return kinds, len(number)
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """What can be exchanged.
@@ -141,12 +151,7 @@ class Table:
             span: the most source tokens of a piece.
             fixed: nodes of each derivation that stay as they are; they are of no class.
         """
-        classes = [classifier.classify(rules) for rules in derivations]
-        number = {name: place for place, name in enumerate(sorted({*chain(*classes)}))}
-        kinds = [[number[name] for name in some] for some in classes]
-        for kind, nodes in zip(kinds, fixed, strict=False):
-            for node in nodes:
-                kind[node] = _FIXED
+        kinds, number = _numbered([classifier.classify(rules) for rules in derivations], fixed)
         arity = np.array([rule.arity for rule in classifier.grammar.rules], dtype=np.int64)
         trees = Trees.of(list(zip(derivations, kinds, strict=True)), arity)
         leaves = {ord(_letter(rule)): _LEAF for rule in np.flatnonzero(arity == 0).tolist()}
@@ -158,7 +163,7 @@ class Table:
             for node, hole, is_place, is_piece in _parts(size, kind, chains):
                 if _FIXED in (kind[node], kind[hole]):
                     continue
-                key = kind[node] * (len(number) + 1) + kind[hole] + 1
+                key = kind[node] * (number + 1) + kind[hole] + 1
                 piece, around = _cut(text, size, node, hole)
                 if is_place:
                     hosts.append((tree, node, hole, key, around, None if node == hole else piece))
@@ -167,7 +172,7 @@ class Table:
         places = pl.DataFrame(hosts, schema=_PLACES | {"own": pl.String}, orient="row")
         parts = pl.DataFrame(pieces, schema=_PLACES | {"shape": pl.String}, orient="row")
         places, parts = (some.unique(["class", "text"], keep="first", maintain_order=True) for some in (places, parts))
-        return cls(trees, places, parts.sort("class", "shape", "text"), len(number) + 1, chains)
+        return cls(trees, places, parts.sort("class", "shape", "text"), number + 1, chains)
 
     @cached_property
     def alternatives(self) -> bool:

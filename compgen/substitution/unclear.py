@@ -20,7 +20,7 @@ def unclear(grammar: Grammar, derivations: Sequence[Sequence[int]], known: Targe
         derivations: the rules of each, in preorder.
         known: the targets of all examples by their sources, as letters.
     """
-    times = [[rule.target.count(chr(number + 1)) for number in range(rule.arity)] for rule in grammar.rules]
+    times = _times(grammar)
     if not any(count > 1 for some in times for count in some):
         return [set() for _ in derivations]
     words = {letter for letter, token in _letters(grammar).items() if any(map(str.isalnum, token))}
@@ -36,6 +36,11 @@ def unclear(grammar: Grammar, derivations: Sequence[Sequence[int]], known: Targe
                 several.add(node)
         found.append(several)
     return found
+
+
+def _times(grammar: Grammar) -> list[list[int]]:
+    """How often each rule writes each of its nonterminals."""
+    return [[rule.target.count(chr(number + 1)) for number in range(rule.arity)] for rule in grammar.rules]
 
 
 def _written(times: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) -> list[int]:
