@@ -103,7 +103,7 @@ class RecombineConfig(Configuration):
         None,
         gt=0,
         le=MOST,
-        description="with --config auto: time on two cores; 500 updates or more",
+        description="with --config auto: time for training here, about; 500 updates or more",
         exclude=True,
     )
     _set: dict[str, Any] = PrivateAttr(default_factory=dict)

@@ -27,7 +27,7 @@ WORDS, PHRASES = "recombine_morphology_small", "recombine_small_around_right"
 COMMON, COMMON_SHARE = 10, 0.01  # a token is not rare that is in so many distinct examples, and in this share of them
 SUPPORT = 0.1  # share of the samples that must have a new pair of neighbours; see `choosing`
 MINUTES = 8.0
-RATE = 12_000  # tokens a second that one core trains these networks on; so `minutes` is an upper bound for two
+RATE = 12_000  # tokens a second that one core trains these networks on; where it does not, `pace` has fewer updates
 COVERED = 0.8  # share of the examples that should have a neighborhood; the others are never learned from
 DELTAS = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 ALIKE = 0.2  # below this, the first long-short prototype has little in common with the example: others come first
@@ -78,7 +78,7 @@ def settings(
 
     Args:
         dataset: the training examples; repetitions do not count.
-        minutes: what training may take on two cores, about; by default MINUTES.
+        minutes: what training may take on a machine of RATE, about; by default MINUTES.
         given: values that are set, as nested tables; the search keeps them.
 
     Returns:

@@ -21,6 +21,7 @@ from compgen.progress import note
 from compgen.recombine.compatible import compatible
 from compgen.recombine.config import RecombineConfig
 from compgen.recombine.neighborhoods import Sequences, build, incidence
+from compgen.recombine.pace import paced
 from compgen.recombine.rows import NeighborhoodExamples, as_sequences
 from compgen.recombine.settings import settings
 from compgen.trained.architectures import architecture, require_name
@@ -55,7 +56,7 @@ def train_generator(
     device = find_device(device)
     if len(dataset) < config.prototypes + 1:
         raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
-    config, found = _settled(config, dataset, quiet)
+    asked, (config, found) = config, _settled(config, dataset, quiet)
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
     entry = architecture("recurrent")
     check_memory(lambda: entry.build(config.network, len(vocabulary)), entry.memory, device)
@@ -67,9 +68,12 @@ def train_generator(
     training, held_out = _hold_out(rows, config, seed)
     network = _network(config, sequences, len(vocabulary), seed)
     watched = NeighborhoodExamples(sequences, held_out, 256, seed)
+    examples = NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.swap)
+    config, pace = paced(asked, config, network, examples, out, resume=resume, device=device, quiet=quiet)
+    found |= {"settings": f"{found['settings']}; {pace}"} if pace else {}
     outcome = train(
         network,
-        NeighborhoodExamples(sequences, training, config.optimisation.batch, seed, config.swap),
+        examples,
         config.optimisation,
         out,
         identity=fingerprint(config, seed, vocabulary.tokens, sequences, repetitions.tolist()),
@@ -157,7 +161,7 @@ def _warning(outcome: Outcome, sequences: Sequences) -> dict[str, str]:
         steps = f"train longer (optimisation.steps, now {outcome.steps:,})"
         return {"warning": f"the generator is undertrained: its loss is {loss:.2f} nats a token, {beside}: {steps}"}
     if held_out > limit:
-        advice = "look at samples before you train on them, or give more examples"
+        advice = "look at samples before you train on them, give more examples, or train longer (more --minutes)"
         few = f"the examples are few to learn from: the held-out loss is {held_out:.2f} nats a token, {beside}"
         return {"warning": f"{few}; the training loss is {loss:.2f}: {advice}"}
     return {"warning": outcome.trouble} if outcome.trouble else {}

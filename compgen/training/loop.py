@@ -366,8 +366,7 @@ class _Run:
     def restore(self) -> None:
         """Go on from the saved state; raise CheckpointError if it is gone, or of another identity."""
         self.check_saved()
-        keys = {*self.KEPT, "network", "optimiser", "chosen", "random", "random_cuda"}
-        state = read_sealed(self.partial, keys, self.UNLOGGED)
+        state = _state(self.partial)
         if not isinstance(state["identity"], dict):
             raise CheckpointError(f"{self.partial}: saved by an earlier version: leave out --resume")
         if differing := _differing(state["identity"], self.identity):
@@ -392,6 +391,17 @@ class _Run:
         with writing(self.log):
             lines = self.log.read_bytes().splitlines(keepends=True)
             os.truncate(self.log, sum(map(len, takewhile(lambda line: _step(line) <= self.step, lines))))
+
+
+def saved_identity(out: Path) -> Identity:
+    """What the interrupted training of `out` depends on; nothing if there is none, or of an earlier version."""
+    identity = _state(_partial(out))["identity"] if _partial(out).exists() else {}
+    return identity if isinstance(identity, dict) else {}
+
+
+def _state(path: Path) -> dict[str, Any]:
+    keys = {*_Run.KEPT, "network", "optimiser", "chosen", "random", "random_cuda"}
+    return read_sealed(path, keys, _Run.UNLOGGED)
 
 
 def _step(line: bytes) -> float:

@@ -1,0 +1,91 @@
+"""How many updates there is time for, where `minutes` are given: the first ones are timed on the machine at hand.
+
+Settings assume a machine (`settings.RATE`); one that is slower would train for several times the minutes asked for.
+Updates are timed on a copy of the network, which is thrown away, so that the training itself is as any of so many
+updates. An interrupted training goes on with the number that it began with.
+"""
+
+import copy
+import time
+from pathlib import Path
+
+import torch
+
+from compgen.data.vocabulary import PAD_ID
+from compgen.models.network import Network
+from compgen.progress import note
+from compgen.recombine.config import RecombineConfig
+from compgen.recombine.rows import NeighborhoodExamples
+from compgen.recombine.settings import FEWEST
+from compgen.training.loop import saved_identity
+
+TIMED, WARM = 20, 2  # updates that are timed at most, after the first, which take longer
+SHARE = 0.05  # of the minutes, that timing may take
+STEPS = "optimisation.steps"
+
+
+def paced(
+    asked: RecombineConfig,
+    config: RecombineConfig,
+    network: Network,
+    examples: NeighborhoodExamples,
+    out: Path,
+    *,
+    resume: bool,
+    device: str,
+    quiet: bool,
+) -> tuple[RecombineConfig, str]:
+    """The configuration, with as many updates as take the minutes asked for, FEWEST at least, and never more than it
+    has; and in words what was changed.
+
+    Without `minutes`, or with a number of updates that was asked for, it stays as it is.
+
+    Args:
+        asked: the configuration as it was given.
+        config: with what was found from the data.
+        network: as training begins.
+        examples: those to train on.
+        out: where the checkpoint will be.
+        resume: whether an interrupted training goes on.
+        device, quiet: as for training.
+    """
+    planned = config.optimisation.steps
+    if asked.minutes is None or planned is None or asked.values_set.get("optimisation", {}).get("steps") is not None:
+        return config, ""
+    said = ""
+    if resume:
+        steps = saved_identity(out).get(STEPS, planned)
+        said = "" if steps == planned else f"{steps:,} updates, as when training began"
+    else:
+        seconds = _seconds(network, examples, config.optimisation.learning_rate, asked.minutes * 60 * SHARE, device)
+        steps = max(min(FEWEST, planned), min(planned, int(asked.minutes * 60 / seconds)))
+        took, whole = f"an update takes {seconds:.2g} s here, so that", steps * seconds / 60
+        if whole > asked.minutes:
+            said = f"{took} {steps:,}, the fewest that can teach anything, take about {whole:.1f} min, not "
+            said += f"{asked.minutes:g}: set {STEPS} for fewer"
+        elif steps < planned:
+            said = f"{took} there is time for {steps:,}, not {planned:,}"
+    if said:
+        note(f"settings: {said}", quiet)
+    return config.model_copy(update={"optimisation": config.optimisation.model_copy(update={"steps": steps})}), said
+
+
+def _seconds(network: Network, examples: NeighborhoodExamples, rate: float, most: float, device: str) -> float:
+    """The seconds an update takes: the mean of a few, of a copy of the network; random numbers stay as they are."""
+    with torch.random.fork_rng(devices=[torch.cuda.current_device()] if device == "cuda" else []):
+        trial = copy.deepcopy(network).to(device).train()
+        optimiser = torch.optim.Adam(trial.parameters(), lr=rate)
+        taken: list[float] = []
+        batches = examples.plan(0)
+        for number in range(WARM + TIMED):
+            began = time.monotonic()
+            sequences, memories = examples.collate(batches[number % len(batches)])
+            optimiser.zero_grad()
+            loss = trial.loss(sequences.to(device), memories.to(device)).sum()
+            (loss / max(1, int((sequences != PAD_ID).sum()))).backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            float(loss.detach())  # waits for the device
+            taken.append(time.monotonic() - began)
+            if len(taken) > WARM and sum(taken) > most:
+                break
+    return max(1e-9, sum(taken[WARM:]) / len(taken[WARM:]))
