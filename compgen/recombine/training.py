@@ -24,6 +24,7 @@ from compgen.recombine.neighborhoods import Sequences, build, incidence
 from compgen.recombine.pace import paced
 from compgen.recombine.rows import NeighborhoodExamples, as_sequences
 from compgen.recombine.settings import settings
+from compgen.runtime.pool import PrototypePool
 from compgen.trained.architectures import architecture, require_name
 from compgen.trained.checkpoint import Checkpoint
 from compgen.training.loop import Outcome, discard_state, find_device, fingerprint, train
@@ -44,7 +45,7 @@ def train_generator(
     device: str = "auto",
     quiet: bool = False,
 ) -> tuple[Checkpoint, Outcome]:
-    """Train a generator on all examples of `dataset` and write its checkpoint to `out`; `auto` finds settings first.
+    """Train a generator on all examples of `dataset` and write its checkpoint to `out`.
 
     With `config.auto`, settings are found first (see `settings`), and what was found is printed unless `quiet`.
 
@@ -54,17 +55,14 @@ def train_generator(
     """
     require_name(out)
     device = find_device(device)
-    if len(dataset) < config.prototypes + 1:
-        raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
+    _check_size(dataset, config)
     asked, (config, found) = config, _settled(config, dataset, quiet)
     vocabulary = Vocabulary.of(tokens for pair in dataset.pairs() for tokens in pair)
     entry = architecture("recurrent")
     check_memory(lambda: entry.build(config.network, len(vocabulary)), entry.memory, device)
     sequences = as_sequences(dataset, vocabulary, config.max_tokens)
-    rows = build(sequences, vocabulary, config.prototypes, config.neighborhood, seed)
-    pool = compatible(sequences, vocabulary, rows, config.neighborhood.kind, config.sampling.length_bound)
     repetitions = np.ones(len(sequences), dtype=np.int64) if config.deduplicate else dataset.repetitions()
-    rows = np.repeat(rows, repetitions[rows[:, 0]], axis=0)  # (M, 1 + n)
+    rows, pool = _neighborhoods(sequences, vocabulary, repetitions, config, seed)
     training, held_out = _hold_out(rows, config, seed)
     network = _network(config, sequences, len(vocabulary), seed)
     watched = NeighborhoodExamples(sequences, held_out, 256, seed)
@@ -96,6 +94,21 @@ def train_generator(
     checkpoint.save(out)
     discard_state(out)
     return checkpoint, outcome
+
+
+def _check_size(dataset: Dataset, config: RecombineConfig) -> None:
+    """Raise DataError if there are fewer examples than one with its prototypes."""
+    if len(dataset) < config.prototypes + 1:
+        raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
+
+
+def _neighborhoods(
+    sequences: Sequences, vocabulary: Vocabulary, repetitions: NDArray[np.int64], config: RecombineConfig, seed: int
+) -> tuple[NDArray[np.int32], PrototypePool]:
+    """Rows of an example and its prototypes (M, 1 + n), as often as the example is there, and the pool to draw from."""
+    rows = build(sequences, vocabulary, config.prototypes, config.neighborhood, seed)
+    pool = compatible(sequences, vocabulary, rows, config.neighborhood.kind, config.sampling.length_bound)
+    return np.repeat(rows, repetitions[rows[:, 0]], axis=0), pool
 
 
 def _settled(config: RecombineConfig, dataset: Dataset, quiet: bool) -> tuple[RecombineConfig, dict[str, str]]:
