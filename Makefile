@@ -126,6 +126,7 @@ cpp: $(READY)
 
 cpp-sanitize: $(READY)
 	cpp_runner/fetch_headers.sh
+	export TSAN_OPTIONS="suppressions=$(CURDIR)/cpp_runner/tests/thread.supp print_suppressions=0"; \
 	for kind in address,undefined thread; do \
 	    cmake -S cpp_runner -B build/cpp-$$kind -DSANITIZE=$$kind -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON && \
 	    cmake --build build/cpp-$$kind -j 2 && \
