@@ -125,12 +125,12 @@ WholeFile::WholeFile(const std::string& path) : path_(path), descriptor_(STDOUT_
   std::error_code ignored;
   if (names_stream(goal_) || fs::is_directory(goal_, ignored)) {
     descriptor_ = open_stream(goal_);  // fails for a folder
-    terminal_ = isatty(descriptor_) != 0;
   } else {
     temporary_ = beside(goal_);
     descriptor_ = create(temporary_);
   }
   if (descriptor_ < 0) fail();
+  terminal_ = isatty(descriptor_) != 0;
 }
 
 WholeFile::~WholeFile() {
