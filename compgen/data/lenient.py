@@ -62,7 +62,7 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
         return _strictly(spec, columns, format, content)
     if content is None:
         content = read_bytes(spec, lines=format != "json")
-    return _oflines(spec, format, columns, content)
+    return _of_lines(spec, format, columns, content)
 
 
 def _named_format(spec: str) -> str:
@@ -70,13 +70,13 @@ def _named_format(spec: str) -> str:
     return format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
 
 
-def _oflines(spec: str, format: str, columns: Columns, content: bytes) -> Table:
+def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table:
     """Read the content of a file, or of a pipe, as far as it can be read."""
     try:
         text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         unread = Finding("error", NO_TEXT, [content.count(b"\n", 0, error.start) + 1], SAVE)
-        table = _oflines(spec, format, columns, content.decode("utf-8", "replace").encode())
+        table = _of_lines(spec, format, columns, content.decode("utf-8", "replace").encode())
         return table._replace(findings=[unread, *table.findings])
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
