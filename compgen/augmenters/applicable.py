@@ -12,7 +12,7 @@ from compgen.errors import DataError, UserError
 def applicable(dataset: Dataset) -> dict[str, str | None]:
     """Return for each method of the registry None if it applies to a dataset, else why not, in a few words."""
     kinds, why = kinds_of(dataset)
-    return {name: _refusal(name, kinds, why) for name in summaries()}
+    return {name: _refusal(name, dataset, kinds, why) for name in summaries()}
 
 
 def kinds_of(dataset: Dataset) -> tuple[frozenset[str], str]:
@@ -36,13 +36,13 @@ def kinds_of(dataset: Dataset) -> tuple[frozenset[str], str]:
     return frozenset({PAIRS, WORDS}), "these are words of inflection"
 
 
-def _refusal(name: str, kinds: frozenset[str], why: str) -> str | None:
+def _refusal(name: str, dataset: Dataset, kinds: frozenset[str], why: str) -> str | None:
     try:
         kind = find(name)
         if not kind.takes & kinds:
             return f"takes {' or '.join(sorted(kind.takes))}; {why}"
         if kind().needs_torch() and find_spec("torch") is None:
             return "needs torch: pip install 'compgen[train]'"
+        return kind.refuses(dataset)
     except UserError as error:
         return str(error)
-    return None

@@ -279,6 +279,11 @@ class Augmenter(ABC, Generic[O_co]):
         """Whether `explain` can be asked for."""
         return HOST in cls.columns or cls.explain is not Augmenter.explain
 
+    @classmethod
+    def refuses(cls, dataset: Dataset) -> str | None:  # noqa: ARG003
+        """Why a dataset of a kind that the method takes cannot be learned from, if its tokens say so; else None."""
+        return None
+
     def needs_torch(self) -> bool:
         """Whether learning, with these options, needs torch."""
         return False

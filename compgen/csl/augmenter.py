@@ -10,7 +10,7 @@ from compgen.augmenters.base import Augmenter
 from compgen.csl import smcalflow
 from compgen.csl.induction import Step, induce
 from compgen.csl.options import UNITS, CslOptions
-from compgen.csl.rules import Grammar, examples
+from compgen.csl.rules import Grammar, examples, refused
 from compgen.csl.seeds import companions, exact_matches, inflections, names
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.trained import TrainedGrammar
@@ -106,6 +106,11 @@ class Csl(Augmenter[CslOptions]):
         self.grammar: Grammar | None = None
         self.steps: list[Step] = []
         self.trained: TrainedGrammar | None = None
+
+    @classmethod
+    def refuses(cls, dataset: Dataset) -> str | None:
+        """An empty side, or a token that stands for something in rules."""
+        return refused(dataset)
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
         """Induce a grammar, learn its probabilities, and learn them again if there are unlabelled sources."""

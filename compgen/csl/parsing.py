@@ -7,13 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.csl.charts import Chart, Open, Parser
-from compgen.csl.rules import COPIED, FIRST, UNKNOWN, Grammar, Rule
+from compgen.csl.rules import COPIED, FIRST, UNKNOWN, Alphabet, Grammar, Rule, is_reserved
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.weights import slots
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
+from compgen.runtime.manifest import LONGEST_SIDE
 
 _COPY = Rule(COPIED, COPIED)
+_STEPS = 2_000_000  # parts of a source that are looked at: some ten seconds; where NT_1 NT_2 is all of a rule's source,
+# 160 tokens have 1.4 million
 
 Best = dict[Rule, tuple[float, str]]  # by the rule on top, the best score of what is below it, and the target
 
@@ -61,8 +64,9 @@ class ViterbiParser:
             unit_limit: how many unit rules may be stacked.
             targets: a grammar of well-formed targets. Where the best target is not well formed, there is none, as in
                 the reference.
-            copying: whether unknown tokens may be copied. In each slot, a copy is as probable as the average rule that
-                copies a token, x -> x. (The paper names missing copies as the main limit on SMCalFlow.)
+            copying: whether tokens that no rule has in its source may be copied. In each slot, a copy is as probable
+                as the average rule that copies a token, x -> x. (The paper names missing copies as the main limit on
+                SMCalFlow.)
 
         Raises:
             ValueError: the probabilities are those of another grammar.
@@ -80,26 +84,40 @@ class ViterbiParser:
             log_probs = np.concatenate([log_probs, copied], axis=1)  # (slots, rules + 1)
             self.number[_COPY] = len(grammar.rules)
         self.log_probs: list[list[float]] = log_probs.tolist()
-        self.checker = None if targets is None else targets.checker(grammar.alphabet)
+        self._read = {letter for rule in grammar.rules for letter in rule.source}
+        self.checker = None
+        if targets is not None:
+            own = {symbol for rule in targets.rules for symbol in rule.symbols if not is_reserved(symbol)}
+            self._checked = Alphabet({*grammar.alphabet.tokens, *own})  # a copy may be a token of a target rule
+            self.checker = targets.checker(self._checked)
 
     def parse(self, source: Sequence[str]) -> list[str] | None:
-        """Return the target of the best derivation, or None; the first rule decides between equally good ones."""
+        """Return the target of the best derivation, or None; the first rule decides between equally good ones.
+
+        Derivations whose target has more than `LONGEST_SIDE` tokens do not count: with a rule such as x twice -> x x, a
+        target's length doubles with each token of the source. There is none either if finding it takes more than
+        `_STEPS` steps.
+        """
         letters = self.alphabet.encode(source)
-        copied: dict[str, str] = {}  # the letters of unknown tokens
+        copied: dict[str, str] = {}  # the letters of tokens that are copied
         if self.copying:
-            unknown = dict.fromkeys(token for token, letter in zip(source, letters, strict=True) if letter == UNKNOWN)
-            copied = {token: chr(FIRST + len(self.alphabet.tokens) + place) for place, token in enumerate(unknown)}
+            unread = {token: letter for token, letter in zip(source, letters, strict=True) if letter not in self._read}
+            free = FIRST + len(self.alphabet.tokens)
+            for token, letter in unread.items():
+                copied[token] = letter if letter != UNKNOWN else chr(free + len(copied))
             letters = "".join([copied.get(token, letter) for token, letter in zip(source, letters, strict=True)])
-        best = self.best(_Best(self, letters, {*copied.values()}).whole(letters), 0)
+        try:
+            best = self.best(_Best(self, letters, {*copied.values()}).whole(letters), 0)
+        except _TooManyStepsError:
+            return None
         if best is None:
             return None
-        _, target = best
-        if self.checker is not None:
-            plain = target.translate(dict.fromkeys(map(ord, copied.values()), COPIED))
-            if not self.checker.derives(plain):
-                return None
         tokens = {letter: token for token, letter in copied.items()}
-        return [tokens[letter] if letter in tokens else self.alphabet.decode(letter)[0] for letter in target]
+        target = [tokens[letter] if letter in tokens else self.alphabet.decode(letter)[0] for letter in best[1]]
+        if self.checker is None:
+            return target
+        # The target grammar does not tell apart tokens that neither it nor a rule has.
+        return target if self.checker.derives(self._checked.encode(target).replace(UNKNOWN, COPIED)) else None
 
     def evaluate(self, dataset: Dataset) -> Accuracy:
         """Parse the sources of a dataset and compare targets.
@@ -121,6 +139,10 @@ class ViterbiParser:
         return None if best is None else (best[0], cell[best[1]][1])
 
 
+class _TooManyStepsError(Exception):
+    """A source has too many parts to be looked at."""
+
+
 class _Best(Chart[Best]):
     """For each rule, its best derivation of a span.
 
@@ -131,15 +153,23 @@ class _Best(Chart[Best]):
         super().__init__(viterbi.parser.unit_limit)
         self._viterbi, self._parser, self._copied = viterbi, viterbi.parser, copied
         self._open = self._parser.fitting(source)
+        self._left = _STEPS
 
     def _base(self, span: str) -> Best:
         found: Best = {Rule(span, target): (0.0, target) for target in self._parser.closed.get(span, ())}
         if span in self._copied:
             found[_COPY] = (0.0, span)
         for one in self._open:
-            for cells in one.pattern.cuts(span, self.cell):
+            for cells in one.pattern.cuts(span, self._part):
                 self._offer(found, one, cells)
         return found
+
+    def _part(self, span: str) -> Best:
+        """A cell, which is a step."""
+        self._left -= 1
+        if self._left < 0:
+            raise _TooManyStepsError
+        return self.cell(span)
 
     def _with_units(self, base: Best, below: Best) -> Best:
         found = dict(base)
@@ -152,5 +182,10 @@ class _Best(Chart[Best]):
         first = self._viterbi.first[one.rule]
         below = [part for number, cell in enumerate(cells) if (part := self._viterbi.best(cell, first + number))]
         score = sum(part[0] for part in below)
-        if one.rule not in found or score > found[one.rule][0]:
-            found[one.rule] = (score, one.target.format(*(part[1] for part in below)))
+        if one.rule in found and score <= found[one.rule][0]:
+            return
+        target, parts = one.rule.target, [part[1] for part in below]
+        # chr(k) is NT_k, which part k stands for, as often as it occurs.
+        longer = sum((len(part) - 1) * target.count(chr(number)) for number, part in enumerate(parts, 1))
+        if len(target) + longer <= LONGEST_SIDE:
+            found[one.rule] = (score, one.target.format(*parts))

@@ -73,11 +73,17 @@ class Alphabet:
         return f"{' '.join(source)} {SEPARATOR} {' '.join(target)}"
 
 
+def is_reserved(token: str) -> bool:
+    """Whether a token means something in the text of rules, so that it can be in none."""
+    return token.startswith(PREFIX) or token == SEPARATOR or token.split() != [token]
+
+
 def _check_token(token: str, place: str = "") -> None:
+    if not is_reserved(token):
+        return
     if token.startswith(PREFIX):
         raise DataError(f"{place}found the token {token!r}, expected none that begins with {PREFIX}: rules use these")
-    if token == SEPARATOR or token.split() != [token]:
-        raise DataError(f"{place}found the token {token!r}, expected one without spaces that is not {SEPARATOR}")
+    raise DataError(f"{place}found the token {token!r}, expected one without spaces that is not {SEPARATOR}")
 
 
 class Rule(NamedTuple):
@@ -160,16 +166,31 @@ def examples(dataset: Dataset, seeds: Grammar | None = None) -> tuple[Alphabet, 
     Raises:
         DataError: an example has an empty side, or a token that no rule can have.
     """
-    known = set() if seeds is None else set(seeds.alphabet.tokens)
+    alphabet = Alphabet(check_examples(dataset) | (set() if seeds is None else set(seeds.alphabet.tokens)))
+    return alphabet, alphabet.examples(dataset)
+
+
+def check_examples(dataset: Dataset) -> set[str]:
+    """Return the tokens of a dataset. Raises DataError as `examples`; it names the example by its place."""
+    known = set[str]()
     for number, (source, target) in enumerate(dataset.pairs(), 1):
         if not source or not target:
             side = "target" if source else "source"
             raise DataError(f"example {number}: found an empty {side}, expected tokens on both sides: {_FORM}")
-        for token in {*source, *target} - known:
-            _check_token(token, f"example {number}: ")
-            known.add(token)
-    alphabet = Alphabet(known)
-    return alphabet, alphabet.examples(dataset)
+        for token in (*source, *target):
+            if token not in known:
+                _check_token(token, f"example {number}: ")
+                known.add(token)
+    return known
+
+
+def refused(dataset: Dataset) -> str | None:
+    """Why the examples of a dataset cannot be rules, or None if they can."""
+    try:
+        check_examples(dataset)
+    except DataError as error:
+        return str(error)
+    return None
 
 
 def is_nonterminal(letters: str) -> bool:

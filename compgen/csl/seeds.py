@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from compgen.csl.rules import Alphabet, Grammar, Rule, codes, examples
+from compgen.csl.rules import FIRST, Alphabet, Grammar, Rule, codes, examples
 from compgen.data.brackets import CLOSING
 from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints, ranges
@@ -28,6 +28,20 @@ def exact_matches(dataset: Dataset) -> Grammar:
     alphabet, rules = examples(dataset)
     unwanted = set(alphabet.encode(_LEFT_OUT))
     return Grammar.of(alphabet, (Rule(one, one) for rule in set(rules) for one in _shared(*rule, unwanted)))
+
+
+def shared_phrases(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> set[tuple[str, ...]]:
+    """The phrases of `exact_matches`, where tokens may be any."""
+    letters: dict[str, str] = {}
+    unwanted = {letters.setdefault(token, chr(FIRST + place)) for place, token in enumerate(_LEFT_OUT)}
+    found = set[str]()
+    for pair in pairs:
+        source, target = (
+            "".join([letters.setdefault(one, chr(FIRST + len(letters))) for one in side]) for side in pair
+        )
+        found.update(_shared(source, target, unwanted))
+    tokens = {letter: token for token, letter in letters.items()}
+    return {tuple([tokens[letter] for letter in phrase]) for phrase in found}
 
 
 def _shared(source: str, target: str, unwanted: set[str]) -> Iterator[str]:

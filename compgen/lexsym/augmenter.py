@@ -23,7 +23,7 @@ import polars as pl
 
 from compgen.augmenters.base import HOST, RIGHT, TELLING, Augmenter, Shown
 from compgen.augmenters.drawing import BLOCK, MANY, Novelty
-from compgen.csl.seeds import exact_matches
+from compgen.csl.seeds import shared_phrases
 from compgen.data.examples import TOKENS, Dataset
 from compgen.data.ragged import lists_of
 from compgen.data.random import SamplePurpose, words
@@ -363,8 +363,7 @@ def _first_rows(dataset: Dataset) -> dict[tuple[Side, Side], int]:
 def _joiner(dataset: Dataset, entries: Sequence[Entry]) -> Callable[[Side], Side]:
     """What joins the tokens of phrases, the longest first: those that sources and targets share, and of a lexicon."""
     # An example that is a copy is no phrase: exchanged for another, it gives that one.
-    grammar = exact_matches(Dataset(dataset.frame.filter(pl.col("source") != pl.col("target"))))
-    shared = {source for source, _ in map(grammar.alphabet.key, grammar.rules)}
+    shared = shared_phrases(pair for pair in dataset.pairs() if pair[0] != pair[1])
     shared |= {tuple(unit.split(JOINED)) for entry in entries for unit in (entry.word, *entry.symbols)}
     phrases: dict[str, list[Side]] = defaultdict(list)
     for phrase in sorted(shared, key=lambda phrase: (-len(phrase), phrase)):

@@ -27,7 +27,7 @@ from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
 from compgen.csl.forests import forests
 from compgen.csl.options import CslOptions
-from compgen.csl.rules import FIRST, SEPARATOR, Grammar, Rule, codes
+from compgen.csl.rules import FIRST, SEPARATOR, Grammar, Rule, check_examples, codes, refused
 from compgen.data.examples import TOKENS, Dataset
 from compgen.data.ragged import lists, lists_of
 from compgen.data.random import Purpose, stream
@@ -81,6 +81,11 @@ class Substitute(Augmenter[SubstituteOptions]):
     _odd = 0.0  # the share of the samples that are
     begun = ""  # the configuration of the grammar, if it is not what options say
 
+    @classmethod
+    def refuses(cls, dataset: Dataset) -> str | None:
+        """As CSL, whose rules derivations are made of."""
+        return refused(dataset)
+
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
         """Induce a grammar, derive each distinct example once, and find all places and pieces.
 
@@ -90,6 +95,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         if self.options.spans is not None:
             self.gold = Gold.of(dataset, self.options.spans)
             return
+        check_examples(dataset)  # here, because only some are looked at below
         failed: ExhaustedError | None = None
         self.begun = ""  # by an earlier fit, perhaps
         try:

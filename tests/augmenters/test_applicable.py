@@ -74,3 +74,15 @@ def test_methods_of_other_packages_are_asked_too(monkeypatch):
     assert found["again"].startswith("takes sentences; example 1 is a pair")
     assert applicable(SENTENCE)["again"] is None
     assert "broken" in found["broken"]
+
+
+def test_tokens_that_rules_cannot_have_keep_out_those_methods_alone_that_write_rules():
+    pairs = [([verb, *rest], [verb.upper(), *rest]) for verb in ("jump", "walk", "run") for rest in ([], ["x"], ["y"])]
+    dataset = Dataset.from_pairs([*2 * [(["x"], ["x"])], *pairs, (["jump", "###"], ["JUMP", "NT_1"])])
+    found = applicable(dataset)
+    for name in ("csl", "substitute"):
+        assert found[name] == "example 12: found the token '###', expected one without spaces that is not ###"
+        with pytest.raises(DataError, match="example 12: found the token"):
+            find(name)().fit(dataset)
+    assert [found[name] for name in ("geca", "lexsym", "concat", "resample")] == 4 * [None]
+    find("lexsym")().fit(dataset).sample()

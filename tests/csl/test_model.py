@@ -19,6 +19,7 @@ from compgen.csl.rules import Grammar, Rule, nonterminals
 from compgen.csl.sampling import slots
 from compgen.csl.seeds import exact_matches
 from compgen.csl.targets import TargetGrammar
+from compgen.csl.weights import Scores
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.errors import ConfigError, DataError, UserError
@@ -289,3 +290,43 @@ def test_unlabelled_sources_make_what_they_hold_probable(tmp_path):
     np.testing.assert_array_equal(again.trained.scores.rules, augmenter.trained.scores.rules)
     with pytest.raises(UserError, match="learn probabilities before"):
         Csl(config).relearn(dataset, unlabelled)
+
+
+def test_a_copy_is_checked_by_the_target_grammar_as_the_token_that_it_is():
+    grammar = Grammar.parse(["ohio ### ohio", "iowa ### iowa", "rivers in NT_1 ### river ( NT_1 )"])
+    log_probs = Scores.uniform(grammar).log_probs()
+
+    def answers(*rules):
+        targets = TargetGrammar.parse(rules)
+        return ViterbiParser(grammar, log_probs, targets=targets, copying=True).parse(["rivers", "in", "texas"])
+
+    named = ["ROOT => river ( ##STATE )", "STATE => ohio", "STATE => iowa"]
+    assert answers(*named, "STATE => texas") == ["river", "(", "texas", ")"]
+    assert answers(*named) is None
+    any_other = ["ROOT => river ( ##NAME )", "NAME => ##", "NAME => ohio", "NAME => iowa"]
+    assert answers(*any_other) == ["river", "(", "texas", ")"]
+    assert answers(*any_other, "ROOT => x texas") is None  # `##` stands for tokens that are in no rule
+
+
+def test_what_only_targets_have_is_as_unknown_in_a_source_as_any_other_word():
+    lines = ["the NT_1 slept ### sleep ( NT_1 )", "ran ### run", "cat ### cat", "dog ### dog"]
+    grammar = Grammar.parse(lines)
+    parser = ViterbiParser(grammar, Scores.uniform(grammar).log_probs(), copying=True)
+    for noun in ("cat", "emu", "run", "sleep"):
+        assert parser.parse(["the", noun, "slept"]) == ["sleep", "(", noun, ")"]
+
+
+def test_a_target_that_doubles_with_each_word_has_an_end():
+    grammar = Grammar.parse(["jump ### JUMP", "NT_1 twice ### NT_1 NT_1"])
+    parser = ViterbiParser(grammar, Scores.uniform(grammar).log_probs())
+    assert parser.parse(["jump"] + 14 * ["twice"]) == 2**14 * ["JUMP"]
+    for times in (15, 34, 1000):
+        assert parser.parse(["jump"] + times * ["twice"]) is None
+
+
+def test_a_source_that_can_be_cut_in_too_many_ways_has_no_answer(monkeypatch):
+    grammar = Grammar.parse(["NT_1 NT_2 NT_3 NT_4 ### NT_1 NT_2 NT_3 NT_4", "NT_1 NT_2 ### NT_1 NT_2", "a ### A"])
+    parser = ViterbiParser(grammar, Scores.uniform(grammar).log_probs())
+    assert parser.parse(9 * ["a"]) == 9 * ["A"]
+    monkeypatch.setattr("compgen.csl.parsing._STEPS", 50)
+    assert parser.parse(9 * ["a"]) is None and parser.parse(3 * ["a"]) == 3 * ["A"]

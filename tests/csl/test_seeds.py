@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
-from compgen.csl.seeds import _shared, companions, exact_matches, inflections, names
+from compgen.csl.seeds import _shared, companions, exact_matches, inflections, names, shared_phrases
 from compgen.data import scan
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
@@ -169,3 +169,13 @@ def test_a_token_that_is_taken_is_not_shared_again():
     assert exact_matches(Dataset.from_pairs([(["a", "a"], ["a"])])).text() == "a ### a\n"
     one = exact_matches(Dataset.from_pairs([(["a", "b", "b"], ["x", "a", "b", "b"])])).text()
     assert one == "a b b ### a b b\n"
+
+
+@given(st.lists(st.tuples(*2 * [st.lists(st.sampled_from("ab.'c"), min_size=1, max_size=6)]), max_size=4))
+def test_shared_phrases_are_those_of_exact_matches(pairs):
+    grammar = exact_matches(Dataset.from_pairs(pairs))
+    assert shared_phrases(pairs) == {source for source, _ in map(grammar.alphabet.key, grammar.rules)}
+
+
+def test_shared_phrases_may_have_tokens_that_no_rule_has():
+    assert shared_phrases([(["see", "###", "NT_1"], ["look", "###", "NT_1"])]) == {("###", "NT_1")}
