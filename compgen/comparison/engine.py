@@ -55,7 +55,15 @@ class _Process(SpawnProcess):
 
 
 class _Context(SpawnContext):
-    Process = _Process
+    """Starts such processes, and remembers them: others of the caller's are not ours to end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[_Process] = []
+
+    def Process(self, *args: Any, **given: Any) -> _Process:  # type: ignore[override]  # noqa: N802 - its name there
+        self.started.append(_Process(*args, **given))
+        return self.started[-1]
 
 
 @contextmanager
@@ -71,25 +79,26 @@ def workers(folder: Path, engine: Engine, jobs: int) -> "Iterator[Workers]":
         with cluster(jobs) as (ray, cpus):
             yield _Ray(folder, ray, cpus)
         return
-    pool = ProcessPoolExecutor(jobs, _Context(), initializer=_begin, initargs=(os.getpid(),))
+    context = _Context()
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield _Processes(folder, pool, jobs)
     except BaseException:
-        _end()
+        _end([worker for worker in context.started if worker.is_alive()])
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _end() -> None:
+def _end(workers: Sequence[_Process]) -> None:
     """End all workers, whatever they do, but let a training save its state; another signal cuts that short."""
-    children, began = multiprocessing.active_children(), time.monotonic()
+    began = time.monotonic()
     with interruptible() as again:
-        for worker in children:
+        for worker in workers:
             worker.terminate()
-        while any(worker.is_alive() for worker in children):
+        while any(worker.is_alive() for worker in workers):
             if time.monotonic() > began + (TOGETHER if again else GRACE):
-                for worker in children:
+                for worker in workers:
                     worker.kill()
             time.sleep(SHORT)
 

@@ -342,5 +342,5 @@ def test_a_worker_that_does_not_end_is_killed(tmp_path, monkeypatch):
     while not Path("deaf").exists():
         time.sleep(0.1)
     began = time.monotonic()
-    engine._end()
+    engine._end([worker])
     assert worker.exitcode == -signal.SIGKILL and 0.5 <= time.monotonic() - began < 5
