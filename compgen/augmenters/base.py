@@ -219,7 +219,9 @@ class Augmenter(ABC, Generic[O_co]):
             if name in changes and not extra_of(field).get("drawing"):
                 raise ConfigError(f"{self.name} learns by `{name}`: make another with this option, and fit it")
         other = copy.copy(self)
-        other.options = cast(O_co, self.options_type(**self.options.model_dump() | changes))
+        checked = self.options_type(**self.options.model_dump() | changes)
+        # A copy, as options know more than their values: which are to be found from the data.
+        other.options = self.options.model_copy(update={name: getattr(checked, name) for name in changes})
         return other
 
     def outdated(self) -> Sequence[str]:

@@ -116,6 +116,7 @@ class Recombine(Augmenter[RecombineOptions]):
     each_epoch: ClassVar[dict[str, Any]] = {"vote": False}  # which would be hundreds of thousands of draws in each
     example = "cgen augment recombine pairs.tsv -n 400 -o more.jsonl"
     generator: "Generator | None" = None
+    _given: RecombineOptions | None = None  # the options without what `learn` found, which another `fit` finds anew
     _trained_on: Mapping[str, Any] = MappingProxyType({})
     _counts = Counts()
     _alone = 0.0  # share of the sources that were drawn once
@@ -131,18 +132,24 @@ class Recombine(Augmenter[RecombineOptions]):
         from compgen.trained.generator import Generator
 
         FilterConfig(self.options.filters, ngram=self.options.ngram)  # an error now, not after training
-        config, found = self.options.config(), {}
+        options = self._given = self._given or self.options
+        config, found = options.config(), {}
         ordered = Dataset(dataset.frame.sort("source", "target"))
         with tempfile.TemporaryDirectory(prefix="compgen-") as folder:
             out = self.checkpoint or Path(folder) / "recombine.pt"
-            made, _ = train_generator(
-                ordered, config, out, seed=seed, resume=self.options.resume, quiet=self.beside is None
-            )
+            made, _ = train_generator(ordered, config, out, seed=seed, resume=options.resume, quiet=self.beside is None)
             self.generator, self._trained_on = Generator.load(out), made.trained_on
-        given = self.options.model_dump()
-        if self.options.auto and self.options.vote is not False:
+        given = options.model_dump()
+        if options.auto and options.vote is not False:
             found = {name: value for name, value in choosing(ordered, made.config).items() if given[name] is None}
         self.options = RecombineOptions(**given | made.config | found)
+
+    def with_options(self, **changes: Any) -> Self:
+        """See `Augmenter`; a later `fit` goes by the changes, too."""
+        other = super().with_options(**changes)
+        if self._given is not None:
+            other._given = self._given.model_copy(update={name: getattr(other.options, name) for name in changes})
+        return other
 
     @property
     def checkpoint(self) -> Path | None:

@@ -6,8 +6,10 @@ import pytest
 
 from compgen.augmenters.registry import make
 from compgen.data.examples import Dataset
+from compgen.data.unimorph import inflection
 from compgen.errors import ConfigError, ExhaustedError, Interrupted, UserError
 from compgen.recombine import augmenter as module
+from compgen.recombine.augmenter import Recombine
 from tests.augmenters.test_conformance import TINY
 
 PAIRS = [([verb, way], [way.upper(), verb.upper()]) for verb in ("walk", "run", "look") for way in ("left", "right")]
@@ -92,3 +94,20 @@ def test_ctrl_c_while_drawing_names_the_trained_generator(fitted, monkeypatch, t
     drawing.beside = tmp_path / "more.jsonl"
     with pytest.raises(Interrupted, match=r"interrupted; cgen sample .*more\.jsonl\.pt draws from the generator"):
         drawing.sample(3)
+
+
+def test_a_fit_finds_settings_anew_and_keeps_what_was_changed():
+    few = {"optimisation": {"steps": 1}, "draws_each": 1}
+    pairs = Dataset.from_pairs(PAIRS)
+    words = Dataset.from_pairs(
+        inflection((stem, f"{stem}s", ("N", "PL"))) for stem in ("cat", "rat", "bat", "dog", "hog", "log", "cot", "rot")
+    )
+    fresh = Recombine(**few).fit(words)
+    again = Recombine(**few).fit(pairs).fit(words)
+    assert again.options == fresh.options
+    assert again.options != Recombine(**few).fit(pairs).options
+    for changed in (
+        Recombine(**few).with_options(vote=False).fit(words),
+        Recombine(**few).fit(pairs).with_options(vote=False).fit(words),
+    ):
+        assert changed.options == fresh.options.model_copy(update={"vote": False})
