@@ -52,7 +52,7 @@ class Dataset:
     frame: pl.DataFrame
 
     def __post_init__(self) -> None:
-        """Raise DataError unless the three columns are there with their types, and have no missing value."""
+        """Raise DataError unless the three columns are there with their types, and no value or token is missing."""
         if not isinstance(self.frame, pl.DataFrame):
             kind = type(self.frame).__name__
             raise DataError(
@@ -65,6 +65,14 @@ class Dataset:
                 raise DataError(f"a dataset needs a column {column!r} of type {wanted}: found {kind}")
             if missing := self.frame[column].null_count():
                 raise DataError(f"column {column!r}: found {missing:,} missing values, expected none")
+        for side in SIDES:
+            lists = self.frame[side]
+            tokens = lists.explode()  # in which an empty list may be a missing value, or nothing
+            if len(tokens) - tokens.null_count() < (lists.list.len().sum() or 0):
+                row = next(row for row, tokens in enumerate(lists) if tokens.null_count())
+                raise DataError(
+                    f"found a missing value among the tokens of the {side} of row {row:,}, expected strings"
+                )
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[Sequence[str], Sequence[str]]], split: str = TRAIN) -> "Dataset":
@@ -84,6 +92,9 @@ class Dataset:
                 raise TypeError(f"a pair is two lists of tokens, found {pair!r:.80}") from None
             if isinstance(source, str) or isinstance(target, str):
                 raise TypeError(f"each side of a pair is a list of tokens, found ({source!r}, {target!r})")
+        for one in zip(sources, targets, strict=True):
+            if None in one[0] or None in one[1]:
+                raise TypeError(f"tokens are strings: found None in {one!r:.80}")
         try:
             sides = {"source": lists_of(sources, pl.String()), "target": lists_of(targets, pl.String())}
         except TypeError as error:
@@ -239,11 +250,7 @@ def shares_tokens(dataset: Dataset) -> bool:
 
 
 def check_sides(frame: pl.DataFrame, method: str) -> None:
-    """Raise DataError unless all examples are pairs, or all are sentences, and no token is missing."""
-    for side in SIDES:
-        lists = frame[side]
-        if lists.explode().null_count() > (lists.list.len() == 0).sum():
-            raise DataError(f"{method}: found a missing value among the tokens of a {side}, expected strings")
+    """Raise DataError unless all examples are pairs, or all are sentences."""
     sources, targets = (frame[side].list.len() > 0 for side in ("source", "target"))
     paired = sources & targets
     if paired.any() and not paired.all():

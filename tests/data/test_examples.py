@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from compgen.augmenters.registry import make
 from compgen.data.examples import Dataset, Example
 from compgen.errors import DataError, UserError
 
@@ -164,7 +163,11 @@ def test_missing_values_are_refused():
             Dataset(other)
 
 
-def test_a_missing_token_is_told_by_all_methods():
-    hole = Dataset.from_pairs([(["a", None], ["b"]), (["c"], ["d"])])
-    with pytest.raises(DataError, match="geca: found a missing value among the tokens of a source"):
-        make("geca").fit(hole)
+def test_missing_tokens_are_refused():
+    for pair in ((["a", None], ["b"]), (["a"], [None]), ([None], [])):
+        with pytest.raises(TypeError, match="tokens are strings: found None in "):
+            Dataset.from_pairs([(["c"], ["d"]), pair])
+    frame = pl.DataFrame({"source": [["a"], [], ["b"]], "target": [["c"], [], ["d", None]], "split": ["train"] * 3})
+    with pytest.raises(DataError, match="a missing value among the tokens of the target of row 2, expected strings"):
+        Dataset(frame.cast({"source": pl.List(pl.String), "target": pl.List(pl.String)}))
+    assert Dataset(frame[:2].cast({"source": pl.List(pl.String), "target": pl.List(pl.String)})).pairs()[1] == ([], [])
