@@ -28,7 +28,7 @@ from compgen.export.onnx_functions import OURS, int8_product, never_one_row
 from compgen.export.onnx_graphs import save_graphs
 from compgen.export.onnx_sampler import sampler
 from compgen.export.step_weights import own_step, step_weights
-from compgen.export.verify import BATCH, Distance, Runner, Task, Written, compare, distance, one_thread, require, task
+from compgen.export.verify import BATCH, THREADS, Distance, Runner, Task, Written, compare, distance, require, task
 from compgen.models.backend import TorchBackend
 from compgen.models.network import Network
 from compgen.progress import Progress
@@ -111,8 +111,7 @@ def quantised(model: Any, ranges: Ranges) -> Any:
 def _ranges(checkpoint: Checkpoint, step: Any) -> Ranges:
     """The ranges of a step's activations over samples at the generator's own temperature."""
     probe = _Probe(checkpoint.network, step)
-    with one_thread():
-        task(checkpoint, CALIBRATION, CALIBRATION_SEED).stepwise(probe, CALIBRATION, BATCH)
+    task(checkpoint, CALIBRATION, CALIBRATION_SEED).stepwise(probe, CALIBRATION, BATCH)
     return probe.largest
 
 
@@ -120,7 +119,7 @@ class _Probe(TorchBackend):
     """A backend that runs the step's graph and keeps the ranges of the activations of its large products."""
 
     def __init__(self, network: Network, step: Any) -> None:
-        super().__init__(network)
+        super().__init__(network, threads=THREADS)
         self.largest: Ranges = {}
         self._watched = sorted({activation for activation, _ in large_products(step).values()})
         step = copy.deepcopy(step)
@@ -157,7 +156,7 @@ def verify_approximate(
     """
     samples = max(batches.values())
     work, backend = task(checkpoint, samples), OnnxBackend(bundle, provider="cpu")
-    exact = TorchBackend(checkpoint.network)
+    exact = TorchBackend(checkpoint.network, threads=THREADS)
     runners: dict[str, Runner] = {
         "onnx": partial(work.stepwise, OnnxBackend(bundle, 1, "cpu")),
         "onnx, 2 threads": partial(work.stepwise, OnnxBackend(bundle, 2, "cpu")),
@@ -193,7 +192,7 @@ def compared(
     Raises:
         BundleError: more samples depend on how they are drawn than rounding explains.
     """
-    with one_thread(), Progress("verify", len(runners) * len(batches) + 1, quiet=quiet) as progress:
+    with Progress("verify", len(runners) * len(batches) + 1, quiet=quiet) as progress:
         expected, truth = own(samples, BATCH), written(samples, BATCH)
         rows = compare(expected, "float32", runners, batches, distance, progress)
         require(rows, "samples depend on what they are drawn with")

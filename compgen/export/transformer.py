@@ -19,7 +19,7 @@ from compgen.export.integers import LARGE, products, rounded_by_column, with_int
 from compgen.export.onnx_functions import int8_rows
 from compgen.export.onnx_graphs import Part, Sizes, save_graphs, trace
 from compgen.export.step_weights import folded, integer_weights, transformer_weights
-from compgen.export.verify import BATCH, Runner, Task, answer_distance, compare, one_thread, require, task
+from compgen.export.verify import BATCH, THREADS, Runner, Task, answer_distance, compare, require, task
 from compgen.models.backend import TorchTransformer
 from compgen.models.transformer import Transformer, TransformerMemory, TransformerStep
 from compgen.progress import Progress
@@ -107,15 +107,14 @@ def verify(checkpoint: Checkpoint, bundle: Bundle, batches: Mapping[int, int], *
     """
     samples = max(batches.values())
     work, double = task(checkpoint, samples), copy.deepcopy(checkpoint.network).double()
-    truth = TorchTransformer(double)
+    truth = TorchTransformer(double, threads=THREADS)
     with (
-        one_thread(),
         tempfile.TemporaryDirectory() as folder,
         Progress("verify", 3 * len(batches), quiet=quiet) as progress,
     ):
         decoders: list[tuple[str, str, Decoder]] = [
             ("onnx", "float64", OnnxTransformer(assemble(checkpoint, double, Path(folder)))),
-            ("torch", "float32", TorchTransformer(checkpoint.network)),
+            ("torch", "float32", TorchTransformer(checkpoint.network, threads=THREADS)),
             ("onnx", "float32", OnnxTransformer(bundle)),
         ]
         expected, rows = work.answers(truth, samples, BATCH), list[Parity]()
@@ -138,7 +137,7 @@ def verify_approximate(
     """
     samples = max(batches.values())
     work, decoder = task(checkpoint, samples), OnnxTransformer(bundle, provider="cpu")
-    exact = TorchTransformer(checkpoint.network)
+    exact = TorchTransformer(checkpoint.network, threads=THREADS)
     runners: dict[str, Runner] = {
         name: partial(work.answers, OnnxTransformer(bundle, threads, "cpu"))
         for name, threads in (("onnx", 1), ("onnx, 2 threads", 2))

@@ -7,15 +7,13 @@ difference, and must turn out to be such a draw.
 
 import copy
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from compgen.data import random
@@ -42,6 +40,7 @@ ROUNDED = 1000  # of so many sequences in float32 (or a part of them), rounding 
 NEAR = 1e-5  # how far from a boundary, in probability, rounding may move a draw
 SEED = 20_220  # any number does
 LONGEST_SOURCE = 12
+THREADS = 1  # of torch: the work is in small pieces, for which threads mostly wait for one another
 
 Written = tuple[int, ...]  # tokens, with the end symbol where the length limit did not come first
 Runner = Callable[[int, int], list[Written]]  # the number of samples and the size of a batch to their sequences
@@ -176,11 +175,10 @@ def verify(
     rows: list[Parity] = []
     script = SCRIPT in bundle.files
     with (
-        one_thread(),
         tempfile.TemporaryDirectory() as folder,
         Progress("verify", 2 * (3 + 2 * script + 2 * native) * len(batches), quiet=quiet) as progress,
     ):
-        truth = TorchBackend(double.network)
+        truth = TorchBackend(double.network, threads=THREADS)
         expected = work.stepwise(truth, samples, BATCH)
         for own, exported in ((double, assemble(double, Path(folder), script=script)), (checkpoint, bundle)):
             runners = _runners(work, own, exported, native)
@@ -190,27 +188,16 @@ def verify(
     return rows
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run torch on one thread: the work is in small pieces, for which threads mostly wait for one another."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _runners(work: Task, checkpoint: Checkpoint, bundle: Bundle, native: bool) -> dict[str, Runner]:
     """The ways to run an export: by steps, and by a loop that is the whole sampler behind one call."""
     dtype = bundle.manifest.decoder.dtype
     found: dict[str, Runner] = {
-        "torch": partial(work.stepwise, TorchBackend(checkpoint.network)),
+        "torch": partial(work.stepwise, TorchBackend(checkpoint.network, threads=THREADS)),
         "onnx": partial(work.stepwise, OnnxBackend(bundle, provider="cpu")),
         "onnx loop": partial(work.looped, OnnxLoop(bundle, provider="cpu"), dtype),
     }
     if SCRIPT in bundle.files:
-        script = TorchScriptBackend(bundle, trust_code=True)
+        script = TorchScriptBackend(bundle, THREADS, trust_code=True)
         found |= {
             "torchscript": partial(work.stepwise, script),
             "torchscript loop": partial(work.looped, script, dtype),

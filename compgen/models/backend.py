@@ -12,14 +12,18 @@ from compgen.models.transformer import Transformer, TransformerStep
 from compgen.runtime.backend import Floats, Ints, Shape, State, StepInputs, StepOutputs
 from compgen.runtime.cached import STEP_INPUTS as TRANSFORMER_INPUTS
 from compgen.runtime.cached import first_state, next_state
+from compgen.runtime.torch_threads import torch_threads
 
 
 class TorchBackend:
     """A network in evaluation mode as the runtime's `Backend`."""
 
-    def __init__(self, network: Network, device: str = "cpu", name: str = "the checkpoint") -> None:
+    def __init__(
+        self, network: Network, device: str = "cpu", name: str = "the checkpoint", threads: int | None = None
+    ) -> None:
+        """Run a network on a device, by `threads` in each call: as many as torch has if None."""
         self.network = network.to(device).eval()
-        self.device, self.name = device, name
+        self.device, self.name, self.threads = device, name, threads
         self.decoding = DecodingStep(network).to(device).eval()
         dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
         self.shape = Shape(network.hidden, network.carried, dtype, latent_of(network))
@@ -30,35 +34,44 @@ class TorchBackend:
 
     @torch.inference_mode()
     def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
-        keys, values, final = (output.cpu().numpy() for output in self.network.encode(self._tensor(tokens)))
+        with torch_threads(self.threads):
+            keys, values, final = (output.cpu().numpy() for output in self.network.encode(self._tensor(tokens)))
         return keys, values, final
 
     @torch.inference_mode()
     def start(self, final: Floats) -> tuple[Floats, Floats]:
-        hidden, cell = self.network.start(self._tensor(final))
+        with torch_threads(self.threads):
+            hidden, cell = self.network.start(self._tensor(final))
         return hidden.cpu().numpy(), cell.cpu().numpy()
 
     @torch.inference_mode()
     def step(self, inputs: StepInputs) -> StepOutputs:
-        return StepOutputs(*(output.cpu().numpy() for output in self.decoding(*map(self._tensor, inputs))))
+        with torch_threads(self.threads):
+            return StepOutputs(*(output.cpu().numpy() for output in self.decoding(*map(self._tensor, inputs))))
 
 
 class TorchTransformer:
     """A Transformer in evaluation mode as the runtime's `Decoder`."""
 
-    def __init__(self, network: Transformer, device: str = "cpu", name: str = "the checkpoint") -> None:
-        self.network, self.device, self.name = network.to(device).eval(), device, name
+    def __init__(
+        self, network: Transformer, device: str = "cpu", name: str = "the checkpoint", threads: int | None = None
+    ) -> None:
+        """Run a network on a device, by `threads` in each call: as many as torch has if None."""
+        self.network, self.device = network.to(device).eval(), device
+        self.name, self.threads = name, threads
         self.step = TransformerStep(self.network)
 
     @torch.inference_mode()
     def open(self, sources: Ints) -> State:
         """See `Decoder`."""
-        keys, values = self.network.recall(torch.from_numpy(sources).to(self.device))
+        with torch_threads(self.threads):
+            keys, values = self.network.recall(torch.from_numpy(sources).to(self.device))
         return first_state(sources, keys.cpu().numpy(), values.cpu().numpy())
 
     @torch.inference_mode()
     def advance(self, state: State) -> tuple[State, Floats]:
         """See `Decoder`."""
-        found = self.step(*(torch.from_numpy(state[name]).to(self.device) for name in TRANSFORMER_INPUTS))
+        with torch_threads(self.threads):
+            found = self.step(*(torch.from_numpy(state[name]).to(self.device) for name in TRANSFORMER_INPUTS))
         log_probs, keys, values = (tensor.cpu().numpy() for tensor in found)
         return next_state(self.name, state, log_probs, keys, values), log_probs

@@ -10,6 +10,7 @@ from compgen.errors import BundleError, UserError
 from compgen.runtime.backend import Floats, Ints, StepInputs, StepOutputs
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import SCRIPT
+from compgen.runtime.torch_threads import torch_threads
 
 
 class TorchScriptBackend:
@@ -20,7 +21,7 @@ class TorchScriptBackend:
 
         Args:
             bundle: from `Bundle.load`.
-            threads: of one call; torch has one such number for the whole process.
+            threads: of one call.
             device: torch's name of it.
             trust_code: whether the user trusts the author of the bundle; nothing is loaded without it.
 
@@ -40,10 +41,9 @@ class TorchScriptBackend:
             import torch
         except ModuleNotFoundError as error:
             raise UserError("TorchScript needs torch: pip install 'compgen[train]', or use the onnx runtime") from error
-        torch.set_num_threads(threads)
         self.shape, self.loop = bundle.manifest.decoder, None
         self.dtype, self.latent = self.shape.dtype, self.shape.latent
-        self.device, self._torch = device, torch
+        self.device, self.threads, self._torch = device, threads, torch
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript as a whole; it is a legacy format
@@ -74,7 +74,7 @@ class TorchScriptBackend:
 
     def _call(self, method: Any, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
         try:
-            with self._torch.inference_mode():
+            with torch_threads(self.threads), self._torch.inference_mode():
                 outputs = method(*(self._torch.from_numpy(array).to(self.device) for array in arrays))
             return [output.cpu().numpy() for output in outputs]
         except RuntimeError as error:

@@ -27,6 +27,7 @@ from compgen.errors import BundleError, UserError
 from compgen.runtime.backend import Backend
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
+from compgen.trained.limits import check_limits
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -57,6 +58,10 @@ class Runtime:
     provider: str = "auto"
     threads: int = 1
     trust_code: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UserError for a number of threads that there cannot be."""
+        check_limits(threads=self.threads)
 
 
 @dataclass(frozen=True)
@@ -232,11 +237,10 @@ def require_torch(message: str) -> None:
         raise UserError(message) from error
 
 
-def torch_device(runtime: Runtime) -> str:
-    """Give torch its threads; return the device to run on."""
+def torch_device() -> str:
+    """Return the device that torch runs on."""
     import torch
 
-    torch.set_num_threads(runtime.threads)
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -17,6 +17,7 @@ LIMITS = {  # name -> (least, most)
     "best": (1, 1024),  # targets of one source, each of which a beam must hold
     "batch": (1, ADDRESSES),
     "workers": (1, 1024),
+    "threads": (1, 1024),
 }
 
 

@@ -48,7 +48,7 @@ class Predictor(ABC):
 
         Arguments and errors as for `Generator.load`.
         """
-        where = Runtime(runtime, provider, threads or cores(), trust_code)
+        where = Runtime(runtime, provider, cores() if threads is None else threads, trust_code)
         opened: Predictor = open_model(Path(path), LOSSES, where)
         return opened
 

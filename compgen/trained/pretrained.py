@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.errors import DataError, UserError
+from compgen.runtime.torch_threads import torch_threads
 from compgen.trained.architectures import PREDICTOR, Architecture, Runtime, require_torch, torch_device
 from compgen.trained.limits import token_lists
 from compgen.trained.predictor import Answer, Predictor, beam_of, unknown_remark
@@ -23,8 +24,8 @@ class PretrainedPredictor(Predictor):
     Its losses are in nats a piece of the tokenizer's.
     """
 
-    def __init__(self, model: "Pretrained") -> None:
-        self.model = model
+    def __init__(self, model: "Pretrained", threads: int | None = None) -> None:
+        self.model, self.threads = model, threads
 
     def best(
         self,
@@ -39,7 +40,8 @@ class PretrainedPredictor(Predictor):
         lost = [] if unknown else self.model.spelling.lost(token for source in sources for token in source)
         if lost:
             raise DataError(f"unknown token {lost[0]!r}: the model's tokenizer cannot write it")
-        return self.model.best(self.model.sources(sources), count, beam_of(count, beam), batch)
+        with torch_threads(self.threads):
+            return self.model.best(self.model.sources(sources), count, beam_of(count, beam), batch)
 
     def losses(
         self, dataset: "Dataset", batch: int = 256, watch: Callable[[int], None] | None = None
@@ -65,7 +67,9 @@ class PretrainedPredictor(Predictor):
 
         found, done = np.zeros(len(writes)), 0
         for rows in by_length(writes, batch):
-            found[rows] = self.model.nats([reads[row] for row in rows], [writes[row] for row in rows]).cpu().numpy()
+            with torch_threads(self.threads):
+                nats = self.model.nats([reads[row] for row in rows], [writes[row] for row in rows])
+            found[rows] = nats.cpu().numpy()
             done += len(rows)
             if watch is not None:
                 watch(done)
@@ -91,8 +95,7 @@ class PretrainedArchitecture(Architecture):
         require_torch(f"{path}: a pretrained model needs torch: pip install 'compgen[train,pretrained]'")
         from compgen.models.pretrained import Pretrained
 
-        device = torch_device(runtime)
-        return PretrainedPredictor(Pretrained.load(saved).to(device))
+        return PretrainedPredictor(Pretrained.load(saved).to(torch_device()), runtime.threads)
 
 
 ARCHITECTURE = PretrainedArchitecture()

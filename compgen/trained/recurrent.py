@@ -117,7 +117,7 @@ class RecurrentArchitecture(Architecture):
     def open_saved(self, saved: "Checkpoint", path: Path, runtime: Runtime) -> GeneratorModel | Predictor:
         from compgen.models.backend import TorchBackend
 
-        backend = TorchBackend(saved.network, torch_device(runtime), str(path))
+        backend = TorchBackend(saved.network, torch_device(), str(path), runtime.threads)
         parts = (saved.pool, saved.vocabulary, saved.max_length, saved.sampling)
         return _opened(backend, *parts, sha256(path))
 

@@ -32,7 +32,7 @@ class TransformerArchitecture(Architecture):
     def open_saved(self, saved: "Checkpoint", path: Path, runtime: Runtime) -> StepwisePredictor:
         from compgen.models.backend import TorchTransformer
 
-        decoder = TorchTransformer(saved.network, torch_device(runtime), str(path))
+        decoder = TorchTransformer(saved.network, torch_device(), str(path), runtime.threads)
         return StepwisePredictor(decoder, saved.vocabulary, saved.max_length)
 
     def open_bundle(self, bundle: Bundle, runtime: Runtime) -> StepwisePredictor:

@@ -1,6 +1,7 @@
 """The registry of architectures."""
 
 import sys
+import threading
 import types
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from compgen.models.trainable import Trainable
 from compgen.trained import architectures
 from compgen.trained.predictor import StepwisePredictor
 from compgen.training.predictors import config_of, train_predictor
+from tests.export.tiny import make
 
 
 def test_a_new_architecture_of_predictors_is_three_files(monkeypatch, tmp_path):
@@ -113,3 +115,35 @@ class LastToken(architectures.Architecture):
 def test_what_is_no_network_of_ours_has_no_configuration_here(tag):
     with pytest.raises(UserError, match=f"architecture {tag}: no network that is trained from scratch"):
         config_of(tag)
+
+
+@pytest.mark.parametrize("kind", ["generator", "predictor"])
+def test_threads_and_random_numbers_of_torch_stay_the_callers(kind, tmp_path):
+    used = []
+    make(kind).save(tmp_path / "m.pt")
+    before, state = torch.get_num_threads(), torch.get_rng_state()
+    torch.set_num_threads(3)
+    try:
+        opened = {"generator": Generator, "predictor": Predictor}[kind].load(tmp_path / "m.pt", threads=2)
+        backend = opened.backend if kind == "generator" else opened.decoder.backend
+        backend.decoding.register_forward_hook(lambda *_: used.append(torch.get_num_threads()))
+        if kind == "generator":
+            opened.sample(draws=600, workers=3, batch=16)
+        else:
+            opened.predict([["a", "b"]] * 3)
+        export_bundle(tmp_path / "m.pt", tmp_path / "bundle", batches={1: 2}, quiet=True)
+        threads = [torch.get_num_threads()]
+        other = threading.Thread(target=lambda: threads.append(torch.get_num_threads()))
+        other.start()
+        other.join()
+        assert threads == [3, 3] and set(used) == {2}
+        assert torch.equal(torch.get_rng_state(), state)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("threads", [0, -1, "2", 1.5])
+@pytest.mark.parametrize("kind", [Generator, Predictor])
+def test_a_number_of_threads_that_there_cannot_be_is_refused(kind, threads, tmp_path):
+    with pytest.raises(UserError, match=f"threads {threads!r}: expected a number from 1 to 1,024"):
+        kind.load(tmp_path / "m.pt", threads=threads)
