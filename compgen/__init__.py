@@ -15,7 +15,41 @@ Names are imported when first used, so that `import compgen` costs nothing and n
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names as in `_HOMES`, for editors and type checkers
+    from compgen import errors as errors
+    from compgen import lm as lm
+    from compgen.api import evaluate as evaluate
+    from compgen.api import export_bundle as export_bundle
+    from compgen.api import predict as predict
+    from compgen.api import train_generator as train_generator
+    from compgen.api import train_predictor as train_predictor
+    from compgen.api import train_pretrained as train_pretrained
+    from compgen.api_data import augment as augment
+    from compgen.api_data import check as check
+    from compgen.api_data import load_dataset as load_dataset
+    from compgen.api_data import mask as mask
+    from compgen.api_data import measure_quality as measure_quality
+    from compgen.api_data import select as select
+    from compgen.api_data import split as split
+    from compgen.api_data import unmask as unmask
+    from compgen.api_data import write_dataset as write_dataset
+    from compgen.augmenters.concat import Concat as Concat
+    from compgen.augmenters.resample import Resample as Resample
+    from compgen.comparison.run import compare as compare
+    from compgen.csl.augmenter import Csl as Csl
+    from compgen.data.examples import Dataset as Dataset
+    from compgen.errors import UserError as UserError
+    from compgen.geca.augmenter import Geca as Geca
+    from compgen.lexsym.augmenter import Lexsym as Lexsym
+    from compgen.morphology.stemcorrupt import StemCorrupt as StemCorrupt
+    from compgen.recombine.augmenter import Recombine as Recombine
+    from compgen.substitution.augmenter import Substitute as Substitute
+    from compgen.trained.committee import Committee as Committee
+    from compgen.trained.generator import Generator as Generator
+    from compgen.trained.predictor import Predictor as Predictor
+    from compgen.trained.verification import verify_bundle as verify_bundle
 
 __version__ = "0.1.0"
 
@@ -52,14 +86,20 @@ _HOMES = {
     "UserError": "compgen.errors",
 }
 
+_MODULES = ("errors", "lm")  # that are named by `compgen.NAME`, too
+
 __all__ = [*sorted(_HOMES), "__version__"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'compgen' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # or any name would be known
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"compgen.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'compgen' has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_HOMES, *_MODULES})

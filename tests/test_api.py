@@ -1,7 +1,10 @@
 """The verbs in Python, as the package's docstring shows them."""
 
+import ast
 import dataclasses
 import itertools
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -464,3 +467,36 @@ def test_answers_are_scored_whether_they_are_given_or_a_models(data, predictor):
     two = compgen.Dataset.from_pairs([(["a"], ["x"]), (["a"], ["y"])])
     with pytest.warns(Remark, match="1 sources have several targets, .* 1 of 2 examples can be right"):
         assert compgen.evaluate(["x", "x"], two).exact_match == 0.5
+
+
+def test_names_are_told_to_type_checkers():
+    tree = ast.parse(Path(compgen.__file__).read_text())
+    (told,) = (one for one in tree.body if isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING")
+    names = {alias.asname: one.module for one in told.body for alias in one.names if alias.asname == alias.name}
+    assert names == compgen._HOMES | dict.fromkeys(compgen._MODULES, "compgen")
+
+
+TYPED = """
+import compgen
+from compgen import Generator
+
+reveal_type(compgen.load_dataset("x.tsv").split("train"))
+reveal_type(Generator.load("x").threaded)
+compgen.nothing
+"""
+
+
+@pytest.mark.long
+def test_type_checkers_know_the_names(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "typed.py").write_text(TYPED + "".join(f"compgen.{name}\n" for name in compgen.__all__))
+    options = ["--follow-imports=silent", f"--cache-dir={tmp_path}", "--config-file="]
+    said, errors, _ = api.run([*options, str(tmp_path / "typed.py")])
+    dataset, flag, *others = (line.partition(": ")[2] for line in said.splitlines()[:-1])
+    assert dataset.endswith('"compgen.data.examples.Dataset"') and flag.endswith('bool"')
+    assert others == ['error: Module has no attribute "nothing"  [attr-defined]'], said + errors
+
+
+def test_modules_are_imported_when_they_are_named():
+    script = "import compgen; compgen.errors.Interrupted; assert compgen.lm.estimate"
+    subprocess.run([sys.executable, "-c", script], check=True)
