@@ -42,7 +42,8 @@ def evaluate(
     Args:
         model: a predictor, or where one is; an opened generator, which answers directly; or a target for each example,
             a string or a list of tokens.
-        data: what is asked. Sources that have several targets are a `Remark`: one of them is predicted.
+        data: what is asked. Sources that have several targets are a `Remark`: one of them is predicted. So are the
+            examples that a predictor was trained on.
         split: of several, the one to ask; None for all of them.
         beam: the width of a predictor's beam search; 1 is greedy.
 
@@ -58,6 +59,9 @@ def evaluate(
     sources, targets = ([list(pair[side]) for pair in pairs] for side in (0, 1))
     if isinstance(model, str | Path):
         model = Predictor.load(model)
+    if isinstance(model, Predictor):
+        for remark in model.memory(asked):
+            warnings.warn(remark, Remark, stacklevel=2)
     if isinstance(model, Predictor | Generator):
         answers = _answers(model, sources, beam, 3)
     else:

@@ -255,8 +255,8 @@ def _say_learnt(named: Sequence[tuple[str, Any]], data: str, dataset: "Dataset")
     from compgen.api import Predictor
 
     for model, system in named:
-        if isinstance(system, Predictor) and system.learnt_from(dataset):
-            say_warnings([f"{model}: {data} is what it was trained on, so that the score is of memory"])
+        remarks = system.memory(dataset) if isinstance(system, Predictor) else []
+        say_warnings([f"{model}: {data}: {remark}" for remark in remarks])
 
 
 def _apart(model: str, examples: Pairs, predicted: Sequences) -> list[str]:

@@ -24,12 +24,16 @@ class Committee(Predictor):
     """Predictors that answer together, each with the same say. Their `names` are put before what they remark.
 
     Raises:
-        UserError: there are fewer than two.
+        UserError: there are fewer than two, one is no predictor, or there are not as many names.
     """
 
     def __init__(self, members: Sequence[Predictor], names: Sequence[str] = ()) -> None:
+        if not isinstance(members, Sequence):
+            raise UserError(f"found {type(members).__name__}, expected a list of predictors")
         if len(members) < 2:
             raise UserError(f"found {len(members)} predictors to answer together, expected two or more")
+        if names and len(names) != len(members):
+            raise UserError(f"found {len(names)} names of {len(members)} predictors: expected one for each, or none")
         for member in members:
             if not isinstance(member, Predictor):
                 raise UserError(
@@ -71,6 +75,10 @@ class Committee(Predictor):
         """The mean of the members' log-probabilities in nats, each of the whole target; see `Predictor`."""
         found: NDArray[np.float64] = np.mean([one.log_probs(dataset, batch) for one in self.members], axis=0)
         return found
+
+    def learnt_from(self, dataset: Dataset) -> bool:
+        """Whether these are the examples that a member was trained on; see `Predictor`."""
+        return any(member.learnt_from(dataset) for member in self.members)
 
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
         """What any member cannot read of these sources."""

@@ -107,6 +107,11 @@ class Predictor(ABC):
         known = self.trained_on.get(EXAMPLES)
         return known is not None and known == dataset.digest()
 
+    def memory(self, dataset: "Dataset") -> list[str]:
+        """That a score on these examples is no test, if they are what it was trained on."""
+        learnt = self.learnt_from(dataset)
+        return ["these are the examples it was trained on: the score is of memory"] if learnt else []
+
     def evaluate(
         self, dataset: "Dataset | str | Path", beam: int = 1, execute: str | None = None, *, split: str | None = "test"
     ) -> "Scores":
@@ -123,8 +128,8 @@ class Predictor(ABC):
         from compgen.evaluation.metrics import check_executes, score, spaces_alone
 
         examples = given(dataset).part(split, usual="test")
-        if self.learnt_from(examples):
-            warnings.warn("these are the examples it was trained on: the score is of memory", Remark, stacklevel=2)
+        for remark in self.memory(examples):
+            warnings.warn(remark, Remark, stacklevel=2)
         pairs = examples.pairs()
         if not any(target for _, target in pairs):
             raise DataError(

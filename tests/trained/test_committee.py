@@ -5,9 +5,9 @@ import pytest
 
 import compgen
 from compgen.data.vocabulary import SEP, SPARES
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, Remark, UserError
 from compgen.trained.committee import Committee
-from compgen.trained.predictor import Predictor
+from compgen.trained.predictor import EXAMPLES, Predictor
 from tests.export.tiny import make
 
 
@@ -95,3 +95,22 @@ def test_a_member_may_write_special_symbols(tmp_path):
 def test_one_is_no_committee(count):
     with pytest.raises(UserError, match=f"found {count} predictors to answer together, expected two or more"):
         Committee([Member({})] * count)
+
+
+def test_what_a_member_learned_from_is_known():
+    data = compgen.Dataset.from_pairs([(["x"], ["a"])])
+    learnt = Member({"a": -1.0})
+    learnt.trained_on = {EXAMPLES: data.digest()}
+    together = Committee([Member({"a": -1.0}), learnt])
+    for evaluate in (together.evaluate, lambda data: compgen.evaluate(together, data), learnt.evaluate):
+        with pytest.warns(Remark, match="these are the examples it was trained on: the score is of memory") as said:
+            evaluate(data)
+        assert len(said) == 1 and said[0].filename == __file__
+    assert Committee([learnt, learnt]).learnt_from(data) and not together.learnt_from(data[:0])
+
+
+def test_what_is_no_list_of_predictors_with_their_names_is_refused():
+    with pytest.raises(UserError, match="found Member, expected a list of predictors"):
+        Committee(Member({}))
+    with pytest.raises(UserError, match="found 1 names of 2 predictors: expected one for each, or none"):
+        Committee([Member({})] * 2, ["a"])

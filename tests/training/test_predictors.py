@@ -93,7 +93,7 @@ def test_a_score_on_the_training_examples_is_remarked_on(tmp_path, capsys):
     with pytest.warns(Remark, match="these are the examples it was trained on"):
         learnt.evaluate(again)
     _say_learnt([("p.pt", learnt)], "pairs.tsv", again)
-    assert "warning: p.pt: pairs.tsv is what it was trained on" in capsys.readouterr().err
+    assert "warning: p.pt: pairs.tsv: these are the examples it was trained on" in capsys.readouterr().err
     _say_learnt([("p.pt", learnt)], "pairs.tsv", Dataset.from_pairs(PAIRS[:2]))
     assert not capsys.readouterr().err
 
