@@ -98,6 +98,7 @@ def train_generator(
     """Train a generator by a named configuration; return what it was trained on and the result.
 
     `dataset` may be a name, as for `load_dataset`. Of several splits it learns from `split`; from all if that is None.
+    `config` is a shipped configuration or a TOML file. Trainings in several threads wait for one another.
     Options (seed, resume, device, quiet, name) as in `compgen.recombine.training.train_generator`.
     """
     from compgen.configuration import load_config

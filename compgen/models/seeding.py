@@ -1,6 +1,8 @@
 """PyTorch's random numbers: initial weights, dropout and latent vectors in training. All of them are seeded here."""
 
-from contextlib import ContextDecorator
+import threading
+from collections.abc import Iterator
+from contextlib import ContextDecorator, contextmanager
 from typing import cast
 
 import torch
@@ -14,6 +16,19 @@ def seed_torch(seed: int) -> None:
 def keeps_random_state() -> ContextDecorator:
     """Return a decorator: what a function draws on the CPU leaves its caller's random numbers as they were."""
     return cast(ContextDecorator, torch.random.fork_rng(devices=[]))
+
+
+_DRAWING = threading.RLock()
+
+
+@contextmanager
+def draws_alone() -> Iterator[None]:
+    """Keep the random state as above, for one thread at a time: all threads of a process draw from one stream.
+
+    A second thread waits for the first, so that what each draws depends on its seed alone.
+    """
+    with _DRAWING, torch.random.fork_rng(devices=[]):
+        yield
 
 
 def torch_stream(seed: int) -> torch.Generator:

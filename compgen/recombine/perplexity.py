@@ -20,7 +20,7 @@ from compgen.data.examples import Dataset
 from compgen.data.padding import padded
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from compgen.errors import DataError, UserError
-from compgen.models.seeding import keeps_random_state, seed_torch
+from compgen.models.seeding import draws_alone, seed_torch
 from compgen.recombine.neighborhoods import NeighborhoodConfig, build
 from compgen.recombine.rows import as_sequences
 from compgen.trained.checkpoint import Checkpoint
@@ -51,7 +51,7 @@ class Bound:
 
 
 @torch.no_grad()
-@keeps_random_state()
+@draws_alone()
 def bound(checkpoint: Checkpoint, dataset: Dataset, seed: int = 0) -> Bound:
     """Compute the bound on the distinct examples of a dataset; `seed` decides neighborhoods and latent vectors.
 

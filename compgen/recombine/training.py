@@ -15,7 +15,7 @@ from compgen.data.random import Purpose, stream
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.models.network import Network
-from compgen.models.seeding import keeps_random_state, seed_torch
+from compgen.models.seeding import draws_alone, seed_torch
 from compgen.models.trainable import Trainable
 from compgen.progress import note
 from compgen.recombine.compatible import compatible
@@ -33,7 +33,7 @@ from compgen.training.memory import check_memory
 BIGRAMS = 0.6  # share of a bigram model's loss from where on a generator counts as undertrained
 
 
-@keeps_random_state()
+@draws_alone()
 def train_generator(
     dataset: Dataset,
     config: RecombineConfig,

@@ -12,7 +12,7 @@ from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import DataError, ExhaustedError, UserError
-from compgen.models.seeding import keeps_random_state, seed_torch
+from compgen.models.seeding import draws_alone, seed_torch
 from compgen.models.trainable import Trainable
 from compgen.trained.architectures import architecture, require_name
 from compgen.trained.checkpoint import Checkpoint
@@ -51,7 +51,7 @@ def config_of(tag: str) -> type[NetworkPredictorConfig]:
     return made
 
 
-@keeps_random_state()
+@draws_alone()
 def train_predictor(
     dataset: Dataset,
     config: NetworkPredictorConfig,

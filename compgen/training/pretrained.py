@@ -11,7 +11,7 @@ from typing import Any
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 from compgen.models.pretrained import FILE, Ids, Pretrained
-from compgen.models.seeding import keeps_random_state, seed_torch
+from compgen.models.seeding import draws_alone, seed_torch
 from compgen.models.spelling import Spelling
 from compgen.training.config import PretrainedConfig
 from compgen.training.loop import discard_state, find_device, fingerprint
@@ -19,7 +19,7 @@ from compgen.training.pairs import Fresh, Pairs
 from compgen.training.predictors import check_examples, first_examples, fit, report, settings_of
 
 
-@keeps_random_state()
+@draws_alone()
 def train_pretrained(
     dataset: Dataset,
     model: str,

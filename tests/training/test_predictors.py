@@ -1,5 +1,7 @@
 """What a predictor is trained on: batches, mixtures, vocabulary, what watches; and what its checkpoint says."""
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -96,6 +98,24 @@ def test_a_score_on_the_training_examples_is_remarked_on(tmp_path, capsys):
     assert "warning: p.pt: pairs.tsv: these are the examples it was trained on" in capsys.readouterr().err
     _say_learnt([("p.pt", learnt)], "pairs.tsv", Dataset.from_pairs(PAIRS[:2]))
     assert not capsys.readouterr().err
+
+
+def test_trainings_in_threads_learn_what_they_do_alone(tmp_path):
+    def trained(out, seed):
+        train_predictor(
+            Dataset.from_pairs(PAIRS), seq2seq("optimisation.steps=20"), tmp_path / out, seed=seed, quiet=True
+        )
+
+    threads = [threading.Thread(target=trained, args=(f"thread{seed}.pt", seed)) for seed in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed in (0, 1):
+        trained(f"alone{seed}.pt", seed)
+        one, other = (Checkpoint.load(tmp_path / f"{way}{seed}.pt").network for way in ("thread", "alone"))
+        for weights, same in zip(one.parameters(), other.parameters(), strict=True):
+            assert torch.equal(weights, same)
 
 
 def test_outputs_may_be_as_long_as_one_says(tmp_path):
