@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import itertools
+import pickle
 import subprocess
 import sys
 import warnings
@@ -18,6 +19,7 @@ from compgen.errors import ExhaustedError, Interrupted, Remark
 from compgen.recombine.augmenter import RecombineOptions
 from compgen.sampling.resampling import Counts
 from tests.cli.shell import said
+from tests.export.tiny import exported
 
 SIZES = ["network.hidden=16", "network.encoder_hidden=16", "network.embedding=8", "network.output=8"]
 OPTIONS = {
@@ -467,6 +469,16 @@ def test_answers_are_scored_whether_they_are_given_or_a_models(data, predictor):
     two = compgen.Dataset.from_pairs([(["a"], ["x"]), (["a"], ["y"])])
     with pytest.warns(Remark, match="1 sources have several targets, .* 1 of 2 examples can be right"):
         assert compgen.evaluate(["x", "x"], two).exact_match == 0.5
+
+
+@pytest.mark.parametrize("kind", ["generator", "predictor"])
+def test_what_was_opened_from_a_bundle_can_be_pickled(kind):
+    opened = {"generator": compgen.Generator, "predictor": compgen.Predictor}[kind].load(exported(kind))
+    again = pickle.loads(pickle.dumps(opened))
+    if kind == "generator":
+        assert again.sample(draws=50) == opened.sample(draws=50)
+    else:
+        assert again.predict([["a", "b"]]) == opened.predict([["a", "b"]])
 
 
 def test_names_are_told_to_type_checkers():

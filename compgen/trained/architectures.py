@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import BundleError, UserError
@@ -81,6 +81,15 @@ class Request:
     workers: int | None = None
     unwanted: Container[Tokens] = ()
     pool: PrototypePool | None = None
+
+
+class Opened:
+    """What `open_model` opens. A copy of what runs from a bundle, in another process too, opens the bundle again."""
+
+    opening: "tuple[Path, str, Runtime] | None" = None  # arguments of `open_model`; None for what can be copied itself
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> str | tuple[Any, ...]:
+        return super().__reduce_ex__(protocol) if self.opening is None else (open_model, self.opening)
 
 
 class GeneratorModel(Protocol):
@@ -202,7 +211,10 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
         raise UserError(
             f"{path}: a bundle runs in onnx, native or torchscript; for --runtime torch give the checkpoint (.pt)"
         )
-    return _told(entry.open_bundle(bundle, runtime), bundle.manifest.trained_on)
+    opened = _told(entry.open_bundle(bundle, runtime), bundle.manifest.trained_on)
+    if isinstance(opened, Opened):
+        opened.opening = bundle.path.absolute(), ability, runtime
+    return opened
 
 
 def _told(opened: Any, trained_on: Mapping[str, Any]) -> Any:

@@ -107,6 +107,9 @@ class Generator:
         return cls(open_model(Path(path), DRAWS, Runtime(runtime, provider, threads, trust_code)))
 
     @property
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.model,)  # which has all the rest
+
     def training(self) -> Training:
         """The distinct training examples, for novelty and rarity."""
         if self._training is None:

@@ -14,7 +14,7 @@ from compgen.data.vocabulary import Vocabulary
 from compgen.errors import DataError, Remark
 from compgen.processors import cores
 from compgen.runtime.backend import Decoder
-from compgen.trained.architectures import LOSSES, Runtime, open_model
+from compgen.trained.architectures import LOSSES, Opened, Runtime, open_model
 from compgen.trained.limits import check_limits, token_lists
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ EXAMPLES = "examples_sha256"  # in `trained_on`: `Dataset.digest` of the origina
 Answer = tuple[list[str], float]  # a target, and its log-probability
 
 
-class Predictor(ABC):
+class Predictor(Opened, ABC):
     """A trained predictor: `Predictor.load` opens the kind that a path holds.
 
     Attributes:

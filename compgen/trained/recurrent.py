@@ -26,6 +26,7 @@ from compgen.trained.architectures import (
     PREDICTOR,
     Architecture,
     GeneratorModel,
+    Opened,
     Request,
     Runner,
     Runners,
@@ -45,7 +46,7 @@ ROWS = 256  # decoded together by a worker
 
 
 @dataclass
-class RecurrentGenerator:
+class RecurrentGenerator(Opened):
     """A generator by a recurrent network; see `GeneratorModel`."""
 
     backend: Backend
