@@ -179,6 +179,9 @@ def _instead(place: str, known: Sequence[str]) -> str:
     table = place[: place.rfind(".") + 1]
     near = [name for name in known if name.endswith("." + place)] or difflib.get_close_matches(place, known, 1)
     if near and not place.startswith(f"{near[0]}."):  # its own table is no answer
+    if place in known:  # given as one name, with dots
+        outer, _, inner = place.partition(".")
+        return f"expected a table: {outer} with {inner}; in Python {outer}={{{inner!r}: VALUE}}"
         return f"did you mean {' or '.join(near)}?"
     names = [name.removeprefix(table) for name in known if name.startswith(table)]
     shown = ", ".join(

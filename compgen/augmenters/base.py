@@ -123,6 +123,11 @@ class Augmenter(ABC, Generic[O_co]):
         Raises:
             ConfigError: an option is unknown or out of range, or `options` are not of this method.
         """
+        if "overrides" in values:
+            raise ConfigError(
+                f"{self.name}: overrides are for trainings: give options by name, those of a table together, for "
+                'instance training={"steps": 3000}'
+            )
         if options is not None and values:
             raise ConfigError(f"{self.name}: give options as a whole or by name, not both")
         if options is not None and not isinstance(options, self.options_type):
