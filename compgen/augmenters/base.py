@@ -9,7 +9,7 @@ worked example, and `tests/augmenters/test_conformance.py` then tests it.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
@@ -163,6 +163,7 @@ class Augmenter(ABC, Generic[O_co]):
         check_sides(dataset.frame, self.name)
         if SENTENCES not in self.takes and not (dataset.frame["target"].list.len() > 0).any():
             raise DataError(f"{self.name}: found sentences (examples without a target), expected pairs")
+        self.dataset = None  # what was learned before is lost, even if this fails
         self.learn(dataset, seed, watch)
         self.dataset = dataset
         return self
@@ -264,11 +265,22 @@ class Augmenter(ABC, Generic[O_co]):
             sample: a row of what was made, by column: `made.frame.row(0, named=True)`.
 
         Raises:
-            UserError: the method says no such thing of its samples.
+            UserError: the method says no such thing of its samples, or this is no sample of what was fitted.
         """
         if HOST not in self.columns:
             raise UserError(f"{self.name} does not say what its samples are made from")
-        return [self.shown("from", sample.get(HOST))]
+        self.require_row(sample, HOST)
+        return [self.shown("from", sample[HOST])]
+
+    def require_row(self, sample: object, *columns: str) -> None:
+        """Raise UserError unless this is a row of what was made, by column, and has these columns."""
+        found = "" if isinstance(sample, Mapping) else f"found {type(sample).__name__}"
+        if isinstance(sample, Mapping) and (missing := [name for name in columns if name not in sample]):
+            found = f"found no {', '.join(missing)}"
+        if found:
+            raise UserError(
+                f"{self.name}: {found}, expected a row of what was made, by column: made.frame.row(0, named=True)"
+            )
 
     def shown(self, label: str, row: object) -> Shown:
         """A training example, by its row, as a part of an explanation.

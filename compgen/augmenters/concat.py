@@ -66,7 +66,8 @@ class Concat(Augmenter[ConcatOptions]):
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The two examples that a sample is put together from."""
-        return [self.shown(part, sample.get(part)) for part in self.columns]
+        self.require_row(sample, *self.columns)
+        return [self.shown(part, sample[part]) for part in self.columns]
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
         """The concatenations of `count` distinct pairs of examples; the two of a pair may be the same.

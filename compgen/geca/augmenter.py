@@ -117,7 +117,12 @@ class Geca(Augmenter[GecaOptions]):
 
         if self.tables is None:
             raise UserError("geca: fit it before asking what its samples are made from")
-        return licence(Composer(self.tables, self.options, 0), *(int(sample[name], 16) for name in self.columns))
+        self.require_row(sample, *self.columns)
+        hashes = [sample[name] for name in self.columns]
+        try:
+            return licence(Composer(self.tables, self.options, 0), *(int(one, 16) for one in hashes))
+        except (TypeError, ValueError):  # no hashes; or nothing licenses it
+            raise UserError(f"geca: found {hashes!s:.60}, expected a sample of what it was fitted to") from None
 
 
 def _share(text: str | None) -> tuple[int, int]:

@@ -149,7 +149,8 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The example that was changed; words that were exchanged, and their symbols, are marked alike."""
-        shown = self.shown("from", sample.get(HOST))
+        self.require_row(sample, *self.columns)
+        shown = self.shown("from", sample[HOST])
         marks: dict[str, int] = {}
         tokens = {token for token, _ in shown.source}
         words = {_named({word: ""}): word for word in self._symbols if tokens.issuperset(word.split(JOINED))}

@@ -249,7 +249,8 @@ class Recombine(Augmenter[RecombineOptions]):
         """
         if self.generator is None:
             raise UserError("recombine: fit it before asking what its samples are made from")
-        pool, rows = self.generator.training.examples, sample.get("prototypes")
+        self.require_row(sample, "prototypes")
+        pool, rows = self.generator.training.examples, sample["prototypes"]
         if not isinstance(rows, list) or not all(type(row) is int and 0 <= row < len(pool) for row in rows):
             raise UserError(
                 f"recombine: found {rows!r:.20}, expected the row of an example given to fit, for each prototype"

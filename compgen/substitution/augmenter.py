@@ -286,7 +286,8 @@ class Substitute(Augmenter[SubstituteOptions]):
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The example that was changed; and each piece, with the example that it is from."""
-        shown = [self.shown("host", sample.get(HOST))]
+        self.require_row(sample, *self.columns)
+        shown = [self.shown("host", sample[HOST])]
         for row, text in zip(sample["donors"], sample["pieces"], strict=True):
             left, _, right = text.partition(f" {SEPARATOR}")
             source, target = ([(token, -1) for token in side.split()] for side in (left, right))
