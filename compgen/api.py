@@ -88,7 +88,7 @@ def _given_answers(answers: Any, count: int, beam: int) -> list[list[str]]:
 
 def train_generator(
     dataset: "Dataset | str | Path",
-    config: str,
+    config: str | Path,
     out: str | Path,
     overrides: Sequence[str] = (),
     *,
@@ -113,7 +113,7 @@ def train_generator(
 
 def train_predictor(
     dataset: "Dataset | str | Path",
-    config: str,
+    config: str | Path,
     out: str | Path,
     overrides: Sequence[str] = (),
     *,
@@ -137,7 +137,7 @@ def train_predictor(
 def train_pretrained(
     dataset: "Dataset | str | Path",
     model: str,
-    config: str,
+    config: str | Path,
     out: str | Path,
     overrides: Sequence[str] = (),
     *,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from compgen.data.checks import Finding
     from compgen.data.examples import Dataset
+    from compgen.data.named import Columns
     from compgen.evaluation.quality import Quality
 
 
@@ -26,18 +27,37 @@ def load_dataset(
     """A file or folder, `-` for standard input, or NAME/SPLIT of a known data set; see `compgen.data.catalog.load`.
 
     `source` and `target` name the columns of a table; by default they are found by usual names.
+
+    Raises:
+        DataError: there is no such file, data set or column, or it cannot be read.
+        UserError: it is no name.
     """
     from compgen.data.catalog import load
+
+    if not isinstance(spec, str | Path):
+        raise UserError(
+            f"found {type(spec).__name__}, expected the name of a file or of known data; of pairs, Dataset.from_pairs "
+            "makes a dataset, of a Polars frame Dataset(frame)"
+        )
+    return load(str(spec), format, columns=_columns(source, target))
+
+
+def _columns(source: str | None, target: str | None) -> "Columns":
+    """The columns of a table; UserError for what is no name."""
     from compgen.data.named import Columns
 
-    return load(str(spec), format, columns=Columns(source=source, target=target))
+    for name in (source, target):
+        if name is not None and not isinstance(name, str):
+            raise UserError(f"found the column {name!r:.60}, expected its name")
+    return Columns(source=source, target=target)
 
 
-def write_dataset(dataset: "Dataset", path: str | Path, format: str | None = None) -> None:
+def write_dataset(dataset: "Dataset | str | Path", path: str | Path, format: str | None = None) -> None:
     """Write a dataset to a file or folder, whole or not at all; see `compgen.data.formats.write_dataset`."""
+    from compgen.data.catalog import given
     from compgen.data.formats import write_dataset
 
-    write_dataset(dataset, path, format)
+    write_dataset(given(dataset), path, format)
 
 
 def measure_quality(made: "Dataset | str | Path", training: "Dataset | str | Path") -> "Quality":
@@ -51,20 +71,25 @@ def measure_quality(made: "Dataset | str | Path", training: "Dataset | str | Pat
     return quality(given(made), given(training))
 
 
-def check(data: "Dataset | str | Path") -> "list[Finding]":
+def check(data: "Dataset | str | Path", *, source: str | None = None, target: str | None = None) -> "list[Finding]":
     """What is wrong, or odd, in a table or a dataset: findings with severity, lines (or examples) and advice.
 
+    `source` and `target` name the columns of a table, as for `load_dataset`.
+
     Raises:
-        DataError: there is no such file, or no line of it can be understood.
+        DataError: there is no such file or column, or no line of it can be understood.
+        UserError: columns are named of a dataset.
     """
     from compgen.data.catalog import given
     from compgen.data.checks import findings, rows_of
     from compgen.data.lenient import read_table
-    from compgen.data.named import Columns
 
+    columns = _columns(source, target)
     if not isinstance(data, str | Path):
+        if columns.given:
+            raise UserError("columns are named of a file: a Dataset has source and target")
         return findings(rows_of(given(data)))
-    table = read_table(str(data), Columns())
+    table = read_table(str(data), columns)
     return [*table.findings, *findings(table.rows)]
 
 

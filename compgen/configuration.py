@@ -43,7 +43,7 @@ def _expected(known: Sequence[str]) -> str:
 
 def load_config(
     kind: type[C],
-    name: str | None,
+    name: str | Path | None,
     overrides: Sequence[str] | None = None,
     given: Mapping[str, Any] = MappingProxyType({}),
 ) -> C:
@@ -55,6 +55,9 @@ def load_config(
         ConfigError: no such configuration, not TOML, or a key or value that `kind` does not have; or `?` is among the
             overrides, which asks what keys there are.
     """
+    if name is not None and not isinstance(name, str | Path):
+        raise ConfigError(f"configuration {name!r:.60}: expected a name")
+    name = None if name is None else str(name)
     changes = [one for one in overrides or [] if one != "?"]
     found = _loaded(kind, name, changes, given)
     if len(changes) < len(overrides or []):
@@ -176,12 +179,12 @@ def _problem(found: Any, known: Sequence[str]) -> str:
 
 def _instead(place: str, known: Sequence[str]) -> str:
     """What may be meant by an unknown setting, or all that there are in its table, as far as they fit on a line."""
-    table = place[: place.rfind(".") + 1]
-    near = [name for name in known if name.endswith("." + place)] or difflib.get_close_matches(place, known, 1)
-    if near and not place.startswith(f"{near[0]}."):  # its own table is no answer
     if place in known:  # given as one name, with dots
         outer, _, inner = place.partition(".")
         return f"expected a table: {outer} with {inner}; in Python {outer}={{{inner!r}: VALUE}}"
+    table = place[: place.rfind(".") + 1]
+    near = [name for name in known if name.endswith("." + place)] or difflib.get_close_matches(place, known, 1)
+    if near and not place.startswith(f"{near[0]}."):  # its own table is no answer
         return f"did you mean {' or '.join(near)}?"
     names = [name.removeprefix(table) for name in known if name.startswith(table)]
     shown = ", ".join(

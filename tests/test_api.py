@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import compgen
+from compgen.comparison.options import CompareOptions
 from compgen.configuration import load_config
 from compgen.errors import ExhaustedError, Interrupted, Remark
 from compgen.recombine.augmenter import RecombineOptions
@@ -469,6 +470,43 @@ def test_answers_are_scored_whether_they_are_given_or_a_models(data, predictor):
     two = compgen.Dataset.from_pairs([(["a"], ["x"]), (["a"], ["y"])])
     with pytest.warns(Remark, match="1 sources have several targets, .* 1 of 2 examples can be right"):
         assert compgen.evaluate(["x", "x"], two).exact_match == 0.5
+
+
+def test_mistakes_are_told_as_such(data, predictor, tmp_path):
+    (tmp_path / "d.csv").write_text("a,b,source,target\n1,2,3,4\n")
+    table, frame = tmp_path / "d.csv", data.frame
+    for call, says in (
+        (lambda: compgen.load_dataset(frame), "found DataFrame, expected the name of a file"),
+        (lambda: compgen.load_dataset(data.pairs()), "found list, expected the name of a file"),
+        (lambda: compgen.load_dataset(table, source=0), "found the column 0, expected its name"),
+        (lambda: compgen.write_dataset(frame, tmp_path / "o.tsv"), "found DataFrame, expected a Dataset"),
+        (lambda: compgen.check(table, source="c"), "expected 'c', as --source says"),
+        (lambda: compgen.check(data, source="a"), "columns are named of a file"),
+        (lambda: compgen.train_predictor(data, {"a": 1}, tmp_path / "p.pt"), "configuration {'a': 1}: expected a name"),
+        (lambda: compgen.train_predictor(data, tmp_path / "x.toml", tmp_path / "p.pt"), "no configuration .*x.toml"),
+        (lambda: compgen.predict(predictor, [float("nan")]), "found the source nan, expected a string or a list"),
+        (lambda: compgen.predict(predictor, [None]), "found the source None, expected a string or a list"),
+        (lambda: compgen.compare(data, tmp_path, CompareOptions(), seeds=3), "as a whole or by name, not both"),
+        (lambda: compgen.compare(data, tmp_path, {"seeds": 3}), "found {'seeds': 3}, expected CompareOptions"),
+    ):
+        with pytest.raises(compgen.UserError, match=says):
+            call()
+
+
+def test_files_are_rewritten_and_columns_named(tmp_path):
+    (tmp_path / "d.csv").write_text("a,b,source,target\n1,2,3,4\n1,,5,6\n")
+    compgen.write_dataset(str(tmp_path / "d.csv"), tmp_path / "o.tsv")
+    assert compgen.load_dataset(tmp_path / "o.tsv").pairs() == [(["3"], ["4"]), (["5"], ["6"])]
+    assert compgen.check(tmp_path / "d.csv") == []
+    assert compgen.check(tmp_path / "d.csv", source="a", target="b")[0].what == "an empty side"
+
+
+@pytest.mark.parametrize("name", ["seed", "start"])
+def test_a_stream_has_a_seed_and_a_start(augmenter, name):
+    with pytest.raises(compgen.UserError, match=f"{name} None: expected a number from 0"):
+        augmenter.generator.sample(5, **{name: None})
+    with pytest.raises(compgen.UserError, match=f"{name} None: expected a number from 0"):
+        next(augmenter.generator.draw(**{name: None}))
 
 
 @pytest.mark.parametrize("kind", ["generator", "predictor"])

@@ -22,7 +22,7 @@ from compgen.configuration import load_config
 from compgen.data.catalog import given
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
-from compgen.errors import UserError
+from compgen.errors import ConfigError, UserError
 from compgen.files import atomic_path
 from compgen.processors import processors
 
@@ -34,7 +34,7 @@ RECOMBINE = {"draws_each": 10, "vote": False}
 
 
 def compare(
-    data: Dataset | str,
+    data: Dataset | str | Path,
     folder: str | Path,
     options: CompareOptions | None = None,
     *,
@@ -56,10 +56,10 @@ def compare(
 
     Raises:
         UserError: the folder holds another comparison, the data have too few examples or are sentences, no method
-            applies, or the time is too short for anything.
+            applies, or the time is too short for anything; options are given both as a whole and by name, or wrong.
     """
     dataset, name = given(data), str(data) if isinstance(data, str | Path) else name
-    folder, options = Path(folder), options or load_config(CompareOptions, None, given=values)
+    folder, options = Path(folder), _options(options, values)
     divided = divide(dataset, options.test, options.by)
     for remark in remembered(divided):
         say(f"warning: {remark}")
@@ -93,6 +93,17 @@ def compare(
             temporary.write_text(result.model_dump_json(indent=1), encoding="utf-8")
         write_report(folder)
     return result
+
+
+def _options(options: CompareOptions | None, values: dict[str, Any]) -> CompareOptions:
+    """The options of a comparison; raises ConfigError as `compare`."""
+    if options is None:
+        return load_config(CompareOptions, None, given=values)
+    if values:
+        raise ConfigError("compare: give options as a whole or by name, not both")
+    if not isinstance(options, CompareOptions):
+        raise ConfigError(f"compare: found {options!r:.60}, expected {CompareOptions.__name__}")
+    return options
 
 
 def _finished(folder: Path) -> Result | None:

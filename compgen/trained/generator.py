@@ -12,7 +12,7 @@ from compgen.sampling.choice import Choice, Votes
 from compgen.sampling.output import Sample
 from compgen.sampling.resampling import RARITY, Counts, Filter, FilterConfig, Kept, Training, filter_names
 from compgen.trained.architectures import DRAWS, GeneratorModel, Request, Runtime, open_model
-from compgen.trained.limits import LIMITS, check_limits, token_lists
+from compgen.trained.limits import LIMITS, check_limits, require_limits, token_lists
 
 if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draws need not wait for
     from compgen.data.examples import Dataset
@@ -57,8 +57,9 @@ class SamplingOptions:
         rare = (self.rare_tokens,) if isinstance(self.rare_tokens, str) else self.rare_tokens
         object.__setattr__(self, "filters", filter_names(self.filters))
         object.__setattr__(self, "rare_tokens", rare)
-        numbers = ("seed", "start", "draws", "beam", "batch", "workers")
+        numbers = ("draws", "beam", "batch", "workers")
         check_limits(**{name: getattr(self, name) for name in numbers})
+        require_limits(seed=self.seed, start=self.start)
         if self.engine not in ("threads", "ray"):
             raise UserError(f"no engine {self.engine!r}: expected threads or ray")
         if None not in (self.beam, self.workers):
@@ -106,10 +107,10 @@ class Generator:
         """
         return cls(open_model(Path(path), DRAWS, Runtime(runtime, provider, threads, trust_code)))
 
-    @property
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.model,)  # which has all the rest
 
+    @property
     def training(self) -> Training:
         """The distinct training examples, for novelty and rarity."""
         if self._training is None:
@@ -159,8 +160,8 @@ class Generator:
         return self._draws(request)
 
     def _draws(self, asked: Request) -> Iterator[Draw]:
-        numbers = {name: getattr(asked, name) for name in ("seed", "start", "stop", "beam", "batch", "workers")}
-        check_limits(**numbers)
+        check_limits(beam=asked.beam, batch=asked.batch, workers=asked.workers)
+        require_limits(seed=asked.seed, start=asked.start, stop=asked.stop)
         return self.model.draws(replace(asked, temperature=_checked(asked.temperature)))
 
     def stream(self, count: int | None = None, **options: Any) -> Iterator[Sample]:

@@ -23,9 +23,14 @@ LIMITS = {  # name -> (least, most)
 
 def check_limits(**numbers: int | None) -> None:
     """Raise UserError for a number outside its LIMITS; None stands for a number that is not given."""
+    require_limits(**{name: number for name, number in numbers.items() if number is not None})
+
+
+def require_limits(**numbers: int) -> None:
+    """Raise UserError for a number outside its LIMITS, and for None."""
     for name, number in numbers.items():
         least, most = LIMITS[name]
-        if number is not None and ((found := whole(number)) is None or not least <= found <= most):
+        if (found := whole(number)) is None or not least <= found <= most:
             raise UserError(f"{name} {number!r}: expected a number from {least:,} to {most:,}")
 
 
@@ -37,6 +42,8 @@ def token_lists(sources: Iterable[Sequence[str]]) -> list[list[str]]:
             raise UserError(
                 f"found the source {source!r:.60}, a string, expected a list of tokens, as of source.split()"
             )
+        if not isinstance(source, Iterable):
+            raise UserError(f"found the source {source!r:.60}, expected a string or a list of tokens")
         found.append(list(source))
         if not all(isinstance(token, str) for token in found[-1]):
             raise UserError(f"found the source {source!r:.60}, expected a list of tokens, each a string")
