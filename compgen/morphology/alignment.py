@@ -104,7 +104,8 @@ def align(lemmas: Ints, forms: Ints) -> Ints:
 
     The best alignment has the fewest edits (insertions, deletions and substitutions of a cluster); then the fewest
     stretches of equal clusters; then the most equal clusters; then the latest gaps, as suffixes are commoner than
-    prefixes. The paper does not say how to align; this rule is ours.
+    prefixes: looked at from the end, a gap comes before an equal cluster wherever both are best. The paper does not say
+    how to align; this rule is ours.
 
     Args:
         lemmas, forms: numbers of clusters, (pairs, longest), padded with NONE.
@@ -128,7 +129,8 @@ def _align(lemmas: Ints, forms: Ints) -> Ints:
     back[1:][best[:-1] + edit == other[1:]] = row  # or rather a deletion
     back[0, :, 0] = 0
     goes_on, match_first = np.zeros(best.shape, dtype=bool), matched < other
-    goes_on[1:, :, 1:] = matched[1:, :, 1:] == matched[:-1, :, :-1]  # the stretch did not begin with this match
+    # The stretch did not begin with this match; where it might have as well, it did, so that the gap before it is late.
+    goes_on[1:, :, 1:] = matched[:-1, :, :-1] < other[:-1, :, :-1] + stretch
 
     begin = np.arange(len(lemmas)) * best.shape[2]
     cell = begin + (lemmas != NONE).sum(axis=1) * row + (forms != NONE).sum(axis=1)

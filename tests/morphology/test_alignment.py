@@ -45,6 +45,8 @@ def test_of_equally_short_alignments_few_and_long_stretches_then_late_gaps():
     assert shown("aab", "ab", 1) == ("a[a][b]", "[a][b]")
     assert shown("daa", "da", 1) == ("[d][a]a", "[d][a]")
     assert shown("da", "daa", 1) == ("[d][a]", "[d][a]a")
+    assert shown("kana", "kanna") == ("[k][a][n]a", "[k][a][n]na")
+    assert shown("hatta", "hata") == ("[h][a][t]ta", "[h][a][t]a")
 
 
 def test_a_blank_ends_a_stretch():
@@ -93,6 +95,17 @@ def test_alignments_are_the_best_there_are(sequences):
         assert cost[0] == Levenshtein.distance(lemma, form)
         assert all(j == NONE or lemma[i] == form[j] for i, j in enumerate(partner[: len(lemma)]))
         assert all(j == NONE for j in partner[len(lemma) :])
+
+
+@given(st.text("abc", min_size=1, max_size=7), st.integers(0, 6))
+def test_a_doubled_letter_stands_alone_as_late_as_it_may(lemma, place):
+    lemma, place = tuple(lemma), place % len(lemma)
+    form = lemma[: place + 1] + lemma[place:]
+    (found,) = align(numbers([lemma]), numbers([form])).tolist()
+    every = every_alignment(lemma, form)
+    least = min(edits_and_stretches(lemma, form, other) for other in every)
+    # What stands alone is a place of the form; the later it is, the smaller are the partners behind it.
+    assert found == min(other for other in every if edits_and_stretches(lemma, form, other) == least)
 
 
 @given(texts)
