@@ -19,7 +19,7 @@ from compgen.data.fields import READERS, Fields, lines_in
 from compgen.data.formats import format_of, guess
 from compgen.data.named import ALONE, BESIDE, PARTS, TAGS, USUAL, Columns, looks_like_names, plain, unread_split
 from compgen.data.records import separator
-from compgen.data.unimorph import BLANK, example, inflection, looks_like_words, numbered, tags_in, untagged
+from compgen.data.unimorph import BLANK, check_order, example, inflection, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
 
 Line = TypeVar("Line")
@@ -81,7 +81,7 @@ def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
     if format == "unimorph" or (format == "tsv" and not columns.given and _has_words(text)):
-        words = _words(text)
+        words = _words(text, name_of(spec))
         return words if words.rows.height else _strictly(spec, columns, "unimorph", content)
     found = READERS[format](text)
     if format in _HEADED and found.rows:
@@ -134,8 +134,13 @@ def _has_words(text: str) -> bool:
     return looks_like_words(lines) or bool(untagged(lines).any())
 
 
-def _words(text: str) -> Table:
-    """Lines of words; those that are none are findings, one for each thing that was expected of a line."""
+def _words(text: str, name: str) -> Table:
+    """Lines of words; those that are none are findings, one for each thing that was expected of a line.
+
+    Raises:
+        DataError: they are in another order; then those that could be read are no words either.
+    """
+    check_order(numbered(text), name)
     return Table("unimorph", WORDS, *_read_words(numbered(text), example))
 
 

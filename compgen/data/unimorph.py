@@ -28,6 +28,7 @@ BLANK = "␣"
 CAPITAL = "^"
 DOTTED = ("turkish", "azeri", "azerbaijani", "crimean-tatar", "tur", "aze", "crh")  # languages with both i and ı
 _EXPECTED = "lemma TAB form TAB tags, the tags joined by semicolons"
+_ORDER = "lemma TAB form TAB tags, in this order"
 _TAGGED = r"^[^\t]*\t[^\t]*\t\s*([\p{Lu}\d][^\s;]*(?:;[^\s;]+)*;?)\s*$"
 BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word, be they well written or not
 
@@ -44,7 +45,9 @@ def read_words(path: str | Path) -> list[Word]:
 
 def _words(content: bytes, name: str) -> Iterator[tuple[int, Word]]:
     """Yield the words in lines, with their numbers."""
-    for number, line in numbered(decoded(content, name)):
+    lines = [*numbered(decoded(content, name))]
+    check_order(lines, name)
+    for number, line in lines:
         try:
             word = _word(line)
         except DataError as error:
@@ -55,6 +58,21 @@ def _words(content: bytes, name: str) -> Iterator[tuple[int, Word]]:
 def numbered(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of words that are not blank, with their numbers, from 1."""
     return ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+
+
+def check_order(lines: Iterable[tuple[int, str]], name: str) -> None:
+    """Raise DataError if lines of words, with their numbers, have their tags in second place, more of them than not.
+
+    Some could be read nevertheless, as a form with a capital passes for a tag: an order is one of all lines.
+    """
+    fields = [(number, line.split("\t")) for number, line in lines]
+    second, third = (
+        [(number, found[at]) for number, found in fields if len(found) == 3 and re.match(BUNDLE, found[at])]
+        for at in (1, 2)
+    )
+    if len(second) > len(third):
+        number, tags = second[0]
+        raise malformed(name, number, f"the tags {tags!r:.80} in second place", f"{_ORDER} in all lines")
 
 
 def _word(line: str) -> Word:
@@ -182,8 +200,8 @@ def inflection(word: Word, lower_as: str | None = None) -> tuple[list[str], list
     lemma, form, tags = word
     if len(tags) == 1 and words_columns([lemma, form, *tags]):
         raise DataError("found a header line, expected words: delete it, or give the file the suffix .tsv")
-    if tags and not is_tag(tags[0]) and ";" in form and all(map(is_tag, form.split(";"))):
-        raise DataError(f"found the tags {form!r:.80} in second place, expected lemma TAB form TAB tags, in this order")
+    if len(tags) == 1 and ";" in form and all(map(is_tag, form.split(";"))):
+        raise DataError(f"found the tags {form!r:.80} in second place, expected {_ORDER}")
     sides = characters(lemma, lower_as), characters(form, lower_as)
     for text, letters in zip((lemma, form), sides, strict=True):
         for letter in letters:

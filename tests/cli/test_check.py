@@ -109,6 +109,17 @@ def test_all_lines_that_are_no_words_are_told_and_left_out_by_fix(folder, name):
     assert run("mended.unimorph").exit_code == 0
 
 
+def test_fix_keeps_no_part_of_words_in_another_order(folder):
+    swapped = "Hahn\tN;GEN;SG\tHahnes\nBukett\tN;PL\tBukette\nauswandern\tV;3;SG\twandert aus\n"
+    (folder / "deu").write_text(swapped)
+    for options in ([], ["--fix", "mended.unimorph"]):
+        result = run("deu", *options)
+        assert isinstance(result.exception, UserError) and "line 1: found the tags 'N;GEN;SG' in second place" in str(
+            result.exception
+        )
+    assert not (folder / "mended.unimorph").exists()
+
+
 def test_words_below_a_header_are_checked_by_its_names(folder):
     (folder / "deu.tsv").write_text(
         "lemma\tform\ttags\n" + "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n" * 2 + "rufen\trief\n"

@@ -93,6 +93,21 @@ def test_a_line_with_other_columns_is_named(tmp_path, line, message):
         read_words(tmp_path / "words")
 
 
+SWAPPED = "Hahn\tN;GEN;SG\tHahnes\nauswandern\tV;3;SG\twandert aus\nBukett\tN;PL\tBukette\nTee\tN\tTee\n"
+
+
+def test_tags_in_second_place_are_an_order_of_the_whole_file(tmp_path):
+    """Of German nouns the forms pass for tags, and the tags for forms."""
+    (tmp_path / "deu").write_text(SWAPPED)
+    with pytest.raises(DataError, match=r"deu, line 1: found the tags 'N;GEN;SG' in second place, expected lemma TAB"):
+        load(str(tmp_path / "deu"))
+    (tmp_path / "deu").write_text("Hahn\tHahnes\tN;GEN;SG\nLKW\tLKW\tN\n" + SWAPPED.splitlines()[0])
+    with pytest.raises(DataError, match=r"deu, line 3: found the tags 'N;GEN;SG' in second place"):
+        load(str(tmp_path / "deu"))
+    (tmp_path / "deu").write_text("Hahn\tHahnes\tN;GEN;SG\nLKW\tLKW\tN\nTee\tTees\tN\n")
+    assert len(load(str(tmp_path / "deu"))) == 3
+
+
 def test_what_cannot_be_told_apart_is_refused():
     with pytest.raises(DataError, match="spanish, word 2: found '2' in 'a2', expected letters"):
         dataset([("a", "b", ("N",)), ("a2", "b", ("N",))], name="spanish")
