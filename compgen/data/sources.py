@@ -33,9 +33,7 @@ from compgen.errors import DataError, Remark, UserError
 SUFFIXES = {".txt": "text", ".scan": "text", ".tsv": "tsv", ".jsonl": "jsonl", ".unimorph": "unimorph", "": "unimorph"}
 SOURCES = SourceColumns()  # what is looked for where no column is named
 ROWS = 1024  # of what is read whole, in a piece
-_TAG = r"[\dA-Z][^\s;]*"
-_TAGS = rf" *{_TAG}(?:;{_TAG})*;? *"
-_TAGGED = re.compile(rf"[^\t]+(?:\t[^\t]*)?\t{_TAGS}")
+_TAGGED = rf"^[^\t]+(?:\t[^\t]*)?\t({unimorph.TAGS})$"
 _SCAN = re.compile(r"\s*IN:(|\s.*?)\sOUT:(?:|\s.*)")
 
 
@@ -111,7 +109,7 @@ def _check_tokens(tokens: list[str], place: str, checked: set[str]) -> None:
 def is_tagged(dataset: Dataset) -> bool:
     """Return whether examples are lemmas with tags, which were read as sources and targets."""
     tags = dataset.frame["target"].list.join(" ")
-    return bool(tags.str.contains(";").any() and tags.str.contains(rf"^{_TAGS}$").all())
+    return bool(tags.str.contains(unimorph.SEVERAL).any() and tags.str.contains(f"^{unimorph.TAGS}$").all())
 
 
 def _suffix(path: str) -> str:
@@ -207,9 +205,9 @@ def _guess(lines: list[str]) -> str:
 
 def _as_words(format: str, lines: list[str]) -> str:
     """Return `unimorph` for tsv if most lines have tags in their last column, some of them several; else the format."""
-    lines = [line for line in lines if line.strip()]
-    tagged = [line for line in lines if _TAGGED.fullmatch(line)]
-    words = 2 * len(tagged) > len(lines) and any(";" in line for line in tagged)
+    written = pl.Series([line for line in lines if line.strip()], dtype=pl.String)
+    tags = written.str.extract(_TAGGED).drop_nulls()
+    words = 2 * len(tags) > len(written) and tags.str.contains(unimorph.SEVERAL).any()
     return "unimorph" if format == "tsv" and words else format
 
 
@@ -250,7 +248,7 @@ def _jsonl(line: str, place: str) -> Source:
 
 def _unimorph(line: str, place: str) -> Source:
     lemma, *form, tags = (field.strip() for field in line.split("\t")) if "\t" in line else ("", "", "")
-    names = tuple(tag for tag in tags.split(";") if tag)
+    names = unimorph.tags_of(tags)
     if len(form) > 1 or not lemma or not names:
         raise DataError(f"{place}: found {shown(line)}, expected lemma TAB tags, or lemma TAB form TAB tags")
     try:

@@ -1,6 +1,6 @@
 """Words with their analyses, as SIGMORPHON 2018 and UniMorph publish them: examples of inflection.
 
-A line of a file is lemma TAB form TAB tags, the tags joined by semicolons. It becomes the example
+A line of a file is lemma TAB form TAB tags, the tags joined by semicolons (or as `tags_of` says). It is
 
     h a b l a r V IND PST 3 SG PFV  →  h a b l ó        lemma and tags to form: inflection
 
@@ -13,6 +13,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -28,9 +29,15 @@ BLANK = "␣"
 CAPITAL = "^"
 DOTTED = ("turkish", "azeri", "azerbaijani", "crimean-tatar", "tur", "aze", "crh")  # languages with both i and ı
 _EXPECTED = "lemma TAB form TAB tags, the tags joined by semicolons"
+TAGS = (
+    r"\s*[\p{Uppercase}\d][^\s;|]*(?:[;|][^\s;|]+)*[;|]?\s*"  # of a line of TSV that is a word: `is_tag` of the first
+)
+SEVERAL = r"[;|]"  # what joins them
+_SIGNS = (";", r"\|", ",", r"\s")  # what may part tags, the surest first
+_BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 _ORDER = "lemma TAB form TAB tags, in this order"
-_TAGGED = r"^[^\t]*\t[^\t]*\t\s*([\p{Lu}\d][^\s;]*(?:;[^\s;]+)*;?)\s*$"
-BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word, be they well written or not
+_TAGGED = rf"^[^\t]*\t[^\t]*\t({TAGS})$"
+BUNDLE = r"^\s*[^\s;|]+(?:[;|][^\s;|]+)+[;|]?\s*$"  # tags of a word, be they well written or not
 
 Word = tuple[str, str, tuple[str, ...]]  # lemma, form, tags
 
@@ -77,7 +84,7 @@ def check_order(lines: Iterable[tuple[int, str]], name: str) -> None:
 
 def _word(line: str) -> Word:
     lemma, form, tags = (*map(str.strip, line.split("\t")), "", "")[:3]
-    names = tuple(tag for tag in tags.split(";") if tag)
+    names = tags_of(tags)
     if line.count("\t") != 2 or not (lemma and form and names):
         raise DataError(f"found {shown(line)}, expected {_EXPECTED}")
     return lemma, form, names
@@ -123,7 +130,11 @@ def write(dataset: Dataset, name: str) -> bytes:
             lemma, tags = parts(source, target)
         except DataError as error:
             raise DataError(f"{name}: unimorph holds words: example {number:,}: {error}") from None
-        lines.append("\t".join([joined(lemma), joined(target), ";".join(tags)]) + "\n")
+        bundle = ";".join(tags)
+        if (read := tags_of(bundle)) != (*tags,):
+            wrong = f"{bundle!r:.80}, which would be read as {len(read)} tags, not {len(tags)}: write jsonl"
+            raise DataError(f"{name}: unimorph joins tags by semicolons: example {number:,}: found {wrong}")
+        lines.append("\t".join([joined(lemma), joined(target), bundle]) + "\n")
     return "".join(lines).encode()
 
 
@@ -132,7 +143,7 @@ def looks_like_words(lines: pl.Series) -> bool:
     if not lines.head(1).str.contains(_TAGGED).any():
         return False
     tags = lines.str.extract(_TAGGED)
-    return not tags.has_nulls() and 2 * int(tags.str.contains(";", literal=True).sum()) > len(lines)
+    return not tags.has_nulls() and 2 * int(tags.str.contains(SEVERAL).sum()) > len(lines)
 
 
 def untagged(lines: pl.Series) -> pl.Series:
@@ -200,7 +211,7 @@ def inflection(word: Word, lower_as: str | None = None) -> tuple[list[str], list
     lemma, form, tags = word
     if len(tags) == 1 and words_columns([lemma, form, *tags]):
         raise DataError("found a header line, expected words: delete it, or give the file the suffix .tsv")
-    if len(tags) == 1 and ";" in form and all(map(is_tag, form.split(";"))):
+    if len(tags) == 1 and re.match(BUNDLE, form) and all(map(is_tag, tags_of(form))):
         raise DataError(f"found the tags {form!r:.80} in second place, expected {_ORDER}")
     sides = characters(lemma, lower_as), characters(form, lower_as)
     for text, letters in zip((lemma, form), sides, strict=True):
@@ -264,12 +275,27 @@ def split_tags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def tags_in(value: object) -> tuple[str, ...]:
-    """Return the tags in a column of a table: a list, or text in which `;`, `|`, commas or spaces part them."""
+    """Return the tags in a column of a table: a list, of which commas and the like are parts of tags, or text."""
     if isinstance(value, str):
-        return tuple(filter(None, re.split(r"[;|,\s]+", value)))
+        return tags_of(value)
     if isinstance(value, list) and all(isinstance(text, str) for text in value):
-        return tuple(tag for text in value for tag in tags_in(text))
+        return tuple(tag for text in value for tag in tags_of(text, _SIGNS[:1]))
     return ()
+
+
+@functools.lru_cache(1 << 16)  # words repeat few bundles
+def tags_of(text: str, signs: tuple[str, ...] = _SIGNS) -> tuple[str, ...]:
+    """Return the tags in text, parted by the first of `;`, `|`, commas and spaces that it has outside brackets.
+
+    So `NOM(3,SG)` is one tag, and `Case=Nom,Acc|Number=Sing` are two.
+    """
+    plain, hidden = "", text
+    while plain != hidden:  # brackets may stand in brackets
+        plain, hidden = hidden, _BRACKETS.sub(lambda found: "_" * len(found[0]), hidden)
+    ends = next((found for sign in signs if (found := [*re.finditer(sign, plain)])), [])
+    places = [-1, *(end.start() for end in ends), len(text)]
+    tags = (text[before + 1 : after].strip() for before, after in pairwise(places))
+    return tuple(filter(None, tags))
 
 
 def language_of(path: str | Path) -> str:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import threading
 import warnings
 
@@ -83,6 +84,21 @@ def test_lemmas_with_tags_are_words(tmp_path, name, form):
     assert first.tokens == ["^G", "e", "l", "␣", "g", "i", "t", "V", "PRS", "3"] and first.inflected
     assert first.written == ("Gel git", "V;PRS;3") and blank == Source([]) and not blank.inflected
     assert last.tokens == ["^I", "N"]
+
+
+@pytest.mark.parametrize("form", ["", "\tдому"])
+@pytest.mark.parametrize("bundle", ["ИМЯ;ЕД", "ИМЯ|ЕД", "Ⓝ;ЕД", "٣;ЕД", "ИМЯ;ед"])
+def test_tags_are_told_as_where_words_are_learnt_from(tmp_path, bundle, form):
+    (tmp_path / "x.tsv").write_text(f"дом{form}\t{bundle}\n", encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Remark)
+        try:
+            read_dataset(tmp_path / "x.tsv") if form else None
+            (source,) = next(read_sources(str(tmp_path / "x.tsv")))
+        except DataError as error:
+            assert bundle == "ИМЯ;ед" and "found the tag 'ед', expected tags that begin" in str(error)
+        else:
+            assert source.inflected and source.tokens == [*"дом", *re.split("[;|]", bundle)]
 
 
 @pytest.mark.parametrize("odd", ["git\t", "git", "git\tV;PST\t", "git\tgitti"])

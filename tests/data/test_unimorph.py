@@ -122,6 +122,32 @@ def test_tags_of_a_table_are_parted_in_any_usual_way(value):
     assert tags_in(value) == ("N", "INE", "PL")
 
 
+@pytest.mark.parametrize(
+    ("value", "tags"),
+    [
+        ("V;NOM(3,SG);{A|B}", ("V", "NOM(3,SG)", "{A|B}")),
+        ("NOM(3,SG),[A (B C), D] E,F", ("NOM(3,SG)", "[A (B C), D] E", "F")),
+        ("Case=Nom,Acc|Number=Sing", ("Case=Nom,Acc", "Number=Sing")),
+        (["NOM(3,SG)", "A,B", "C|D E"], ("NOM(3,SG)", "A,B", "C|D E")),
+        ("A(;B;C)", ("A(;B;C)",)),
+        ("A(;B", ("A(", "B")),
+    ],
+)
+def test_signs_in_brackets_or_after_surer_ones_part_no_tags(value, tags):
+    assert tags_in(value) == tags
+
+
+def test_tags_of_lines_are_parted_as_those_of_tables(tmp_path):
+    (tmp_path / "own").write_text("kan\tkanta\tN|PL\nkan\tekan\tN, SG,POSS\n")
+    assert [split_tags(source)[1] for source, _ in load(str(tmp_path / "own")).pairs()] == [
+        ["N", "PL"],
+        ["N", "SG", "POSS"],
+    ]
+    (tmp_path / "own.tsv").write_text("kan\tkanta\tN|PL\nkan\tekan\tN\nkan\tkanna\tCase=Nom,Acc|Number=Sing")
+    with pytest.warns(Remark, match="read as words"):
+        assert load(str(tmp_path / "own.tsv")).splits == {"train": 3}
+
+
 @pytest.mark.parametrize("value", [None, "", " ; ", [], ["N", None], 3])
 def test_what_has_no_tags_has_none(value):
     assert tags_in(value) == ()
@@ -184,6 +210,7 @@ def test_splits_with_names_of_their_own_stand_beside_train(tmp_path, lines, spli
     [
         ((["jump"], ["I_JUMP"]), "unimorph holds words: example 1: found the source 'jump', expected the letters"),
         ((["g", "o", "V"], []), "an empty form of 'go'"),
+        ((["g", "o", "A|B"], ["w"]), r"example 1: found 'A\|B', which would be read as 2 tags, not 1: write jsonl"),
         ((["g", "o", "V"], ["went"]), "found 'went' in a lemma or form, expected tokens of one letter"),
     ],
 )
