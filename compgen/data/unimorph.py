@@ -5,8 +5,8 @@ A line of a file is lemma TAB form TAB tags, the tags joined by semicolons (or a
     h a b l a r V IND PST 3 SG PFV  →  h a b l ó        lemma and tags to form: inflection
 
 and swapped, form to lemma and tags, one of analysis. Each character is a token, a space is the token `␣`, and each tag
-is a token. So a token that begins with a capital or a digit is a tag, and no other is: a capital letter of a word has
-CAPITAL before it in its token, as `^H a u s`. Text is in NFC. Readers of published data have it in lower case.
+is a token. So a token that begins with a capital or a digit is a tag, and no other is: a capital or a digit of a word
+has CAPITAL before it in its token, as `^H a u s`. Text is in NFC. Readers of published data have it in lower case.
 """
 
 import functools
@@ -216,8 +216,6 @@ def inflection(word: Word, lower_as: str | None = None) -> tuple[list[str], list
     sides = characters(lemma, lower_as), characters(form, lower_as)
     for text, letters in zip((lemma, form), sides, strict=True):
         for letter in letters:
-            if is_tag(letter):
-                raise DataError(f"found {letter!r} in {text!r}, expected letters: digits stand for tags")
             if why := why_not_data(letter):
                 raise DataError(f"found {letter!r} in {text!r:.80}, which {why}")
     for tag in tags:
@@ -229,7 +227,7 @@ def inflection(word: Word, lower_as: str | None = None) -> tuple[list[str], list
 
 
 def characters(text: str, lower_as: str | None = None) -> list[str]:
-    """Return the tokens of a lemma or form: its characters, spaces as BLANK, capitals behind CAPITAL.
+    """Return the tokens of a lemma or form: its characters, spaces as BLANK, capitals and digits behind CAPITAL.
 
     With `lower_as`, the name of a language, in lower case as is usual there: where i has two capitals, they stay apart.
     """
@@ -248,7 +246,7 @@ def _lower(text: str, language: str) -> str:
 def _token(letter: str) -> str:
     if letter.isspace():
         return BLANK
-    return CAPITAL + letter if letter.isupper() else letter
+    return CAPITAL + letter if is_tag(letter) else letter
 
 
 def joined(tokens: Iterable[str]) -> str:
@@ -259,13 +257,13 @@ def joined(tokens: Iterable[str]) -> str:
 @functools.lru_cache(1 << 16)  # words repeat few letters and tags
 def is_tag(token: str) -> bool:
     """Whether a token is a tag and not a character of a word."""
-    return token[:1].isupper() or token[:1].isdigit()
+    return token[:1].isupper() or token[:1].isdecimal()  # a raised digit, as of a tone, is a letter
 
 
 @functools.lru_cache(1 << 16)
 def is_letter(token: str) -> bool:
-    """Whether a token is a letter of a word: one character, or a capital behind CAPITAL."""
-    return (len(token) == 1 and not is_tag(token)) or (len(token) == 2 and token[0] == CAPITAL and token[1].isupper())
+    """Whether a token is a letter of a word: one character, or a capital or digit behind CAPITAL."""
+    return (len(token) == 1 and not is_tag(token)) or (len(token) == 2 and token[0] == CAPITAL and is_tag(token[1]))
 
 
 def split_tags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -21,7 +21,7 @@ from compgen.errors import DataError, UserError
 SHORTEST = 3  # code points of a stretch that counts as part of a stem
 NONE = -1  # padding, and the partner of a cluster that is not aligned
 _CELLS = 2**22  # of one table of alignments
-_SIGN = rf"{regex.escape(CAPITAL)}(?=\p{{Uppercase}})"  # what makes one token with the capital behind it
+_SIGN = rf"{regex.escape(CAPITAL)}(?=[\p{{Uppercase}}\p{{Nd}}])"  # one token with the capital or digit behind it
 _CLUSTER = regex.compile(rf"(?:{_SIGN})?\X")
 _TOKEN = regex.compile(rf"(?s)(?:{_SIGN})?.")
 

@@ -91,14 +91,14 @@ def test_words_that_differ_in_a_capital_are_different(folder, name):
 def test_all_lines_that_are_no_words_are_told_and_left_out_by_fix(folder, name):
     words = "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n"
     (folder / name).write_text(
-        f"{words}\nrufen\trief\n{words.upper()}laufen\ngeben\tgab3\tV;PST\nlegen\tlegte\tv;pst\n"
+        f"{words}\nrufen\trief\n{words.upper()}laufen\ngeben\tgab\x07\tV;PST\nlegen\tlegte\tv;pst\n"
     )
     result = run(name)
     assert result.exit_code == 2
     assert "unimorph; lemma TAB form TAB tags; no command reads it; examples that can be made out: 4" in result.stdout
     assert "error    lines 4, 7: found 'rufen\\trief', expected lemma TAB form TAB tags" in result.stdout
     assert "joined by semicolons (line 4; the others alike)\n" in result.stdout
-    assert "error    line 8: found '3' in 'gab3', expected letters" in result.stdout
+    assert "error    line 8: found '\\x07' in 'gab\\x07', which has a control" in result.stdout
     assert "error    line 9: found the tag 'v', expected tags that begin" in result.stdout
     assert result.stdout.endswith(f"Next: cgen check {name} --fix mended.unimorph\n")
     result = run(name, "--fix", "mended.unimorph")

@@ -21,8 +21,9 @@ from compgen.data.unimorph import (
     tags_in,
 )
 from compgen.errors import DataError, Remark
+from compgen.morphology.alignment import clusters, words
 
-letters = st.text(st.characters(categories=["Lu", "Ll", "Lt", "Lo", "So"]), min_size=1)
+letters = st.text(st.characters(categories=["Lu", "Ll", "Lt", "Lo", "So", "Nd", "No"]), min_size=1)
 tag_names = st.text("ABPST123/.", min_size=1).filter(lambda tag: tag[0].isalnum())
 
 
@@ -47,6 +48,22 @@ def test_capitals_are_kept_and_are_no_tags(tmp_path):
     assert found.pairs()[2] == (["^L", "^K", "^W", "␣", "^N", "N", "PL"], ["^L", "^K", "^W", "s", "␣", "^", "^N"])
     write_dataset(found, tmp_path / "out.unimorph")
     assert (tmp_path / "out.unimorph").read_text(encoding="utf-8") == lines
+
+
+def test_digits_of_words_are_kept_and_are_no_tags(tmp_path):
+    """Tones are written so, raised or not."""
+    lines = "ma1ta3\tma1ta3ne2\tN;3\nma¹ta³\tma¹ta³ne²\tN\n"
+    (tmp_path / "own").write_text(lines, encoding="utf-8")
+    found = load(str(tmp_path / "own"))
+    assert found.pairs()[0] == (
+        ["m", "a", "^1", "t", "a", "^3", "N", "3"],
+        ["m", "a", "^1", "t", "a", "^3", *"ne", "^2"],
+    )
+    assert found.pairs()[1] == ([*"ma¹ta³", "N"], [*"ma¹ta³ne²"])
+    write_dataset(found, tmp_path / "out.unimorph")
+    assert (tmp_path / "out.unimorph").read_text(encoding="utf-8") == lines
+    (word, _) = words(found)
+    assert clusters(found.pairs()[0][0][:6]) == word.lemma == ("m", "a", "^1", "t", "a", "^3")
 
 
 def test_known_words_are_in_lower_case_as_their_figures_are(tmp_path, monkeypatch):
@@ -109,8 +126,8 @@ def test_tags_in_second_place_are_an_order_of_the_whole_file(tmp_path):
 
 
 def test_what_cannot_be_told_apart_is_refused():
-    with pytest.raises(DataError, match="spanish, word 2: found '2' in 'a2', expected letters"):
-        dataset([("a", "b", ("N",)), ("a2", "b", ("N",))], name="spanish")
+    with pytest.raises(DataError, match="spanish, word 2: found the tag 'n', expected tags that begin"):
+        dataset([("a", "b", ("N",)), ("a", "b", ("n",))], name="spanish")
     with pytest.raises(DataError, match="found the tag 'sg'"):
         inflection(("a", "b", ("N", "sg")))
     with pytest.raises(DataError, match="no words"):
