@@ -104,6 +104,7 @@ def predict(
     """
     from compgen.api import Generator, Predictor
     from compgen.data.sources import read_sources
+    from compgen.data.unimorph import INFLECTION, WORDS
     from compgen.trained.committee import Committee
 
     suffix = _checked_out(options.out, data, model, options.otherwise, *options.others)
@@ -114,10 +115,11 @@ def predict(
     system, name = (Committee(members, names), TOGETHER) if options.others else (systems[0], model)
     second = None if options.otherwise is None else Predictor.load(options.otherwise)
     answering = Answering(name, system, options.otherwise, second, options.best or 1, options.beam, " so far")
+    task = getattr(systems[0], "trained_on", {}).get(WORDS)
     began, done = time.monotonic(), 0
     quiet = options.out == "-" and sys.stdout.isatty()
     with _writer(options.out) as write, Progress("predict", None, quiet=quiet) as progress:
-        for sources in read_sources(data, options.format, columns, options.split):
+        for sources in read_sources(data, options.format, columns, options.split, task == INFLECTION):
             write("".join(map(_LINES[suffix], sources, _answers(answering, sources))))
             done += len(sources)
             progress.update(done)

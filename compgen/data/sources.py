@@ -33,7 +33,7 @@ from compgen.errors import DataError, Remark, UserError
 SUFFIXES = {".txt": "text", ".scan": "text", ".tsv": "tsv", ".jsonl": "jsonl", ".unimorph": "unimorph", "": "unimorph"}
 SOURCES = SourceColumns()  # what is looked for where no column is named
 ROWS = 1024  # of what is read whole, in a piece
-_TAGGED = rf"^[^\t]+(?:\t[^\t]*)?\t({unimorph.TAGS})$"
+_TAGGED = rf"^[^\t]+(?:\t[^\t]*)?\t({unimorph.SOME_TAGS})$"
 _SCAN = re.compile(r"\s*IN:(|\s.*?)\sOUT:(?:|\s.*)")
 
 
@@ -54,13 +54,14 @@ class Source(NamedTuple):
 
 
 def read_sources(
-    path: str, format: str | None = None, columns: Columns = USUALLY, split: str | None = None
+    path: str, format: str | None = None, columns: Columns = USUALLY, split: str | None = None, words: bool = False
 ) -> Iterator[list[Source]]:
     """Yield the sources of DATA, or of lines on standard input if `path` is `-`, in pieces, as they come.
 
     Without `format` the suffix decides; for a pipe, the first line. A table of the suffix .tsv whose last column has
     tags joined by semicolons, as far as the first piece goes, is one of words. `columns` as for `read_dataset`; if they
-    name no target, a table needs none. With `split`, only the examples of that split.
+    name no target, a table needs none. With `split`, only the examples of that split. With `words`, they are for what
+    inflects words: then the words of a table may have one tag each.
 
     Raises:
         UserError: there is no such format.
@@ -73,7 +74,7 @@ def read_sources(
     first = next(pieces, [])
     if in_lines and not columns.given and split is None and not _names_columns(path, format, first):
         usual = _guess(first) if piped else SUFFIXES.get(_suffix(path), "text")
-        yield from _read_lines(path, format or usual, first, pieces)
+        yield from _read_lines(path, _as_words(format or usual, first, words), first, pieces)
         return
     # What has come through a pipe cannot be read again.
     dataset = _read_whole(path, format, columns, "\n".join(chain(first, *pieces)).encode() if piped else None)
@@ -86,7 +87,7 @@ def _read_lines(path: str, format: str, first: list[str], pieces: Iterable[list[
     """Yield the sources in some lines, and in those that come after them."""
     if format not in _PARSERS:
         raise UserError(f"no format {format!r} of sources: expected one of {', '.join(_PARSERS)}")
-    parse = _PARSERS[_as_words(format, first)]
+    parse = _PARSERS[format]
     name, number, checked = name_of(path), 0, set[str]()
     for lines in chain([first], pieces):
         found = []
@@ -109,7 +110,7 @@ def _check_tokens(tokens: list[str], place: str, checked: set[str]) -> None:
 def is_tagged(dataset: Dataset) -> bool:
     """Return whether examples are lemmas with tags, which were read as sources and targets."""
     tags = dataset.frame["target"].list.join(" ")
-    return bool(tags.str.contains(unimorph.SEVERAL).any() and tags.str.contains(f"^{unimorph.TAGS}$").all())
+    return bool(tags.str.contains(unimorph.SEVERAL).any() and tags.str.contains(f"^{unimorph.SOME_TAGS}$").all())
 
 
 def _suffix(path: str) -> str:
@@ -187,8 +188,7 @@ def _is_inflection(path: str, dataset: Dataset) -> bool:
     """Return whether Parquet has columns of lemmas and tags, or all sources of known data are letters, then tags."""
     if Path(path).exists():
         return _suffix(path) == ".parquet" and SOURCES.words(list(pl.read_parquet_schema(path))) is not None
-    parts = map(unimorph.split_tags, dataset.frame["source"].to_list())
-    return all(lemma and tags and all(map(unimorph.is_letter, lemma)) for lemma, tags in parts)
+    return all(map(unimorph.is_analysis, dataset.frame["source"].to_list()))
 
 
 def _first(lines: list[str]) -> str:
@@ -203,11 +203,11 @@ def _guess(lines: list[str]) -> str:
     return "tsv" if "\t" in first else "text"
 
 
-def _as_words(format: str, lines: list[str]) -> str:
-    """Return `unimorph` for tsv if most lines have tags in their last column, some of them several; else the format."""
+def _as_words(format: str, lines: list[str], one_tag: bool = False) -> str:
+    """Return `unimorph` for tsv if most lines have tags in their last column, several (or `one_tag`); or format."""
     written = pl.Series([line for line in lines if line.strip()], dtype=pl.String)
     tags = written.str.extract(_TAGGED).drop_nulls()
-    words = 2 * len(tags) > len(written) and tags.str.contains(unimorph.SEVERAL).any()
+    words = 2 * len(tags) > len(written) and (one_tag or tags.str.contains(unimorph.SEVERAL).any())
     return "unimorph" if format == "tsv" and words else format
 
 
@@ -252,6 +252,7 @@ def _unimorph(line: str, place: str) -> Source:
     if len(form) > 1 or not lemma or not names:
         raise DataError(f"{place}: found {shown(line)}, expected lemma TAB tags, or lemma TAB form TAB tags")
     try:
+        unimorph.check_place("".join(form), names)
         tokens, _ = unimorph.inflection((lemma, lemma, names))
     except DataError as error:
         raise DataError(f"{place}: {error}") from None

@@ -3,7 +3,7 @@
 import polars as pl
 
 from compgen.data.examples import SIDES, Dataset
-from compgen.data.unimorph import is_letter, is_tag, split_tags
+from compgen.data.unimorph import is_analysis, split_tags
 from compgen.errors import DataError
 
 BLANK = "\x1f"  # what no token has: tokens are joined by it, and it alone stands for a copied one in a template
@@ -56,7 +56,6 @@ def shapes(dataset: Dataset) -> pl.Series:
 def usual(dataset: Dataset) -> pl.Series:
     """Return tags if all sources are the letters of a lemma and tags, else shapes."""
     for source in dataset.frame["source"].to_list():
-        lemma, named = split_tags(source)
-        if not (lemma and named) or not all(map(is_letter, lemma)) or not all(map(is_tag, named)):
+        if not is_analysis(source):
             return shapes(dataset)
     return tags(dataset)

@@ -26,17 +26,18 @@ from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
 
 BLANK = "␣"
+WORDS = "words"  # in `trained_on`: what was learnt of words, INFLECTION or ANALYSIS, by `task_of`
+INFLECTION, ANALYSIS = "inflection", "analysis"
 CAPITAL = "^"
 DOTTED = ("turkish", "azeri", "azerbaijani", "crimean-tatar", "tur", "aze", "crh")  # languages with both i and ı
 _EXPECTED = "lemma TAB form TAB tags, the tags joined by semicolons"
-TAGS = (
-    r"\s*[\p{Uppercase}\d][^\s;|]*(?:[;|][^\s;|]+)*[;|]?\s*"  # of a line of TSV that is a word: `is_tag` of the first
-)
+# In a line of TSV; the first is one by `is_tag`.
+SOME_TAGS = r"\s*[\p{Uppercase}\d][^\s;|]*(?:[;|][^\s;|]+)*[;|]?\s*"
 SEVERAL = r"[;|]"  # what joins them
 _SIGNS = (";", r"\|", ",", r"\s")  # what may part tags, the surest first
 _BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 _ORDER = "lemma TAB form TAB tags, in this order"
-_TAGGED = rf"^[^\t]*\t[^\t]*\t({TAGS})$"
+_TAGGED = rf"^[^\t]*\t[^\t]*\t({SOME_TAGS})$"
 BUNDLE = r"^\s*[^\s;|]+(?:[;|][^\s;|]+)+[;|]?\s*$"  # tags of a word, be they well written or not
 
 Word = tuple[str, str, tuple[str, ...]]  # lemma, form, tags
@@ -211,8 +212,7 @@ def inflection(word: Word, lower_as: str | None = None) -> tuple[list[str], list
     lemma, form, tags = word
     if len(tags) == 1 and words_columns([lemma, form, *tags]):
         raise DataError("found a header line, expected words: delete it, or give the file the suffix .tsv")
-    if len(tags) == 1 and re.match(BUNDLE, form) and all(map(is_tag, tags_of(form))):
-        raise DataError(f"found the tags {form!r:.80} in second place, expected {_ORDER}")
+    check_place(form, tags)
     sides = characters(lemma, lower_as), characters(form, lower_as)
     for text, letters in zip((lemma, form), sides, strict=True):
         for letter in letters:
@@ -224,6 +224,12 @@ def inflection(word: Word, lower_as: str | None = None) -> tuple[list[str], list
         if not is_tag(tag):
             raise DataError(f"found the tag {tag!r}, expected tags that begin with a capital or a digit")
     return [*sides[0], *tags], sides[1]
+
+
+def check_place(form: str, tags: Sequence[str]) -> None:
+    """Raise DataError for a form of several tags, in whose place there is but one."""
+    if len(tags) == 1 and re.match(BUNDLE, form) and all(map(is_tag, tags_of(form))):
+        raise DataError(f"found the tags {form!r:.80} in second place, expected {_ORDER}")
 
 
 def characters(text: str, lower_as: str | None = None) -> list[str]:
@@ -270,6 +276,21 @@ def split_tags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return lemma and tags of a source of inflection (or a target of analysis); tags begin with the first one."""
     first = next((place for place, token in enumerate(tokens) if is_tag(token)), len(tokens))
     return list(tokens[:first]), list(tokens[first:])
+
+
+def is_analysis(tokens: Sequence[str]) -> bool:
+    """Whether tokens are the letters of a lemma, and then tags."""
+    lemma, tags = split_tags(tokens)
+    return bool(lemma and tags) and all(map(is_letter, lemma)) and all(map(is_tag, tags))
+
+
+def task_of(dataset: Dataset) -> str | None:
+    """Return INFLECTION if all sources are lemmas and tags, and targets forms; ANALYSIS if they are swapped."""
+    pairs = dataset.pairs()
+    for task, analysed, form in ((INFLECTION, 0, 1), (ANALYSIS, 1, 0)):
+        if pairs and all(is_analysis(pair[analysed]) and all(map(is_letter, pair[form])) for pair in pairs):
+            return task
+    return None
 
 
 def tags_in(value: object) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from pydantic import create_model
 
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, Stream, stream
+from compgen.data.unimorph import WORDS, task_of
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.models.seeding import draws_alone, seed_torch
@@ -234,6 +235,7 @@ def report(
         "train_loss_nats_per_token": round(outcome.train_loss, 5),
         "held_out_error_rate": None if outcome.held_out is None else round(outcome.held_out, 5),
         EXAMPLES: dataset.digest(),
+        **({WORDS: task} if (task := task_of(dataset)) else {}),
         **({"warning": outcome.trouble} if outcome.trouble else {}),
     }
 

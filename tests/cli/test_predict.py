@@ -156,6 +156,14 @@ def test_words_are_inflected(folder, form):
     assert tokens.stdout == f"{answers[0]}\n"
 
 
+def test_words_with_one_tag_each_are_inflected_by_what_learnt_to_inflect(folder):
+    (folder / "one.tsv").write_text("ca\tPST\n")
+    done = compgen("predict", folder / "w.pt", folder / "one.tsv")
+    assert done.returncode == 0 and not done.stderr.count("unknown"), done.stderr
+    answer = package.predict(folder / "w.pt", ["c a PST"])[0]
+    assert done.stdout == answer.replace(" ", "").replace("␣", " ") + "\n"
+
+
 def test_a_pipe_is_answered_before_it_ends(folder):
     command = [sys.executable, "-m", "compgen", "predict", str(folder / "p.pt")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

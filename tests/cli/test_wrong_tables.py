@@ -158,6 +158,7 @@ UNLEARNT = [
     ),
     ("small_tags.tsv", "gehen\tging\tv;pst\nsehen\tsah\tv;pst\n", "words? these are lemma TAB form TAB tags"),
     ("tags_second.tsv", "gehen\tV;PST\tging\nsehen\tV;PST\tsah\n", "words? these are lemma TAB form TAB tags"),
+    ("one_tag.tsv", "Haus\tHausta\tPL\nBaum\te-Baum\tSG\n", "words with one tag each? name the file .unimorph; lines"),
     ("own_names.tsv", "a\tb\tmine\nc\td\tmine\n", "names of splits: mine; train is not among them"),
 ]
 

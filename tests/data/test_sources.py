@@ -119,6 +119,16 @@ def test_a_table_of_tokens_is_no_table_of_words(tmp_path):
     assert tokens(tmp_path / "x.tsv", "unimorph") == [["g", "o", "N"]]
 
 
+@pytest.mark.parametrize("form", ["", "\t", "\twent"])
+def test_a_table_of_words_with_one_tag_each_is_known_by_what_inflects_them(tmp_path, form):
+    (tmp_path / "x.tsv").write_text(f"go{form}\tPST\nsee{form}\tPST\n")
+    (found,) = read_sources(str(tmp_path / "x.tsv"), words=True)
+    assert [source.written for source in found] == [("go", "PST"), ("see", "PST")]
+    (tmp_path / "x.tsv").write_text("g o PST\tw e n t\ns e e PST\ts a w\n")
+    (found,) = read_sources(str(tmp_path / "x.tsv"), words=True)
+    assert found[0].tokens == ["g", "o", "PST"] and not found[0].inflected
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -319,6 +329,7 @@ def test_other_data_are_read_whole(tmp_path):
         ("x.jsonl", '{"source": ["a", 3]}\n', "line 1: found"),
         ("x.jsonl", '{"source": []}\n', "line 1: found"),
         ("x.jsonl", '{"source": "a\\ud800"}\n', "line 1: found"),
+        ("words", "Hahn\tHahnes\tN;GEN\nTee\tN;PL\tTees\n", "line 2: found the tags 'N;PL' in second place"),
         ("words", "gel\tV;PRS\ngel\n", "line 2: found 'gel', expected lemma TAB tags"),
         ("words", "gel\tV;PRS\ngel\ta\tV\tb\n", "line 2: found .*expected lemma TAB tags"),
         ("words", "gel\tV;PRS\nG\x07\tV\n", r"line 2: found '\\x07' in 'G\\x07', which has a control character"),

@@ -19,6 +19,7 @@ from compgen.data.unimorph import (
     read_words,
     split_tags,
     tags_in,
+    task_of,
 )
 from compgen.errors import DataError, Remark
 from compgen.morphology.alignment import clusters, words
@@ -85,6 +86,26 @@ def test_letters_are_small_in_the_way_of_their_language_and_composed():
 def test_a_file_is_named_after_its_language():
     names = ["x/turkish-train-high", "crimean-tatar-dev", "tur", "spanish-test.gz"]
     assert [language_of(name) for name in names] == ["turkish", "crimean-tatar", "tur", "spanish"]
+
+
+INFLECTED = [(["g", "o", "V", "PST"], ["w", "e", "n", "t"]), (["^B", "e", "V"], ["a", "m"])]
+ANALYSED = [(target, source) for source, target in INFLECTED]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "task"),
+    [
+        (INFLECTED, "inflection"),
+        (ANALYSED, "analysis"),
+        (INFLECTED + ANALYSED, None),
+        ([*INFLECTED, (["go", "V"], ["w"])], None),
+        ([*ANALYSED, (["w", "N"], ["g", "o", "V"])], None),
+        ([(["g", "o", "V"], ["went"])], None),
+        ([(["jump"], ["I_JUMP"])], None),
+    ],
+)
+def test_what_is_to_be_learnt_of_words_is_known_by_where_the_tags_are(pairs, task):
+    assert task_of(Dataset.from_pairs(pairs)) == task
 
 
 @given(letters, letters, st.lists(tag_names, min_size=1))

@@ -88,6 +88,14 @@ def test_repeated_pairs_count_once_or_as_often_as_they_are_there(tmp_path, parts
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.pt", "p.pt.log.jsonl"]
 
 
+def test_it_is_recorded_what_was_learnt_of_words(tmp_path):
+    words = Dataset.from_pairs([(["g", "o", "PST"], ["w"]), (["b", "e", "PST"], ["w"])])
+    swapped = Dataset.from_pairs((target, source) for source, target in words.pairs())
+    for data, task in ((words, "inflection"), (swapped, "analysis"), (Dataset.from_pairs(PAIRS), None)):
+        checkpoint, _ = train_predictor(data, seq2seq(), tmp_path / "p.pt", quiet=True)
+        assert checkpoint.trained_on.get("words") == task
+
+
 def test_a_score_on_the_training_examples_is_remarked_on(tmp_path, capsys):
     train_predictor(Dataset.from_pairs(PAIRS), seq2seq(), tmp_path / "p.pt", quiet=True)
     learnt, again = Predictor.load(tmp_path / "p.pt"), Dataset.from_pairs([*reversed(PAIRS)], "test")
