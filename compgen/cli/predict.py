@@ -91,8 +91,8 @@ def predict(
     before they are answered.
 
     OUT has predicted tokens, separated by spaces (.txt, -; of --best with TABs between them), source TAB predicted
-    (.tsv; a row for each of --best), or also log-probabilities and INPUT's other columns, such as an id (.jsonl). Forms
-    of words are written as words, in .tsv as lemma TAB form TAB tags.
+    (.tsv; a row for each of --best), or also log-probabilities and INPUT's other columns, such as an id (.jsonl). Words
+    are written as words, in .tsv as lemma TAB form TAB tags. A predictor of analyses reads forms as they are written.
 
     Examples:
 
@@ -102,24 +102,17 @@ def predict(
         cgen predict inflector.pt lemmas-and-tags.tsv -o inflected.tsv
         cgen predict seed0.pt questions.txt --with seed1.pt --with seed2.pt -o answers.txt
     """
-    from compgen.api import Generator, Predictor
-    from compgen.data.sources import read_sources
-    from compgen.data.unimorph import INFLECTION, WORDS
-    from compgen.trained.committee import Committee
+    from compgen.data.sources import as_forms, read_sources
+    from compgen.data.unimorph import ANALYSIS, INFLECTION
 
     suffix = _checked_out(options.out, data, model, options.otherwise, *options.others)
-    kind = Generator if options.direct else Predictor
-    names = [model, *options.others]
-    systems = [kind.load(one, options.runtime, trust_code=options.trust_code) for one in names]
-    members = [one for one in systems if isinstance(one, Predictor)]
-    system, name = (Committee(members, names), TOGETHER) if options.others else (systems[0], model)
-    second = None if options.otherwise is None else Predictor.load(options.otherwise)
-    answering = Answering(name, system, options.otherwise, second, options.best or 1, options.beam, " so far")
-    task = getattr(systems[0], "trained_on", {}).get(WORDS)
+    answering, task = _opened(model, options)
     began, done = time.monotonic(), 0
     quiet = options.out == "-" and sys.stdout.isatty()
     with _writer(options.out) as write, Progress("predict", None, quiet=quiet) as progress:
         for sources in read_sources(data, options.format, columns, options.split, task == INFLECTION):
+            if task == ANALYSIS:
+                sources = as_forms(sources, model)
             write("".join(map(_LINES[suffix], sources, _answers(answering, sources))))
             done += len(sources)
             progress.update(done)
@@ -132,6 +125,22 @@ def predict(
         asked |= {"beam": max(options.beam, options.best or 1), "otherwise": named(options.otherwise)}
         write_record(Path(options.out), asked | {"sources": done, "seconds": seconds})
         say(f"{options.out}: {done:,} sources, {seconds} s")
+
+
+def _opened(model: str, options: Options) -> tuple[Answering, str | None]:
+    """Return what answers, and what MODEL learnt of words, if anything."""
+    from compgen.api import Generator, Predictor
+    from compgen.data.unimorph import WORDS
+    from compgen.trained.committee import Committee
+
+    kind = Generator if options.direct else Predictor
+    names = [model, *options.others]
+    systems = [kind.load(one, options.runtime, trust_code=options.trust_code) for one in names]
+    members = [one for one in systems if isinstance(one, Predictor)]
+    system, name = (Committee(members, names), TOGETHER) if options.others else (systems[0], model)
+    second = None if options.otherwise is None else Predictor.load(options.otherwise)
+    answering = Answering(name, system, options.otherwise, second, options.best or 1, options.beam, " so far")
+    return answering, getattr(systems[0], "trained_on", {}).get(WORDS)
 
 
 def _checked_out(out: str, *read: str | None) -> str:
@@ -181,9 +190,14 @@ def _text(source: "Source", ranked: Ranked) -> str:
 
 def _tsv(source: "Source", ranked: Ranked) -> str:
     """Return a line for each target, with the source; a form stands between lemma and tags."""
+    from compgen.data.sources import as_word
+
     if not source.tokens:
         return "\n"
     first, *rest = source.written
+    if source.analysed:
+        analyses = (as_word(target) for target, _ in ranked)
+        return "".join(f"{lemma}\t{first}\t{tags}\n" for lemma, tags in analyses)
     return "".join("\t".join([first, _written(source, target), *rest]) + "\n" for target, _ in ranked)
 
 
@@ -201,8 +215,11 @@ def _jsonl(source: "Source", ranked: Ranked) -> str:
 
 def _written(source: "Source", target: list[str]) -> str:
     """Return a target as it is written: the letters of a word together, other tokens separated by spaces."""
+    from compgen.data.sources import as_word
     from compgen.data.unimorph import joined
 
+    if source.analysed:
+        return " ".join(as_word(target))
     for token in () if source.inflected else (*source.tokens, *target):
         if token.split() != [token]:
             raise DataError(f"lines cannot hold the token {token!r}, which is empty or has spaces in it: write .jsonl")

@@ -46,6 +46,7 @@ class Source(NamedTuple):
     tokens: list[str]
     written: tuple[str, ...] = ("",)
     more: Mapping[str, Any] = MappingProxyType({})
+    analysed: bool = False  # whether it is a form as it is written, so that its target is a lemma and tags
 
     @property
     def inflected(self) -> bool:
@@ -107,6 +108,26 @@ def _check_tokens(tokens: list[str], place: str, checked: set[str]) -> None:
         checked.add(token)
 
 
+def as_forms(sources: list[Source], model: str) -> list[Source]:
+    """Return sources for what analyses words, the `model`: those that are no letters yet are forms, and are spelled.
+
+    Raises:
+        UserError: one is a lemma with tags.
+    """
+    if any(source.inflected for source in sources):
+        found = "found lemmas with tags, expected forms, as they are written, one a line (.txt)"
+        raise UserError(f"{model} learnt to analyse forms: {found}")
+    return [source if _in_letters(source.tokens) else _form(source) for source in sources]
+
+
+def _in_letters(tokens: list[str]) -> bool:
+    return len(tokens) != 1 and all(map(unimorph.is_letter, tokens))
+
+
+def _form(source: Source) -> Source:
+    return source._replace(tokens=unimorph.characters(source.written[0]), analysed=True)
+
+
 def is_tagged(dataset: Dataset) -> bool:
     """Return whether examples are lemmas with tags, which were read as sources and targets."""
     tags = dataset.frame["target"].list.join(" ")
@@ -129,7 +150,7 @@ def _sources(dataset: Dataset, split: str | None, words: bool) -> Iterator[list[
     """Yield the sources of a dataset, or of a split, which are those of words or not."""
     if words and is_tagged(dataset):
         raise UserError("lemma TAB tags has no splits: leave out --split")
-    frame, written = (dataset if split is None else dataset.split(split)).frame, _word if words else _line
+    frame, written = (dataset if split is None else dataset.split(split)).frame, as_word if words else _line
     for rows in frame.select("source", *_further(frame)).iter_slices(ROWS):
         yield [Source(tokens := row.pop("source"), written(tokens), row) for row in rows.to_dicts()]
 
@@ -155,7 +176,8 @@ def _line(tokens: list[str]) -> tuple[str, ...]:
     return (" ".join(tokens),)
 
 
-def _word(tokens: list[str]) -> tuple[str, ...]:
+def as_word(tokens: list[str]) -> tuple[str, str]:
+    """Return lemma and tags as they are written, of a source of inflection or a target of analysis."""
     lemma, tags = unimorph.split_tags(tokens)
     return unimorph.joined(lemma), ";".join(tags)
 

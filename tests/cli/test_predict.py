@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import compgen as package
+from compgen.data.sources import as_word
 from tests.cli.shell import compgen, refused
 
 SIZES = ["network.hidden=8", "network.encoder_hidden=6", "network.embedding=6", "network.attention=5"]
@@ -22,7 +23,9 @@ def folder(tmp_path_factory):
     (folder / "p.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     words = [("a b", "PST", "a bd"), ("a b", "PRS", "a be"), ("ca", "PST", "cad"), ("ca", "PRS", "cae")]
     (folder / "words").write_text("".join(f"{lemma}\t{form}\tV;{tag}\n" for lemma, tag, form in words))
-    for data, model in (("p.tsv", "p.pt"), ("words", "w.pt")):
+    done = compgen("data", "write", folder / "words", "--swap", "-o", folder / "swapped.tsv")
+    assert done.returncode == 0, done.stderr
+    for data, model in (("p.tsv", "p.pt"), ("words", "w.pt"), ("swapped.tsv", "analyst.pt")):
         done = compgen("train", "seq2seq", folder / data, "-o", folder / model, *SETTINGS)
         assert done.returncode == 0, done.stderr
     (folder / "x.txt").write_text(LINES)
@@ -162,6 +165,20 @@ def test_words_with_one_tag_each_are_inflected_by_what_learnt_to_inflect(folder)
     assert done.returncode == 0 and not done.stderr.count("unknown"), done.stderr
     answer = package.predict(folder / "w.pt", ["c a PST"])[0]
     assert done.stdout == answer.replace(" ", "").replace("␣", " ") + "\n"
+
+
+def test_forms_are_analysed(folder):
+    (folder / "forms.txt").write_text("a bd\n\ncae\n")
+    done = compgen("predict", folder / "analyst.pt", folder / "forms.txt", "-o", folder / "analyses.tsv")
+    assert done.returncode == 0 and "unknown" not in done.stderr, done.stderr
+    answers = package.predict(folder / "analyst.pt", ["a ␣ b d", "c a e"])
+    (first, tags), (second, more) = (as_word(answer.split()) for answer in answers)
+    assert (folder / "analyses.tsv").read_text() == f"{first}\ta bd\t{tags}\n\n{second}\tcae\t{more}\n"
+    refused(compgen("predict", folder / "analyst.pt", stdin="a bd\tV;PST\n"), "analyst.pt learnt to analyse forms")
+    assert compgen("predict", folder / "analyst.pt", stdin="cae\n").stdout == f"{second} {more}\n"
+    letters = compgen("predict", folder / "analyst.pt", stdin="c a e\n")
+    assert letters.stdout == f"{answers[1]}\n"
+    refused(compgen("predict", folder / "analyst.pt", folder / "words"), "learnt to analyse forms: found lemmas with")
 
 
 def test_a_pipe_is_answered_before_it_ends(folder):

@@ -14,7 +14,7 @@ from compgen.data import content
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.named import Columns
-from compgen.data.sources import Source, is_tagged, read_sources
+from compgen.data.sources import Source, as_forms, is_tagged, read_sources
 from compgen.errors import DataError, Remark, UserError
 
 TWO = [["jump", "twice"], [], ["walk"]]
@@ -108,6 +108,14 @@ def test_a_line_of_words_that_is_no_word_is_named(tmp_path, odd):
     (tmp_path / "x.tsv").write_text(f"gel\tV;PRS;3\n{odd}\nal\t\tV;PST\n")  # an empty form is one to be predicted
     with pytest.raises(DataError, match=r"x\.tsv, line 2: found"):
         tokens(tmp_path / "x.tsv")
+
+
+def test_forms_are_spelled_unless_they_are():
+    found = as_forms([Source(line.split(), (line,)) for line in ("Haus me", "k a n", "kan", "a", "A", "")], "m.pt")
+    assert [" ".join(source.tokens) for source in found] == ["^H a u s ␣ m e", "k a n", "k a n", "a", "^A", ""]
+    assert [source.analysed for source in found] == [True, False, True, True, True, False]
+    with pytest.raises(UserError, match=r"m\.pt learnt to analyse forms: found lemmas with tags, expected forms"):
+        as_forms([Source([*"kan", "N"], ("kan", "N"))], "m.pt")
 
 
 def test_a_table_of_tokens_is_no_table_of_words(tmp_path):
