@@ -149,6 +149,7 @@ def _places(lines: list[int], place: str) -> str:
 
 def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[str, str | None]) -> str:
     """The next command to type, on `words`."""
+    from compgen.data.fields import NAME
     from compgen.data.lenient import KNOWN
     from compgen.data.mending import mend
 
@@ -156,7 +157,8 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
         mended = mend(found, keep_targets=True)  # which of several targets is right, only people know
     except DataError:
         return f"mend it by hand, then cgen check {words}"
-    worse = any(one.severity != "note" for one in (*mended.left_out, *found.findings))
+    wrong = (one for one in (*mended.left_out, *found.findings) if one.advice != NAME)  # which --fix cannot know
+    worse = any(one.severity != "note" for one in wrong)
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
         return f"cgen check {words} --fix mended.{_suffix(found)}"
     return _onward(words, dataset, applies)

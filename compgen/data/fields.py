@@ -13,6 +13,7 @@ from compgen.data.checks import Finding
 from compgen.data.content import looks_like_json
 from compgen.data.records import separator
 
+NAME = "pairs or words? name it .tsv, or words .unimorph"
 BARS = re.compile(r"\s*\|\|\|\s*")
 _SCAN = re.compile(r"^\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*$")
 
@@ -46,9 +47,14 @@ def _tabs(text: str) -> Fields:
 def _sentences(text: str) -> Fields:
     """Lines of text, whole; in fields where most have bars."""
     found = _tabs(text)
-    return (
-        found if found.findings else Fields([(number, [line]) for number, line in lines_in(text).iter_rows()], None, [])
-    )
+    if found.findings:
+        return found
+    lines = list(lines_in(text).iter_rows())
+    tabs = {line.count("\t") for _, line in lines}
+    each = f"{max(tabs, default=0)} TAB{'s' * (tabs != {1})}"
+    what = f"each line has {each}, and is read as a sentence"
+    findings = [Finding("warning", what, [], NAME)] if len(tabs) == 1 and tabs != {0} else []
+    return Fields([(number, [line]) for number, line in lines], None, findings)
 
 
 def _csv(text: str) -> Fields:

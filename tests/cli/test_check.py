@@ -51,6 +51,15 @@ def test_special_symbols_in_sentences_are_a_warning(folder):
     assert result.exit_code == 0 and "warning  line 1: a special symbol" in result.stdout
 
 
+def test_tabs_in_some_sentences_are_no_table(folder):
+    (folder / "s.txt").write_text("a\tb\nc d\n")
+    result = run("s.txt")
+    assert result.exit_code == 0 and "TAB" not in result.stdout
+    (folder / "s.txt").write_text("a\tb\nc\td\n")
+    result = run("s.txt")
+    assert "warning  each line has 1 TAB, and" in result.stdout and "--fix" not in result.stdout
+
+
 def test_a_long_field_of_csv_is_no_error(folder):
     lines = ['"a","b"', *(f"x{row},y{row}" for row in range(30)), "x," + "y " * 80_000]
     (folder / "long.csv").write_text("\n".join(["source,target", *lines]) + "\n")

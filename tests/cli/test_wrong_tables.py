@@ -93,6 +93,8 @@ WRONG = [
     ("special.tsv", "a\tb\nc <unk>\td\n", 2, "error    line 2: a control character, or a special symbol"),
     ("latin.tsv", b"a\tb\ncaf\xe9\td\n", 2, "line 2: a character lost in a conversion"),
     ("words.tsv", "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n", 0, "unimorph; lemma TAB form TAB tags"),
+    ("words.txt", "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n", 0, "warning  each line has 2 TABs, and is read as a sen"),
+    ("pairs.txt", "go left\tL\n\nstop\tS\n", 0, "pairs or words? name it .tsv, or words .unimorph"),
     ("words_header", "lemma\tform\ttags\ngehen\tging\tV;PST\n", 2, "line 1: found a header line, expected words: del"),
     (
         "words_order",
