@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -148,8 +149,9 @@ def _read_words(
     lines: Iterable[tuple[int, Line]], read: Callable[[Line], tuple[list[str], list[str]]]
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Rows of what is a word, and findings of what is none."""
-    rows, wrong = [], dict[str, list[tuple[int, str]]]()
+    rows, wrong, apart = [], dict[str, list[tuple[int, str]]](), []
     for number, line in lines:
+        apart += [number] * (not unicodedata.is_normalized("NFC", str(line)))
         try:
             source, target = read(line)
         except DataError as error:
@@ -157,7 +159,9 @@ def _read_words(
             wrong.setdefault(expected, []).append((number, str(error)))
         else:
             rows.append((number, " ".join(source), " ".join(target)))
-    return _frame(rows), [_wrong_words(places) for places in wrong.values()]
+    what, advice = "accents stored apart from their letters", "all commands read, and write, words composed (NFC)"
+    notes = [Finding("note", what, apart, advice)] if apart else []
+    return _frame(rows), [*(_wrong_words(places) for places in wrong.values()), *notes]
 
 
 def _wrong_words(places: list[tuple[int, str]]) -> Finding:

@@ -125,7 +125,8 @@ def _in_letters(tokens: list[str]) -> bool:
 
 
 def _form(source: Source) -> Source:
-    return source._replace(tokens=unimorph.characters(source.written[0]), analysed=True)
+    tokens = unimorph.characters(source.written[0])
+    return source._replace(tokens=tokens, written=(unimorph.joined(tokens),), analysed=True)
 
 
 def is_tagged(dataset: Dataset) -> bool:
@@ -278,7 +279,7 @@ def _unimorph(line: str, place: str) -> Source:
         tokens, _ = unimorph.inflection((lemma, lemma, names))
     except DataError as error:
         raise DataError(f"{place}: {error}") from None
-    return Source(tokens, (lemma, ";".join(names)))
+    return Source(tokens, as_word(tokens))  # composed, as the form will be
 
 
 _PARSERS: dict[str, Callable[[str, str], Source]] = {

@@ -96,6 +96,16 @@ def test_words_that_differ_in_a_capital_are_different(folder, name):
     assert (folder / "mended.unimorph").read_text(encoding="utf-8") == "".join("\t".join(row) + "\n" for row in rows)
 
 
+@pytest.mark.parametrize("name", ["own", "own.tsv", "own.csv"])
+def test_words_whose_accents_stand_apart_are_told(folder, name):
+    header, sign = ("lemma,form,tags\n", ",") if name == "own.csv" else ("", "\t")
+    rows = [("kan", "kane", "N;PL"), ("kano\u0301", "kano\u0301ne", "N;PL")]
+    (folder / name).write_text(header + "".join(sign.join(row) + "\n" for row in rows), encoding="utf-8")
+    result = run(name)
+    assert result.exit_code == 0 and "--fix" not in result.stdout
+    assert f"note     line {3 if header else 2}: accents stored apart from their letters" in result.stdout
+
+
 @pytest.mark.parametrize("name", ["deu", "deu.tsv", "deu.unimorph"])
 def test_all_lines_that_are_no_words_are_told_and_left_out_by_fix(folder, name):
     words = "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n"

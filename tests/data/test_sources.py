@@ -31,6 +31,12 @@ def test_words_keep_their_capitals_and_show_them_as_written(tmp_path):
     ]
 
 
+def test_words_are_written_composed_as_their_forms_will_be(tmp_path):
+    (tmp_path / "own").write_text("kano\u0301\tN;PL\n", encoding="utf-8")
+    assert next(read_sources(str(tmp_path / "own")))[0].written == ("kan\u00f3", "N;PL")
+    assert as_forms([Source(["kano\u0301"], ("kano\u0301",))], "m.pt")[0].written == ("kan\u00f3",)
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
