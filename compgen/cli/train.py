@@ -15,8 +15,8 @@ from compgen.cli.common import (
     SeedOption,
     SetOption,
     load_augmented,
-    load_split,
     need_torch,
+    part_of,
     say,
 )
 from compgen.cli.lazy import lazy_group
@@ -67,22 +67,25 @@ class Options(BaseModel):
 
     def run(self, train: Any, data: str, columns: Columns, *arguments: Any, **options: Any) -> None:
         """Load DATA, and train by one of the functions of `compgen.api`."""
+        from compgen.data.catalog import load
+
         need_torch("training")
         if self.threads is not None:
             import torch
 
             torch.set_num_threads(self.threads)
-        dataset = load_split(data, self.split, columns=columns)
+        whole = load(data, columns=columns)
+        dataset = part_of(data, whole, *dict.fromkeys(self.split))
         common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device, "split": None}
-        options |= common | self.more(dataset, data)
+        options |= common | self.more(dataset, data, whole)
         finished(self.out, train(dataset, *arguments, self.config, self.out, self.sets(), **options))
 
     def sets(self) -> list[str]:
         """Changes of the configuration, KEY=VALUE each."""
         return self.changes or []
 
-    def more(self, dataset: "Dataset", data: str) -> dict[str, Any]:  # noqa: ARG002
-        """Further options of the function."""
+    def more(self, dataset: "Dataset", data: str, whole: "Dataset") -> dict[str, Any]:  # noqa: ARG002
+        """Further options of the function; `dataset` is what is learnt from of the `whole` of DATA."""
         return {}
 
 
@@ -120,7 +123,7 @@ class Seq2SeqOptions(Options):
     )
     config: ConfigOption = "seq2seq_small"
 
-    def more(self, dataset: "Dataset", data: str) -> dict[str, Any]:
+    def more(self, dataset: "Dataset", data: str, whole: "Dataset") -> dict[str, Any]:
         """Load the augmented examples, or fit the method that makes them."""
         from compgen.cli.augment import check_written, configured
         from compgen.training.pairs import Fresh
@@ -141,6 +144,7 @@ class Seq2SeqOptions(Options):
         augmented = load_augmented(*self.augmented) if self.augmented else None
         if augmented is not None:
             _say_foreign(dataset, augmented, data)
+            _say_leaked(whole, self.split, augmented, data)
         return {"augmented": augmented, "fresh": fresh}
 
 
@@ -157,6 +161,20 @@ def _say_foreign(dataset: "Dataset", augmented: "Dataset", data: str) -> None:
                 f"warning: {rows:,} of {len(augmented):,} augmented examples have {side} tokens that {data} does not "
                 f"have, as {foreign['token'][0]!r}: were they made from these data, with the same spaces around signs?"
             )
+
+
+def _say_leaked(whole: "Dataset", learnt: list[str], augmented: "Dataset", data: str) -> None:
+    """Say how many examples of splits that are not learnt from are among the augmented ones nevertheless."""
+    import polars as pl
+
+    from compgen.data.checks import rows_of
+    from compgen.data.examples import SIDES
+
+    rest = rows_of(whole).filter(~pl.col("split").is_in(learnt))
+    found = rest.join(rows_of(augmented), on=SIDES, how="semi").group_by("split", maintain_order=True).len()
+    for split, count in found.iter_rows():
+        of = f"{count:,} of {whole.splits[split]:,} examples of split {split} of {data} are among the augmented ones"
+        say(f"{of}: a score there is partly of memory (`cgen data overlap`)")
 
 
 class TransformerOptions(Seq2SeqOptions):

@@ -210,7 +210,8 @@ def test_no_epoch_is_voted_on(generator, tmp_path):
     changes = [change for change in TINY if change != "--set"]
     options = Seq2SeqOptions(out=tmp_path / "p.pt", augment="recombine", augment_set=changes)
     pairs = generator.with_name("pairs.tsv")
-    assert options.more(load(str(pairs)), str(pairs))["fresh"].augmenter.options.vote is False
+    whole = load(str(pairs))
+    assert options.more(whole, str(pairs), whole)["fresh"].augmenter.options.vote is False
 
 
 def test_chosen_samples_are_the_clearest_votes(generator):
