@@ -150,8 +150,9 @@ DATASETS: dict[str, Known] = {
         },
     ),
     "sigmorphon": Known(
-        description="lemmas and tags with the inflected forms of eight languages, for most 10,000 to train on; any "
-        "other file of SIGMORPHON or UniMorph, whose names have no suffix, is read like these",
+        description="lemmas and tags with the inflected forms of eight languages in lower case, for most 10,000 to "
+        "train on; other files of SIGMORPHON and UniMorph, whose names have no suffix, are read as words with their "
+        "capitals",
         citation="Cotterell et al. (2018), The CoNLL-SIGMORPHON 2018 shared task: Universal morphological "
         "reinflection, CoNLL",
         splits={language: (partial(_words, language), "forms") for language in LANGUAGES},
