@@ -127,7 +127,7 @@ def perplexity(
     if sentences is not None and sentences == tokens:
         raise UserError(f"--sentences and --tokens would both be {tokens}: give two names")
     for path in filter(None, (sentences, tokens)):
-        check_apart(path, model, *texts)
+        check_apart(path, model, *mixture.models, *texts)
         check_writable(path)
     cells = []
     for text in texts:

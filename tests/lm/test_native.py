@@ -467,6 +467,8 @@ def test_a_text_may_be_a_folder_or_a_pipe(arpa, tmp_path):
         (["perplexity", "gone.bin", "a.txt"], "gone.bin: no such file, expected a language model or a mixture"),
         (["perplexity", "m.arpa", "a.txt", "--tokens", "a.txt"], "a.txt: it is read, too: choose another name"),
         (["perplexity", "m.arpa", "a.txt", "--sentences", "x/../m.arpa"], "m.arpa: it is read, too"),
+        (["perplexity", "mix.json", "a.txt", "--sentences", "m.arpa"], "m.arpa: it is read, too: choose another name"),
+        (["perplexity", "mix.json", "a.txt", "--tokens", "x/../m.arpa"], "m.arpa: it is read, too"),
         (["perplexity", "m.arpa", "a.txt", "a.txt", "--tokens", "t.tsv"], "--sentences and --tokens are for one text"),
         (["perplexity", "m.arpa", "a.txt", "--tokens", "t", "--sentences", "./t"], "would both be t: give two names"),
         (["perplexity", "m.arpa", "a.txt", "--sentences", "a.txt/s.tsv"], "a.txt/s.tsv: cannot be written: a.txt is a"),
@@ -478,11 +480,13 @@ def test_what_cannot_be_has_one_message(words, message, arpa, tmp_path, monkeypa
     (tmp_path / "x").mkdir()
     (tmp_path / "a.txt").write_text("the cat\n")
     (tmp_path / "m.arpa").write_bytes(arpa.read_bytes())
+    (tmp_path / "mix.json").write_text(json.dumps(ONE | {"models": ["m.arpa"]}))
     done, python = run(*words), compgen("lm", *words)
     assert (done.returncode, python.returncode) == (2, 2)
     said = done.stderr.decode().strip().removeprefix("error: ")
     assert message in said and said == python.stderr.strip().removeprefix("cgen: ")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "m.arpa", "x"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "m.arpa", "mix.json", "x"]
+    assert (tmp_path / "m.arpa").read_bytes() == arpa.read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -198,11 +198,11 @@ void show(const std::vector<Row>& rows) {
 }
 
 // Refuses a file to be written that is read, too, or of a kind that this program does not write.
-void check_out(const std::string& out, const std::string& option, const Options& options) {
+void check_out(const std::string& out, const std::string& option, const std::vector<std::string>& read) {
   if (out.empty()) return;
   std::error_code none;
-  for (const std::string& word : options.words) {
-    if (fs::is_regular_file(out, none) && fs::equivalent(out, word, none)) {
+  for (const std::string& path : read) {
+    if (fs::is_regular_file(out, none) && fs::equivalent(out, path, none)) {
       throw UserError(out + ": it is read, too: choose another name for what is written");
     }
   }
@@ -225,7 +225,9 @@ void perplexity(const Options& options) {
   if (!options.sentences.empty() && options.sentences == options.tokens) {
     throw UserError("--sentences and --tokens would both be " + options.tokens + ": give two names");
   }
-  check_out(options.sentences, "--sentences", options), check_out(options.tokens, "--tokens", options);
+  std::vector<std::string> read = options.words;
+  read.insert(read.end(), mixture.models.begin(), mixture.models.end());
+  check_out(options.sentences, "--sentences", read), check_out(options.tokens, "--tokens", read);
   const auto models = compgen::open_models(mixture.models, options.threads);
   std::vector<Row> rows{{"text", "sentences", "tokens", "unknown", "perplexity", "without unknown"}};
   for (const std::string& text : texts) {
