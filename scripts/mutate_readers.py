@@ -321,14 +321,17 @@ class _Made:
 
 
 def recurrent_model(out: Path) -> None:
-    """Export a small language model."""
+    """Export a small language model, of the words of KenLM's."""
     import numpy as np
 
+    from compgen.data.vocabulary import Vocabulary
     from compgen.export.bundle_writer import export
     from compgen.recombine.compatible import compatible
     from tests.export.tiny import make
+    from tests.lm.conftest import LINES
 
-    checkpoint = make(memories=0, copying=False, feed=False)
+    vocabulary = Vocabulary.of([line.split() for line in LINES])
+    checkpoint = make(vocabulary=vocabulary, memories=0, copying=False, feed=False)
     pool = compatible([[5, 6, 3], [7, 3]], checkpoint.vocabulary, np.array([[0]], np.int32), "long-short", "max")
     replace(checkpoint, pool=pool).save(out.with_suffix(".pt"))
     export(out.with_suffix(".pt"), out, batches={7: 20}, quiet=True)

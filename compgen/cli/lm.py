@@ -189,7 +189,7 @@ def interpolate(
 
         cgen lm interpolate base.bin lstm.pt --validation val.txt -o mix.json
     """
-    from compgen.lm.mixture import best_of, check_vocabularies, perplexity, tuned
+    from compgen.lm.mixture import best_of, check_vocabularies, fitted, perplexity
     from compgen.lm.scoring import score_all
 
     if len(models) < 2:
@@ -200,7 +200,7 @@ def interpolate(
     check_writable(out)
     check_vocabularies(models)
     scores = score_all(models, validation, threads or processors())
-    mixture = tuned(models, scores, by_history) if grid is None else best_of(models, scores, _weights(grid))
+    mixture = fitted(models, scores, by_history) if grid is None else best_of(models, scores, _weights(grid))
     mixture.save(out)
     say(f"weights {_rows(mixture)}; perplexity of {validation} {perplexity(mixture, scores).including:.4f}")
 

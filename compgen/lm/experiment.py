@@ -31,7 +31,7 @@ from compgen.files import check_apart, reading, sha256
 from compgen.geca.augmenter import Geca
 from compgen.geca.options import GecaOptions
 from compgen.lm.estimation import Estimation, estimate, write_sentences
-from compgen.lm.mixture import Mixture, Perplexity, check_vocabularies, perplexity, tuned
+from compgen.lm.mixture import Mixture, Perplexity, check_vocabularies, fitted, perplexity
 from compgen.lm.report import Report, Trial, losses
 from compgen.lm.scoring import Scores, opened, score, score_all, split_words
 
@@ -298,6 +298,6 @@ class _Setting:
     ) -> tuple[Mixture, dict[str, Perplexity]]:
         """Save the best mixture of some of the scored models by a name; return it and its perplexities."""
         own = {part: found.of([every.index(model) for model in models]) for part, found in scores.items()}
-        best = tuned(models, own["validation"], self.scheme.by_history)
+        best = fitted(models, own["validation"], self.scheme.by_history)
         best.save(self.folder / f"{name}.json")
         return best, {part: perplexity(best, found) for part, found in own.items()}

@@ -39,7 +39,7 @@ def measure(
 
     Raises:
         DataError: the text is bad or empty.
-        UserError: a model cannot be read, or a file cannot be written.
+        UserError: a model cannot be read, models of the mixture know different words, or a file cannot be written.
     """
     result = Perplexity()
     mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(Path(mixture))
@@ -49,7 +49,7 @@ def measure(
             rows = stack.enter_context(open_text(stack.enter_context(atomic_path(sentences))))
             rows.write("tokens\tunknown\tloss\n")
         keep = stack.enter_context(_kept(tokens)) if tokens is not None else None
-        for block in score(mixture.models, text, threads):
+        for block in score(mixture.models, text, threads, mixed=True):
             probabilities = mixture.probabilities(block)
             if keep is not None:
                 keep(_tokens(block, probabilities, result.sentences))
@@ -80,10 +80,10 @@ def rescore(mixture: Mixture | str | Path, text: str | Path, threads: int = 1) -
 
     Raises:
         DataError: the text is bad.
-        UserError: a model cannot be read.
+        UserError: a model cannot be read, or models of the mixture know different words.
     """
     mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(Path(mixture))
-    for block in score(mixture.models, text, threads, blank=True):
+    for block in score(mixture.models, text, threads, blank=True, mixed=True):
         log_probs = np.add.reduceat(logarithms(mixture.probabilities(block)), block.starts)
         yield from map(Rescored._make, zip(log_probs.tolist(), block.lengths.tolist(), _unknown(block), strict=True))
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, linked
 from compgen.lm.estimation import MAX_ORDER
-from compgen.lm.scoring import Scores, is_neural, words_of
+from compgen.lm.scoring import Scores, is_neural, require_one_vocabulary, words_of
 from compgen.runtime.manifest import strict_json
 
 Floats = NDArray[np.float64]
@@ -121,14 +121,22 @@ def tuned(models: Sequence[Path], scores: Scores, by_history: bool = False) -> M
     """Return the mixture that makes a text most probable.
 
     Args:
-        models: over one vocabulary (see `check_vocabularies`).
+        models: over one vocabulary.
         scores: of the text by these models.
         by_history: whether weights depend on the number of words of history that the first model knows.
 
     Raises:
         DataError: the text has no token.
-        UserError: `by_history`, and the first model is recurrent.
+        UserError: the models know different words, or are not those of the scores; or `by_history`, and the first
+            model is recurrent.
     """
+    found = fitted(models, scores, by_history)
+    check_vocabularies(models)
+    return found
+
+
+def fitted(models: Sequence[Path], scores: Scores, by_history: bool) -> Mixture:
+    """Do as `tuned`, for models whose vocabularies have been compared."""
     if by_history and is_neural(models[0]):
         raise UserError(f"{models[0]}: weights by history need an n-gram model: name one first")
     each = np.power(10.0, scores.log10, dtype=np.float64)  # (M, T)
@@ -174,14 +182,8 @@ def check_vocabularies(models: Sequence[Path], text: Set[str] | None = None) -> 
     """
     if not models:
         return
-    name, words = (str(models[0]), words_of(models[0])) if text is None else ("the training text", text)
-    for model in models:
-        found = words_of(model)
-        if found != words:
-            raise UserError(
-                f"mixed vocabularies: {name} knows {len(words):,} words, {model} {len(found):,} or others; "
-                "estimate both from texts with the same words, for instance the second from the first's text and more"
-            )
+    known = ((model, words_of(model)) for model in models)
+    require_one_vocabulary(known if text is None else [("the training text", text), *known])
 
 
 @dataclass

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -75,7 +75,9 @@ def _concatenated(parts: Sequence[Scores], axis: int) -> list[NDArray[Any]]:
     return [np.concatenate([getattr(part, name) for part in parts], axis=axis) for name in names]
 
 
-def score(models: Sequence[Path], text: str | Path, threads: int = 1, *, blank: bool = False) -> Iterator[Scores]:
+def score(
+    models: Sequence[Path], text: str | Path, threads: int = 1, *, blank: bool = False, mixed: bool = False
+) -> Iterator[Scores]:
     """Score a text, a sentence a line and words as `split_words` finds them, a block of lines at a time.
 
     Args:
@@ -83,13 +85,17 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1, *, blank: 
         text: a file, plain or compressed by gzip, or `-` for standard input; of one of DATA the sources.
         threads: the number of threads that score.
         blank: whether a blank line is a sentence without words; else it is none.
+        mixed: whether the models are those of a mixture, and must know the same words.
 
     Raises:
         DataError: the text is missing, or has bytes that are not UTF-8, a control character or a special symbol.
-        UserError: a model cannot be read, or the program that scores is not installed.
+        UserError: a model cannot be read, the models are `mixed` and know different words, or the program that scores
+            is not installed.
     """
-    neural = {place: NeuralModel(model, threads) for place, model in enumerate(models) if is_neural(model)}
-    blocks = _scored([model for model in models if not is_neural(model)], text, threads, blank)
+    neural = _neural(models, threads, mixed)
+    options = [name for name, given in (("--blank", blank), ("--mixed", mixed)) if given]
+    counting = [model for model in models if not is_neural(model)]
+    blocks = _scored(counting, text, ["--threads", str(threads), *options], blank)
     if not neural:
         yield from blocks
         return
@@ -100,6 +106,15 @@ def score(models: Sequence[Path], text: str | Path, threads: int = 1, *, blank: 
         sentences = (words for words in map(split_words, lines) if words or blank)
         for block in blocks:
             yield _with_neural(block, neural, list(islice(sentences, len(block.lengths))))
+
+
+def _neural(models: Sequence[Path], threads: int, mixed: bool) -> dict[int, NeuralModel]:
+    """Open the recurrent models, by their places; compare the words of all models if they are `mixed`."""
+    neural = {place: NeuralModel(model, threads) for place, model in enumerate(models) if is_neural(model)}
+    if mixed and neural:  # compgen-ngram compares those of KenLM alone, which it opens anyway
+        known = {place: model.words() for place, model in neural.items()}
+        require_one_vocabulary((model, known.get(place) or words_of(model)) for place, model in enumerate(models))
+    return neural
 
 
 def _with_neural(block: Scores, neural: dict[int, NeuralModel], sentences: list[list[str]]) -> Scores:
@@ -114,9 +129,8 @@ def _with_neural(block: Scores, neural: dict[int, NeuralModel], sentences: list[
     return Scores(block.lengths, log10, matched, known)
 
 
-def _scored(models: Sequence[Path], text: str | Path, threads: int, blank: bool) -> Iterator[Scores]:
+def _scored(models: Sequence[Path], text: str | Path, options: Sequence[str], blank: bool) -> Iterator[Scores]:
     """Score a text by KenLM's models, in the program compgen-ngram."""
-    options = ["--threads", str(threads), *(["--blank"] if blank else [])]
     command = [str(program("compgen-ngram")), "scores", *options, "--", *map(str, models)]
     for model in models:
         if not model.is_file():
@@ -206,6 +220,18 @@ def words_of(model: Path) -> set[str]:
     except UnicodeDecodeError:
         raise UserError(f"{model}: found words that are not UTF-8; expected a model of a text in UTF-8") from None
     return set(words.split("\n")) - {"", "<s>", "</s>", "<unk>"}
+
+
+def require_one_vocabulary(known: Iterable[tuple[object, Set[str]]]) -> None:
+    """Raise UserError unless models, with their names, know the words of the first: else a mixture sums to no one."""
+    each = iter(known)
+    name, words = next(each)
+    for model, found in each:
+        if found != words:
+            raise UserError(
+                f"mixed vocabularies: {name} knows {len(words):,} words, {model} {len(found):,} or others; "
+                "estimate both from texts with the same words, for instance the second from the first's text and more"
+            )
 
 
 def is_neural(model: Path) -> bool:

@@ -24,22 +24,22 @@ VOCABULARY = Vocabulary.of([list("abcdefg")])
 torch.set_num_threads(1)  # the work is tiny, and threads would wait for one another
 
 
-def make(kind: str = "generator", **changes: Any) -> Checkpoint:
+def make(kind: str = "generator", vocabulary: Vocabulary = VOCABULARY, **changes: Any) -> Checkpoint:
     """A checkpoint of a small network with everything switched on but for `changes` of its configuration."""
     torch.manual_seed(3)
     sizes = {"hidden": 12, "encoder_hidden": 7, "embedding": 8, "output": 8, "attention": 5, "positions": 3}
     config = NetworkConfig(**(sizes | {"memories": 2 if kind == "generator" else 1} | changes))
-    network = Network(config, len(VOCABULARY)).eval()
+    network = Network(config, len(vocabulary)).eval()
     for parameter in network.parameters():  # fresh weights are so small that every token is as good as any other
         parameter.data += 0.4 * torch.randn_like(parameter)
     pool = None
     if kind == "generator":
         rows = np.array([[0, *range(1, 1 + config.memories)]], dtype=np.int32)
-        pool = compatible(SEQUENCES, VOCABULARY, rows, "long-short", "mean+std")
+        pool = compatible(SEQUENCES, vocabulary, rows, "long-short", "mean+std")
     return Checkpoint(
         kind,
         network,
-        VOCABULARY,
+        vocabulary,
         {"network": config.model_dump(mode="json"), "neighborhood": {"kind": "long-short"}, "max_tokens": None},
         max_length=9,
         pool=pool,

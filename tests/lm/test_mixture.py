@@ -8,8 +8,8 @@ import pytest
 
 from compgen.errors import DataError, UserError
 from compgen.lm.estimation import Estimation, estimate, write_sentences
-from compgen.lm.measuring import measure
-from compgen.lm.mixture import PSEUDO, Mixture, best_of, check_vocabularies, perplexity, tuned
+from compgen.lm.measuring import measure, rescore
+from compgen.lm.mixture import PSEUDO, Mixture, best_of, check_vocabularies, fitted, perplexity, tuned
 from compgen.lm.scoring import Scores, score_all
 from tests.lm.naive import Arpa
 
@@ -65,7 +65,7 @@ def test_tuning_finds_the_most_probable_weights():
     random = np.random.default_rng(0)
     log10 = -3 * random.random((2, 400))
     scores = scores_of(log10)
-    found = tuned(["a", "b"], scores)
+    found = fitted([Path("a"), Path("b")], scores, by_history=False)
     likelihood = [
         np.log(Mixture((), np.array([[1 - v, v]])).probabilities(scores)).sum() for v in np.linspace(0, 1, 1001)
     ]
@@ -77,7 +77,7 @@ def test_tuning_finds_the_most_probable_weights():
 
 def test_each_history_has_its_own_weights_and_rare_ones_the_weights_of_all():
     log10 = np.log10([[0.9] * 500 + [0.1] * 500, [0.1] * 500 + [0.9] * 500])
-    mixture = tuned([Path("a"), Path("b")], scores_of(log10, [1] * 500 + [2] * 500), by_history=True)
+    mixture = fitted([Path("a"), Path("b")], scores_of(log10, [1] * 500 + [2] * 500), by_history=True)
     assert mixture.weights.shape == (9, 2)
     assert mixture.weights[1, 0] > 0.95 and mixture.weights[2, 1] > 0.95
     assert mixture.weights[5] == pytest.approx([0.5, 0.5], abs=1e-3)
@@ -107,8 +107,14 @@ def test_mixed_vocabularies_are_refused(models, tmp_path):
     check_vocabularies(models)
     text = write_sentences([["the", "zebra", "ran"]], tmp_path / "x.txt")
     estimate([text], tmp_path / "x.arpa", Estimation(order=2, fallback=True))
-    with pytest.raises(UserError, match=r"mixed vocabularies: .*model.arpa knows 12 words, .*x.arpa 3"):
-        check_vocabularies([*models, tmp_path / "x.arpa"])
+    mixed, other = r"mixed vocabularies: .*model.arpa knows 12 words, .*x.arpa 3", [*models, tmp_path / "x.arpa"]
+    with pytest.raises(UserError, match=mixed):
+        check_vocabularies(other)
+    with pytest.raises(UserError, match=mixed):
+        tuned(other, score_all(other, text))
+    for use in (measure, lambda *words: list(rescore(*words))):
+        with pytest.raises(UserError, match=mixed):
+            use(Mixture(tuple(other), np.full((1, 3), 1 / 3)), text)
 
 
 def test_nothing_cannot_be_measured(models, tmp_path):
@@ -150,9 +156,9 @@ def test_a_history_of_few_tokens_is_smoothed_towards_the_weights_of_all():
     log10 = np.where(np.stack([first, ~first]), right, wrong)
     known = np.where(np.arange(800) < 798, 1, 3)
     scores = scores_of(log10, known.tolist())
-    overall = tuned(["a", "b"], scores).weights[0]
+    overall = fitted([Path("a"), Path("b")], scores, by_history=False).weights[0]
     assert overall[0] > 0.7
-    mixture = tuned([Path("a"), Path("b")], scores, by_history=True)
+    mixture = fitted([Path("a"), Path("b")], scores, by_history=True)
     assert mixture.weights[5] == pytest.approx(overall, abs=1e-4)  # of which there is no token
     # Two tokens, for both of which the second model is right, are pulled towards the weights of all.
     weights = overall
@@ -169,6 +175,6 @@ def test_histories_are_those_of_the_first_model():
     log10 = np.log10([[0.9] * 500 + [0.1] * 500, [0.1] * 500 + [0.9] * 500]).astype(np.float32)
     known = np.array([[1] * 500 + [2] * 500, [4] * 1000], dtype=np.uint8)
     scores = Scores(np.array([1000], dtype=np.uint32), log10, np.ones_like(known), known)
-    mixture = tuned([Path("a"), Path("b")], scores, by_history=True)
+    mixture = fitted([Path("a"), Path("b")], scores, by_history=True)
     assert mixture.weights[1, 0] > 0.95 and mixture.weights[2, 1] > 0.95
     assert mixture.probabilities(scores) == pytest.approx((mixture.weights[known[0]].T * 10.0**log10).sum(axis=0))

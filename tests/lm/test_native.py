@@ -175,6 +175,24 @@ def test_rescored_lines_are_those_of_python(models, tmp_path):
     assert float(rows[0][0]) == pytest.approx(-loss, abs=1e-6)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_that_has_come_to_know_other_words_is_not_mixed(kind, models, tmp_path, monkeypatch):
+    """As many words, but others: for both programs, the message of `cgen lm interpolate`."""
+    monkeypatch.chdir(tmp_path)
+    lines = [line.replace("cat", "zebra").split() for line in LINES]
+    text = write_sentences(lines, Path("text.txt"))
+    estimate([text], Path("other.arpa"), Estimation(order=2, fallback=True))
+    Mixture((models[kind], models["trie"], Path("other.arpa")), np.full((1, 3), 1 / 3)).save(Path("mix.json"))
+    said = f"{models[kind].name} knows 12 words, other.arpa 12 or others; estimate both from texts with the same words"
+    for words in (["perplexity", "mix.json", "text.txt"], ["rescore", "mix.json", "text.txt"]):
+        done, python = run(*words), compgen("lm", *words)
+        assert (done.returncode, python.returncode, done.stdout, python.stdout) == (2, 2, b"", "")
+        assert done.stderr.decode().removeprefix("error: ") == python.stderr.removeprefix("cgen: ")
+        assert python.stderr.startswith("cgen: mixed vocabularies: ") and said in python.stderr
+    mixed = compgen("lm", "interpolate", models[kind], "other.arpa", "--validation", "text.txt", "-o", "new.json")
+    assert said in mixed.stderr and not Path("new.json").exists()
+
+
 BAD = {  # what a mixture may hold: the message, word for word
     "{": "{path}: not a mixture: cut short, or not JSON in UTF-8 with finite numbers",
     '{"format": "other"}': '{path}: found the format "other", expected "compgen mixture of n-gram models 1"',

@@ -9,7 +9,7 @@ import pytest
 import compgen
 from compgen.data.examples import Dataset
 from compgen.errors import UserError
-from compgen.lm.estimation import write_sentences
+from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.install import program
 from compgen.lm.measuring import measure, rescore
 from compgen.lm.mixture import Mixture, check_vocabularies, perplexity, tuned
@@ -145,6 +145,18 @@ def test_mixtures_have_the_same_digits_without_python(places, classes, bundle, a
     assert json.loads(one.stdout)["perplexity"] == pytest.approx(
         measure(mixture, tmp_path / "one.txt").including, rel=1e-9
     )
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_recurrent_model_of_other_words_is_not_mixed(order, bundle, scorer, tmp_path):
+    text = write_sentences([line.replace("cat", "zebra").split() for line in LINES], tmp_path / "text.txt")
+    estimate([text], tmp_path / "other.arpa", Estimation(order=2, fallback=True))
+    models = [bundle, tmp_path / "other.arpa"][::order]
+    Mixture(tuple(models), np.array([[0.5, 0.5]])).save(tmp_path / "mix.json")
+    with pytest.raises(UserError, match=r"^mixed vocabularies: \S+ knows 12 words, \S+ 12 or others") as error:
+        measure(tmp_path / "mix.json", text)
+    done = ngram(scorer, "perplexity", tmp_path / "mix.json", text)
+    assert (done.returncode, done.stderr) == (2, f"error: {error.value}\n")
 
 
 def test_what_is_no_language_model_is_refused_without_python(bundle, scorer, tmp_path):

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <new>
 
 #include "ahead.h"
@@ -80,6 +81,13 @@ class Typed final : public Model {
   Ahead<Kind> ahead_;
 };
 
+class Words : public lm::EnumerateVocab {
+ public:
+  void Add(lm::WordIndex, const StringPiece& word) override { found.add({word.data(), word.size()}); }
+
+  Vocabulary found;
+};
+
 class Lines : public lm::EnumerateVocab {
  public:
   void Add(lm::WordIndex, const StringPiece& word) override {
@@ -122,9 +130,32 @@ std::unique_ptr<Model> open(const std::string& path, lm::EnumerateVocab* words) 
   }
 }
 
+// Mixtures of models with different words do not sum to one; `check_vocabularies` in compgen/lm/mixture.py says the same.
+void require_one_vocabulary(const std::vector<std::string>& paths, const std::vector<Vocabulary>& known) {
+  for (std::size_t m = 1; m < known.size(); ++m) {
+    if (known[m] != known[0]) {
+      throw UserError("mixed vocabularies: " + paths[0] + " knows " + with_commas(known[0].words) + " words, " + paths[m] +
+                      " " + with_commas(known[m].words) + " or others; estimate both from texts with the same words, " +
+                      "for instance the second from the first's text and more");
+    }
+  }
+}
+
 }  // namespace
 
-Models open_models(const std::vector<std::string>& paths, std::size_t threads) {
+std::string with_commas(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
+  return digits;
+}
+
+void Vocabulary::add(std::string_view word) {
+  if (word.empty() || word == "<s>" || word == "</s>" || word == "<unk>") return;
+  ++words;
+  sum += std::hash<std::string_view>()(word);
+}
+
+Models open_models(const std::vector<std::string>& paths, std::size_t threads, bool mixed) {
   for (const std::string& path : paths) {
     std::error_code none;
     if (!is_recurrent(path) && !std::filesystem::is_regular_file(path, none)) {
@@ -132,9 +163,19 @@ Models open_models(const std::vector<std::string>& paths, std::size_t threads) {
     }
   }
   Models models;
+  std::vector<Vocabulary> known;
   for (const std::string& path : paths) {
-    models.push_back(is_recurrent(path) ? open_recurrent(path, threads) : open(path, nullptr));
+    Words words;
+    const bool compared = mixed && paths.size() > 1;
+    if (is_recurrent(path)) {
+      models.push_back(open_recurrent(path, threads));
+      if (compared) words.found = words_of_bundle(path);
+    } else {
+      models.push_back(open(path, compared ? &words : nullptr));
+    }
+    known.push_back(words.found);
   }
+  require_one_vocabulary(paths, known);
   return models;
 }
 

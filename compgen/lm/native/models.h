@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sentences.h"
@@ -18,6 +19,14 @@ struct Scores {
   std::vector<std::uint32_t> ids;     // of the tokens, for the model that scores
 };
 
+// The words that a model knows, without its special symbols, in any order: how many, and a sum of their hashes.
+struct Vocabulary {
+  std::uint64_t words = 0, sum = 0;
+
+  void add(std::string_view word);
+  bool operator!=(const Vocabulary& other) const { return words != other.words || sum != other.sum; }
+};
+
 // Threads may ask one model at the same time.
 class Model {
  public:
@@ -27,9 +36,12 @@ class Model {
 
 using Models = std::vector<std::unique_ptr<Model>>;
 
-// Opens models; `threads` are those of a recurrent one, which has its own. Throws UserError: there is no such file, or
-// it cannot be read.
-Models open_models(const std::vector<std::string>& paths, std::size_t threads);
+// A number with a comma before each three digits, as Python writes it for people.
+std::string with_commas(std::uint64_t number);
+
+// Opens models; `threads` are those of a recurrent one, which has its own. Throws UserError: there is no such file, it
+// cannot be read, or, of models that are `mixed`, it knows other words than the first.
+Models open_models(const std::vector<std::string>& paths, std::size_t threads, bool mixed = false);
 
 // Writes the words of a model of KenLM, a line each, to standard output. Throws UserError as `open_models`.
 void list_words(const std::string& path);

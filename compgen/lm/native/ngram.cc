@@ -48,13 +48,14 @@ a line, plain or compressed by gzip; without it, or as -, it is standard input.
   --sentences OUT  perplexity: write each sentence's tokens, unknown tokens and loss (nats), as TSV
   --tokens OUT     perplexity: write each token's score, as TSV
   --blank          scores: a blank line is a sentence without words
+  --mixed          scores: refuse models that do not know the same words
 )";
 
 struct Options {
   std::string command;
   std::vector<std::string> words;  // what is no option
   std::size_t threads = std::max(1U, std::thread::hardware_concurrency());
-  bool json = false, blank = false;
+  bool json = false, blank = false, mixed = false;
   std::string sentences, tokens;  // names of files, or empty
 };
 
@@ -83,6 +84,7 @@ Options read_options(int count, char** arguments) {
     else if (*at == "--threads") options.threads = read_threads(value());
     else if (*at == "--json") options.json = true;
     else if (*at == "--blank") options.blank = true;
+    else if (*at == "--mixed") options.mixed = true;
     else if (*at == "--sentences") options.sentences = compgen::tidy(value());
     else if (*at == "--tokens") options.tokens = compgen::tidy(value());
     else throw UserError(*at + ": no such option; `compgen-ngram --help` lists them");
@@ -102,7 +104,7 @@ void put(const std::string& text) {
 }
 
 void scores(const Options& options) {
-  const auto models = compgen::open_models(options.words, options.threads);
+  const auto models = compgen::open_models(options.words, options.threads, options.mixed);
   const compgen::Scoring scoring{models, nullptr, options.blank, options.threads};
   compgen::score("-", scoring, [](Block&) {}, [](Block& block) {
     const auto& lengths = block.sentences.lengths;
@@ -116,7 +118,7 @@ void scores(const Options& options) {
 void rescore(const Options& options) {
   if (options.words.empty() || options.words.size() > 2) throw UserError("rescore: expected MODEL and perhaps TEXT");
   const auto mixture = compgen::open_mixture(options.words[0]);
-  const auto models = compgen::open_models(mixture.models, options.threads);
+  const auto models = compgen::open_models(mixture.models, options.threads, true);
   const compgen::Scoring scoring{models, &mixture, true, options.threads};
   compgen::score(
       options.words.size() > 1 ? options.words[1] : "-", scoring,
@@ -168,12 +170,6 @@ std::string as_json(const std::string& model, const std::string& text, const com
 }
 
 using Row = std::vector<std::string>;
-
-std::string with_commas(std::uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
-  return digits;
-}
 
 std::string four_decimals(double number) {
   char digits[400];
@@ -228,12 +224,13 @@ void perplexity(const Options& options) {
   std::vector<std::string> read = options.words;
   read.insert(read.end(), mixture.models.begin(), mixture.models.end());
   check_out(options.sentences, "--sentences", read), check_out(options.tokens, "--tokens", read);
-  const auto models = compgen::open_models(mixture.models, options.threads);
+  const auto models = compgen::open_models(mixture.models, options.threads, true);
   std::vector<Row> rows{{"text", "sentences", "tokens", "unknown", "perplexity", "without unknown"}};
   for (const std::string& text : texts) {
     const auto found = measure(text, {models, &mixture, false, options.threads}, options);
     if (options.json) put(as_json(model, text, found));
-    rows.push_back({text, with_commas(found.sentences), with_commas(found.tokens), with_commas(found.unknown),
+    rows.push_back({text, compgen::with_commas(found.sentences), compgen::with_commas(found.tokens),
+                    compgen::with_commas(found.unknown),
                     four_decimals(found.including()), four_decimals(found.excluding())});
   }
   if (!options.json) show(rows);

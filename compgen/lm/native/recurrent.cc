@@ -7,10 +7,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <sstream>
 
 #include "errors.h"
+#include "strict_json.h"
 
 namespace compgen {
 namespace {
@@ -18,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* PROGRAM = "compgen-score";
+constexpr std::size_t SPECIALS = 5;  // symbols before the words, as in compgen/data/vocabulary.py
 constexpr const char* NAMED = "COMPGEN_SCORER";  // environment variable: the program
 
 // The program: what the environment variable names, or else one beside this program or on PATH.
@@ -136,6 +140,15 @@ std::unique_ptr<Model> open_recurrent(const std::string& path, std::size_t threa
     throw UserError(path + ": a checkpoint, which needs torch: `cgen export` makes a bundle of it, or use `cgen lm`");
   }
   return std::make_unique<Recurrent>(path, threads);
+}
+
+Vocabulary words_of_bundle(const std::string& path) {
+  const std::string file = (fs::path(path) / "vocabulary.json").string();
+  std::ifstream stream(file, std::ios::binary);
+  const auto words = strict_json(std::string(std::istreambuf_iterator<char>(stream), {}));
+  Vocabulary found;
+  for (std::size_t id = SPECIALS; id < words.size(); ++id) found.add(words[id].get<std::string>());
+  return found;
 }
 
 }  // namespace compgen
