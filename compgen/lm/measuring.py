@@ -14,7 +14,7 @@ import polars as pl
 
 from compgen.errors import DataError
 from compgen.files import atomic_path, open_text, writing
-from compgen.lm.mixture import Floats, Mixture, Perplexity, logarithms
+from compgen.lm.mixture import LN10, Floats, Mixture, Perplexity
 from compgen.lm.scoring import Scores, score
 
 
@@ -50,10 +50,10 @@ def measure(
             rows.write("tokens\tunknown\tloss\n")
         keep = stack.enter_context(_kept(tokens)) if tokens is not None else None
         for block in score(mixture.models, text, threads, mixed=True):
-            probabilities = mixture.probabilities(block)
+            log_probs = mixture.log_probs(block)
             if keep is not None:
-                keep(_tokens(block, probabilities, result.sentences))
-            result.add(block, probabilities)
+                keep(_tokens(block, log_probs, result.sentences))
+            result.add(block, log_probs)
             if rows is not None:
                 columns = zip(block.lengths.tolist(), _unknown(block), result.losses[-1].tolist(), strict=True)
                 rows.writelines(f"{length}\t{count}\t{loss:.6f}\n" for length, count, loss in columns)
@@ -84,7 +84,7 @@ def rescore(mixture: Mixture | str | Path, text: str | Path, threads: int = 1) -
     """
     mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(Path(mixture))
     for block in score(mixture.models, text, threads, blank=True, mixed=True):
-        log_probs = np.add.reduceat(logarithms(mixture.probabilities(block)), block.starts)
+        log_probs = np.add.reduceat(mixture.log_probs(block), block.starts)
         yield from map(Rescored._make, zip(log_probs.tolist(), block.lengths.tolist(), _unknown(block), strict=True))
 
 
@@ -113,15 +113,14 @@ def _kept(tokens: Path) -> Iterator[Callable[[pl.DataFrame], None]]:
             pl.scan_ipc(parts).sink_parquet(path)
 
 
-@np.errstate(divide="ignore")  # of what is impossible
-def _tokens(block: Scores, probabilities: Floats, first: int) -> pl.DataFrame:
+def _tokens(block: Scores, log_probs: Floats, first: int) -> pl.DataFrame:
     lengths = block.lengths.astype(np.int64)
     position = np.arange(lengths.sum()) - np.repeat(block.starts, lengths)
     return pl.DataFrame(
         {
             "sentence": first + np.repeat(np.arange(len(lengths)), lengths),
             "position": position.astype(np.uint32),
-            "log10": np.log10(probabilities),
+            "log10": log_probs / LN10,
             "matched": block.matched[0],
             "known": block.known[0],
         }

@@ -28,6 +28,7 @@ from compgen.runtime.manifest import strict_json
 
 Floats = NDArray[np.float64]
 FORMAT = "compgen mixture of n-gram models 1"
+LN10 = math.log(10)
 ROUNDS = 1000  # of expectation maximisation, at most
 CLOSE = 1e-7  # it ends when no weight changes more
 PSEUDO = 20.0  # tokens that the weights of all count for in a class
@@ -68,12 +69,18 @@ class Mixture:
         with atomic_path(path) as temporary:
             temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
-    def probabilities(self, scores: Scores) -> Floats:
-        """Return p of each token, (T), from the scores of these models."""
-        each = np.power(10.0, scores.log10, dtype=np.float64)  # (M, T)
-        if len(self.weights) == 1:
-            return np.asarray(self.weights[0] @ each, dtype=np.float64)
-        return np.asarray((self.weights[scores.known[0]].T * each).sum(axis=0), dtype=np.float64)
+    @np.errstate(divide="ignore")  # of a weight of 0, and of what is impossible
+    def log_probs(self, scores: Scores) -> Floats:
+        """Return ln p of each token, (T), from the scores of these models; -inf of what is impossible.
+
+        A probability may be too small for a number: the sum is of shares in the largest of its parts.
+        """
+        weights = np.log(self.weights)
+        weight = weights[0][:, None] if len(weights) == 1 else weights[scores.known[0]].T  # (M, 1) or (M, T)
+        each = weight + scores.log10.astype(np.float64) * LN10  # (M, T)
+        largest = each.max(axis=0)
+        shares = np.exp(each - np.where(np.isfinite(largest), largest, 0))
+        return np.asarray(largest + np.log(shares.sum(axis=0)), dtype=np.float64)
 
 
 def _begins_json(path: Path) -> bool:
@@ -159,7 +166,7 @@ def best_of(models: Sequence[Path], scores: Scores, weights: Sequence[float]) ->
     if len(models) != 2:
         raise UserError(f"a grid of weights is for two models, found {len(models)}")
     mixtures = [Mixture(tuple(models), np.array([[1 - weight, weight]])) for weight in weights]
-    return max(mixtures, key=lambda mixture: float(np.log(mixture.probabilities(scores)).sum()))
+    return max(mixtures, key=lambda mixture: float(mixture.log_probs(scores).sum()))
 
 
 def _maximised(each: Floats, start: Floats, pseudo: float) -> Floats:
@@ -204,9 +211,9 @@ class Perplexity:
     loss_unknown: float = 0.0
     losses: list[Floats] = field(default_factory=list)
 
-    def add(self, scores: Scores, probabilities: Floats) -> None:
-        """Add a block of sentences."""
-        surprise = -logarithms(probabilities)
+    def add(self, scores: Scores, log_probs: Floats) -> None:
+        """Add a block of sentences, whose tokens have these natural logarithms of probabilities, (T)."""
+        surprise = -log_probs
         unknown = scores.matched[0] == 0
         self.sentences += len(scores.lengths)
         self.tokens += len(surprise)
@@ -232,12 +239,6 @@ class Perplexity:
         return counts | {name: float(f"{figure:.12g}") for name, figure in figures.items()}
 
 
-@np.errstate(divide="ignore")
-def logarithms(probabilities: Floats) -> Floats:
-    """Return ln p; of what is impossible that is infinite, and no warning."""
-    return np.asarray(np.log(probabilities), dtype=np.float64)
-
-
 def _exp(power: float) -> float:
     """Return e to a power; infinity beyond any number, and for what is left of an infinite loss, as compgen-ngram."""
     try:
@@ -255,5 +256,5 @@ def perplexity(mixture: Mixture, scores: Scores) -> Perplexity:
     if not len(scores.lengths):
         raise DataError("found no sentence to measure")
     result = Perplexity()
-    result.add(scores, mixture.probabilities(scores))
+    result.add(scores, mixture.log_probs(scores))
     return result

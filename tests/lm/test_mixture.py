@@ -56,8 +56,8 @@ def test_weights_by_history_follow_what_the_first_model_knows(models, asked):
     weights = np.stack([np.array([1 / (count + 1), 1 - 1 / (count + 1)]) for count in range(9)])
     each = 10.0 ** scores.log10.astype(np.float64)
     first = 1 / (scores.known[0] + 1.0)
-    assert Mixture(tuple(models), weights).probabilities(scores) == pytest.approx(
-        first * each[0] + (1 - first) * each[1]
+    assert Mixture(tuple(models), weights).log_probs(scores) == pytest.approx(
+        np.log(first * each[0] + (1 - first) * each[1])
     )
 
 
@@ -66,10 +66,8 @@ def test_tuning_finds_the_most_probable_weights():
     log10 = -3 * random.random((2, 400))
     scores = scores_of(log10)
     found = fitted([Path("a"), Path("b")], scores, by_history=False)
-    likelihood = [
-        np.log(Mixture((), np.array([[1 - v, v]])).probabilities(scores)).sum() for v in np.linspace(0, 1, 1001)
-    ]
-    assert np.log(found.probabilities(scores)).sum() >= max(likelihood) - 1e-6
+    likelihood = [Mixture((), np.array([[1 - v, v]])).log_probs(scores).sum() for v in np.linspace(0, 1, 1001)]
+    assert found.log_probs(scores).sum() >= max(likelihood) - 1e-6
     assert best_of(["a", "b"], scores, [0.05, 0.1, 0.5]).weights[0, 1] == pytest.approx(
         min([0.05, 0.1, 0.5], key=lambda v: abs(v - found.weights[0, 1])), abs=1e-9
     )
@@ -177,4 +175,4 @@ def test_histories_are_those_of_the_first_model():
     scores = Scores(np.array([1000], dtype=np.uint32), log10, np.ones_like(known), known)
     mixture = fitted([Path("a"), Path("b")], scores, by_history=True)
     assert mixture.weights[1, 0] > 0.95 and mixture.weights[2, 1] > 0.95
-    assert mixture.probabilities(scores) == pytest.approx((mixture.weights[known[0]].T * 10.0**log10).sum(axis=0))
+    assert np.exp(mixture.log_probs(scores)) == pytest.approx((mixture.weights[known[0]].T * 10.0**log10).sum(axis=0))

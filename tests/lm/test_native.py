@@ -6,6 +6,7 @@ import os
 import re
 import struct
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from compgen.lm.measuring import measure, rescore
 from compgen.lm.mixture import FORMAT, Mixture, Perplexity
 from tests.cli.shell import compgen
 from tests.lm.conftest import LINES
+from tests.lm.naive import Arpa
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "a", "zebra", "été", "日本"]
 LINE = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
@@ -259,19 +261,46 @@ HEADER = 88  # bytes before what a binary model says of itself: order, multiplie
 
 
 def test_what_is_impossible_is_infinitely_perplexing(arpa, tmp_path):
-    for word, log10 in (("the", "-inf"), ("<unk>", "-1e39")):
+    Mixture((tmp_path / "odd.arpa",) * 2, np.array([[0.5, 0.5]])).save(tmp_path / "mix.json")
+    for (word, log10), model in product([("the", "-inf"), ("<unk>", "-1e39")], ["odd.arpa", "mix.json"]):
         old = next(line for line in arpa.read_text().split("\n") if f"\t{word}\t" in line)
         new = "\t".join([log10, *old.split("\t")[1:]])
         (tmp_path / "odd.arpa").write_text(arpa.read_text().replace(old, new))
         (tmp_path / "text.txt").write_text("the zebra\nthe the cat\n")
         for command, *more in (("perplexity", "--json"), ("perplexity", "--json", "--tokens", "t.tsv"), ("rescore",)):
-            words = [command, tmp_path / "odd.arpa", tmp_path / "text.txt", *more]
+            words = [command, tmp_path / model, tmp_path / "text.txt", *more]
             python = compgen("lm", *words, cwd=tmp_path)
             assert (python.returncode, python.stderr) == (0, "")
             tokens = (tmp_path / "t.tsv").read_bytes() if "t.tsv" in more else None
             assert good(*words, cwd=tmp_path) == python.stdout
             assert tokens is None or tokens == (tmp_path / "t.tsv").read_bytes()
     assert Perplexity(tokens=1, loss=800.0).including == float("inf")
+
+
+@pytest.mark.parametrize("weights", [None, [[0.5, 0.5]], [[0.0, 1.0]], [[0.25, 0.75]] * 9], ids=str)
+def test_what_is_all_but_impossible_is_a_number(weights, arpa, tmp_path):
+    """Back-offs as low as -99 say that a model never backs off; a few of them add up to what no float64 can hold."""
+    models = [tmp_path / "few.arpa", tmp_path / "none.arpa"]
+    for model, backoff in zip(models, ("-199", "-240.5"), strict=True):
+        model.write_text(re.sub(r"(?m)^(\S+\t.*)\t\S+$", rf"\1\t{backoff}", arpa.read_text()))
+    lines = ["the zebra cat dog", "ran the a zebra on", "the cat sat"]
+    text = write_sentences(map(str.split, lines), tmp_path / "text.txt")
+    each = np.array([np.concatenate([Arpa(model).sentence(line.split()) for line in lines]) for model in models])
+    assert (each.min(axis=1) < -350).all()
+    if weights is None:
+        mixture, expected = Mixture.open(models[0]), each[0]
+    else:
+        mixture = Mixture(tuple(models), np.array(weights))
+        with np.errstate(divide="ignore"):
+            expected = np.logaddexp.reduce(np.log(weights[:1]).T + each * np.log(10)) / np.log(10)
+    mixture.save(tmp_path / "mix.json")
+    words = [tmp_path / "mix.json", text]
+    found = json.loads(good("perplexity", *words, "--tokens", tmp_path / "native.tsv", "--json"))
+    python = measure(mixture, text, tokens=tmp_path / "python.tsv")
+    assert python.including == pytest.approx(10 ** -expected.mean(), rel=1e-4)
+    assert found["perplexity"] == pytest.approx(python.including, rel=1e-9)
+    assert (tmp_path / "native.tsv").read_text() == (tmp_path / "python.tsv").read_text()
+    assert good("rescore", *words) == compgen("lm", "rescore", *words).stdout
 
 
 def test_probabilities_that_are_no_numbers_are_refused(models, tmp_path):

@@ -9,11 +9,10 @@
 #include <thread>
 
 #include "errors.h"
+#include "mixing.h"
 
 namespace compgen {
 namespace {
-
-constexpr double LN10 = 2.302585092994045684;
 
 // Threads that share a text: each reads some lines, scores them, and waits for its turn to hand them on.
 class Line {

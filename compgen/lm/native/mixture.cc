@@ -1,11 +1,14 @@
 #include "mixture.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "errors.h"
+#include "mixing.h"
 #include "strict_json.h"
 
 namespace compgen {
@@ -15,9 +18,18 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr const char* FORMAT = "compgen mixture of n-gram models 1";
-constexpr std::size_t MAX_ORDER = 9;      // words of the longest n-grams, as in CMakeLists.txt
-constexpr double SLACK = 1e-5 + 1e-8;     // by which a sum of weights may differ from one
-constexpr double LN10 = 2.302585092994045684;
+constexpr double SLACK = 1e-5 + 1e-8;  // by which a sum of weights may differ from one
+constexpr double SMALL = 1e-280;       // a probability below which parts of it may be no numbers
+
+// The loss of a token whose probability is too small for a number: its parts are shares in the largest of them.
+double rare(const std::vector<double>& row, const std::vector<Scores>& scores, std::size_t token) {
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  const auto part = [&](std::size_t m) { return std::log(row[m]) + LN10 * scores[m].log10[token]; };
+  for (std::size_t m = 0; m < row.size(); ++m) largest = std::max(largest, part(m));
+  if (std::isinf(largest)) return -largest;
+  for (std::size_t m = 0; m < row.size(); ++m) sum += std::exp(part(m) - largest);
+  return -(largest + std::log(sum));
+}
 
 bool is_name(const Json& value) {
   return value.is_string() && value.get_ref<const std::string&>().find('\0') == std::string::npos;
@@ -97,21 +109,16 @@ Mixture open_mixture(const std::string& path) {
 
 void Mixture::losses(const std::vector<Scores>& scores, std::vector<double>& losses) const {
   const std::size_t tokens = scores[0].log10.size();
-  losses.assign(tokens, 0);
   if (weights == std::vector<std::vector<double>>{{1.0}}) {
+    losses.resize(tokens);
     for (std::size_t t = 0; t < tokens; ++t) losses[t] = -LN10 * scores[0].log10[t];
     return;
   }
-  std::vector<double> each(tokens);
-  for (std::size_t m = 0; m < models.size(); ++m) {
-    double row[MAX_ORDER];  // this model's weight in each class
-    for (std::size_t c = 0; c < MAX_ORDER; ++c) row[c] = weights[weights.size() == 1 ? 0 : c][m];
-    const float* const log10 = scores[m].log10.data();
-    double* const p = each.data();
-    for (std::size_t t = 0; t < tokens; ++t) p[t] = std::exp(LN10 * log10[t]);
-    for (std::size_t t = 0; t < tokens; ++t) losses[t] += row[scores[0].known[t]] * p[t];
+  std::vector<double> sums;
+  mix(weights, scores, sums, losses);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    if (!(sums[t] > SMALL)) losses[t] = rare(weights[weights.size() == 1 ? 0 : scores[0].known[t]], scores, t);
   }
-  for (double& loss : losses) loss = -std::log(loss);
 }
 
 }  // namespace compgen
