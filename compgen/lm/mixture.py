@@ -200,7 +200,7 @@ class Perplexity:
     Attributes:
         sentences, tokens: how many; the end of a sentence is a token.
         unknown: tokens out of vocabulary.
-        loss, loss_unknown: -ln p of all tokens, and of those out of vocabulary.
+        loss, loss_known: -ln p of all tokens, and of those in the vocabulary.
         losses: of each sentence, block by block.
     """
 
@@ -208,7 +208,7 @@ class Perplexity:
     tokens: int = 0
     unknown: int = 0
     loss: float = 0.0
-    loss_unknown: float = 0.0
+    loss_known: float = 0.0
     losses: list[Floats] = field(default_factory=list)
 
     def add(self, scores: Scores, log_probs: Floats) -> None:
@@ -219,7 +219,7 @@ class Perplexity:
         self.tokens += len(surprise)
         self.unknown += int(unknown.sum())
         self.loss += float(surprise.sum())
-        self.loss_unknown += float(surprise[unknown].sum())
+        self.loss_known += float(surprise[~unknown].sum())
         self.losses.append(np.add.reduceat(surprise, scores.starts) if len(scores.lengths) else surprise)
 
     @property
@@ -230,7 +230,7 @@ class Perplexity:
     @property
     def excluding(self) -> float:
         """The perplexity of the tokens in the vocabulary."""
-        return _exp((self.loss - self.loss_unknown) / max(1, self.tokens - self.unknown))
+        return _exp(self.loss_known / max(1, self.tokens - self.unknown))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures by name: perplexities to 12 digits, as those behind them depend on the order of a sum."""
@@ -240,9 +240,9 @@ class Perplexity:
 
 
 def _exp(power: float) -> float:
-    """Return e to a power; infinity beyond any number, and for what is left of an infinite loss, as compgen-ngram."""
+    """Return e to a power; infinity beyond any number, as compgen-ngram."""
     try:
-        return math.inf if math.isnan(power) else math.exp(power)
+        return math.exp(power)
     except OverflowError:
         return math.inf
 

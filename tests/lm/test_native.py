@@ -271,6 +271,12 @@ def test_what_is_impossible_is_infinitely_perplexing(arpa, tmp_path):
             words = [command, tmp_path / model, tmp_path / "text.txt", *more]
             python = compgen("lm", *words, cwd=tmp_path)
             assert (python.returncode, python.stderr) == (0, "")
+            if "--json" in more:
+                found = json.loads(python.stdout)
+                assert found["perplexity"] == float("inf")
+                assert (found["perplexity_without_unknown"] < 100) == (word == "<unk>")
+                table = [command, *words[1:3]]
+                assert good(*table, cwd=tmp_path).split() == compgen("lm", *table, cwd=tmp_path).stdout.split()
             tokens = (tmp_path / "t.tsv").read_bytes() if "t.tsv" in more else None
             assert good(*words, cwd=tmp_path) == python.stdout
             assert tokens is None or tokens == (tmp_path / "t.tsv").read_bytes()

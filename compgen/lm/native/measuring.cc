@@ -111,22 +111,21 @@ void score(const std::string& text, const Scoring& scoring, const std::function<
 void Perplexity::add(const Block& block) {
   sentences += block.sentences.lengths.size();
   tokens += block.losses.size();
-  double sum = 0, sum_unknown = 0;
+  double sum = 0, sum_known = 0;
   for (std::size_t t = 0; t < block.losses.size(); ++t) {
     sum += block.losses[t];
-    if (block.models[0].matched[t]) continue;
-    sum_unknown += block.losses[t];
-    ++unknown;
+    if (block.models[0].matched[t]) sum_known += block.losses[t];
+    else ++unknown;
   }
   loss += sum;
-  loss_unknown += sum_unknown;
+  loss_known += sum_known;
 }
 
 double Perplexity::including() const { return std::exp(loss / static_cast<double>(tokens)); }
 
 double Perplexity::excluding() const {
   const std::uint64_t known = std::max<std::uint64_t>(1, tokens - unknown);
-  return std::exp((loss - loss_unknown) / static_cast<double>(known));
+  return std::exp(loss_known / static_cast<double>(known));
 }
 
 std::string sentence_rows(const Block& block, bool rescored) {

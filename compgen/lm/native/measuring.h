@@ -37,7 +37,7 @@ void score(const std::string& text, const Scoring& scoring, const std::function<
 // The loss of a text, summed block by block; see `Perplexity` in compgen/lm/mixture.py.
 struct Perplexity {
   std::uint64_t sentences = 0, tokens = 0, unknown = 0;
-  double loss = 0, loss_unknown = 0;
+  double loss = 0, loss_known = 0;
 
   void add(const Block& block);
   double including() const;
