@@ -200,7 +200,10 @@ def interpolate(
     check_writable(out)
     check_vocabularies(models)
     scores = score_all(models, validation, threads or processors())
-    mixture = fitted(models, scores, by_history) if grid is None else best_of(models, scores, _weights(grid))
+    if grid is None:
+        mixture = fitted(models, scores, by_history, validation)
+    else:
+        mixture = best_of(models, scores, _weights(grid), validation)
     mixture.save(out)
     say(f"weights {_rows(mixture)}; perplexity of {validation} {perplexity(mixture, scores).including:.4f}")
 

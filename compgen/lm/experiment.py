@@ -298,6 +298,6 @@ class _Setting:
     ) -> tuple[Mixture, dict[str, Perplexity]]:
         """Save the best mixture of some of the scored models by a name; return it and its perplexities."""
         own = {part: found.of([every.index(model) for model in models]) for part, found in scores.items()}
-        best = fitted(models, own["validation"], self.scheme.by_history)
+        best = fitted(models, own["validation"], self.scheme.by_history, self.measured["validation"])
         best.save(self.folder / f"{name}.json")
         return best, {part: perplexity(best, found) for part, found in own.items()}

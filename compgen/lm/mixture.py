@@ -62,7 +62,12 @@ class Mixture:
         return cls(models, _weights(content.get("weights"), len(models), path))
 
     def save(self, path: Path) -> None:
-        """Write what `open` reads. The models stay where they are; their paths are relative to `path`."""
+        """Write what `open` reads. The models stay where they are; their paths are relative to `path`.
+
+        Raises:
+            UserError: the weights are no numbers from 0 on that sum to one, or the file cannot be written.
+        """
+        _weights(self.weights.tolist(), len(self.models), path)
         folder = os.path.realpath(linked(path).parent)  # a link may lead to where `..` is another folder
         names = [os.path.relpath(Path(os.path.realpath(model.parent), model.name), folder) for model in self.models]
         content = {"format": FORMAT, "models": names, "weights": self.weights.tolist()}
@@ -133,7 +138,7 @@ def tuned(models: Sequence[Path], scores: Scores, by_history: bool = False) -> M
         by_history: whether weights depend on the number of words of history that the first model knows.
 
     Raises:
-        DataError: the text has no token.
+        DataError: the text has no token, or one that is impossible for all models.
         UserError: the models know different words, or are not those of the scores; or `by_history`, and the first
             model is recurrent.
     """
@@ -142,15 +147,16 @@ def tuned(models: Sequence[Path], scores: Scores, by_history: bool = False) -> M
     return found
 
 
-def fitted(models: Sequence[Path], scores: Scores, by_history: bool) -> Mixture:
-    """Do as `tuned`, for models whose vocabularies have been compared."""
+def fitted(models: Sequence[Path], scores: Scores, by_history: bool, text: str | Path = "the text") -> Mixture:
+    """Do as `tuned`, for models whose vocabularies have been compared; messages call the text by its name."""
     if by_history and is_neural(models[0]):
         raise UserError(f"{models[0]}: weights by history need an n-gram model: name one first")
-    each = np.power(10.0, scores.log10, dtype=np.float64)  # (M, T)
-    if len(each) != len(models):
-        raise UserError(f"found scores by {len(each)} models, expected those of the {len(models)} to be mixed")
-    if not each.shape[1]:
+    if len(scores.log10) != len(models):
+        raise UserError(f"found scores by {len(scores.log10)} models, expected those of the {len(models)} to be mixed")
+    if not scores.log10.shape[1]:
         raise DataError("found no sentence to tune weights on")
+    largest = _largest(scores, text)
+    each = np.power(10.0, scores.log10.astype(np.float64) - largest)  # (M, T), as shares: only they matter
     overall = _maximised(each, np.full(len(models), 1 / len(models)), 0.0)
     if not by_history:
         return Mixture(tuple(models), overall[None])
@@ -158,15 +164,37 @@ def fitted(models: Sequence[Path], scores: Scores, by_history: bool) -> Mixture:
     return Mixture(tuple(models), np.stack([_maximised(part, overall, PSEUDO) for part in classes]))
 
 
-def best_of(models: Sequence[Path], scores: Scores, weights: Sequence[float]) -> Mixture:
+def best_of(models: Sequence[Path], scores: Scores, weights: Sequence[float], text: str | Path = "the text") -> Mixture:
     """Return the mixture of two models that makes a text most probable, for some weights of the second.
 
     The paper's weights are 0.05, 0.1 and 0.5.
+
+    Raises:
+        DataError: a token is impossible for both models, or with each of the weights.
+        UserError: there are not two models.
     """
     if len(models) != 2:
         raise UserError(f"a grid of weights is for two models, found {len(models)}")
+    _largest(scores, text)
     mixtures = [Mixture(tuple(models), np.array([[1 - weight, weight]])) for weight in weights]
-    return max(mixtures, key=lambda mixture: float(mixture.log_probs(scores).sum()))
+    sums = [float(mixture.log_probs(scores).sum()) for mixture in mixtures]
+    if max(sums) == -math.inf:
+        raise DataError(f"{text}: impossible with each of these weights: give one between 0 and 1")
+    return mixtures[int(np.argmax(sums))]
+
+
+def _largest(scores: Scores, text: str | Path) -> Floats:
+    """Return the largest log10 p of each token, (T), of all models; DataError where all are impossible."""
+    largest = scores.log10.max(axis=0).astype(np.float64)
+    if impossible := np.flatnonzero(largest == -math.inf).tolist():
+        sentence = int(np.searchsorted(scores.starts, impossible[0], side="right")) - 1
+        place, length = impossible[0] - int(scores.starts[sentence]) + 1, int(scores.lengths[sentence])
+        raise DataError(
+            f"{text}, sentence {sentence + 1}, token {place} of {length}, the end of the sentence being the last: "
+            "impossible for all models, so no weights are the best: leave the sentence out, or add a model that gives "
+            "each token a probability"
+        )
+    return largest
 
 
 def _maximised(each: Floats, start: Floats, pseudo: float) -> Floats:

@@ -128,6 +128,18 @@ def test_interpolate_and_use_the_mixture(folder, tmp_path):
             assert measured(mix) <= min(map(measured, models)) + 1e-6
 
 
+@pytest.mark.parametrize("options", [[], ["--by-history"], ["--grid", "0.1,0.5"]], ids=" ".join)
+def test_weights_that_no_text_can_choose_are_not_written(options, tmp_path):
+    grams = "\\data\\\nngram 1=4\nngram 2=1\n\n\\1-grams:\n-inf\t<unk>\n-99\t<s>\t-0.3\n-1\t</s>\n-1\ta\t-0.2\n"
+    (tmp_path / "m.arpa").write_text(grams + "\n\\2-grams:\n-0.5\t<s> a\n\n\\end\\\n")
+    (tmp_path / "val.txt").write_text("a\n\na zebra a\n")
+    words = ["interpolate", "m.arpa", "m.arpa", "--validation", "val.txt", "-o", "mix.json", *options]
+    done = refused(
+        compgen("lm", *words, cwd=tmp_path), "cgen: val.txt, sentence 2, token 2 of 4, the end of the sentence"
+    )
+    assert done.stderr.count("\n") == 1 and not (tmp_path / "mix.json").exists()
+
+
 def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
     rows = [
         json.dumps({"source": line, "target": [], "split": split}) + "\n"

@@ -1,5 +1,6 @@
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,24 @@ def test_nothing_cannot_be_measured(models, tmp_path):
         tuned([Path("a"), Path("b")], scores_of([[-1.0, -2.0]]))
     with pytest.raises(UserError, match="two models"):
         best_of(["a"], scores_of([[-1.0]]), [1.0])
+
+
+def test_what_is_impossible_for_all_models_has_no_best_weights(tmp_path):
+    log10 = np.array([[-1, -np.inf, -1, -1, -900], [-1, -1, -2, -np.inf, -901]], dtype=np.float32)
+    two, models = np.array([2, 3], dtype=np.uint32), [Path("a"), Path("b")]
+    possible = replace(scores_of(log10), lengths=two)
+    for by_history in (False, True):
+        assert fitted(models, possible, by_history).weights[0].tolist() == pytest.approx([0.7, 0.3], abs=0.2)
+    assert best_of(models, possible, [0.0, 0.5, 1.0]).weights[0].tolist() == [0.5, 0.5]
+    with pytest.raises(DataError, match=r"^x\.txt: impossible with each of these weights: give one between 0 and 1"):
+        best_of(models, possible, [0.0, 1.0], "x.txt")
+    log10[0, 3] = -np.inf
+    for find in (lambda *given: fitted(*given, False, "x.txt"), lambda *given: best_of(*given, [0.5], "x.txt")):
+        with pytest.raises(DataError, match=r"^x\.txt, sentence 2, token 2 of 3, .*: impossible for all models"):
+            find(models, replace(possible, log10=log10))
+    with pytest.raises(UserError, match="expected numbers from 0 on that sum to one"):
+        Mixture((Path("a"), Path("b")), np.full((1, 2), np.nan)).save(tmp_path / "mix.json")
+    assert not list(tmp_path.iterdir())
 
 
 def test_scores_of_sentences_and_tokens_are_kept(models, asked, tmp_path):
