@@ -37,6 +37,7 @@ from compgen.lm.scoring import Scores, opened, score, score_all, split_words
 
 CLAIM = "run.json"  # says of which texts and options a folder is, and is locked while it is filled
 RUNNING = {"memory", "shard", "engine", "workers"}  # options that results do not depend on
+_TUNED_TO_TEST = "found {}: a mixture's weights would be fitted to the test"
 LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 less its two markers
 
 
@@ -139,6 +140,8 @@ def experiment(
         check_vocabularies(partners, set(training.frame["source"].explode()))
     measured = {"validation": validation, "test": test}
     read, settings = _read(training, measured, partners), _settings(scheme, estimation, seeds)
+    if read["validation sentences"] == read["test sentences"]:
+        raise UserError(f"{test}: {_TUNED_TO_TEST.format(f'a copy of the validation text {validation}')}")
     with claimed(folder / CLAIM, "run", read, settings):
         setting = _Setting(training, scheme, estimation, measured, folder, partners, watch)
         trials = [setting.trial(seed) for seed in seeds]
@@ -185,9 +188,7 @@ def _settings(scheme: Scheme, estimation: Estimation, seeds: Sequence[int]) -> d
 def _check_texts(validation: Path, test: Path) -> None:
     """Read the texts before any work; raise DataError or UserError if one cannot be measured, or both are one."""
     if validation.resolve() == test.resolve():
-        raise UserError(
-            f"{test}: found it as validation and test text: a mixture's weights would be fitted to the test"
-        )
+        raise UserError(f"{test}: {_TUNED_TO_TEST.format('it as validation and test text')}")
     for part, path, needed in (("validation", validation, 1), ("test", test, 2)):
         if str(path) == "-":
             raise UserError(f"the {part} text is read by each model: give the name of a file, not -")

@@ -128,6 +128,9 @@ def test_what_cannot_be_is_said(tmp_path):
     two.write_text("a\nb\n")
     with pytest.raises(DataError, match=r"one\.txt: found 1 sentence, expected 2 or more"):
         experiment(data, two, one, tmp_path / "x", SCHEMES["paper"])
+    (tmp_path / "copy.txt").write_bytes(two.read_bytes())
+    with pytest.raises(UserError, match=r"copy\.txt: found a copy of the validation text \S+two\.txt: .* be fitted to"):
+        experiment(data, two, tmp_path / "copy.txt", tmp_path / "x", SCHEMES["paper"])
     with pytest.raises(UserError, match="the validation text is read by each model"):
         experiment(data, Path("-"), two, tmp_path / "x", SCHEMES["paper"])
     with pytest.raises(UserError, match=r"less than 2\^64"):
