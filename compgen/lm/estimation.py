@@ -69,7 +69,7 @@ def estimate(
     texts: str | Path | Sequence[str | Path],
     out: str | Path,
     estimation: Estimation | None = None,
-    temporary: Path | None = None,
+    temporary: str | Path | None = None,
 ) -> dict[str, Any]:
     """Estimate a model from sentences, one a line, and write it to `out`: ARPA if its suffix is .arpa, else binary.
 
@@ -91,7 +91,7 @@ def estimate(
     given = [texts] if isinstance(texts, str | Path) else texts
     estimation, paths, out = estimation or Estimation(), [*map(Path, given)], Path(out)
     _check_suffix(out, estimation)
-    if temporary is not None and not temporary.is_dir():
+    if temporary is not None and not Path(temporary).is_dir():
         raise UserError(f"{temporary}: no such folder to sort in")
     check_writable(out)
     lmplz = program("lmplz")

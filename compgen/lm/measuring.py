@@ -23,8 +23,8 @@ def measure(
     text: str | Path,
     threads: int = 1,
     *,
-    sentences: Path | None = None,
-    tokens: Path | None = None,
+    sentences: str | Path | None = None,
+    tokens: str | Path | None = None,
 ) -> Perplexity:
     """Return the perplexity of a text for a mixture, in memory that grows by one number per sentence only.
 
@@ -42,13 +42,13 @@ def measure(
         UserError: a model cannot be read, models of the mixture know different words, or a file cannot be written.
     """
     result = Perplexity()
-    mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(Path(mixture))
+    mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(mixture)
     with ExitStack() as stack:
         rows = None
         if sentences is not None:
-            rows = stack.enter_context(open_text(stack.enter_context(atomic_path(sentences))))
+            rows = stack.enter_context(open_text(stack.enter_context(atomic_path(Path(sentences)))))
             rows.write("tokens\tunknown\tloss\n")
-        keep = stack.enter_context(_kept(tokens)) if tokens is not None else None
+        keep = stack.enter_context(_kept(Path(tokens))) if tokens is not None else None
         for block in score(mixture.models, text, threads, mixed=True):
             log_probs = mixture.log_probs(block)
             if keep is not None:
@@ -82,7 +82,7 @@ def rescore(mixture: Mixture | str | Path, text: str | Path, threads: int = 1) -
         DataError: the text is bad.
         UserError: a model cannot be read, or models of the mixture know different words.
     """
-    mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(Path(mixture))
+    mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(mixture)
     for block in score(mixture.models, text, threads, blank=True, mixed=True):
         log_probs = np.add.reduceat(mixture.log_probs(block), block.starts)
         yield from map(Rescored._make, zip(log_probs.tolist(), block.lengths.tolist(), _unknown(block), strict=True))

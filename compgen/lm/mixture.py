@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, linked
 from compgen.lm.estimation import MAX_ORDER
-from compgen.lm.scoring import Scores, is_neural, require_one_vocabulary, words_of
+from compgen.lm.scoring import Scores, is_neural, paths_of, require_one_vocabulary, words_of
 from compgen.runtime.manifest import strict_json
 
 Floats = NDArray[np.float64]
@@ -46,13 +46,18 @@ class Mixture:
     models: tuple[Path, ...]
     weights: Floats
 
+    def __post_init__(self) -> None:
+        """Take paths as text, too."""
+        object.__setattr__(self, "models", tuple(paths_of(self.models)))
+
     @classmethod
-    def open(cls, path: Path) -> "Mixture":
+    def open(cls, path: str | Path) -> "Mixture":
         """Read a mixture, or make one of a single model.
 
         Raises:
             UserError: the file is missing, or a broken mixture.
         """
+        path = Path(path)
         if not path.exists():
             raise UserError(f"{path}: no such file, expected a language model or a mixture")
         if path.is_dir() or not _begins_json(path):
@@ -61,12 +66,13 @@ class Mixture:
         models = _models(content.get("models"), linked(path).parent, path)
         return cls(models, _weights(content.get("weights"), len(models), path))
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write what `open` reads. The models stay where they are; their paths are relative to `path`.
 
         Raises:
             UserError: the weights are no numbers from 0 on that sum to one, or the file cannot be written.
         """
+        path = Path(path)
         _weights(self.weights.tolist(), len(self.models), path)
         folder = os.path.realpath(linked(path).parent)  # a link may lead to where `..` is another folder
         names = [os.path.relpath(Path(os.path.realpath(model.parent), model.name), folder) for model in self.models]
@@ -129,7 +135,7 @@ def _is_row(row: object, models: int) -> bool:
     return isinstance(row, list) and len(row) == models and all(type(number) in (int, float) for number in row)
 
 
-def tuned(models: Sequence[Path], scores: Scores, by_history: bool = False) -> Mixture:
+def tuned(models: Sequence[str | Path], scores: Scores, by_history: bool = False) -> Mixture:
     """Return the mixture that makes a text most probable.
 
     Args:
@@ -142,8 +148,9 @@ def tuned(models: Sequence[Path], scores: Scores, by_history: bool = False) -> M
         UserError: the models know different words, or are not those of the scores; or `by_history`, and the first
             model is recurrent.
     """
-    found = fitted(models, scores, by_history)
-    check_vocabularies(models)
+    paths = paths_of(models)
+    found = fitted(paths, scores, by_history)
+    check_vocabularies(paths)
     return found
 
 

@@ -75,6 +75,13 @@ def _concatenated(parts: Sequence[Scores], axis: int) -> list[NDArray[Any]]:
     return [np.concatenate([getattr(part, name) for part in parts], axis=axis) for name in names]
 
 
+def paths_of(models: Sequence[str | Path]) -> list[Path]:
+    """Return the paths of models, which may be given as text; raise UserError for a single one, which is no list."""
+    if isinstance(models, str | Path):
+        raise UserError(f"models: found {str(models)!r} alone, expected a list of models: [{str(models)!r}]")
+    return [*map(Path, models)]
+
+
 def score(
     models: Sequence[Path], text: str | Path, threads: int = 1, *, blank: bool = False, mixed: bool = False
 ) -> Iterator[Scores]:
@@ -205,7 +212,7 @@ def _is_data(text: str | Path) -> bool:
 
 def score_all(models: Sequence[str | Path], text: str | Path, threads: int = 1) -> Scores:
     """Score a whole text at once, in about 12 bytes per token and model; raises as `score`."""
-    return Scores.joined(list(score([*map(Path, models)], text, threads)), len(models))
+    return Scores.joined(list(score(paths_of(models), text, threads)), len(models))
 
 
 def words_of(model: Path) -> set[str]:

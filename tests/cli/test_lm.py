@@ -12,7 +12,8 @@ import pytest
 from compgen.errors import UserError
 from compgen.lm.estimation import Estimation, estimate
 from compgen.lm.measuring import measure, rescore
-from compgen.lm.mixture import Mixture
+from compgen.lm.mixture import Mixture, tuned
+from compgen.lm.scoring import score_all
 from tests.cli.shell import compgen, refused
 
 pytestmark = pytest.mark.usefixtures("kenlm")
@@ -73,6 +74,18 @@ def test_models_and_texts_are_named_in_python_too(folder, tmp_path):
     opened = measure(Mixture.open(folder / "base.bin"), text)
     assert measure(str(folder / "base.bin"), text).including == opened.including
     assert len(list(rescore(folder / "base.bin", text))) == 60
+    models = [str(folder / "base.bin"), str(tmp_path / "b.bin")]
+    estimate([str(folder / "train.txt")], models[1], Estimation(2, fallback=True), temporary=str(tmp_path))
+    mixture = tuned(models, score_all(models, text), by_history=True)
+    mixture.save(str(tmp_path / "mix.json"))
+    kept = {name: str(tmp_path / f"{name}.tsv") for name in ("sentences", "tokens")}
+    found = measure(mixture, text, **kept)
+    assert measure(Mixture.open(str(tmp_path / "mix.json")), text).including == found.including
+    assert measure(Mixture(tuple(models), mixture.weights), text).including == found.including
+    assert len((tmp_path / "sentences.tsv").read_text().splitlines()) == found.sentences + 1
+    for ask in (score_all, tuned):
+        with pytest.raises(UserError, match=r"models: found '\S+base\.bin' alone, expected a list of models: \['"):
+            ask(models[0], text)
     with pytest.raises(UserError, match="models are not compressed"):
         estimate(text, tmp_path / "a.arpa.gz")
 
