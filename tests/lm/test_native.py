@@ -446,6 +446,7 @@ BROKEN = gzip.compress(b"the cat\n", mtime=0)[:-3] + b"\1\1\1"
         (b"the\n\n\x07 cat\n", "text.txt, line 3: found the control character 0x07; expected sentences of plain words"),
         (b"\x1f cat\n", "text.txt, line 1: found the control character 0x1F; expected sentences of plain words"),
         (b"a\n" * 400_000 + b"sat on <unk>\n", "text.txt, line 400001: found <unk>, which has a meaning of its own"),
+        (b"a\n<UNK> cat\n", "text.txt, line 2: found <UNK>, which has a meaning of its own"),
         (b"", "text.txt: found no sentence to measure"),
         (b"\n \n\t\r\n", "text.txt: found no sentence to measure"),
         (None, "text.txt: No such file or directory: expected a file of sentences"),

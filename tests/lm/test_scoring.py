@@ -102,6 +102,7 @@ def test_gzip_and_a_last_line_without_an_end(arpa, tmp_path):
         (b"the\0cat\n", "line 1: found the control character 0x00"),  # the other way round
         (b"<s> the cat </s>\n", "line 1: found <s>"),
         (b"the cat\nsat on <unk>\n", "line 2: found <unk>"),
+        (b"the cat\nsat on <UNK>\n", "line 2: found <UNK>"),  # the unknown word, too, to KenLM
     ],
 )
 def test_bad_text_is_named_by_its_line(content, message, arpa, tmp_path):

@@ -57,7 +57,7 @@ const char* word_end(const char* at, const char* end, std::uint64_t line) {
     at += length;
   }
   if (*begin == '<') {
-    for (const std::string_view special : {"<s>", "</s>", "<unk>"})
+    for (const std::string_view special : {"<s>", "</s>", "<unk>", "<UNK>"})
       if (std::string_view(begin, at - begin) == special)
         throw bad(line, std::string(special) + ", which has a meaning of its own in a model");
   }
