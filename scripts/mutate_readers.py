@@ -361,9 +361,7 @@ def mixed(options: Namespace, folder: Path) -> tuple[int, Attempt]:
         words = rng.choice(ways)
         ours = python(str(work), ["lm", *words, "--threads", "1"], b"")
         given, place = files["text.txt"], [*words]
-        if (
-            rng.random() < 0.3 and words[0] == "rescore" and not given.startswith(b"\x1f\x8b")
-        ):  # files alone are unpacked
+        if rng.random() < 0.3 and words[0] == "rescore":
             place = ["rescore", "mix.json"]
         theirs = by_program([options.ngram, *place, "--threads", rng.choice((1, 3))], given, environment, work)
         ours, theirs = _rounded(ours), _rounded(theirs)

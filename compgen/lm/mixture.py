@@ -192,7 +192,7 @@ def best_of(models: Sequence[Path], scores: Scores, weights: Sequence[float], te
 
 def _largest(scores: Scores, text: str | Path) -> Floats:
     """Return the largest log10 p of each token, (T), of all models; DataError where all are impossible."""
-    largest = scores.log10.max(axis=0).astype(np.float64)
+    largest: Floats = scores.log10.max(axis=0).astype(np.float64)
     if impossible := np.flatnonzero(largest == -math.inf).tolist():
         sentence = int(np.searchsorted(scores.starts, impossible[0], side="right")) - 1
         place, length = impossible[0] - int(scores.starts[sentence]) + 1, int(scores.lengths[sentence])

@@ -6,6 +6,7 @@ import os
 import re
 import struct
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
@@ -450,6 +451,9 @@ BROKEN = gzip.compress(b"the cat\n", mtime=0)[:-3] + b"\1\1\1"
         (b"", "text.txt: found no sentence to measure"),
         (b"\n \n\t\r\n", "text.txt: found no sentence to measure"),
         (None, "text.txt: No such file or directory: expected a file of sentences"),
+        (b"the cat\rthe dog\r", "text.txt: lines end with CR alone, expected LF or CR LF: tr '\\r' '\\n' < FILE > NEW"),
+        (gzip.compress(b" \rthe cat\r\x0b a\r ", mtime=0), "text.txt: lines end with CR alone"),
+        (b"the cat \r" * 9_000 + b"\n", "text.txt: lines end with CR alone"),
         (CUT, "text.txt: cut short or broken: expected a whole file of gzip"),
         (BROKEN, "text.txt: cut short or broken: expected a whole file of gzip"),
     ],
@@ -471,6 +475,42 @@ def test_a_line_longer_than_what_is_read_at_a_time_is_one_sentence(arpa, tmp_pat
     assert text.stat().st_size > 2**20
     found = json.loads(good("perplexity", arpa, text, "--json"))
     assert found["perplexity"] == pytest.approx(measure(Mixture.open(arpa), text).including, rel=1e-9)
+
+
+@pytest.mark.parametrize("content", [b" \r the cat\r", b"\r", b"\rthe cat \r\r"], ids=repr)
+def test_a_line_may_end_with_cr_where_there_is_one(content, arpa, tmp_path):
+    (tmp_path / "text.txt").write_bytes(content)
+    words = ["rescore", arpa, tmp_path / "text.txt"]
+    assert good(*words) == compgen("lm", *words).stdout != ""
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.tsv.gz", "a.tsv", "a.parquet"])
+def test_data_is_not_read_as_a_text(name, arpa, tmp_path):
+    (tmp_path / name).write_text("the cat\n")
+    for command in ("perplexity", "rescore"):
+        done = run(command, arpa, tmp_path / name)
+        said = f"error: {tmp_path / name}: data, of which `cgen lm` reads the sources: use that, or give a text, "
+        assert (done.returncode, done.stdout) == (2, b"") and done.stderr.decode() == f"{said}a sentence a line\n"
+    assert run("perplexity", arpa, tmp_path / f"x{name}").stderr.endswith(
+        b"No such file or directory: expected a file of sentences\n"
+    )
+
+
+@pytest.mark.parametrize("content", [b"the cat\nthe dog\n", b"a", b"", b"the cat\n" * 300_000], ids=len)
+def test_gzip_is_read_from_standard_input_and_pipes_too(content, arpa, tmp_path):
+    (tmp_path / "text.txt").write_bytes(content)
+    packed = gzip.compress(content, mtime=0)
+    for command in ("rescore", "perplexity"):
+        wanted = run(command, arpa, "-", stdin=content)
+        assert wanted.stdout == run(command, arpa, stdin=packed).stdout
+        assert wanted.returncode == (2 if command == "perplexity" and not content else 0)
+    assert run("rescore", arpa, stdin=packed).stdout == run("rescore", arpa, tmp_path / "text.txt").stdout
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit((tmp_path / "pipe").write_bytes, packed)
+        assert run("rescore", arpa, tmp_path / "pipe", timeout=60).stdout == run("rescore", arpa, stdin=packed).stdout
+    done = run("rescore", arpa, stdin=packed[:-9])
+    assert done.stderr == b"error: -: cut short or broken: expected a whole file of gzip\n"
 
 
 @pytest.mark.parametrize("head", ["\n\n", "# of no weight\n"])

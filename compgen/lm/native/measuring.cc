@@ -19,7 +19,7 @@ class Line {
  public:
   Line(const std::string& path, const Scoring& scoring, const std::function<void(Block&)>& finish,
        const std::function<void(Block&)>& take)
-      : path_(path), text_(path), scoring_(scoring), finish_(finish), take_(take) {}
+      : path_(path), text_(path, scoring.packed), scoring_(scoring), finish_(finish), take_(take) {}
 
   void run() {
     std::vector<std::thread> others;

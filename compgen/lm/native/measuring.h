@@ -27,6 +27,7 @@ struct Scoring {
   const Mixture* mixture = nullptr;  // whose models they are, if losses are wanted
   bool blank = false;                // whether a blank line is a sentence without words
   std::size_t threads = 1;
+  bool packed = true;  // whether the text may be compressed
 };
 
 // Scores a text block by block; `finish` works on a block in the thread that scored it, `take` has the blocks in order.

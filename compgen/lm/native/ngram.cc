@@ -41,7 +41,8 @@ compgen-ngram words MODEL                  the words that a model of KenLM knows
 
 MODEL is a model of KenLM, a mixture that `cgen lm interpolate` wrote, or a bundle of a recurrent language model, which
 compgen-score runs (named by COMPGEN_SCORER, beside this program or on PATH; `make runner` builds it). TEXT has a sentence
-a line, plain or compressed by gzip; without it, or as -, it is standard input.
+a line, plain or compressed by gzip; without it, or as -, it is standard input. The sources of data (.jsonl, .json, .csv,
+.tsv, .parquet) are read by `cgen lm`.
 
   --threads N      threads that score; by default one per core
   --json           perplexity: print JSON, a line for each text
@@ -105,7 +106,7 @@ void put(const std::string& text) {
 
 void scores(const Options& options) {
   const auto models = compgen::open_models(options.words, options.threads, options.mixed);
-  const compgen::Scoring scoring{models, nullptr, options.blank, options.threads};
+  const compgen::Scoring scoring{models, nullptr, options.blank, options.threads, false};
   compgen::score("-", scoring, [](Block&) {}, [](Block& block) {
     const auto& lengths = block.sentences.lengths;
     put(std::vector<std::uint32_t>{static_cast<std::uint32_t>(lengths.size()),
@@ -119,7 +120,7 @@ void rescore(const Options& options) {
   if (options.words.empty() || options.words.size() > 2) throw UserError("rescore: expected MODEL and perhaps TEXT");
   const auto mixture = compgen::open_mixture(options.words[0]);
   const auto models = compgen::open_models(mixture.models, options.threads, true);
-  const compgen::Scoring scoring{models, &mixture, true, options.threads};
+  const compgen::Scoring scoring{models, &mixture, true, options.threads, true};
   compgen::score(
       options.words.size() > 1 ? options.words[1] : "-", scoring,
       [](Block& block) { block.rows = compgen::sentence_rows(block, true); }, [](Block& block) { put(block.rows); });
@@ -227,7 +228,7 @@ void perplexity(const Options& options) {
   const auto models = compgen::open_models(mixture.models, options.threads, true);
   std::vector<Row> rows{{"text", "sentences", "tokens", "unknown", "perplexity", "without unknown"}};
   for (const std::string& text : texts) {
-    const auto found = measure(text, {models, &mixture, false, options.threads}, options);
+    const auto found = measure(text, {models, &mixture, false, options.threads, true}, options);
     if (options.json) put(as_json(model, text, found));
     rows.push_back({text, compgen::with_commas(found.sentences), compgen::with_commas(found.tokens),
                     compgen::with_commas(found.unknown),

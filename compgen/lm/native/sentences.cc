@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "errors.h"
 #include "gzip.h"
@@ -15,7 +16,28 @@
 namespace compgen {
 namespace {
 
-constexpr std::size_t CHUNK = 1 << 20;  // bytes of text that a thread takes at a time
+constexpr std::size_t CHUNK = 1 << 20;      // bytes of text that a thread takes at a time
+constexpr std::size_t BEGINNING = 1 << 16;  // bytes of a text by which its line ends are judged
+
+// Whether `cgen lm` reads a file as data, whose sources are the sentences: `DATA` in compgen/lm/scoring.py.
+bool is_data(std::string path) {
+  if (path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0) path.resize(path.size() - 3);
+  const std::string suffix = std::filesystem::path(path).extension().string();
+  for (const char* data : {".jsonl", ".json", ".csv", ".tsv", ".parquet"})
+    if (suffix == data) return true;
+  return false;
+}
+
+// Refuses a text whose lines end as no system's do now: all would be one. `check_line_ends` in compgen/data/content.py.
+void check_line_ends(std::string_view content, const std::string& path) {
+  constexpr const char* BLANKS = " \t\n\r\v\f";
+  if (content.find('\n') != std::string::npos) return;
+  content.remove_prefix(std::min(content.find_first_not_of(BLANKS), content.size()));
+  content = content.substr(0, content.find_last_not_of(BLANKS) + 1);
+  if (content.find('\r') == std::string::npos) return;
+  throw UserError((path == "-" ? "standard input" : path) +
+                  ": lines end with CR alone, expected LF or CR LF: tr '\\r' '\\n' < FILE > NEW");
+}
 
 // Bytes of the character of UTF-8 that begins with this byte, of 0x80 or more; 0 if none does.
 std::size_t character(const unsigned char* at, const unsigned char* end) {
@@ -91,7 +113,8 @@ void split_sentences(const std::string& lines, std::uint64_t line, bool blank, S
 struct Text::Stream {
   std::string path;
   int descriptor = STDIN_FILENO;
-  std::unique_ptr<Unpacker> packed;  // if the file is compressed
+  std::string looked_at;             // the first bytes, until they are read
+  std::unique_ptr<Unpacker> packed;  // if the text is compressed
 
   ~Stream() {
     if (descriptor != STDIN_FILENO) close(descriptor);
@@ -107,7 +130,23 @@ struct Text::Stream {
     }
   }
 
-  std::size_t bytes(char* to, std::size_t most) const {
+  // Unpacks from here on if the text begins as gzip does.
+  void look() {
+    char magic[2];
+    std::size_t count = 0, more = 0;
+    do count += more = bytes(magic + count, sizeof magic - count);
+    while (more && count < sizeof magic);
+    looked_at.assign(magic, count);
+    if (looked_at != "\x1f\x8b") return;
+    packed = std::make_unique<Unpacker>([this](char* to, std::size_t most) { return bytes(to, most); }, path);
+  }
+
+  std::size_t bytes(char* to, std::size_t most) {
+    if (!looked_at.empty()) {
+      const std::size_t copied = looked_at.copy(to, most);
+      looked_at.erase(0, copied);
+      return copied;
+    }
     ssize_t count = 0;
     do count = ::read(descriptor, to, most);
     while (count < 0 && errno == EINTR);
@@ -116,20 +155,20 @@ struct Text::Stream {
   }
 };
 
-Text::Text(const std::string& path) : stream_(std::make_unique<Stream>()) {
+Text::Text(const std::string& path, bool packed) : stream_(std::make_unique<Stream>()) {
   stream_->path = path;
-  if (path == "-") return;
-  struct stat status {};
-  stream_->descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (stream_->descriptor < 0 || fstat(stream_->descriptor, &status) < 0 || S_ISDIR(status.st_mode)) {
-    throw UserError(path + ": " + std::strerror(stream_->descriptor < 0 ? errno : EISDIR) +
-                    ": expected a file of sentences");
+  if (path != "-") {
+    struct stat status {};
+    stream_->descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (stream_->descriptor < 0 || fstat(stream_->descriptor, &status) < 0 || S_ISDIR(status.st_mode)) {
+      throw UserError(path + ": " + std::strerror(stream_->descriptor < 0 ? errno : EISDIR) +
+                      ": expected a file of sentences");
+    }
+    if (is_data(path)) {
+      throw UserError(path + ": data, of which `cgen lm` reads the sources: use that, or give a text, a sentence a line");
+    }
   }
-  char magic[2] = {};
-  if (pread(stream_->descriptor, magic, 2, 0) == 2 && magic[0] == '\x1f' && magic[1] == '\x8b') {
-    const auto bytes = [stream = stream_.get()](char* to, std::size_t most) { return stream->bytes(to, most); };
-    stream_->packed = std::make_unique<Unpacker>(bytes, path);
-  }
+  if (packed) stream_->look();
 }
 
 Text::~Text() = default;
@@ -146,6 +185,7 @@ bool Text::next(std::string& lines, std::uint64_t& line) {
     lines.resize(had + count);
     if (const void* last = memrchr(&lines[had], '\n', count)) whole = static_cast<const char*>(last) - lines.data() + 1;
   }
+  if (line == 1) check_line_ends(std::string_view(lines).substr(0, BEGINNING), stream_->path);
   if (count) {  // else these lines are the last, and the last of them need not have an end
     rest_.assign(lines, whole, std::string::npos);
     lines.resize(whole);

@@ -25,12 +25,12 @@ void split_sentences(const std::string& lines, std::uint64_t line, bool blank, S
 // What a text is read from: a file, plain or compressed by gzip, or standard input, which is `-`.
 class Text {
  public:
-  // Throws UserError unless there is such a file.
-  explicit Text(const std::string& path);
+  // Throws UserError unless there is such a file, and one of lines, which may be `packed`.
+  explicit Text(const std::string& path, bool packed = true);
   ~Text();
 
   // Reads about 1 MB that end where a line does, and says which line is their first; false at the end of the text.
-  // Throws UserError: the file cannot be read, or is not whole.
+  // Throws UserError: the file cannot be read, is not whole, or has lines that end with CR alone.
   bool next(std::string& lines, std::uint64_t& line);
 
  private:
