@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from compgen.data.content import check_line_ends, lines_as_they_come, name_of
 from compgen.data.formats import SENTENCE_TOKEN, read_dataset
 from compgen.data.named import SourceColumns
-from compgen.errors import DataError, UserError, how_it_ended
+from compgen.errors import DataError, Remark, UserError, how_it_ended
 from compgen.files import writing
 from compgen.lm.install import program
 from compgen.lm.neural import NeuralModel
@@ -152,6 +153,8 @@ def _scored(models: Sequence[Path], text: str | Path, options: Sequence[str], bl
         raise DataError(message.replace("-, line", f"{text}, {unit_of(text)}", 1))
     if process.returncode:
         raise UserError(message)
+    for line in said.decode(errors="replace").splitlines():
+        warnings.warn(line.removeprefix("warning: "), Remark, stacklevel=2)
 
 
 def _message(written: bytes, code: int) -> str:

@@ -310,6 +310,30 @@ def test_what_is_all_but_impossible_is_a_number(weights, arpa, tmp_path):
     assert good("rescore", *words) == compgen("lm", "rescore", *words).stdout
 
 
+@pytest.mark.parametrize("kind", ["arpa", "bin"])
+def test_a_model_without_the_unknown_word_is_said_once_where_one_occurs(kind, arpa, tmp_path):
+    content = re.sub(r"(?m)^\S+\t<unk>\t\S+\n", "", arpa.read_text())
+    size = int(re.search(r"ngram 1=(\d+)", content)[1])
+    (tmp_path / "odd.arpa").write_text(content.replace(f"ngram 1={size}", f"ngram 1={size - 1}"))
+    build = [program("build_binary"), "trie", tmp_path / "odd.arpa", tmp_path / "odd.bin"]
+    subprocess.run(build, check=True, capture_output=True)
+    for name, line in (("known", "the cat sat"), ("a", "the zebra sat"), ("b", "yak")):
+        (tmp_path / f"{name}.txt").write_text(f"{line}\n" * 3)
+    Mixture((tmp_path / f"odd.{kind}",) * 2, np.array([[0.5, 0.5]])).save(tmp_path / "mix.json")
+    said = f"odd.{kind}: has no <unk>, so KenLM gives words that it does not know the probability 1e-100: read the"
+    for model, command, texts in (
+        (f"odd.{kind}", "perplexity", ["known.txt"]),
+        (f"odd.{kind}", "perplexity", ["a.txt", "known.txt", "b.txt"]),
+        (f"odd.{kind}", "rescore", ["a.txt"]),
+        ("mix.json", "perplexity", ["b.txt"]),
+    ):
+        done, python = run(command, model, *texts, cwd=tmp_path), compgen("lm", command, model, *texts, cwd=tmp_path)
+        assert (done.returncode, python.returncode) == (0, 0)
+        assert done.stderr.decode().replace("warning: ", "cgen: ") == python.stderr
+        assert python.stderr.count("\n") == python.stderr.count(said) == (texts != ["known.txt"])
+    assert run("rescore", arpa, tmp_path / "a.txt").stderr == b""
+
+
 def test_probabilities_that_are_no_numbers_are_refused(models, tmp_path):
     row = next(line for line in models["probing"].with_suffix(".arpa").read_text().split("\n") if "\tcat\t" in line)
     data = models["probing"].read_bytes()

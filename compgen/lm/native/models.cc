@@ -1,5 +1,7 @@
 #include "models.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -27,7 +29,11 @@ struct Place {
 template <class Kind>
 class Typed final : public Model {
  public:
-  Typed(const char* path, const ngram::Config& config) : path_(path), model_(path, config), ahead_(model_) {}
+  Typed(const char* path, const ngram::Config& config) : path_(path), model_(path, config), ahead_(model_) {
+    typename Kind::State after;
+    const lm::WordIndex unknown = model_.GetVocabulary().NotFound();
+    lacks_unknown_ = model_.FullScore(model_.NullContextState(), unknown, after).prob == config.unknown_missing_logprob;
+  }
 
   void score(const Sentences& sentences, Scores& scores) const override {
     const std::size_t tokens = sentences.tokens();
@@ -51,6 +57,13 @@ class Typed final : public Model {
         scores.known[at] = state.length;
       }
     }
+    if (lacks_unknown_ && std::count(scores.matched.begin(), scores.matched.end(), 0)) met_unknown_ = true;
+  }
+
+  std::string remark() const override {
+    if (!met_unknown_) return "";
+    return path_ + ": has no <unk>, so KenLM gives words that it does not know the probability 1e-100: read the perplexity " +
+           "without them, or take a model with <unk>, as `cgen lm train` makes";
   }
 
  private:
@@ -79,6 +92,8 @@ class Typed final : public Model {
   std::string path_;
   Kind model_;
   Ahead<Kind> ahead_;
+  bool lacks_unknown_ = false;  // of which binary models say nothing but that KenLM has put in a probability
+  mutable std::atomic<bool> met_unknown_{false};
 };
 
 class Words : public lm::EnumerateVocab {

@@ -32,6 +32,9 @@ class Model {
  public:
   virtual ~Model() = default;
   virtual void score(const Sentences& sentences, Scores& scores) const = 0;
+
+  // What to warn of when all texts are scored; empty if there is nothing.
+  virtual std::string remark() const { return ""; }
 };
 
 using Models = std::vector<std::unique_ptr<Model>>;

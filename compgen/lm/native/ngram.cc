@@ -19,6 +19,7 @@
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -104,6 +105,14 @@ void put(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) unwritten();
 }
 
+// Compgen's Python passes these on.
+void warn(const compgen::Models& models) {
+  std::set<std::string> said;
+  for (const auto& model : models) said.insert(model->remark());
+  for (const std::string& remark : said)
+    if (!remark.empty()) std::fprintf(stderr, "warning: %s\n", remark.c_str());
+}
+
 void scores(const Options& options) {
   const auto models = compgen::open_models(options.words, options.threads, options.mixed);
   const compgen::Scoring scoring{models, nullptr, options.blank, options.threads, false};
@@ -114,6 +123,7 @@ void scores(const Options& options) {
     put(lengths);
     for (const auto& each : block.models) put(each.log10), put(each.matched), put(each.known);
   });
+  warn(models);
 }
 
 void rescore(const Options& options) {
@@ -124,6 +134,7 @@ void rescore(const Options& options) {
   compgen::score(
       options.words.size() > 1 ? options.words[1] : "-", scoring,
       [](Block& block) { block.rows = compgen::sentence_rows(block, true); }, [](Block& block) { put(block.rows); });
+  warn(models);
 }
 
 compgen::Perplexity measure(const std::string& text, const compgen::Scoring& scoring, const Options& options) {
@@ -235,6 +246,7 @@ void perplexity(const Options& options) {
                     four_decimals(found.including()), four_decimals(found.excluding())});
   }
   if (!options.json) show(rows);
+  warn(models);
 }
 
 void dispatch(const Options& options) {
