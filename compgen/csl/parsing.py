@@ -15,6 +15,7 @@ from compgen.errors import DataError
 from compgen.runtime.manifest import LONGEST_SIDE
 
 _COPY = Rule(COPIED, COPIED)
+_ALIKE = 1e-9  # scores that differ by no more are equally good: by that much they depend on the order of sums
 _STEPS = 2_000_000  # parts of a source that are looked at: some ten seconds; where NT_1 NT_2 is all of a rule's source,
 # 160 tokens have 1.4 million
 
@@ -132,11 +133,12 @@ class ViterbiParser:
         return Accuracy(len(found), covered, sum(parsed == target for parsed, target in found))
 
     def best(self, cell: Best, slot: int) -> tuple[float, str] | None:
-        """Return the score and the target of the best derivation in a cell that fills a slot."""
-        weights = self.log_probs[slot]
-        best = max(((weights[self.number[rule]] + score, rule) for rule, (score, _) in cell.items()),
-                   key=lambda scored: (scored[0], -self.number[scored[1]]), default=None)  # fmt: skip
-        return None if best is None else (best[0], cell[best[1]][1])
+        """Return the score and the target of the best derivation in a cell that fills a slot, None of an empty one."""
+        weights, best = self.log_probs[slot], None
+        for number, (score, target) in sorted((self.number[rule], below) for rule, below in cell.items()):
+            if best is None or weights[number] + score > best[0] + _ALIKE:
+                best = weights[number] + score, target
+        return best
 
 
 class _TooManyStepsError(Exception):
@@ -182,7 +184,7 @@ class _Best(Chart[Best]):
         first = self._viterbi.first[one.rule]
         below = [part for number, cell in enumerate(cells) if (part := self._viterbi.best(cell, first + number))]
         score = sum(part[0] for part in below)
-        if one.rule in found and score <= found[one.rule][0]:
+        if one.rule in found and score <= found[one.rule][0] + _ALIKE:
             return
         target, parts = one.rule.target, [part[1] for part in below]
         # chr(k) is NT_k, which part k stands for, as often as it occurs.

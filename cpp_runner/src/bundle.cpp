@@ -119,6 +119,8 @@ GrammarSettings grammar_of(const Json& sampling) {
   settings.least = sampling.at("least").get<std::int64_t>(), settings.most = sampling.at("most").get<std::int64_t>();
   settings.longest = sampling.at("longest").get<std::int64_t>();
   settings.bias = sampling.at("bias").get<double>(), settings.biased = sampling.at("biased").get<std::int64_t>();
+  settings.unit_limit = sampling.at("unit_limit").get<std::int64_t>();
+  settings.copying = sampling.at("copying").get<bool>();
   if (sampling.at("temperature")[0] != sampling.at("temperature")[1]) {
     throw UserError("settings of a grammar: two temperatures, expected twice the same");
   }

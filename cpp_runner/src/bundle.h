@@ -38,6 +38,8 @@ constexpr const char* SCORES = "scores.safetensors";
 struct GrammarSettings {
   std::int64_t least = 0, most = 0, longest = 0, biased = 0;
   double bias = 0;
+  std::int64_t unit_limit = 0;  // unit rules that parsing puts on top of each other
+  bool copying = false;         // whether it copies tokens that no rule reads
 };
 
 struct Bundle {

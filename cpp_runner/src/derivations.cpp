@@ -1,12 +1,11 @@
 #include "derivations.h"
 
 #include <algorithm>
-#include <map>
 
+#include "bundled_grammar.h"
 #include "errors.h"
 #include "exchange.h"
 #include "random.h"
-#include "safetensors.h"
 #include "text.h"
 #include "ways.h"
 
@@ -35,89 +34,23 @@ struct Side {
   std::int64_t count(std::int64_t rule) const { return starts[at(rule + 1)] - starts[at(rule)]; }
 };
 
-// What a bundle says of its grammar, at no temperature yet.
-struct Parts {
-  explicit Parts(const Bundle& bundle);
+// A bundle's grammar laid out for drawing, at no temperature yet.
+struct Parts : BundledGrammar {
+  explicit Parts(const Bundle& bundle) : BundledGrammar(bundle), ways(grammar, targets.get()) {
+    times.assign(grammar.rules.size() * at(grammar.most), 0);
+    for (std::size_t number = 0; number < grammar.rules.size(); ++number) {
+      const Rule& rule = grammar.rules[number];
+      source.add(rule.source, ids), target.add(rule.target, ids);
+      for (const auto symbol : rule.target) {
+        if (symbol < 0) ++times[number * at(grammar.most) + at(-symbol - 1)];
+      }
+    }
+  }
 
-  Grammar grammar;
-  std::unique_ptr<Ways> ways;
-  GrammarSettings settings;
-  std::int64_t states = 0;
-  std::vector<double> slot_scores, rule_scores;  // (slots, S), (S, rules)
+  Ways ways;
   Side source, target;
-  std::vector<std::int64_t> slots;  // (rules) the slot of NT_1 of each rule, before those of NT_2 and so on
   std::vector<std::int64_t> times;  // (rules, largest arity) how often each nonterminal stands in the target
-
- private:
-  void read_scores(const std::string& file);
-  void lay_out(const Bundle& bundle);
 };
-
-std::vector<std::int32_t> ids_of(const std::vector<std::string>& tokens, const std::vector<std::string>& vocabulary) {
-  std::map<std::string, std::int32_t> known;
-  for (const auto& token : vocabulary) known.emplace(token, static_cast<std::int32_t>(known.size()));
-  std::vector<std::int32_t> ids;
-  for (const auto& token : tokens) {
-    const auto found = known.find(token);
-    if (found == known.end()) {
-      throw UserError("unknown token " + quoted(token, 80) + ": not among the vocabulary's " +
-                      with_commas(static_cast<std::int64_t>(vocabulary.size())) + " tokens");
-    }
-    if (found->second < SPECIALS) {
-      throw UserError("token " + quoted(token, 80) +
-                      " is a special symbol and cannot stand in data: rename it in the data");
-    }
-    ids.push_back(found->second);
-  }
-  return ids;
-}
-
-const std::string& text_of(const Bundle& bundle, const char* name) {
-  const std::string& content = bundle.file(name);
-  try {
-    require_utf8(content);
-  } catch (const UserError& error) {
-    throw UserError((bundle.folder / name).string() + ": " + error.what());
-  }
-  return content;
-}
-
-Parts::Parts(const Bundle& bundle) : grammar(text_of(bundle, RULES)), settings(bundle.grammar) {
-  if (grammar.rules.empty()) throw UserError("found a grammar without rules, expected some to draw from");
-  try {
-    read_scores(bundle.file(SCORES));
-  } catch (const UserError& error) {
-    throw UserError("scores or settings that are not this grammar's: " + std::string(error.what()));
-  }
-  const std::string& text = text_of(bundle, TARGET_RULES);
-  const auto targets = text.empty() ? nullptr : std::make_unique<TargetGrammar>(text);
-  ways = std::make_unique<Ways>(grammar, targets.get());
-  lay_out(bundle);
-}
-
-void Parts::read_scores(const std::string& file) {
-  const Safetensors arrays(file);
-  arrays.require_only({"slots", "rules"});
-  const auto shape = arrays.shape("rules");
-  states = shape.empty() ? 0 : shape[0];
-  if (states < 1) throw UserError("found no latent states, expected one or more");
-  slot_scores = arrays.reals<double>("slots", {grammar.slots, states});
-  rule_scores = arrays.reals<double>("rules", {states, static_cast<std::int64_t>(grammar.rules.size())});
-}
-
-void Parts::lay_out(const Bundle& bundle) {
-  const auto ids = ids_of(grammar.tokens, bundle.vocabulary);
-  std::int64_t slot = 1;
-  times.assign(grammar.rules.size() * at(grammar.most), 0);
-  for (std::size_t number = 0; number < grammar.rules.size(); ++number) {
-    const Rule& rule = grammar.rules[number];
-    source.add(rule.source, ids), target.add(rule.target, ids);
-    slots.push_back(slot), slot += rule.arity;
-    for (const auto symbol : rule.target) {
-      if (symbol < 0) ++times[number * at(grammar.most) + at(-symbol - 1)];
-    }
-  }
-}
 
 // What all threads read: the parts at a temperature.
 struct Tables {
@@ -125,11 +58,11 @@ struct Tables {
       : parts(all),
         weights(all.grammar, all.states, all.slot_scores, all.rule_scores, temperature, all.settings.bias,
                 all.settings.biased),
-        any(*all.ways, weights, [](std::int64_t) { return true; }),
-        inner(*all.ways, weights, [this](std::int64_t way) { return arity(way) > 0; }),
-        final(*all.ways, weights, [this](std::int64_t way) { return arity(way) == 0; }) {}
+        any(all.ways, weights, [](std::int64_t) { return true; }),
+        inner(all.ways, weights, [this](std::int64_t way) { return arity(way) > 0; }),
+        final(all.ways, weights, [this](std::int64_t way) { return arity(way) == 0; }) {}
 
-  std::int32_t arity(std::int64_t way) const { return parts.grammar.rules[at(parts.ways->rule[at(way)])].arity; }
+  std::int32_t arity(std::int64_t way) const { return parts.grammar.rules[at(parts.ways.rule[at(way)])].arity; }
 
   const Parts& parts;
   Weights weights;
@@ -142,7 +75,7 @@ class Derivation {
   explicit Derivation(const Tables& tables)
       : tables_(tables),
         parts_(tables.parts),
-        ways_(*tables.parts.ways),
+        ways_(tables.parts.ways),
         longest_(tables.parts.settings.longest),
         cache_(tables.parts.states),
         logs_(tables.weights) {}
@@ -303,7 +236,7 @@ class GrammarGenerator final : public Generator {
 
   // Whether some derivation ends within the depth, whatever the weights.
   bool ends() const {
-    const Ways& ways = *parts_.ways;
+    const Ways& ways = parts_.ways;
     const auto arity = [&](std::int64_t way) { return parts_.grammar.rules[at(ways.rule[at(way)])].arity; };
     const auto of_name = [&](std::int64_t name, auto holds) {
       for (std::int64_t way = ways.starts[at(name)]; way < ways.starts[at(name + 1)]; ++way) {

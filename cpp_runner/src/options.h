@@ -16,7 +16,7 @@ struct Options {
   std::string model;  // what the record calls the bundle; empty: by its path
   std::optional<std::string> temperature;
   std::vector<std::string> given;  // names of options
-  bool raw = false, verify = false, trust_code = false, resume = false;
+  bool raw = false, verify = false, direct = false, trust_code = false, resume = false;
   std::vector<std::string> filters;
   std::optional<std::int64_t> count, draws, beam;
   std::optional<std::string> novelty, prototypes;

@@ -25,8 +25,8 @@ class Spelling {
   explicit Spelling(const std::vector<std::string>& vocabulary);
 
   std::string as_json(const Sample& sample) const;
-  // A source without tokens, which has no answer.
-  std::string as_json(const Tokens& source) const { return pair(source, {}) + '}'; }
+  // A source with its answer alone, which may be empty.
+  std::string as_json(const Tokens& source, const Tokens& target = {}) const { return pair(source, target) + '}'; }
   // An answer of a predictor; the best has rank 1.
   std::string as_json(const Tokens& source, const Answer& answer, std::size_t rank) const;
   // Throws UserError if a token holds a space.

@@ -63,7 +63,11 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
     Tokens source;
     const std::size_t end = form.columns ? line.find('\t') : std::string::npos;
     for (const auto word : split(std::string_view(line).substr(0, end))) {
-      const auto found = ids.find(std::string(word));
+      auto found = ids.find(std::string(word));
+      if (found == ids.end() && form.unknown) {
+        const auto id = static_cast<std::int32_t>(vocabulary.size() + form.unknown->size());
+        found = ids.emplace(form.unknown->emplace_back(word), id).first;
+      }
       if (found == ids.end()) throw UserError(where() + "token " + quoted(word, LONGEST) + " is not in the vocabulary");
       source.push_back(found->second);
     }

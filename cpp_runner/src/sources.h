@@ -21,10 +21,12 @@ bool has_columns(const std::string& input, const std::string& text);
 // How lines are read: of several columns the first; ids in place of tokens, among which may be that of unknown tokens.
 struct Form {
   bool columns = false, raw = false;
+  std::vector<std::string>* unknown = nullptr;  // gets tokens that are none of the vocabulary, whose ids come after it
 };
 
 // A source a line of `name`, tokens with spaces between them. A line of nothing is a source without tokens, but of ids.
-// Throws UserError for a line with other columns alone, and for a token that is none of the vocabulary.
+// Throws UserError for a line with other columns alone, and for a token that is none of the vocabulary unless these are
+// wanted.
 std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,
                                   const std::vector<std::string>& vocabulary, Form form = {});
 

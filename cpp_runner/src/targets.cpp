@@ -160,6 +160,7 @@ void Checker::enter(const TargetRule& rule, const std::map<std::string, std::int
   const std::int32_t name = number_.at(rule.name);
   if (rule.symbols.size() == 1 && rule.symbols[0] == MARK) {
     for (const auto token : others_) closed_[{token}].push_back(name);
+    closed_[{OTHER}].push_back(name);
     return;
   }
   std::vector<std::int32_t> kinds;
@@ -359,6 +360,11 @@ std::vector<Signature> Checker::signatures(const Symbols& target) const {
     found.push_back(std::move(one));
   }
   return found;
+}
+
+bool Checker::derives(const Symbols& target) const {
+  Spans spans(*this, target);
+  return spans.whole().count({number_.at(ROOT), {}}) > 0;
 }
 
 }  // namespace compgen

@@ -2,6 +2,7 @@
 // (compgen/csl/targets.py).
 #pragma once
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 namespace compgen {
 
 constexpr const char* ROOT = "ROOT";
+constexpr std::int32_t OTHER = std::numeric_limits<std::int32_t>::max() - 1;  // in a target: a token that is in no rule
 
 // A rule: a name, and the symbols that it becomes; those with the prefix ## are names.
 struct TargetRule {
@@ -46,6 +48,8 @@ class Checker {
 
   // All signatures of a target, ascending. All occurrences of one nonterminal have the same name.
   std::vector<Signature> signatures(const Symbols& target) const;
+  // Whether ROOT derives a target without nonterminals.
+  bool derives(const Symbols& target) const;
 
  private:
   friend class Spans;

@@ -9,6 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from compgen.csl.grammar_file import GrammarFile
+from compgen.csl.rules import Grammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.errors import BundleError, ExhaustedError, UserError
 from compgen.export.grammar import assemble
@@ -17,7 +18,7 @@ from compgen.sampling import native
 from compgen.trained.architectures import Request, Runtime
 from compgen.trained.grammar import ARCHITECTURE
 from tests.runtime.altered import edit, sign
-from tests.sampling.grammars import DATA, exported_grammar, grammar_file
+from tests.sampling.grammars import DATA, TOKENS, exported_grammar, grammar_file
 from tests.sampling.test_native import compgen
 
 pytestmark = pytest.mark.usefixtures("built")
@@ -103,6 +104,73 @@ def test_weights_too_small_for_products_count(tmp_path):
     assert min(draw[2] for draw in ours) < -800
 
 
+def answered(bundle, lines, *words):
+    """What the runner answers to lines of sources: the objects that it writes."""
+    command = [native.runner(), bundle, "--direct", "--input", "-", *words]
+    text = "".join(f"{line}\n" for line in lines)
+    environment = native.environment()
+    done = subprocess.run(command, input=text, capture_output=True, text=True, env=environment, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def sources(seed, tokens):
+    """Lines of up to six tokens, among them words that only targets have, and unknown ones."""
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice([*tokens, "A", "(", "new", "###"], rng.integers(1, 7))) for _ in range(40)]
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("number", range(10))
+def test_direct_answers_are_those_of_python(tmp_path, number, named):
+    bundle = assemble(grammar_file(number, named, copying=number % 2 == 1, unit_limit=number % 3), tmp_path)
+    model = ARCHITECTURE.open_bundle(bundle, Runtime())
+    lines = [*sources(number, TOKENS), "a b a b a b"]
+    ours = model.answers([line.split() for line in lines])
+    assert any(ours) or named  # few of these are well formed
+    assert [one["target"] for one in answered(tmp_path, lines, "--workers", "3")] == ours
+
+
+def answers_of(folder, rules, lines, targets="", **settings):
+    """What both programs answer by rules that are all alike."""
+    count, number = Grammar.parse(rules).shape
+    scores = {"slots": np.zeros((count, 1)), "rules": np.zeros((1, number))}
+    given = {"temperature": [1.0, 1.0], "least": 0, "most": 5, "longest": 99, "bias": 0.0, "biased": 1}
+    trained = TrainedGrammar.of(
+        "\n".join(rules), targets, scores, given | {"unit_limit": 1, "copying": False} | settings
+    )
+    model = ARCHITECTURE.open_bundle(assemble(GrammarFile.of(trained, DATA, {}), folder), Runtime())
+    ours = model.answers([line.split() for line in lines])
+    assert [one["target"] for one in answered(folder, lines)] == ours
+    return [" ".join(answer) for answer in ours]
+
+
+def test_what_doubles_with_each_word_has_an_end_in_both(tmp_path):
+    lines = ["jump" + times * " twice" for times in (1, 14, 15, 34)]
+    found = answers_of(tmp_path, ["jump ### J", "NT_1 twice ### NT_1 NT_1"], lines)
+    assert [len(target.split()) for target in found] == [2, 2**14, 0, 0]
+
+
+def test_copies_are_checked_by_target_grammars_alike(tmp_path):
+    rules = ["ohio ### ohio", "rivers in NT_1 ### river ( NT_1 )", "ran ### run"]
+    targets = "ROOT => river ( ##S )\nS => ohio\nS => texas\nS => ##"
+    lines = [f"rivers in {name}" for name in ("ohio", "texas", "utah", "run", "river", "(", "NT_1", "<s>")]
+    found = answers_of(tmp_path, rules, lines, targets, copying=True)
+    assert found == [*(f"river ( {name} )" for name in ("ohio", "texas", "utah", "run")), "", "", *found[6:]]
+    assert found[6:] == ["river ( NT_1 )", "river ( <s> )"]
+
+
+def test_direct_answers_are_written_as_python_writes_them(tmp_path, exported):
+    (tmp_path / "in.tsv").write_text("a\tleft out\n\nnobody\n")
+    words = [native.runner(), exported, "--direct", "--input", tmp_path / "in.tsv"]
+    for suffix in ("tsv", "jsonl"):
+        done = compgen("predict", exported, tmp_path / "in.tsv", "--direct", "-o", tmp_path / f"ours.{suffix}")
+        assert done.returncode == 0, done.stderr
+        command = [*words, "-o", tmp_path / f"theirs.{suffix}"]
+        done = subprocess.run(command, capture_output=True, text=True, env=native.environment(), check=True)
+        assert done.stderr == f"{exported}: 1 answered\n"
+        assert (tmp_path / f"theirs.{suffix}").read_text() == (tmp_path / f"ours.{suffix}").read_text() != ""
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     return exported_grammar(tmp_path_factory.mktemp("grammar"))
@@ -142,6 +210,7 @@ def test_golden_draws_are_made_again(exported):
         (("--temperature", "0"), "a grammar draws at a temperature above 0, found 0"),
         (("--step", "graph"), "a grammar has no use for --step"),
         (("--input", "-"), "a generator has no use for --input"),
+        (("--direct", "--input", "-"), "--direct has no use for --draws"),
     ],
 )
 def test_what_a_grammar_has_not(exported, words, message):
