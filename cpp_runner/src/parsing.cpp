@@ -1,11 +1,9 @@
 #include "parsing.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <string_view>
 #include <unordered_map>
 
@@ -329,23 +327,11 @@ GrammarParser::~GrammarParser() = default;
 std::vector<Tokens> GrammarParser::answers(const std::vector<Tokens>& sources, const std::vector<std::string>& tokens,
                                            int workers) const {
   std::vector<Tokens> found(sources.size());
-  std::atomic<std::size_t> next{0};
-  std::exception_ptr error;
-  std::mutex mutex;
-  const auto work = [&] {
-    try {
-      Search search(*rules_);
-      for (std::size_t row; (row = next.fetch_add(1)) < sources.size();) found[row] = search.answer(sources[row], tokens);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      error = std::current_exception();
-      next = sources.size();
-    }
-  };
-  Threads threads([&] { next = sources.size(); });
-  for (int k = 0; k < workers; ++k) threads.start(work);
-  threads.join();
-  if (error) std::rethrow_exception(error);
+  share(sources.size(), workers, [&] {
+    return [&, search = std::make_unique<Search>(*rules_)](std::size_t row) {
+      found[row] = search->answer(sources[row], tokens);
+    };
+  });
   return found;
 }
 

@@ -1,10 +1,7 @@
 #include "predict.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <functional>
-#include <mutex>
 #include <numeric>
 
 #include "beam.h"
@@ -93,28 +90,14 @@ void in_batches(Predictor& predictor, const std::vector<Tokens>& sources, const 
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return sources[a].size() < sources[b].size(); });
-  std::atomic<std::size_t> next{0};
-  std::exception_ptr error;
-  std::mutex mutex;
-  const auto batches = [&] {
-    const auto each = static_cast<std::size_t>(how.slots);
-    try {
-      const auto decoder = predictor.decoder();
-      for (std::size_t first; (first = next.fetch_add(each)) < order.size();) {
-        const std::size_t last = std::min(first + each, order.size());
-        const auto begin = order.begin();
-        work(*decoder,
-             Indices(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last)));
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      error = std::current_exception();
-    }
-  };
-  Threads threads([&] { next = order.size(); });
-  for (int k = 0; k < how.workers; ++k) threads.start(batches);
-  threads.join();
-  if (error) std::rethrow_exception(error);
+  const auto each = static_cast<std::size_t>(how.slots);
+  share((order.size() + each - 1) / each, how.workers, [&] {
+    return [&, decoder = predictor.decoder()](std::size_t batch) {
+      const auto begin = order.begin() + static_cast<std::ptrdiff_t>(batch * each);
+      const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min((batch + 1) * each, order.size()));
+      work(*decoder, Indices(begin, end));
+    };
+  });
 }
 
 }  // namespace
