@@ -31,14 +31,14 @@ INFLECTION, ANALYSIS = "inflection", "analysis"
 CAPITAL = "^"
 DOTTED = ("turkish", "azeri", "azerbaijani", "crimean-tatar", "tur", "aze", "crh")  # languages with both i and ı
 _EXPECTED = "lemma TAB form TAB tags, the tags joined by semicolons"
-# In a line of TSV; the first is one by `is_tag`.
-SOME_TAGS = r"\s*[\p{Uppercase}\d][^\s;|]*(?:[;|][^\s;|]+)*[;|]?\s*"
-SEVERAL = r"[;|]"  # what joins them
+# In a line of TSV, where semicolons alone tell tags from splits and targets; the first is one by `is_tag`.
+SOME_TAGS = r"\s*[\p{Uppercase}\d][^\s;]*(?:;[^\s;]+)*;?\s*"
+SEVERAL = ";"  # what joins them
 _SIGNS = (";", r"\|", ",", r"\s")  # what may part tags, the surest first
 _BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 _ORDER = "lemma TAB form TAB tags, in this order"
 _TAGGED = rf"^[^\t]*\t[^\t]*\t({SOME_TAGS})$"
-BUNDLE = r"^\s*[^\s;|]+(?:[;|][^\s;|]+)+[;|]?\s*$"  # tags of a word, be they well written or not
+BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word, be they well written or not
 
 Word = tuple[str, str, tuple[str, ...]]  # lemma, form, tags
 
@@ -74,13 +74,20 @@ def check_order(lines: Iterable[tuple[int, str]], name: str) -> None:
     Some could be read nevertheless, as a form with a capital passes for a tag: an order is one of all lines.
     """
     fields = [(number, line.split("\t")) for number, line in lines]
-    second, third = (
-        [(number, found[at]) for number, found in fields if len(found) == 3 and re.match(BUNDLE, found[at])]
-        for at in (1, 2)
-    )
-    if len(second) > len(third):
-        number, tags = second[0]
+    wrong = [
+        (number, found[1])
+        for number, found in fields
+        if len(found) == 3 and _are_several(found[1], _SIGNS[:2]) and not _are_several(found[2], _SIGNS)
+    ]
+    if 2 * len(wrong) > len(fields):
+        number, tags = wrong[0]
         raise malformed(name, number, f"the tags {tags!r:.80} in second place", f"{_ORDER} in all lines")
+
+
+def _are_several(text: str, signs: tuple[str, ...]) -> bool:
+    """Whether text is several tags, parted by the first of some signs; a form may have spaces, too."""
+    tags = tags_of(text, signs)
+    return len(tags) > 1 and all(map(is_tag, tags))
 
 
 def _word(line: str) -> Word:
@@ -228,7 +235,7 @@ def inflection(word: Word, lower_as: str | None = None) -> tuple[list[str], list
 
 def check_place(form: str, tags: Sequence[str]) -> None:
     """Raise DataError for a form of several tags, in whose place there is but one."""
-    if len(tags) == 1 and re.match(BUNDLE, form) and all(map(is_tag, tags_of(form))):
+    if len(tags) == 1 and _are_several(form, _SIGNS[:2]):
         raise DataError(f"found the tags {form!r:.80} in second place, expected {_ORDER}")
 
 

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import re
 import threading
 import warnings
 
@@ -93,11 +92,11 @@ def test_lemmas_with_tags_are_words(tmp_path, name, form):
 
 
 @pytest.mark.parametrize("form", ["", "\tдому"])
-@pytest.mark.parametrize("bundle", ["ИМЯ;ЕД", "ИМЯ|ЕД", "Ⓝ;ЕД", "٣;ЕД"])
+@pytest.mark.parametrize("bundle", ["ИМЯ;ЕД", "Ⓝ;ЕД", "٣;ЕД"])
 def test_tags_are_told_as_where_words_are_learnt_from(tmp_path, bundle, form):
     (tmp_path / "x.tsv").write_text(f"дом{form}\t{bundle}\n", encoding="utf-8")
     (source,) = next(read_sources(str(tmp_path / "x.tsv")))
-    assert source.inflected and source.tokens == [*"дом", *re.split("[;|]", bundle)]
+    assert source.inflected and source.tokens == [*"дом", *bundle.split(";")]
     if form:
         with pytest.warns(Remark, match="read as words"):
             assert read_dataset(tmp_path / "x.tsv").pairs() == [(source.tokens, [*"дому"])]

@@ -181,9 +181,23 @@ def test_tags_of_lines_are_parted_as_those_of_tables(tmp_path):
         ["N", "PL"],
         ["N", "SG", "POSS"],
     ]
-    (tmp_path / "own.tsv").write_text("kan\tkanta\tN|PL\nkan\tekan\tN\nkan\tkanna\tCase=Nom,Acc|Number=Sing")
-    with pytest.warns(Remark, match="read as words"):
-        assert load(str(tmp_path / "own.tsv")).splits == {"train": 3}
+
+
+@pytest.mark.parametrize(
+    "text", ["who\tselect a\tGEO|easy\nwhat\tselect b\tGEO|hard\n", "a b\tA|B\tC|D\na c\tD\tE|F\n"]
+)
+def test_bars_in_a_table_of_pairs_do_not_make_it_words(tmp_path, text):
+    (tmp_path / "pairs.tsv").write_text(text)
+    with pytest.warns(Remark, match="read as names of splits"):
+        assert len(load(str(tmp_path / "pairs.tsv")).splits) == 2
+
+
+@pytest.mark.parametrize(
+    "line", ["learn\tlearned|learnt\tPST", "haus\tH;aus\tN NOM PL", "york\tNew York\tPROPN", "a\tA;B\tN|SG"]
+)
+def test_forms_with_signs_in_them_are_no_order_of_fields(tmp_path, line):
+    (tmp_path / "own").write_text(f"wa\twaed\tPST\n{line}\n")
+    assert len(load(str(tmp_path / "own"))) == 2
 
 
 @pytest.mark.parametrize("value", [None, "", " ; ", [], ["N", None], 3])
