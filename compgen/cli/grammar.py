@@ -24,7 +24,7 @@ def csl(
     options: dict[str, Any],
     columns: Columns,
     copying: Annotated[
-        bool, typer.Option("--copying", help="Copy unknown words when it parses; samples are the same.")
+        bool, typer.Option("--copying", help="Copy words that no rule reads when it parses; samples are the same.")
     ] = False,
     config: Annotated[
         str, typer.Option("--config", metavar="C", help=f"Options from {Csl.configurations}; or from a TOML file.")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from compgen.csl.charts import Chart, Open, Parser
 from compgen.csl.rules import COPIED, FIRST, UNKNOWN, Alphabet, Grammar, Rule, is_reserved
-from compgen.csl.targets import TargetGrammar
+from compgen.csl.targets import WHOLE, TargetGrammar
 from compgen.csl.weights import slots
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
@@ -97,7 +97,7 @@ class ViterbiParser:
 
         Derivations whose target has more than `LONGEST_SIDE` tokens do not count: with a rule such as x twice -> x x, a
         target's length doubles with each token of the source. There is none either if finding it takes more than
-        `_STEPS` steps.
+        `_STEPS` steps, or its check by the target grammar more than `WHOLE`.
         """
         letters = self.alphabet.encode(source)
         copied: dict[str, str] = {}  # the letters of tokens that are copied
@@ -118,7 +118,8 @@ class ViterbiParser:
         if self.checker is None:
             return target
         # The target grammar does not tell apart tokens that neither it nor a rule has.
-        return target if self.checker.derives(self._checked.encode(target).replace(UNKNOWN, COPIED)) else None
+        found = self._checked.encode(target).replace(UNKNOWN, COPIED)
+        return target if self.checker.derives_soon(found, WHOLE) else None
 
     def evaluate(self, dataset: Dataset) -> Accuracy:
         """Parse the sources of a dataset and compare targets.

@@ -2,7 +2,7 @@
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -19,6 +19,7 @@ MARK = "##"  # prefix of names
 _ANY = MARK  # without a name: any token that occurs in no rule
 _FORM = f"'LHS {_ARROW} tokens', nonterminals on the right with {MARK} before their names"
 _STEPS = 65_536  # for one part of a target: as many parts as are tried, and names that are put together
+WHOLE = 1_000_000  # for all parts of a parser's target, some ten seconds
 _UNITS = 2  # stacked unit rules, as in the reference's induction; in sampling the reference stacks one for some data
 
 
@@ -196,6 +197,13 @@ class Checker:
         """Whether ROOT derives a target without nonterminals; as in `allows`, some are looked at together."""
         return (ROOT, ()) in self._whole.whole(target.translate(self._alike))
 
+    def derives_soon(self, target: str, steps: int) -> bool:
+        """Whether ROOT derives a target, and so many steps are enough to see it."""
+        try:
+            return (ROOT, ()) in _Spans(self, tied=True, steps=steps).whole(target.translate(self._alike))
+        except _TooManyStepsError:
+            return False
+
     def signatures(self, target: str) -> set[tuple[str, ...]]:
         """Return all (name of the whole, name of NT_1, name of NT_2, ...) by which a target is derived.
 
@@ -205,12 +213,22 @@ class Checker:
         return {(name, *(kind for _, kind in types)) for name, types in found}
 
 
+class _TooManyStepsError(Exception):
+    """A target has too many parts to be looked at."""
+
+
 class _Spans(Chart[Names]):
     """The names that derive a span; with names of its own nonterminals, if they are `tied`."""
 
-    def __init__(self, checker: Checker, tied: bool) -> None:
+    def __init__(self, checker: Checker, tied: bool, steps: int = sys.maxsize) -> None:
         super().__init__(_UNITS)
-        self._checker, self._tied = checker, tied
+        self._checker, self._tied, self._left = checker, tied, steps
+
+    def take(self, steps: int) -> None:
+        """Raise _TooManyStepsError if there are not as many steps left for all parts."""
+        self._left -= steps
+        if self._left < 0:
+            raise _TooManyStepsError
 
     def _base(self, span: str) -> Names:
         checker = self._checker
@@ -219,7 +237,7 @@ class _Spans(Chart[Names]):
         if is_nonterminal(span):
             return {(name, ((span, name),) if self._tied else ()) for name in checker.names}
         found: Names = {(name, ()) for name in checker.closed.get(span, ())}
-        work = _Work(self.cell, _STEPS if self._tied else sys.maxsize)
+        work = _Work(self, _STEPS if self._tied else sys.maxsize)
         for pattern, rules in chain(*(checker.open.get(first, {}).items() for first in (span[0], ""))):
             for cells in pattern.cuts(span, work.cell):
                 found |= {(name, types) for name, kinds in rules for types in _together(cells, kinds, work)}
@@ -237,16 +255,17 @@ class _Work:
     names to the power of nonterminals; of grammars that are used, some 150. A file may say more than can be tried.
     """
 
-    def __init__(self, cell: Callable[[str], Names], steps: int) -> None:
-        self._cell, self._left = cell, steps
+    def __init__(self, spans: _Spans, steps: int) -> None:
+        self._spans, self._left = spans, steps
 
     def cell(self, span: str) -> Names:
         """Return a cell, which is a step."""
         self.take(1)
-        return self._cell(span)
+        return self._spans.cell(span)
 
     def take(self, steps: int) -> None:
-        """Raise DataError if there are not as many steps left."""
+        """Raise DataError if there are not as many steps left for this part; or as `_Spans.take`."""
+        self._spans.take(steps)
         self._left -= steps
         if self._left < 0:
             raise DataError("target grammar: found a rule whose target can be derived in too many ways, expected fewer")

@@ -20,7 +20,8 @@ from compgen.runtime.manifest import GrammarSettings
 class TrainedGrammar:
     """Rules, their scores, perhaps a grammar of well-formed targets, and how derivations are drawn.
 
-    `unit_limit` is how many unit rules parsing puts on top of each other; `copying` lets it copy unknown tokens.
+    `unit_limit` is how many unit rules parsing puts on top of each other; `copying` lets it copy tokens that no rule
+    reads.
     """
 
     grammar: Grammar

@@ -21,6 +21,7 @@ using Span = std::u32string_view;
 constexpr char32_t MOST = 99, UNKNOWN = 128, FIRST = 129;
 constexpr double ALIKE = 1e-9;                    // scores that differ by no more are equally good
 constexpr std::int64_t STEPS = 2'000'000;         // parts of a source that are looked at; Python counts alike
+constexpr std::int64_t CHECK_STEPS = 1'000'000;   // of the check of a target
 constexpr std::size_t LONGEST = (1U << 15U) - 1;  // tokens of a target; it may double with each token of a source
 constexpr std::size_t MILE = 128;                 // tokens; recursion must not go deeper by many times as much
 
@@ -311,7 +312,7 @@ Tokens GrammarParser::Search::answer(const Tokens& source, const std::vector<std
     const auto known = rules_.checked.find(tokens[static_cast<std::size_t>(id)]);
     numbers.push_back(known == rules_.checked.end() ? OTHER : known->second);
   }
-  return rules_.checker->derives(numbers) ? target : Tokens();
+  return rules_.checker->derives_soon(numbers, CHECK_STEPS) ? target : Tokens();
 }
 
 GrammarParser::GrammarParser(const Bundle& bundle) {

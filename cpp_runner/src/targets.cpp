@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "errors.h"
@@ -201,15 +202,18 @@ Checker::Pattern Checker::pattern_of(const Symbols& side) {
   return pattern;
 }
 
-// What names derive each part of one target, filled from the top down: a part is looked at if some rule needs it. With
-// the names of the part's own nonterminals.
+struct TooManySteps {};
+
+// What names derive each part of one target, filled from the top down: a part is looked at if some rule needs it, and
+// once if it occurs twice. With the names of the part's own nonterminals.
 class Spans {
  public:
   // Nonterminals of the target, ascending, each with a name.
   using Types = std::vector<std::pair<std::int32_t, std::int32_t>>;
   using Names = std::set<std::pair<std::int32_t, Types>>;
 
-  Spans(const Checker& checker, const Symbols& target) : checker_(checker), target_(target) {}
+  Spans(const Checker& checker, const Symbols& target, std::int64_t steps = std::numeric_limits<std::int64_t>::max())
+      : checker_(checker), target_(target), letters_(target.begin(), target.end()), left_(steps) {}
 
   const Names& whole() {
     // Short parts first: no recursion is deep.
@@ -236,15 +240,18 @@ class Spans {
   // How much work is left for one part of the target. There are as many ways to cut it as choices of the places between a
   // rule's nonterminals, and as many results as names to the power of nonterminals; of grammars that are used, some 150.
   struct Work {
+    std::int64_t& whole;  // for all parts
     int left = STEPS;
     void step() {
+      if (--whole < 0) throw TooManySteps();
       if (--left >= 0) return;
       throw UserError(std::string(NAME) + ": found a rule whose target can be derived in too many ways, expected fewer");
     }
   };
 
   const Names& cell(std::size_t begin, std::size_t end) {
-    const auto known = cells_.find(begin * target_.size() + end);
+    const auto part = std::u32string_view(letters_).substr(begin, end - begin);
+    const auto known = cells_.find(part);
     if (known != cells_.end()) return known->second;
     const Deeper deeper(depth_);
     const Names base = base_of(begin, end);
@@ -258,7 +265,7 @@ class Spans {
       }
       found = std::move(more);
     }
-    return cells_.emplace(begin * target_.size() + end, std::move(found)).first->second;
+    return cells_.emplace(part, std::move(found)).first->second;
   }
 
   // What rules other than unit rules derive.
@@ -270,7 +277,7 @@ class Spans {
       }
       return found;
     }
-    Work work;
+    Work work{left_};
     const Symbols span(from(begin), from(end));
     const auto closed = checker_.closed_.find(span);
     if (closed != checker_.closed_.end()) {
@@ -347,7 +354,9 @@ class Spans {
 
   const Checker& checker_;
   const Symbols& target_;
-  std::unordered_map<std::size_t, Names> cells_;  // by begin and end
+  const std::u32string letters_;                          // the target's symbols, as letters
+  std::unordered_map<std::u32string_view, Names> cells_;  // by their letters, which are views of letters_
+  std::int64_t left_;                                     // steps
   int depth_ = 0;
 };
 
@@ -362,9 +371,13 @@ std::vector<Signature> Checker::signatures(const Symbols& target) const {
   return found;
 }
 
-bool Checker::derives(const Symbols& target) const {
-  Spans spans(*this, target);
-  return spans.whole().count({number_.at(ROOT), {}}) > 0;
+bool Checker::derives_soon(const Symbols& target, std::int64_t steps) const {
+  try {
+    Spans spans(*this, target, steps);
+    return spans.whole().count({number_.at(ROOT), {}}) > 0;
+  } catch (const TooManySteps&) {
+    return false;
+  }
 }
 
 }  // namespace compgen

@@ -48,8 +48,8 @@ class Checker {
 
   // All signatures of a target, ascending. All occurrences of one nonterminal have the same name.
   std::vector<Signature> signatures(const Symbols& target) const;
-  // Whether ROOT derives a target without nonterminals.
-  bool derives(const Symbols& target) const;
+  // Whether ROOT derives a target without nonterminals, and so many steps are enough to see it.
+  bool derives_soon(const Symbols& target, std::int64_t steps) const;
 
  private:
   friend class Spans;

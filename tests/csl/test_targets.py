@@ -229,3 +229,11 @@ def test_a_grammar_says_which_targets_it_derives():
     grammar = TargetGrammar.parse(["ROOT => f ##X", "X => ##", "X => f ##X"])
     assert grammar.derives([["f", "a"], ["f", "f", "a"], ["f"], ["a", "f"]]) == [True, True, False, False]
     assert grammar.derives([]) == []
+
+
+def test_a_target_is_derived_soon_or_not_at_all():
+    grammar = TargetGrammar.parse(["ROOT => ##E", "E => ##E ##E", "E => a", "E => b"])
+    alphabet = Alphabet("ab")
+    checker, target = grammar.checker(alphabet), alphabet.encode("abbabaabbaababba")
+    steps = next(steps for steps in range(10_000) if checker.derives_soon(target, steps))
+    assert 100 < steps < 10_000 and not checker.derives_soon(target, steps - 1) and checker.derives(target)

@@ -150,6 +150,13 @@ def test_what_doubles_with_each_word_has_an_end_in_both(tmp_path):
     assert [len(target.split()) for target in found] == [2, 2**14, 0, 0]
 
 
+def test_a_target_that_can_be_checked_in_too_many_ways_is_none_in_both(tmp_path):
+    lines = ["jump" + times * " twice" for times in (1, 5, 14)]
+    rules, targets = ["jump ### J", "NT_1 twice ### NT_1 NT_1"], "ROOT => ##E\nE => ##E ##E\nE => J\n"
+    found = answers_of(tmp_path, rules, lines, targets)
+    assert [len(target.split()) for target in found] == [2, 32, 0]
+
+
 def test_copies_are_checked_by_target_grammars_alike(tmp_path):
     rules = ["ohio ### ohio", "rivers in NT_1 ### river ( NT_1 )", "ran ### run"]
     targets = "ROOT => river ( ##S )\nS => ohio\nS => texas\nS => ##"
