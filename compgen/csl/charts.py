@@ -5,6 +5,7 @@ phrase that occurs twice is parsed once, and a cell is filled only if some rule 
 """
 
 import functools
+import sys
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -61,6 +62,10 @@ def _cuts(body: str, separators: Sequence[str], cell: Callable[[str], Cell]) -> 
         at = body.find(separator, at + 1, last)
 
 
+class TooManyStepsError(Exception):
+    """A sequence has too many parts to be looked at."""
+
+
 class Chart(ABC, Generic[Cell]):
     """What rules derive from the spans of a sequence (CKY, top down).
 
@@ -70,10 +75,16 @@ class Chart(ABC, Generic[Cell]):
     A unit rule is one whose side is a single nonterminal. Subclasses say what a cell holds.
     """
 
-    def __init__(self, unit_limit: int) -> None:
-        """Stack up to `unit_limit` unit rules on each other; 0 where there are none."""
-        self._unit_limit = unit_limit
+    def __init__(self, unit_limit: int, steps: int = sys.maxsize) -> None:
+        """Stack up to `unit_limit` unit rules on each other; 0 where there are none. `take` allows so many steps."""
+        self._unit_limit, self._steps = unit_limit, steps
         self._cells: dict[str, Cell] = {}
+
+    def take(self, steps: int) -> None:
+        """Raise TooManyStepsError if there are not as many steps left for all cells; the C++ runner counts alike."""
+        self._steps -= steps
+        if self._steps < 0:
+            raise TooManyStepsError
 
     def whole(self, sequence: str) -> Cell:
         """Return the cell of a sequence of any length."""

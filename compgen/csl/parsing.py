@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.csl.charts import Chart, Open, Parser
+from compgen.csl.charts import Chart, Open, Parser, TooManyStepsError
 from compgen.csl.rules import COPIED, FIRST, UNKNOWN, Alphabet, Grammar, Rule, is_reserved
 from compgen.csl.targets import WHOLE, TargetGrammar
 from compgen.csl.weights import slots
@@ -16,8 +16,9 @@ from compgen.runtime.manifest import LONGEST_SIDE
 
 _COPY = Rule(COPIED, COPIED)
 _ALIKE = 1e-9  # scores that differ by no more are equally good: by that much they depend on the order of sums
-_STEPS = 2_000_000  # parts of a source that are looked at: some ten seconds; where NT_1 NT_2 is all of a rule's source,
-# 160 tokens have 1.4 million
+# Parts of a source that are looked at, some ten seconds: with a rule whose source is NT_1 NT_2, 160 tokens have 1.4
+# million.
+_STEPS = 2_000_000
 
 Best = dict[Rule, tuple[float, str]]  # by the rule on top, the best score of what is below it, and the target
 
@@ -109,7 +110,7 @@ class ViterbiParser:
             letters = "".join([copied.get(token, letter) for token, letter in zip(source, letters, strict=True)])
         try:
             best = self.best(_Best(self, letters, {*copied.values()}).whole(letters), 0)
-        except _TooManyStepsError:
+        except TooManyStepsError:
             return None
         if best is None:
             return None
@@ -142,10 +143,6 @@ class ViterbiParser:
         return best
 
 
-class _TooManyStepsError(Exception):
-    """A source has too many parts to be looked at."""
-
-
 class _Best(Chart[Best]):
     """For each rule, its best derivation of a span.
 
@@ -153,10 +150,9 @@ class _Best(Chart[Best]):
     """
 
     def __init__(self, viterbi: ViterbiParser, source: str, copied: set[str]) -> None:
-        super().__init__(viterbi.parser.unit_limit)
+        super().__init__(viterbi.parser.unit_limit, _STEPS)
         self._viterbi, self._parser, self._copied = viterbi, viterbi.parser, copied
         self._open = self._parser.fitting(source)
-        self._left = _STEPS
 
     def _base(self, span: str) -> Best:
         found: Best = {Rule(span, target): (0.0, target) for target in self._parser.closed.get(span, ())}
@@ -169,9 +165,7 @@ class _Best(Chart[Best]):
 
     def _part(self, span: str) -> Best:
         """A cell, which is a step."""
-        self._left -= 1
-        if self._left < 0:
-            raise _TooManyStepsError
+        self.take(1)
         return self.cell(span)
 
     def _with_units(self, base: Best, below: Best) -> Best:

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from pathlib import Path
 
-from compgen.csl.charts import Chart, Pattern
+from compgen.csl.charts import Chart, Pattern, TooManyStepsError
 from compgen.csl.rules import COPIED, MOST, Alphabet, is_nonterminal
 from compgen.data.content import read_text
 from compgen.errors import DataError
@@ -201,7 +201,7 @@ class Checker:
         """Whether ROOT derives a target, and so many steps are enough to see it."""
         try:
             return (ROOT, ()) in _Spans(self, tied=True, steps=steps).whole(target.translate(self._alike))
-        except _TooManyStepsError:
+        except TooManyStepsError:
             return False
 
     def signatures(self, target: str) -> set[tuple[str, ...]]:
@@ -213,22 +213,12 @@ class Checker:
         return {(name, *(kind for _, kind in types)) for name, types in found}
 
 
-class _TooManyStepsError(Exception):
-    """A target has too many parts to be looked at."""
-
-
 class _Spans(Chart[Names]):
     """The names that derive a span; with names of its own nonterminals, if they are `tied`."""
 
     def __init__(self, checker: Checker, tied: bool, steps: int = sys.maxsize) -> None:
-        super().__init__(_UNITS)
-        self._checker, self._tied, self._left = checker, tied, steps
-
-    def take(self, steps: int) -> None:
-        """Raise _TooManyStepsError if there are not as many steps left for all parts."""
-        self._left -= steps
-        if self._left < 0:
-            raise _TooManyStepsError
+        super().__init__(_UNITS, steps)
+        self._checker, self._tied = checker, tied
 
     def _base(self, span: str) -> Names:
         checker = self._checker
