@@ -196,8 +196,15 @@ def test_bars_in_a_table_of_pairs_do_not_make_it_words(tmp_path, text):
     "line", ["learn\tlearned|learnt\tPST", "haus\tH;aus\tN NOM PL", "york\tNew York\tPROPN", "a\tA;B\tN|SG"]
 )
 def test_forms_with_signs_in_them_are_no_order_of_fields(tmp_path, line):
-    (tmp_path / "own").write_text(f"wa\twaed\tPST\n{line}\n")
-    assert len(load(str(tmp_path / "own"))) == 2
+    (tmp_path / "own").write_text(f"wa\twaed\tPST\n{line}\n{line}\n{line}\n")
+    assert len(load(str(tmp_path / "own"))) == 4
+
+
+def test_an_order_is_one_of_all_lines(tmp_path):
+    """Of these forms, which are in third place, those with a capital would pass for a tag."""
+    (tmp_path / "own").write_text("Haus\tN;PL\tHäuser\nMaus\tN;PL\tMäuse\ngut\tADJ;SUP\tbeste\n")
+    with pytest.raises(DataError, match="own, line 1: found the tags 'N;PL' in second place, .* in all lines"):
+        load(str(tmp_path / "own"))
 
 
 @pytest.mark.parametrize("value", [None, "", " ; ", [], ["N", None], 3])
