@@ -203,7 +203,7 @@ def test_forms_with_signs_in_them_are_no_order_of_fields(tmp_path, line):
 def test_an_order_is_one_of_all_lines(tmp_path):
     """Of these forms, which are in third place, those with a capital would pass for a tag."""
     (tmp_path / "own").write_text("Haus\tN;PL\tHäuser\nMaus\tN;PL\tMäuse\ngut\tADJ;SUP\tbeste\n")
-    with pytest.raises(DataError, match="own, line 1: found the tags 'N;PL' in second place, .* in all lines"):
+    with pytest.raises(DataError, match=r"own, line 1: found the tags 'N;PL' in second place, .* in all lines"):
         load(str(tmp_path / "own"))
 
 
