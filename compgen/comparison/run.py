@@ -13,7 +13,7 @@ from compgen.comparison.engine import workers
 from compgen.comparison.experiment import Experiment
 from compgen.comparison.findings import Findings
 from compgen.comparison.options import RUNNING, CompareOptions
-from compgen.comparison.parts import carvings, divide, remembered
+from compgen.comparison.parts import divide, remembered
 from compgen.comparison.plan import FOR_AUGMENTING
 from compgen.comparison.predictors import recipe
 from compgen.comparison.report import write_report
@@ -67,7 +67,6 @@ def compare(
     predictor = recipe(options.predictor, divided.train)
     settings = options.model_dump(exclude=RUNNING) | {"predictor": list(predictor), "methods": methods}
     jobs = options.jobs or processors()  # each computes by one thread, whatever OMP_NUM_THREADS says
-    minutes = FOR_AUGMENTING * options.minutes * jobs / (2 * (1 + carvings(divided.train)))
     with _claimed(folder, dataset, settings) as accept:
         with workers(folder, options.engine, jobs) as pool:
             experiment = Experiment(
@@ -76,7 +75,7 @@ def compare(
                 recipe=predictor,
                 seconds=60 * options.minutes,
                 seeds=options.seeds,
-                options={"recombine": RECOMBINE | {"minutes": max(LEAST_MINUTES, round(minutes, 2))}},
+                options={"recombine": dict(RECOMBINE)},
                 workers=pool,
                 say=say,
             )
@@ -84,6 +83,7 @@ def compare(
             experiment.begin(divided.train)
             experiment.check_time()
             accept()
+            _decide_generator(experiment, options.minutes)
             tested = experiment.tested()
         found = Findings(experiment, divided, verdicts, tested)
         before = _finished(folder)
@@ -93,6 +93,17 @@ def compare(
             temporary.write_text(result.model_dump_json(indent=1), encoding="utf-8")
         write_report(folder)
     return result
+
+
+def _decide_generator(experiment: Experiment, minutes: float) -> None:
+    """Decide, once, how long a generator is trained: for each carving and for all examples, of what is for augmenting.
+
+    These are minutes of a machine as `settings` assume it. Neither the speed of this one nor its processors count, so
+    that the same data and minutes have the same generators everywhere; on a slow machine they take longer.
+    """
+    each = max(LEAST_MINUTES, round(FOR_AUGMENTING * minutes / len(experiment.sizes), 2))
+    decided = experiment.decided("generator", lambda: {"minutes": each, "timed": False})
+    experiment.options["recombine"] |= decided
 
 
 def _options(options: CompareOptions | None, values: dict[str, Any]) -> CompareOptions:

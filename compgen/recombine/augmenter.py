@@ -91,7 +91,7 @@ class RecombineOptions(Options, RecombineConfig):
     def config(self) -> RecombineConfig:
         """How the generator is trained."""
         if self.auto:
-            return RecombineConfig(auto=True, minutes=self.minutes, **self.values_set)
+            return RecombineConfig(auto=True, minutes=self.minutes, timed=self.timed, **self.values_set)
         return RecombineConfig(**{name: getattr(self, name) for name in RecombineConfig.model_fields})
 
 

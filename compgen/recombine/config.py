@@ -106,6 +106,12 @@ class RecombineConfig(Configuration):
         description="with --config auto: time for training here, about; 500 updates or more",
         exclude=True,
     )
+    timed: bool = Field(
+        True,
+        description="with minutes: time the first updates, and make fewer where they are slow; else their number "
+        "follows from the data and the minutes alone",
+        exclude=True,
+    )
     _set: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @property
@@ -123,7 +129,7 @@ class RecombineConfig(Configuration):
         made._set = {
             name: value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
             for name, value in values.items()
-            if name not in ("auto", "minutes")
+            if name not in ("auto", "minutes", "timed")
         }
         return made
 

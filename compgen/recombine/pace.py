@@ -1,4 +1,4 @@
-"""How many updates there is time for, where `minutes` are given: the first ones are timed on the machine at hand.
+"""How many updates there is time for, where `minutes` are given and `timed`: the first ones are timed where it trains.
 
 Settings assume a machine (`settings.RATE`); one that is slower would train for several times the minutes asked for.
 Updates are timed on a copy of the network, which is thrown away, so that the training itself is as any of so many
@@ -38,7 +38,7 @@ def paced(
     """The configuration, with as many updates as take the minutes asked for, FEWEST at least, and never more than it
     has; and in words what was changed.
 
-    Without `minutes`, or with a number of updates that was asked for, it stays as it is.
+    Without `minutes`, without `timed`, or with a number of updates that was asked for, it stays as it is.
 
     Args:
         asked: the configuration as it was given.
@@ -50,7 +50,8 @@ def paced(
         device, quiet: as for training.
     """
     planned = config.optimisation.steps
-    if asked.minutes is None or planned is None or asked.values_set.get("optimisation", {}).get("steps") is not None:
+    given = asked.values_set.get("optimisation", {}).get("steps")
+    if asked.minutes is None or not asked.timed or planned is None or given is not None:
         return config, ""
     said = ""
     if resume:

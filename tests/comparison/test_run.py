@@ -1,5 +1,6 @@
 """A whole comparison, with real training of a few updates; and one that is killed."""
 
+import json
 import multiprocessing
 import os
 import signal
@@ -135,6 +136,13 @@ def test_the_same_call_goes_on_and_finds_the_same(compared):
         say=lambda _: None,
     )
     assert again == result and (folder / "compare.json").read_bytes() == before
+
+
+def test_how_long_a_generator_is_trained_follows_from_the_first_minutes_and_the_carvings_alone(compared):
+    """Not from jobs or processors, nor from the minutes of a call that goes on, as that of the test before."""
+    folder, result, _, _ = compared
+    minutes = round(plan.FOR_AUGMENTING * 60 / (1 + result.parts.carvings), 2)
+    assert json.loads((folder / "generator.json").read_text()) == {"minutes": minutes, "timed": False}
 
 
 def test_what_a_step_that_was_killed_has_left_is_no_step(compared):

@@ -5,7 +5,8 @@ import torch
 
 from compgen.configuration import load_config
 from compgen.errors import Interrupted
-from compgen.recombine import pace
+from compgen.recombine import pace, settings
+from compgen.recombine.augmenter import RecombineOptions
 from compgen.recombine.config import RecombineConfig
 from compgen.recombine.training import train_generator
 from compgen.training import loop
@@ -46,6 +47,15 @@ def test_a_number_of_updates_that_was_set_is_not_timed(tmp_path, monkeypatch):
     monkeypatch.setattr(pace, "_seconds", None)
     _, outcome = train_generator(COMMANDS, config("minutes=0.1", "optimisation.steps=4"), tmp_path / "g.pt", quiet=True)
     assert outcome.steps == 4
+
+
+def test_updates_that_are_not_timed_follow_from_the_data_and_the_minutes(tmp_path, monkeypatch):
+    monkeypatch.setattr(pace, "_seconds", None)
+    monkeypatch.setattr(settings, "FEWEST", 3)
+    asked = load_config(RecombineOptions, "auto", [*SIZES, "minutes=0.0001", "timed=false"])
+    made, outcome = train_generator(COMMANDS, asked.config(), tmp_path / "g.pt", quiet=True)
+    assert outcome.steps == settings.settings(COMMANDS, 0.0001)[0].optimisation.steps
+    assert "timed" not in made.config and "an update takes" not in made.trained_on["settings"]
 
 
 @pytest.mark.usefixtures("slow")
