@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, linked
 from compgen.lm.estimation import MAX_ORDER
-from compgen.lm.scoring import Scores, is_neural, paths_of, require_one_vocabulary, words_of
+from compgen.lm.scoring import Scores, is_neural, paths_of, place_of, require_one_vocabulary, words_of
 from compgen.runtime.manifest import strict_json
 
 Floats = NDArray[np.float64]
@@ -195,11 +195,10 @@ def _largest(scores: Scores, text: str | Path) -> Floats:
     largest: Floats = scores.log10.max(axis=0).astype(np.float64)
     if impossible := np.flatnonzero(largest == -math.inf).tolist():
         sentence = int(np.searchsorted(scores.starts, impossible[0], side="right")) - 1
-        place, length = impossible[0] - int(scores.starts[sentence]) + 1, int(scores.lengths[sentence])
+        token, length = impossible[0] - int(scores.starts[sentence]), int(scores.lengths[sentence])
         raise DataError(
-            f"{text}, sentence {sentence + 1}, token {place} of {length}, the end of the sentence being the last: "
-            "impossible for all models, so no weights are the best: leave the sentence out, or add a model that gives "
-            "each token a probability"
+            f"{place_of(text, sentence, token, length)}: impossible for all models, so no weights are the best: leave "
+            "the sentence out, or add a model that gives each token a probability"
         )
     return largest
 

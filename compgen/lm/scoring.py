@@ -209,6 +209,25 @@ def unit_of(text: str | Path) -> str:
     return "sentence" if _is_data(text) else "line"
 
 
+def place_of(text: str | Path, sentence: int, token: int, length: int) -> str:
+    """Return in words where a token is: its line and the word, or where the text cannot be read again, its number.
+
+    Args:
+        text: as for `score`, without blank lines.
+        sentence, token: counted from 0.
+        length: of the sentence, its end included.
+    """
+    if str(text) == "-" or not Path(text).is_file():
+        place = f"sentence {sentence + 1}, token {token + 1} of {length}, the end of the sentence being the last"
+        return f"{text}, {place}"
+    with opened(text) as (stream, _):
+        lines = io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", newline="\n")
+        full = ((number, words) for number, line in enumerate(lines, start=1) if (words := split_words(line)))
+        number, words = next(islice(full, sentence, None))
+    word = f"the word {words[token]!r}" if token < len(words) else "the end of the sentence"
+    return f"{text}, {unit_of(text)} {number}: {word}, token {token + 1} of {length}"
+
+
 def _is_data(text: str | Path) -> bool:
     return Path(str(text).removesuffix(".gz")).suffix in DATA
 

@@ -1,5 +1,6 @@
 import gzip
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -144,6 +145,23 @@ def test_what_is_impossible_for_all_models_has_no_best_weights(tmp_path):
     with pytest.raises(UserError, match="expected numbers from 0 on that sum to one"):
         Mixture((Path("a"), Path("b")), np.full((1, 2), np.nan)).save(tmp_path / "mix.json")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "token", "place"),
+    [
+        ("x.txt", "one\n\ntwo three\n", 3, "line 3: the word 'three', token 2 of 3"),
+        ("x.txt", "one\n\ntwo three\n", 4, "line 3: the end of the sentence, token 3 of 3"),
+        ("x.jsonl", '{"source": "one"}\n{"source": "two three"}\n', 3, "sentence 2: the word 'three', token 2 of 3"),
+    ],
+)
+def test_a_word_that_is_impossible_is_named(name, content, token, place, tmp_path):
+    (tmp_path / name).write_text(content)
+    log10 = np.full((1, 5), -1, dtype=np.float32)
+    log10[0, token] = -np.inf
+    scores = replace(scores_of(log10), lengths=np.array([2, 3], dtype=np.uint32))
+    with pytest.raises(DataError, match=f"^{re.escape(str(tmp_path / name))}, {place}: impossible for all models"):
+        fitted([Path("a")], scores, False, tmp_path / name)
 
 
 def test_scores_of_sentences_and_tokens_are_kept(models, asked, tmp_path):
