@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from compgen.data.vocabulary import EOS_ID, PAD_ID, Vocabulary
-from compgen.errors import BundleError, DataError
+from compgen.errors import BundleError, CheckpointError, DataError
 from compgen.runtime.manifest import (
     FORMAT,
     MANIFEST,
@@ -90,6 +90,7 @@ def resolve(path: Path) -> Path:
     if path.is_dir():
         return path
     if path.exists():
+        require_finished(path)
         if path.suffix in (".pt", ".grammar"):
             raise BundleError(f"{path}: a model that is not exported, expected a bundle: `cgen export` makes one of it")
         raise BundleError(
@@ -103,6 +104,17 @@ def resolve(path: Path) -> Path:
             return home / path.name
     shipped = sorted({entry.parent.name for home in homes for entry in home.glob(f"*/{MANIFEST}")})
     raise BundleError(f"{path}: no such bundle; those that come with compgen: {', '.join(shipped) or 'none'}")
+
+
+def require_finished(path: Path) -> None:
+    """Raise CheckpointError, which says what to do, for the file in which an interrupted training is kept."""
+    out = path.with_suffix("")
+    if path.suffix == ".partial" and out.suffix in (".pt", "") and path.is_file():
+        done = f"; {out} is of another one, which was finished" if out.exists() else ""
+        raise CheckpointError(
+            f"{path}: an interrupted training, expected a model: the same command with --resume goes on with it, and "
+            f"writes {out}{done}"
+        )
 
 
 def arrays_of(path: Path, data: bytes) -> dict[str, "np.ndarray[Any, Any]"]:

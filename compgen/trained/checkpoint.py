@@ -26,6 +26,7 @@ from compgen.files import atomic_path
 from compgen.models.config import LONGEST
 from compgen.models.seeding import keeps_random_state
 from compgen.models.trainable import Trainable
+from compgen.runtime.bundle import require_finished
 from compgen.runtime.pool import PrototypePool
 from compgen.trained import old
 from compgen.trained.architectures import architecture
@@ -114,6 +115,7 @@ def load_saved(path: Path) -> "Checkpoint | GrammarFile":
 
 def _read_tagged(path: Path) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Return a checkpoint's content, its meta data and its architecture's tag."""
+    require_finished(path)
     content = read_sealed(path, KEYS)
     if content["format"] != FORMAT:
         raise CheckpointError(f"{path}: not a compgen checkpoint")

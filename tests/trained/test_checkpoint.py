@@ -16,10 +16,11 @@ import pytest
 import torch
 
 import compgen
+from compgen.api import export_bundle
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import CheckpointError, Remark, UserError
+from compgen.errors import BundleError, CheckpointError, Remark, UserError
 from compgen.recombine.training import train_generator
 from compgen.trained.architectures import architecture
 from compgen.trained.checkpoint import Checkpoint, digest, write_sealed
@@ -235,3 +236,20 @@ def test_a_checkpoint_that_cannot_be_written_is_said_in_a_line(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not list(tmp_path.iterdir())
+
+
+def test_what_an_interrupted_training_left_is_no_model(tmp_path):
+    kept = tmp_path / "p.pt.partial"
+    kept.write_bytes(b"PK")
+    says = r"p\.pt\.partial: an interrupted training, .* --resume goes on with it, and writes .*p\.pt"
+    load, draws = compgen.Predictor.load, compgen.Generator.load
+    for open_it in (Checkpoint.load, load, draws, lambda path: export_bundle(path, tmp_path / "b")):
+        with pytest.raises(CheckpointError, match=says + "$"):
+            open_it(kept)
+    (tmp_path / "p.pt").touch()
+    with pytest.raises(CheckpointError, match=says + "; .* is of another one, which was finished$"):
+        load(kept)
+    samples = tmp_path / "samples.jsonl.partial"
+    samples.touch()
+    with pytest.raises(BundleError, match="a file, expected a model"):
+        draws(samples)
