@@ -42,8 +42,8 @@ def evaluate(
     Args:
         model: a predictor, or where one is; an opened generator, which answers directly; or a target for each example,
             a string or a list of tokens.
-        data: what is asked. Sources that have several targets are a `Remark`: one of them is predicted. So are the
-            examples that a predictor was trained on.
+        data: what is asked. Sources that have several targets are a `Remark`: one of them is predicted. So are
+            examples that the model was trained on, as far as it knows them: see `memory`.
         split: of several, the one to ask; None for all of them.
         beam: the width of a predictor's beam search; 1 is greedy.
 
@@ -59,7 +59,7 @@ def evaluate(
     sources, targets = ([list(pair[side]) for pair in pairs] for side in (0, 1))
     if isinstance(model, str | Path):
         model = Predictor.load(model)
-    if isinstance(model, Predictor):
+    if isinstance(model, Predictor | Generator):
         for remark in model.memory(asked):
             warnings.warn(remark, Remark, stacklevel=2)
     if isinstance(model, Predictor | Generator):

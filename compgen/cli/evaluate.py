@@ -119,7 +119,7 @@ def evaluate(
     if options.perplexity:
         _perplexity(models, data, options, columns)
         return
-    examples, split = _examples(data, options, columns)
+    whole, examples, split = _examples(data, options, columns)
     check_unit([target for _, target in examples], options.unit)
     # All models are opened before one predicts, so that errors are reported at once.
     kind = Generator if options.direct else Predictor
@@ -128,7 +128,7 @@ def evaluate(
     named = list(zip(models, systems, strict=True))
     if options.together:
         named.append((TOGETHER, Committee([one for one in systems if isinstance(one, Predictor)], models)))
-    _say_learnt(named, data, Dataset.from_pairs(examples))
+    _say_learnt(named, data, whole)
     rows, items = [], []
     for model, system in named:
         say(f"{model}: {len(examples):,} examples")
@@ -189,12 +189,12 @@ def _check_compared(models: list[str], seeds: int) -> None:
         raise UserError(f"--compare needs systems that differ: found {again} twice")
 
 
-def _examples(data: str, options: Options, columns: Columns) -> tuple[Pairs, str]:
-    """The examples to predict, and the split they are from."""
+def _examples(data: str, options: Options, columns: Columns) -> "tuple[Dataset, Pairs, str]":
+    """A split, the examples of it to predict, and its name."""
     from compgen.evaluation.metrics import check_executes, check_scorable, most_right
 
-    dataset, split = load_usual(data, options.split, "test", columns)
-    dataset = _limited(dataset, options.limit)
+    whole, split = load_usual(data, options.split, "test", columns)
+    dataset = _limited(whole, options.limit)
     pairs = dataset.pairs()
     if options.compare is not None and len(pairs) < 2:
         raise UserError(f"{data}: --compare needs two test examples or more, found {len(pairs)}")
@@ -207,7 +207,7 @@ def _examples(data: str, options: Options, columns: Columns) -> tuple[Pairs, str
         check_executes(targets, [source for source, _ in pairs], options.execute)
     for remark in most_right(pairs):
         say(f"{data}: {remark}")
-    return pairs, split
+    return whole, pairs, split
 
 
 def _limited(dataset: "Dataset", limit: int | None) -> "Dataset":
@@ -252,11 +252,8 @@ def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[S
 
 def _say_learnt(named: Sequence[tuple[str, Any]], data: str, dataset: "Dataset") -> None:
     """Warn of scores that are no test."""
-    from compgen.api import Predictor
-
     for model, system in named:
-        remarks = system.memory(dataset) if isinstance(system, Predictor) else []
-        say_warnings([f"{model}: {data}: {remark}" for remark in remarks])
+        say_warnings([f"{model}: {data}: {remark}" for remark in system.memory(dataset)])
 
 
 def _apart(model: str, examples: Pairs, predicted: Sequences) -> list[str]:

@@ -124,6 +124,16 @@ class Generator:
         decode = self.vocabulary.decode
         return Dataset.from_pairs((decode(source), decode(target)) for source, target in self.training.examples)
 
+    def memory(self, dataset: "Dataset") -> list[str]:
+        """That a score on these examples is no test, as far as they are among those it was trained on."""
+        vocabulary, learnt = self.vocabulary, self.training.pairs
+        pairs = [pair for pair in dataset.pairs() if all(map(vocabulary.knows, pair))]
+        count = sum((tuple(vocabulary.encode(a)), tuple(vocabulary.encode(b))) in learnt for a, b in pairs)
+        if not count:
+            return []
+        of = "all" if count == len(dataset) else f"{count:,} of {len(dataset):,}"
+        return [f"{of} examples are among those it was trained on: the score of these is of memory"]
+
     def draw(
         self,
         seed: int = 0,

@@ -3,8 +3,9 @@
 import polars as pl
 import pytest
 
+import compgen
 from compgen.api import Generator, Predictor
-from compgen.errors import UserError
+from compgen.errors import Remark, UserError
 from compgen.trained.limits import ADDRESSES, LIMITS
 from tests.export.tiny import exported
 
@@ -90,3 +91,14 @@ def test_options_that_exclude_each_other_are_refused_as_on_the_command_line():
 def test_the_last_address_can_be_drawn():
     generator = Generator.load(exported())
     assert [draw.index for draw in generator.draw(0, ADDRESSES - 1, ADDRESSES + 1)] == [ADDRESSES - 1, ADDRESSES]
+
+
+def test_examples_that_a_generator_has_learned_from_are_counted_whatever_their_order():
+    generator = Generator.load("recomb2")
+    learnt, new = generator.examples().pairs()[:3], (["walk"], ["never", "seen"])
+    assert generator.memory(compgen.Dataset.from_pairs([new, (["walk"], ["I_JUMP"])])) == []
+    says = "all examples are among those it was trained on: the score of these is of memory"
+    assert generator.memory(compgen.Dataset.from_pairs(reversed(learnt))) == [says]
+    with pytest.warns(Remark, match="^3 of 4 examples are among those it was trained on") as said:
+        compgen.evaluate(generator, compgen.Dataset.from_pairs([new, *learnt]))
+    assert said[0].filename == __file__
