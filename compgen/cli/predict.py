@@ -106,7 +106,7 @@ def predict(
     from compgen.data.unimorph import ANALYSIS, INFLECTION
 
     suffix = _checked_out(options.out, data, model, options.otherwise, *options.others)
-    answering, task = _opened(model, options)
+    answering, task, identities = _opened(model, options)
     began, done = time.monotonic(), 0
     quiet = options.out == "-" and sys.stdout.isatty()
     with _writer(options.out) as write, Progress("predict", None, quiet=quiet) as progress:
@@ -123,12 +123,12 @@ def predict(
         asked: dict[str, Any] = {"model": named(model), "others": [*map(named, options.others)], "input": named(data)}
         asked |= options.model_dump(exclude={"out", "trust_code", "others"}) | columns.given
         asked |= {"beam": max(options.beam, options.best or 1), "otherwise": named(options.otherwise)}
-        write_record(Path(options.out), asked | {"sources": done, "seconds": seconds})
+        write_record(Path(options.out), asked | identities | {"sources": done, "seconds": seconds})
         say(f"{options.out}: {done:,} sources, {seconds} s")
 
 
-def _opened(model: str, options: Options) -> tuple[Answering, str | None]:
-    """Return what answers, and what MODEL learnt of words, if anything."""
+def _opened(model: str, options: Options) -> tuple[Answering, str | None, dict[str, Any]]:
+    """Return what answers, what MODEL learnt of words, if anything, and which models these are, for the record."""
     from compgen.api import Generator, Predictor
     from compgen.data.unimorph import WORDS
     from compgen.trained.committee import Committee
@@ -140,7 +140,9 @@ def _opened(model: str, options: Options) -> tuple[Answering, str | None]:
     system, name = (Committee(members, names), TOGETHER) if options.others else (systems[0], model)
     second = None if options.otherwise is None else Predictor.load(options.otherwise)
     answering = Answering(name, system, options.otherwise, second, options.best or 1, options.beam, " so far")
-    return answering, getattr(systems[0], "trained_on", {}).get(WORDS)
+    first, *others = (system.identity for system in systems)
+    identities = {"identity": first, "identity_of_others": others, "identity_of_otherwise": second and second.identity}
+    return answering, getattr(systems[0], "trained_on", {}).get(WORDS), identities
 
 
 def _checked_out(out: str, *read: str | None) -> str:

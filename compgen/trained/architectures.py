@@ -14,6 +14,7 @@ An exporter (`Architecture.exporter`) and a row of `runtime.manifest.LAYOUTS` ar
 which is a change of the bundle format that the C++ runner shares.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import BundleError, UserError
+from compgen.files import sha256
 from compgen.runtime.backend import Backend
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
@@ -197,7 +199,7 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
             raise UserError(f"{path}: no such file")
         entry, kind, saved = read_saved(path)
         _require(path, entry, kind, ability)
-        return _told(entry.open_saved(saved, path, runtime), getattr(saved, "trained_on", {}))
+        return _told(entry.open_saved(saved, path, runtime), getattr(saved, "trained_on", {}), lambda: _identity(path))
     from compgen.runtime.bundle import Bundle
 
     try:
@@ -211,17 +213,25 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
         raise UserError(
             f"{path}: a bundle runs in onnx, native or torchscript; for --runtime torch give the checkpoint (.pt)"
         )
-    opened = _told(entry.open_bundle(bundle, runtime), bundle.manifest.trained_on)
+    opened = _told(entry.open_bundle(bundle, runtime), bundle.manifest.trained_on, lambda: bundle.identity)
     if isinstance(opened, Opened):
         opened.opening = bundle.path.absolute(), ability, runtime
     return opened
 
 
-def _told(opened: Any, trained_on: Mapping[str, Any]) -> Any:
-    """Tell a predictor what it was trained on."""
+def _told(opened: Any, trained_on: Mapping[str, Any], identity: Callable[[], str]) -> Any:
+    """Tell a predictor what it was trained on, and which one it is."""
     if hasattr(opened, "trained_on"):
-        opened.trained_on = trained_on
+        opened.trained_on, opened.identity = trained_on, identity()
     return opened
+
+
+def _identity(path: Path) -> str:
+    """The SHA-256 of what training wrote: of a file, or of the names and sums of a folder's files."""
+    if path.is_file():
+        return sha256(path)
+    sums = (f"{sha256(one)}  {one.name}\n" for one in sorted(path.iterdir()) if one.is_file())
+    return hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
 def is_pretrained(path: Path) -> bool:

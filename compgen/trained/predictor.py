@@ -31,9 +31,11 @@ class Predictor(Opened, ABC):
 
     Attributes:
         trained_on: names, sizes and the like of the training data, as far as they are known.
+        identity: the SHA-256 of its files, as a generator's; empty if it was not opened from any.
     """
 
     trained_on: Mapping[str, Any] = MappingProxyType({})
+    identity: str = ""
 
     @staticmethod
     def load(

@@ -8,6 +8,8 @@ from compgen.configuration import load_config
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.data.named import USUALLY
+from compgen.training.config import Seq2SeqConfig
+from compgen.training.predictors import train_predictor
 from tests.training.tiny import SHORT, TINY
 
 NUMBERS = Dataset.from_pairs([([str(at)], ["x"]) for at in range(100)])
@@ -38,15 +40,8 @@ def test_systems_are_compared_by_exact_match_and_f1_and_a_gain_is_positive(capsy
 
 def test_training_examples_are_told_of_by_a_limit_too(tmp_path, capsys):
     pairs = [(verb.split(), [verb.upper()]) for verb in ("walk", "run", "look", "jump")]
-    from compgen.training.config import Seq2SeqConfig
-    from compgen.training.predictors import train_predictor
-
-    train_predictor(
-        Dataset.from_pairs(pairs),
-        load_config(Seq2SeqConfig, "seq2seq_small", [*TINY, *SHORT]),
-        tmp_path / "p.pt",
-        quiet=True,
-    )
+    config = load_config(Seq2SeqConfig, "seq2seq_small", [*TINY, *SHORT])
+    train_predictor(Dataset.from_pairs(pairs), config, tmp_path / "p.pt", quiet=True)
     write_dataset(Dataset.from_pairs([*reversed(pairs)], "test"), tmp_path / "renamed.tsv")
     evaluate([str(tmp_path / "p.pt")], str(tmp_path / "renamed.tsv"), Options(limit=2), USUALLY)
     said = capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 
 import compgen as package
 from compgen.data.sources import as_word
+from compgen.files import sha256
 from tests.cli.shell import compgen, refused
 
 SIZES = ["network.hidden=8", "network.encoder_hidden=6", "network.embedding=6", "network.attention=5"]
@@ -52,6 +53,7 @@ def test_lines_are_answered_one_for_one(folder, predictor):
     assert (folder / "y.txt").read_text().split("\n") == [*expected(predictor, 3), ""]
     record = json.loads((folder / "y.txt.run.json").read_text())
     assert (record["model"], record["sources"], record["beam"]) == (str(folder / "p.pt"), 4, 3)
+    assert record["identity"] == sha256(folder / "p.pt") == predictor.identity
 
 
 def test_predictors_answer_together(folder, tmp_path):
@@ -69,6 +71,8 @@ def test_predictors_answer_together(folder, tmp_path):
     assert [row["target"] for row in rows if row["source"]] == expected
     record = json.loads((tmp_path / "both.jsonl.run.json").read_text())
     assert (record["model"], record["others"]) == (str(both[0]), [str(both[1])])
+    assert [record["identity"], *record["identity_of_others"]] == [*map(sha256, both)]
+    assert record["otherwise"] is record["identity_of_otherwise"] is None
     assert f"together: {both[0]}: 1 source tokens are unknown to it: swim" in done.stderr
     done = compgen("evaluate", *both, folder / "p.tsv", "--together", "--json", "--predictions", tmp_path / "o.tsv")
     assert done.returncode == 0, done.stderr

@@ -95,7 +95,7 @@ def test_the_last_address_can_be_drawn():
 
 def test_examples_that_a_generator_has_learned_from_are_counted_whatever_their_order():
     generator = Generator.load("recomb2")
-    learnt, new = generator.examples().pairs()[:3], (["walk"], ["never", "seen"])
+    learnt, new = generator.examples().pairs()[:3], (["walk", "never"], ["seen"])
     assert generator.memory(compgen.Dataset.from_pairs([new, (["walk"], ["I_JUMP"])])) == []
     says = "all examples are among those it was trained on: the score of these is of memory"
     assert generator.memory(compgen.Dataset.from_pairs(reversed(learnt))) == [says]

@@ -125,6 +125,14 @@ def test_what_is_written_is_data_alone(trained):
     assert meta["config"]["optimisation"]["optimiser"] == "adafactor" and meta["trained_on"]["updates"] == 300
 
 
+def test_its_identity_is_of_all_its_files(trained, tmp_path):
+    shutil.copytree(trained[0], tmp_path / "copy")
+    identity = compgen.Predictor.load(tmp_path / "copy").identity
+    assert len(identity) == 64 and identity == compgen.Predictor.load(trained[0]).identity
+    (tmp_path / "copy" / "README.md").write_text("another")
+    assert compgen.Predictor.load(tmp_path / "copy").identity != identity
+
+
 def test_it_needs_training(base):
     untrained = Pretrained.open(base, "semanticparse: ", 64, 16)
     sources, targets = zip(*toy().pairs(), strict=True)
