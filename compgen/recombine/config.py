@@ -111,6 +111,7 @@ class RecombineConfig(Configuration):
         description="with minutes: time the first updates, and make fewer where they are slow; else their number "
         "follows from the data and the minutes alone",
         exclude=True,
+        json_schema_extra={"hidden": True},  # for comparisons
     )
     _set: dict[str, Any] = PrivateAttr(default_factory=dict)
 
