@@ -23,13 +23,19 @@ from compgen.record import named, write_record
 if TYPE_CHECKING:
     from compgen.data.sources import Source
 
-SUFFIXES = (".txt", ".tsv", ".jsonl")
+SUFFIXES = (".txt", ".tsv", ".jsonl", ".unimorph")
 
 
 class Options(BaseModel):
     """The options of `cgen predict`."""
 
-    out: str = option("-", "A .txt, .tsv or .jsonl file (also with .gz), or -: lines.", "--output", "-o", metavar="OUT")
+    out: str = option(
+        "-",
+        "A .txt, .tsv or .jsonl file, or .unimorph for words (also with .gz), or -: lines.",
+        "--output",
+        "-o",
+        metavar="OUT",
+    )
     best: int | None = option(
         None,
         "The N best targets of each source, by beam search; .jsonl has their scores.",
@@ -92,7 +98,8 @@ def predict(
 
     OUT has predicted tokens, separated by spaces (.txt, -; of --best with TABs between them), source TAB predicted
     (.tsv; a row for each of --best), or also log-probabilities and INPUT's other columns, such as an id (.jsonl). Words
-    are written as words, in .tsv as lemma TAB form TAB tags. A predictor of analyses reads forms as they are written.
+    are written as words, in .tsv and .unimorph as lemma TAB form TAB tags. A predictor of analyses reads forms as they
+    are written.
 
     Examples:
 
@@ -203,6 +210,16 @@ def _tsv(source: "Source", ranked: Ranked) -> str:
     return "".join("\t".join([first, _written(source, target), *rest]) + "\n" for target, _ in ranked)
 
 
+def _unimorph(source: "Source", ranked: Ranked) -> str:
+    """Return a line for each target of a word."""
+    if source.tokens and not (source.inflected or source.analysed):
+        raise DataError(
+            f"unimorph holds words: found the source {source.written[0]!r:.60}, expected lemma TAB tags, or for what "
+            "analyses words their forms: write .tsv or .jsonl"
+        )
+    return _tsv(source, ranked)
+
+
 def _jsonl(source: "Source", ranked: Ranked) -> str:
     """Return an object for each target."""
     lines = []
@@ -228,4 +245,4 @@ def _written(source: "Source", target: list[str]) -> str:
     return joined(target) if source.inflected else " ".join(target)
 
 
-_LINES = {".txt": _text, ".tsv": _tsv, ".jsonl": _jsonl}
+_LINES = {".txt": _text, ".tsv": _tsv, ".jsonl": _jsonl, ".unimorph": _unimorph}

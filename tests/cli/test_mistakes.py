@@ -174,7 +174,7 @@ MISTAKES = [
     ("sample recomb2 -n 1 -o /dev/null/x.jsonl", "/dev/null is a file, expected a folder"),
     ("sample g.pt -n 1 -o g.pt", "g.pt: it is read, too: choose another name"),
     ("predict p.pt sentences.txt -o sentences.txt", "sentences.txt: it is read, too"),
-    ("predict p.pt sentences.txt -o x.csv", "predictions are written as .txt, .tsv, .jsonl"),
+    ("predict p.pt sentences.txt -o x.csv", "predictions are written as .txt, .tsv, .jsonl, .unimorph"),
     ("evaluate p.pt pairs.tsv --predictions pairs.tsv", "pairs.tsv: it is read, too"),
     ("augment geca pairs.tsv -o pairs.tsv", "pairs.tsv: it is read, too"),
     ("augment geca pairs.tsv -o x.xls", "x.xls: found the suffix '.xls', expected one that tells the format: .tsv"),

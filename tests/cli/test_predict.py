@@ -164,6 +164,9 @@ def test_words_are_inflected(folder, form):
     (folder / "lemmas.tsv").write_text(f"A b\t{form}V;PST\n\nca\t{form}V;PRS\n")
     done = compgen("predict", folder / "w.pt", folder / "lemmas.tsv", "-o", folder / "forms.tsv")
     assert done.returncode == 0, done.stderr
+    done = compgen("predict", folder / "w.pt", folder / "lemmas.tsv", "-o", folder / "forms.unimorph")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "forms.unimorph").read_text() == (folder / "forms.tsv").read_text()
     answers = package.predict(folder / "w.pt", ["a ␣ b V PST", "c a V PRS"])
     forms = [answer.replace(" ", "").replace("␣", " ") for answer in answers]
     assert (folder / "forms.tsv").read_text() == f"A b\t{forms[0]}\tV;PST\n\nca\t{forms[1]}\tV;PRS\n"
@@ -230,7 +233,8 @@ def test_generators_answer_directly(folder):
         (["scan/jump", "p.pt"], "scan/jump: a data set, expected a model"),
         (["p.pt", "w.pt"], "w.pt: a model, expected data; the model comes first, then the data"),
         (["p.pt", "x.txt", "-o", "x.txt"], "x.txt: it is read, too"),
-        (["p.pt", "x.txt", "-o", "y.csv"], "predictions are written as .txt, .tsv, .jsonl (perhaps .gz)"),
+        (["p.pt", "x.txt", "-o", "y.csv"], "predictions are written as .txt, .tsv, .jsonl, .unimorph (perhaps .gz)"),
+        (["p.pt", "x.txt", "-o", "new.unimorph"], "unimorph holds words: found the source 'walk now', expected lemma"),
         (["p.pt", "bad.txt", "-o", "new.txt"], "bad.txt, line 2: found the token '</s>'"),
         (["p.pt", "blank.jsonl", "-o", "new.tsv"], "lines cannot hold the token 'a b'"),
         (["recomb2", "--direct", "--best", "2"], "leave out --beam and --best"),
