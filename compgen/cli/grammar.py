@@ -42,10 +42,10 @@ def csl(
     from compgen.csl.grammar_file import GrammarFile
     from compgen.trained.architectures import require_name
 
-    require_name(out, ".grammar")
-    check_writable(out)
     check_settings(Csl, set_ or [], options)
     method = configured(Csl, config, set_ or [], options)
+    require_name(out, ".grammar")
+    check_writable(out)
     read = (data, config, *method.reads())
     check_apart(out, *read)
     check_written(method, (out,), *read)

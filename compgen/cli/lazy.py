@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import typer
@@ -16,10 +17,16 @@ Loader = Callable[[], typer.Typer | Callable[..., Any]]
 
 
 class Command(TyperCommand):
-    """A command that refuses an option given twice, where Click silently takes the last."""
+    """A command that refuses an option given twice, where Click silently takes the last.
+
+    If it is asked what can be set (`--set '?'`), it needs neither data nor an output.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         words = list(args)
+        if ("--set", "?") in pairwise(words) or "--set=?" in words:
+            for parameter in self.get_params(ctx):
+                parameter.required = False
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:  # as it is for completions
             _, _, given = self.make_parser(ctx).parse_args(args=words)

@@ -1,10 +1,11 @@
 """`cgen train`: from data to a checkpoint."""
 
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, model_validator
 
 from compgen.augmenters.registry import find
 from compgen.cli.common import (
@@ -21,7 +22,7 @@ from compgen.cli.common import (
 )
 from compgen.cli.lazy import lazy_group
 from compgen.cli.options import option, with_options
-from compgen.configuration import check_one_value
+from compgen.configuration import check_one_value, load_config
 from compgen.data.named import Columns
 from compgen.errors import UserError
 from compgen.progress import stages
@@ -54,8 +55,13 @@ AugmentedOption = Annotated[
 
 
 class Options(BaseModel):
-    """The options of training any network."""
+    """The options of training any network.
 
+    Attributes:
+        described: the model of its configuration, as MODULE:NAME, which is imported when it is needed.
+    """
+
+    described: ClassVar[str]
     out: OutOption
     config: ConfigOption
     changes: SetOption = None
@@ -64,6 +70,17 @@ class Options(BaseModel):
     resume: ResumeOption = False
     device: str = option("auto", "cpu, cuda, or auto: cuda where there is one.")
     threads: int | None = option(None, "CPU threads; by default all cores.", ge=1, le=1024)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _listed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Say what there is to set, if that is asked, before anything else is missed."""
+        if "?" in (values.get("changes") or []):
+            known = {name: values.get(name, field.default) for name, field in cls.model_fields.items()}
+            asking = cls.model_construct(**known)
+            module, _, name = cls.described.partition(":")
+            load_config(getattr(import_module(module), name), asking.config, asking.sets())
+        return values
 
     def run(self, train: Any, data: str, columns: Columns, *arguments: Any, **options: Any) -> None:
         """Load DATA, and train by one of the functions of `compgen.api`."""
@@ -92,6 +109,7 @@ class Options(BaseModel):
 class RecombineOptions(Options):
     """The options of training a generator."""
 
+    described = "compgen.recombine.config:RecombineConfig"
     config: ConfigOption = "auto"
     minutes: float | None = option(
         None,
@@ -112,6 +130,7 @@ class RecombineOptions(Options):
 class Seq2SeqOptions(Options):
     """The options of training a recurrent predictor."""
 
+    described = "compgen.training.config:Seq2SeqConfig"
     augmented: AugmentedOption = None
     augment: str | None = option(
         None, "Instead: a method of `cgen augment`, which makes new examples in each epoch.", metavar="METHOD"
@@ -180,12 +199,14 @@ def _say_leaked(whole: "Dataset", learnt: list[str], augmented: "Dataset", data:
 class TransformerOptions(Seq2SeqOptions):
     """The options of training a Transformer."""
 
+    described = "compgen.training.config:TransformerConfig"
     config: ConfigOption = "transformer_small"
 
 
 class PretrainedOptions(Seq2SeqOptions):
     """The options of fine-tuning."""
 
+    described = "compgen.training.config:PretrainedConfig"
     model: str = option(..., "A folder as transformers saves models, or a name on the Hugging Face hub.", metavar="M")
     out: Path = option(..., "The folder to write.", "--output", "-o", metavar="OUT")
     config: ConfigOption = "t5_small"

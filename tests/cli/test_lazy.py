@@ -2,10 +2,12 @@
 
 import sys
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
 from compgen.cli.lazy import lazy_group
+from tests.cli.shell import compgen, refused
 
 
 def group(loaded):
@@ -34,3 +36,21 @@ def test_a_misspelled_command_is_refused_with_a_guess():
     loaded = []
     done = CliRunner().invoke(group(loaded), ["tabel"])
     assert done.exit_code == 2 and "Did you mean 'table'?" in done.output and not loaded
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("train recombine --minutes 3", "minutes=3.0"),
+        ("train seq2seq", "p_aug, not set"),
+        ("train transformer --config transformer_relative", "network.relative=16"),
+        ("train pretrained", "p_aug=0.5"),
+        ("train csl", "seed_rules=auto"),
+        ("augment geca --span 4", "span=4"),
+    ],
+)
+def test_settings_are_listed_without_data_or_an_output(words, line):
+    for asked in (["--set", "?"], ["--set=?"]):
+        done = compgen(*words.split(), *asked)
+        refused(done, "--set KEY=VALUE, of which there are, with their values now")
+        assert f"\n  {line}\n" in f"{done.stderr}\n"
