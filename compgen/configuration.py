@@ -21,6 +21,7 @@ from compgen.errors import ConfigError
 
 LARGEST = 2**20  # bytes of a configuration file
 
+_IN_PYTHON = " (in Python one of overrides=)"  # of what `--set` gives
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
 C = TypeVar("C", bound=BaseModel)
@@ -102,13 +103,13 @@ def _override(values: dict[str, Any], override: str) -> None:
     """Set what `a.b=value` says. Raises ConfigError if it says nothing, or `a` is no table."""
     key, separator, text = override.partition("=")
     if not separator or not key.strip():
-        raise ConfigError(f"--set {override}: expected KEY=VALUE, for instance optimisation.batch=64")
+        raise ConfigError(f"--set {override}: expected KEY=VALUE, for instance optimisation.batch=64{_IN_PYTHON}")
     *parents, last = key.strip().split(".")
     table = values
     for parent in parents:
         table = table.setdefault(parent, {})
         if not isinstance(table, dict):
-            raise ConfigError(f"--set {override}: {parent} is a value, not a table")
+            raise ConfigError(f"--set {override}: {parent} is a value, not a table{_IN_PYTHON}")
     table[last] = _value(text.strip())
 
 

@@ -22,7 +22,7 @@ MAX_ORDER = 9  # with which the programs are built
 KINDS = ("probing", "trie")
 FIXED = (0.5, 1.0, 1.5)  # discounts D1, D2, D3+ that lmplz falls back on
 ASLEEP = 120.0  # seconds; who waits for a disk or a processor does not sleep, but for a folder that a program serves
-FIX = "give --discount-fallback, which fixes the discounts that cannot be estimated"
+FIX = "give --discount-fallback (in Python fallback=True), which fixes the discounts that cannot be estimated"
 # What lmplz says of discounts, without its advice; it counts orders from 0 where it falls back, and from 1 elsewhere.
 _REASON = re.compile(r"((?:Could not calculate|\d-gram discount).*?)(?:; Is this|\.  This means|$)", re.M)
 _FELL_BACK = re.compile(r"^Substituting fallback discounts for order (\d)", re.M)

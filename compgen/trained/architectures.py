@@ -283,6 +283,7 @@ def _require(path: Path, entry: Architecture, kind: str, ability: str) -> None:
     if ability in entry.abilities.get(kind, ()):
         return
     wanted, makers = "predictor", "`cgen train seq2seq` makes one, and with --direct a generator answers by itself"
+    makers += " (in Python Generator.load opens it)"
     if ability == DRAWS:
         wanted, makers = "generator", "`cgen train recombine` and `cgen train csl` make generators"
         makers += "; a predictor answers `cgen predict` and `cgen evaluate`, without --direct"

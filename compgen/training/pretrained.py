@@ -88,7 +88,7 @@ def _require_short(rows: Ids, setting: str, limit: int) -> None:
         over = sum(len(row) >= limit for row in rows)
         raise DataError(
             f"{over:,} of {len(rows):,} examples have more pieces than {setting} = {limit}; the longest has {longest}: "
-            f"leave them out, or --set {setting}={longest}"
+            f"leave them out, or --set {setting}={longest} (in Python overrides=['{setting}={longest}'])"
         )
 
 

@@ -147,7 +147,7 @@ def test_a_text_that_is_too_small_is_explained(text, tmp_path):
         estimate([write_sentences(rows, tmp_path / "regular.txt")], out, Estimation(order=2))
     few = write_sentences([["a", "b"], ["b", "a"]], tmp_path / "few.txt")
     with pytest.raises(
-        DataError, match=r"1-grams with adjusted count 1\): give --discount-fallback, .*, or more text$"
+        DataError, match=r"adjusted count 1\): give --discount-fallback \(in Python fallback=True\), .*, or more text$"
     ):
         estimate([few], out, Estimation(order=2))
     varied = [[f"w{number}" for number in row] for row in np.random.default_rng(0).zipf(1.5, (2000, 5))]
