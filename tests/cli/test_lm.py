@@ -147,9 +147,7 @@ def test_weights_that_no_text_can_choose_are_not_written(options, tmp_path):
     (tmp_path / "m.arpa").write_text(grams + "\n\\2-grams:\n-0.5\t<s> a\n\n\\end\\\n")
     (tmp_path / "val.txt").write_text("a\n\na zebra a\n")
     words = ["interpolate", "m.arpa", "m.arpa", "--validation", "val.txt", "-o", "mix.json", *options]
-    done = refused(
-        compgen("lm", *words, cwd=tmp_path), "cgen: val.txt, sentence 2, token 2 of 4, the end of the sentence"
-    )
+    done = refused(compgen("lm", *words, cwd=tmp_path), "cgen: val.txt, line 3: the word 'zebra', token 2 of 4: imposs")
     assert done.stderr.count("\n") == 1 and not (tmp_path / "mix.json").exists()
 
 
