@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "begin_instructions.h"
@@ -38,6 +39,16 @@ struct Register {
   typedef Real Vector __attribute__((vector_size(REGISTER), aligned(alignof(Real)), may_alias));
 };
 
+// Numbers of two vectors of four: 0 to 3 are those of the first, 4 to 7 of the second.
+#if defined(__clang__)
+#define SHUFFLED(first, second, ...) __builtin_shufflevector(first, second, __VA_ARGS__)
+#else
+#define SHUFFLED(first, second, ...) \
+  __builtin_shuffle(first, second, std::conditional_t<sizeof(Real) == 4, Int4, Long4>{__VA_ARGS__})
+#endif
+typedef std::int32_t Int4 __attribute__((vector_size(16)));
+typedef std::int64_t Long4 __attribute__((vector_size(32)));
+
 // At least so many numbers, kept from one use to the next.
 template <class T>
 T* room(std::vector<T>& array, std::int64_t size) {
@@ -57,17 +68,10 @@ class Left {
 
   // Sets columns first .. first + width - 1 from a matrix of `width` columns, whose rows are `stride` apart.
   void put(std::int64_t first, const Real* from, std::int64_t width, std::int64_t stride) {
-    for (std::int64_t strip = 0; strip < rows_; strip += ROWS) {
-      const std::int64_t rows = std::min(ROWS, rows_ - strip);
-      std::int64_t k = 0;
-      if (rows == ROWS) {  // four columns at a time, unless they are of two stretches
-        for (; k + 4 <= width && (first + k) % DEPTH <= DEPTH - 4; k += 4) {
-          put_four(from + strip * stride + k, stride, place(strip, first + k));
-        }
-      }
-      for (; k < width; ++k) {
-        Real* const to = place(strip, first + k);
-        for (std::int64_t row = 0; row < rows; ++row) to[row] = from[(strip + row) * stride + k];
+    for (std::int64_t begin = 0, end = 0; begin < width; begin = end) {  // what lies in one stretch
+      end = std::min(width, begin + DEPTH - (first + begin) % DEPTH);
+      for (std::int64_t strip = 0; strip < rows_; strip += ROWS) {
+        put(from + strip * stride + begin, end - begin, stride, place(strip, first + begin), std::min(ROWS, rows_ - strip));
       }
     }
   }
@@ -77,14 +81,43 @@ class Left {
   const Real* at(std::int64_t strip, std::int64_t k) const { return const_cast<Left*>(this)->place(strip, k); }
 
  private:
-  // Four columns of a whole strip, in loops of constant length.
-  static void put_four(const Real* from, std::int64_t stride, Real* to) {
-#pragma GCC unroll 12
-    for (std::int64_t row = 0; row < ROWS; ++row, from += stride) {
-#pragma GCC unroll 4
-      for (std::int64_t k = 0; k < 4; ++k) to[k * ROWS + row] = from[k];
+  // Sets some columns of a strip, of a whole one four at a time.
+  static void put(const Real* from, std::int64_t width, std::int64_t stride, Real* to, std::int64_t rows) {
+    std::int64_t k = 0;
+    if (rows == ROWS) {
+      for (; k + 4 <= width; k += 4) put_four(from + k, stride, to + k * ROWS);
+    }
+    for (; k < width; ++k) {
+      for (std::int64_t row = 0; row < rows; ++row) to[k * ROWS + row] = from[row * stride + k];
     }
   }
+
+  // Four rows become four columns within registers, so that there is a store for four numbers and not for each; two rows
+  // that may be left, the same.
+  static void put_four(const Real* from, std::int64_t stride, Real* to) {
+#pragma GCC unroll 3
+    for (std::int64_t row = 0; row + 4 <= ROWS; row += 4) {
+      const Real* const rows = from + row * stride;
+      const Four a = four(rows), b = four(rows + stride), c = four(rows + 2 * stride), d = four(rows + 3 * stride);
+      const Four ab = SHUFFLED(a, b, 0, 4, 1, 5), cd = SHUFFLED(c, d, 0, 4, 1, 5);
+      four(to + row) = SHUFFLED(ab, cd, 0, 1, 4, 5);
+      four(to + ROWS + row) = SHUFFLED(ab, cd, 2, 3, 6, 7);
+      const Four ba = SHUFFLED(a, b, 2, 6, 3, 7), dc = SHUFFLED(c, d, 2, 6, 3, 7);
+      four(to + 2 * ROWS + row) = SHUFFLED(ba, dc, 0, 1, 4, 5);
+      four(to + 3 * ROWS + row) = SHUFFLED(ba, dc, 2, 3, 6, 7);
+    }
+    if (ROWS % 4 == 0) return;
+    const Four a = four(from + (ROWS - 2) * stride), b = four(from + (ROWS - 1) * stride);
+    const Four ab = SHUFFLED(a, b, 0, 4, 1, 5), ba = SHUFFLED(a, b, 2, 6, 3, 7);
+    const Real pairs[4][2] = {{ab[0], ab[1]}, {ab[2], ab[3]}, {ba[0], ba[1]}, {ba[2], ba[3]}};
+#pragma GCC unroll 4
+    for (std::int64_t k = 0; k < 4; ++k) std::memcpy(to + k * ROWS + ROWS - 2, pairs[k], sizeof(pairs[k]));
+  }
+
+  // Four numbers, aligned like one.
+  typedef Real Four __attribute__((vector_size(4 * sizeof(Real)), aligned(alignof(Real)), may_alias));
+  static const Four& four(const Real* numbers) { return *reinterpret_cast<const Four*>(numbers); }
+  static Four& four(Real* numbers) { return *reinterpret_cast<Four*>(numbers); }
 
   // Stretches of DEPTH columns lie one after another, each with all strips.
   Real* place(std::int64_t strip, std::int64_t k) {
@@ -191,6 +224,8 @@ class Right {
   std::int64_t depth_ = 0, columns_ = 0;
   std::vector<Real> data_;
 };
+
+#undef SHUFFLED
 
 }  // namespace compgen::INSTRUCTIONS
 

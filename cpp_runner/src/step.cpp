@@ -21,8 +21,7 @@ constexpr double LEAST = 1e-20;  // added to probabilities, so that they have lo
 template <class Real>
 struct Scratch {
   Operand<Real> operand;
-  Left<Real> left;
-  std::vector<Real> gates, queries, contexts, by_position, weights, peaks, logits;
+  std::vector<Real> gates, queries, contexts, weights, peaks, logits;
 };
 
 // Symbols as in compgen/models: H hidden, F output fed back (S, its part of the state: F or 0), n memories, A attention,
@@ -31,12 +30,11 @@ template <class Real>
 struct OwnStep final : Step<Real> {
   std::int64_t h, f, s, n, a, clip, v;
   bool tanh, copying;
-  std::vector<Real> token_gates, token_queries;  // (V, 4H), (V, nA)
-  Factor<Real> state_gates, state_queries;       // (S + H, 4H), (S + H, nA)
-  std::vector<Right<Real>> position_keys;        // n of (A, 2K + 1)
-  std::vector<Right<Real>> position_values;      // n of (2K + 1, A)
-  Factor<Real> combine, project;                 // (H + nA, F), (F, V)
-  std::vector<Real> combine_bias, project_bias;  // (F), (V)
+  std::vector<Real> token_gates, token_queries;      // (V, 4H), (V, nA)
+  Factor<Real> state_gates, state_queries;           // (S + H, 4H), (S + H, nA)
+  std::vector<Real> position_keys, position_values;  // (n, 2K + 1, A)
+  Factor<Real> combine, project;                     // (H + nA, F), (F, V)
+  std::vector<Real> combine_bias, project_bias;      // (F), (V)
 
   explicit OwnStep(const Bundle& bundle)
       : h(bundle.hidden),
@@ -61,13 +59,17 @@ struct OwnStep final : Step<Real> {
     if (n == 0) return;
     token_queries = file.reals<Real>("token_queries", {v, n * a});
     state_queries = factor("state_queries", s + h, n * a);
+    const std::int64_t positions = 2 * clip + 1;  // without positions, one that adds nothing
+    position_keys.resize(static_cast<std::size_t>(n * positions * a));
+    position_values = position_keys;
     if (clip == 0) return;
-    const std::int64_t positions = 2 * clip + 1;
+    position_values = file.reals<Real>("position_values", {n, positions, a});
     const auto keys = file.reals<Real>("position_keys", {n, a, positions});
-    const auto values = file.reals<Real>("position_values", {n, positions, a});
-    for (std::int64_t slot = 0; slot < n; ++slot) {
-      position_keys.emplace_back(keys.data() + slot * a * positions, a, positions);
-      position_values.emplace_back(values.data() + slot * a * positions, positions, a);
+    for (std::int64_t row = 0; row < n * positions; ++row) {
+      const std::int64_t from = row / positions * a * positions + row % positions;
+      for (std::int64_t k = 0; k < a; ++k) {
+        position_keys[static_cast<std::size_t>(row * a + k)] = keys[static_cast<std::size_t>(from + k * positions)];
+      }
     }
   }
 
@@ -128,10 +130,9 @@ struct OwnStep final : Step<Real> {
   // Attention with relative positions (compgen/models/attention.py). Leaves contexts (B, nA), and for the copies weights
   // (B, n, T) and peaks (B, n): the exponential of a score is its weight times that of the peak.
   void attend(const Batch<Real>& batch, Scratch<Real>& scratch) const {
-    const std::int64_t rows = batch.rows, positions = clip > 0 ? 2 * clip + 1 : 0;
+    const std::int64_t rows = batch.rows;
     Real* const queries = room(scratch.queries, rows * n * a);
-    Real* const contexts = room(scratch.contexts, rows * n * a);
-    room(scratch.weights, rows * n * batch.width), room(scratch.peaks, rows * n);
+    room(scratch.contexts, rows * n * a), room(scratch.weights, rows * n * batch.width), room(scratch.peaks, rows * n);
     multiply_state(batch, batch.next_hidden, state_queries, queries, n * a, scratch);
     for (std::int64_t row = 0; row < rows; ++row) {
       const Real* const read = token_queries.data() + batch.token[static_cast<std::size_t>(row)] * n * a;
@@ -141,34 +142,20 @@ struct OwnStep final : Step<Real> {
 #pragma GCC ivdep
       for (std::int64_t k = 0; k < n * a; ++k) query[k] = tangent(query[k]);
     }
-    for (std::int64_t slot = 0; slot < n; ++slot) {
-      Real* const by_position = room(scratch.by_position, rows * std::max<std::int64_t>(positions, 1));
-      if (positions > 0) {
-        scratch.left.shape(rows, a);
-        scratch.left.put(0, queries + slot * a, a, n * a);
-        position_keys[static_cast<std::size_t>(slot)].product(scratch.left, by_position, positions);
-      }
-      for (std::int64_t row = 0; row < rows; ++row) attend_to(batch, row, slot, by_position + row * positions, scratch);
-      if (positions == 0) continue;
-      scratch.left.shape(rows, positions);
-      scratch.left.put(0, by_position, positions, positions);
-      Real* const moved = room(scratch.gates, rows * a);
-      position_values[static_cast<std::size_t>(slot)].product(scratch.left, moved, a);
-      for (std::int64_t row = 0; row < rows; ++row) {
-        Real* const context = contexts + (row * n + slot) * a;
-        for (std::int64_t k = 0; k < a; ++k) context[k] += moved[row * a + k];
-      }
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t slot = 0; slot < n; ++slot) attend_to(batch, row, slot, scratch);
     }
   }
 
-  // One row's attention to one of its memories. `by_position` gives the products of the query with the position keys,
-  // and is left with the attention weights summed by position.
-  void attend_to(const Batch<Real>& batch, std::int64_t row, std::int64_t slot, Real* by_position,
-                 Scratch<Real>& scratch) const {
+  // One row's attention to one of its memories.
+  void attend_to(const Batch<Real>& batch, std::int64_t row, std::int64_t slot, Scratch<Real>& scratch) const {
     const std::int64_t memory = row * n + slot, first = memory * batch.width;
     const std::int64_t length = length_of(batch.memory_tokens.data() + first, batch.width);
     const std::int64_t step = batch.position[static_cast<std::size_t>(row)];
-    const auto position = [&](std::int64_t j) { return std::clamp(j - step, -clip, clip) + clip; };
+    // Where the row of a token's position is in the arrays of positions.
+    const auto position = [&](std::int64_t j) {
+      return (slot * (2 * clip + 1) + std::clamp(j - step, -clip, clip) + clip) * a;
+    };
     const Real *const keys = batch.keys.data() + first * a, *const values = batch.values.data() + first * a;
     // Keys and values of all rows are more than the caches hold, so those of the next row are asked for early.
     const std::int64_t next = row + 1 < batch.rows ? n * batch.width * a : 0;
@@ -180,24 +167,18 @@ struct OwnStep final : Step<Real> {
       const std::int64_t size = registers > 0 ? registers * LANES<Real> : a;
       for (std::int64_t j = 0; j < length; ++j) {
         ask_for(keys + next + j * size, size), ask_for(values + next + j * size, size);
-        weights[j] = dot(query, keys + j * size, size);
+        weights[j] = dot(query, keys + j * size, position_keys.data() + position(j), size) * scale;
       }
     });
-    for (std::int64_t j = 0; j < length; ++j) {
-      weights[j] = (weights[j] + (clip > 0 ? by_position[position(j)] : Real{0})) * scale;
-      highest = std::max(highest, weights[j]);
-    }
+    for (std::int64_t j = 0; j < length; ++j) highest = std::max(highest, weights[j]);
     scratch.peaks[static_cast<std::size_t>(memory)] = highest;
     for (std::int64_t j = 0; j < length; ++j) weights[j] = std::exp(weights[j] - highest);
     for (std::int64_t j = 0; j < length; ++j) total += weights[j];
     Real* const context = scratch.contexts.data() + memory * a;
-    weighted_sum(weights, values, length, a, context);
+    const auto moved = [&](std::int64_t j) { return position_values.data() + position(j); };
+    weighted_sum(weights, values, moved, length, a, context);
     const Real share = Real{1} / total;
     for (std::int64_t i = 0; i < a; ++i) context[i] *= share;
-    if (clip == 0) return;
-    std::fill_n(by_position, 2 * clip + 1, Real{0});
-    for (std::int64_t j = 0; j < length; ++j) by_position[position(j)] += weights[j];
-    for (std::int64_t p = 0; p <= 2 * clip; ++p) by_position[p] *= share;
   }
 
   static std::int64_t length_of(const std::int64_t* tokens, std::int64_t width) {

@@ -1,4 +1,5 @@
-// Sums over the rows of a matrix that is used once: of products with a vector, and weighted ones.
+// Sums over the rows of a matrix that is used once: of products with a vector, and weighted ones. To each row another is
+// added as it is read, as attention adds what stands for positions.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,11 @@
 
 namespace compgen::INSTRUCTIONS {
 
+// The product of `a` with the sum of `b` and `more`.
 template <class Real>
-Real dot(const Real* a, const Real* b, std::int64_t size) {
+Real dot(const Real* a, const Real* b, const Real* more, std::int64_t size) {
   Real sum = 0;
-  for (std::int64_t k = 0; k < size; ++k) sum += a[k] * b[k];
+  for (std::int64_t k = 0; k < size; ++k) sum += a[k] * (b[k] + more[k]);
   return sum;
 }
 
@@ -34,27 +36,31 @@ void ask_for(const Real* numbers, std::int64_t size) {
   for (std::int64_t k = 0; k < size; k += LINE) __builtin_prefetch(numbers + k);
 }
 
-// N registers of the weighted sum of rows. Sums of as many registers as the compiler knows stay there.
-template <std::int64_t N, class Real>
-void add_up(const Real* weights, const Real* rows, std::int64_t count, std::int64_t width, Real* sum) {
+// N registers of the weighted sum, from column `first` on. Sums of as many registers as the compiler knows stay there.
+template <std::int64_t N, class Real, class More>
+void add_up(const Real* weights, const Real* rows, const More& more, std::int64_t count, std::int64_t width,
+            std::int64_t first, Real* sum) {
   using Vector = typename Register<Real>::Vector;
   Vector sums[N] = {};
   for (std::int64_t row = 0; row < count; ++row) {
-    const auto* const numbers = reinterpret_cast<const Vector*>(rows + row * width);
+    const auto* const numbers = reinterpret_cast<const Vector*>(rows + row * width + first);
+    const auto* const others = reinterpret_cast<const Vector*>(more(row) + first);
 #pragma GCC unroll 8
-    for (std::int64_t k = 0; k < N; ++k) sums[k] += weights[row] * numbers[k];
+    for (std::int64_t k = 0; k < N; ++k) sums[k] += weights[row] * (numbers[k] + others[k]);
   }
-  std::memcpy(sum, sums, sizeof(sums));
+  std::memcpy(sum + first, sums, sizeof(sums));
 }
 
-// The sum (width) of `count` rows (count, width), each times its weight.
-template <class Real>
-void weighted_sum(const Real* weights, const Real* rows, std::int64_t count, std::int64_t width, Real* sum) {
+// The sum (width) of `count` rows, each times its weight: a row of `rows` (count, width) and the one (width) that `more`
+// gives for its number.
+template <class Real, class More>
+void weighted_sum(const Real* weights, const Real* rows, const More& more, std::int64_t count, std::int64_t width,
+                  Real* sum) {
   std::int64_t first = 0;
   const auto stretch = [&](auto size) {
     constexpr std::int64_t N = decltype(size)::value;
     for (; first + N * LANES<Real> <= width; first += N * LANES<Real>) {
-      add_up<N>(weights, rows + first, count, width, sum + first);
+      add_up<N>(weights, rows, more, count, width, first, sum);
     }
   };
   stretch(std::integral_constant<std::int64_t, 8>());
@@ -62,7 +68,9 @@ void weighted_sum(const Real* weights, const Real* rows, std::int64_t count, std
   stretch(std::integral_constant<std::int64_t, 1>());
   for (; first < width; ++first) {
     sum[first] = 0;
-    for (std::int64_t row = 0; row < count; ++row) sum[first] += weights[row] * rows[row * width + first];
+    for (std::int64_t row = 0; row < count; ++row) {
+      sum[first] += weights[row] * (rows[row * width + first] + more(row)[first]);
+    }
   }
 }
 

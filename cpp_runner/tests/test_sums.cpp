@@ -18,7 +18,7 @@
 namespace compgen::INSTRUCTIONS {
 namespace {
 
-// The weighted sum of rows of whole numbers, for which any order of adding is exact.
+// The weighted sum of rows of whole numbers, each with one of two others, for which any order of adding is exact.
 template <class Real>
 void check_sum(std::int64_t count, std::int64_t width) {
   CAPTURE(count);
@@ -29,13 +29,15 @@ void check_sum(std::int64_t count, std::int64_t width) {
     for (auto& value : values) value = static_cast<Real>(static_cast<int>(random() % 19) - 9);
     return values;
   };
-  const auto weights = numbers(count), rows = numbers(count * width);
+  const auto weights = numbers(count), rows = numbers(count * width), others = numbers(2 * width);
+  const auto more = [&](std::int64_t row) { return others.data() + row % 2 * width; };
   std::vector<Real> sum(static_cast<std::size_t>(width + 1), Real{7});
-  weighted_sum(weights.data(), rows.data(), count, width, sum.data());
+  weighted_sum(weights.data(), rows.data(), more, count, width, sum.data());
   for (std::int64_t k = 0; k < width; ++k) {
     Real expected = 0;
     for (std::int64_t row = 0; row < count; ++row) {
-      expected += weights[static_cast<std::size_t>(row)] * rows[static_cast<std::size_t>(row * width + k)];
+      const Real number = rows[static_cast<std::size_t>(row * width + k)] + more(row)[k];
+      expected += weights[static_cast<std::size_t>(row)] * number;
     }
     CHECK(sum[static_cast<std::size_t>(k)] == expected);
   }

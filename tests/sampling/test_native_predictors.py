@@ -3,7 +3,6 @@
 import gzip
 import json
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from compgen.runtime.predict import greedy
 from compgen.sampling import native
 from compgen.trained.checkpoint import Checkpoint
 from compgen.trained.committee import Committee
+from tests.cli.shell import compgen as cgen
 from tests.export.test_transformer import LARGE, saved
 from tests.export.tiny import exported
 from tests.runtime.altered import edit, sign
@@ -177,13 +177,13 @@ def test_sources_are_read_as_in_python(transformers, tmp_path, name, content, go
     if name != "-":
         (tmp_path / name).write_bytes(content)
     for suffix in ("jsonl", "tsv"):
-        python = [sys.executable, "-m", "compgen", "predict", *words, "-o", tmp_path / f"python.{suffix}"]
+        given = content.decode() if name == "-" else ""
         runner = [native.runner(), words[0], "--input", words[1], "-o", tmp_path / f"native.{suffix}"]
         both = [
-            subprocess.run(command, input=content, capture_output=True, env=native.environment(), check=False)
-            for command in (python, runner)
+            cgen("predict", *words, "-o", tmp_path / f"python.{suffix}", stdin=given),
+            subprocess.run(runner, input=given, text=True, capture_output=True, env=native.environment(), check=False),
         ]
-        said = [done.stderr.decode() for done in both]
+        said = [done.stderr for done in both]
         if not good:
             assert both[1].returncode == 2 and said[1].count("\n") == 1 and said[1].startswith(f"error: {place}"), said
             assert both[0].returncode == 2 or "is not in the vocabulary" in said[1], said

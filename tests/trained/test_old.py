@@ -110,7 +110,14 @@ def test_bundles_are_verified(old, name):
     assert rows and all(row.passed for row in rows), rows
 
 
-@pytest.mark.parametrize("name", ["unsealed.pt", "generator.pt", "predictor.pt", "transformer.pt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "unsealed.pt",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("generator.pt", "predictor.pt")),
+        "transformer.pt",
+    ],
+)
 def test_an_old_network_is_exported(old, tmp_path, name):
     """Settings that are newer than its checkpoint are in the manifest, as they are without being set."""
     export_bundle(old / name, tmp_path / "bundle", batches={7: 20}, quiet=True)
