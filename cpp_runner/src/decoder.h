@@ -1,4 +1,4 @@
-// What writes targets of sources, whatever its network is; see `Decoder` in compgen/runtime/backend.py.
+// What writes, given sources or prototypes, whatever its network is; see `Decoder` in compgen/runtime/backend.py.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,9 @@ inline std::int64_t most_probable(const double* log_probs, std::int64_t vocabula
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Begins with sources (B, T), each with its end symbol, padded.
-  virtual void open(const std::vector<std::int64_t>& sources, std::int64_t rows, std::int64_t width) = 0;
+  // Begins with sources (B, T), each with its end symbol, padded; a generator's decoder with prototypes (B, n), by their
+  // places in the pool.
+  virtual void open(const std::vector<std::int64_t>& given, std::int64_t rows, std::int64_t width) = 0;
   // Takes a step: sets `token` to the most probable that is allowed, and `log_probs`. Throws UserError: a damaged
   // network gives what is no token or no probability.
   virtual void advance() = 0;
@@ -35,7 +36,7 @@ class Decoder {
   std::vector<double> log_probs;    // (B, V) before any token is forbidden
 };
 
-// A predictor. Threads may each have a decoder of it.
+// What has decoders: a predictor, or a generator that writes with given prototypes. Threads may each have one.
 class Predictor {
  public:
   virtual ~Predictor() = default;
@@ -45,6 +46,10 @@ class Predictor {
 // The predictor whose recurrent network a backend runs. The bundle must outlive it.
 template <class Real>
 std::unique_ptr<Predictor> make_predictor(const Bundle& bundle, std::unique_ptr<Backend<Real>> backend);
+
+// The generator whose network a backend runs, to write with given prototypes. The bundle must outlive it.
+template <class Real>
+std::unique_ptr<Predictor> make_writer(const Bundle& bundle, std::unique_ptr<Backend<Real>> backend);
 
 // The predictor that a bundle's Transformer is; defined beside `make_backend`, by the library. Throws UserError if its
 // graphs cannot be run. The bundle must outlive it.

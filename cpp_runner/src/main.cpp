@@ -14,10 +14,10 @@
 #include "open.h"
 #include "options.h"
 #include "output.h"
-#include "parsing.h"
 #include "predict.h"
 #include "processors.h"
 #include "run.h"
+#include "run_direct.h"
 #include "sources.h"
 #include "text.h"
 #include "verify.h"
@@ -169,30 +169,6 @@ int run_predictor(Options& options, const Bundle& bundle) {
   return 0;
 }
 
-// A grammar's own answers, in the order of the sources.
-int run_direct(const Options& options, const Bundle& bundle) {
-  const bool tsv = writes_tsv(options.out);
-  const std::string text = read_all(options.input), name = options.input == "-" ? "standard input" : options.input;
-  std::vector<std::string> unknown, tokens = bundle.vocabulary;
-  const auto sources = parse_sources(text, name, bundle.vocabulary, {has_columns(options.input, text), false, &unknown});
-  tokens.insert(tokens.end(), unknown.begin(), unknown.end());
-  check_writable(options.out);
-  const auto found = GrammarParser(bundle).answers(sources, tokens, options.sampling.workers);
-  catch_signals();  // as for a predictor
-  Output output(options.out);
-  const Spelling spelling(tokens);
-  std::int64_t answered = 0;
-  for (std::size_t k = 0; k < sources.size(); ++k) {
-    answered += !found[k].empty();
-    output.line(!tsv                 ? spelling.as_json(sources[k], found[k])
-                : sources[k].empty() ? ""
-                                     : spelling.as_tsv(sources[k], found[k]));
-  }
-  output.finish();
-  std::cerr << bundle.folder.string() << ": " << with_commas(answered) << " answered\n";
-  return 0;
-}
-
 // What golden draws are made by: our own step, if the bundle has its weights, and the graph, or the one asked for.
 std::vector<std::string> steps_of(const Options& options, const Bundle& bundle) {
   if (options.gives("--step")) return {options.step};
@@ -239,15 +215,7 @@ void check_options(const Options& options, const Bundle& bundle) {
     }
     return;
   }
-  if (options.direct) {
-    if (!bundle.is_grammar()) throw UserError("--direct is for a grammar here: `cgen predict --direct` has it for networks");
-    const std::set<std::string> of_direct = {"bundle", "--direct", "--input", "--output", "--workers", "--trust-code"};
-    for (const auto& name : options.given) {
-      if (of_direct.count(name) == 0) throw UserError("--direct has no use for " + name);
-    }
-    if (options.input.empty()) throw UserError("say what to predict from: --input FILE, or -");
-    return;
-  }
+  if (options.direct) return check_direct(options, bundle);
   const std::set<std::string> of_predictors = {"bundle", "--input", "--output", "--batch", "--workers",
                                                "--step", "--raw", "--trust-code", "--beam", "--best", "--with"};
   for (const auto& name : options.given) {
@@ -338,7 +306,7 @@ void add_running_options(CLI::App& app, Options& options) {
   app.add_option("--with", options.others, "Predictors: another bundle, to answer together; may be repeated.")
       ->allow_extra_args(false);
   app.add_option("--input", options.input, "Predictors, and --direct: a file of sources, a line each, or -.");
-  app.add_flag("--direct", options.direct, "Let a grammar answer, by the target of its best derivation.");
+  app.add_flag("--direct", options.direct, "Let a generator answer the sources of --input, as in `cgen predict`.");
   app.add_flag("--resume", options.resume,
                "Continue an interrupted run with the same options and OUT; not with --vote, --support and --best.");
   app.add_flag("--raw", options.raw, "Write every draw as it was made, as token ids; of sources, read ids.");

@@ -19,10 +19,12 @@ namespace compgen {
 template <class Real>
 class Memories {
  public:
-  Memories(const Bundle& bundle, Backend<Real>& backend)
+  // Room for the sequences of up to `width` tokens; those that are longer must not be asked for.
+  Memories(const Bundle& bundle, Backend<Real>& backend, std::int64_t width)
       : bundle_(bundle),
         backend_(backend),
-        block_of_keys_(bundle.prototypes * bundle.pool.longest() * bundle.attention),
+        width_(width),
+        block_of_keys_(bundle.prototypes * width * bundle.attention),
         block_of_final_(bundle.prototypes * bundle.final_size),
         status_(bundle.pool.sequences().size(), Status::fresh) {
     if (bundle.prototypes == 0) return;
@@ -60,13 +62,14 @@ class Memories {
     }
   }
 
-  // Copies keys, values (n, T, A), tokens (n, T) and last states (n, D) of n prepared prototypes; what keys and values have
-  // behind a prototype's end is never looked at, and stays.
-  void fetch(const std::int64_t* chosen, Real* keys, Real* values, std::int64_t* tokens, Real* final) const {
-    const std::int64_t n = bundle_.prototypes, width = bundle_.pool.longest();
+  // Copies keys, values (n, T, A), tokens (n, T) and last states (n, D) of n prepared prototypes of up to T = `width` tokens;
+  // what keys and values have behind a prototype's end is never looked at, and stays.
+  void fetch(const std::int64_t* chosen, std::int64_t width, Real* keys, Real* values, std::int64_t* tokens,
+             Real* final) const {
+    const std::int64_t n = bundle_.prototypes;
     const std::int64_t keys_of_slot = width * bundle_.attention, final_of_slot = bundle_.final_size;
     for (std::int64_t slot = 0; slot < n; ++slot) {
-      const std::int64_t from = chosen[slot] * block_of_keys_ + slot * keys_of_slot;
+      const std::int64_t from = chosen[slot] * block_of_keys_ + slot * width_ * bundle_.attention;
       const auto& sequence = sequence_of(chosen[slot]);
       const std::int64_t used = static_cast<std::int64_t>(sequence.size()) * bundle_.attention;
       std::copy_n(keys_.get() + from, used, keys + slot * keys_of_slot);
@@ -107,7 +110,7 @@ class Memories {
   void encode(std::vector<std::int64_t> rows) {
     const auto shorter = [this](auto a, auto b) { return sequence_of(a).size() < sequence_of(b).size(); };
     std::stable_sort(rows.begin(), rows.end(), shorter);
-    const std::int64_t n = bundle_.prototypes, a = bundle_.attention, longest = bundle_.pool.longest();
+    const std::int64_t n = bundle_.prototypes, a = bundle_.attention;
     for (std::size_t first = 0; first < rows.size(); first += BLOCK) {
       const std::size_t last = std::min(first + BLOCK, rows.size());
       const auto width = static_cast<std::int64_t>(sequence_of(rows[last - 1]).size());
@@ -121,7 +124,7 @@ class Memories {
       for (std::int64_t k = 0; k < count; ++k) {
         const std::int64_t row = rows[first + static_cast<std::size_t>(k)];
         for (std::int64_t slot = 0; slot < n; ++slot) {
-          const std::int64_t to = row * block_of_keys_ + slot * longest * a, from = (k * n + slot) * width * a;
+          const std::int64_t to = row * block_of_keys_ + slot * width_ * a, from = (k * n + slot) * width * a;
           std::copy_n(encoded.keys.data() + from, width * a, keys_.get() + to);
           std::copy_n(encoded.values.data() + from, width * a, values_.get() + to);
         }
@@ -132,7 +135,7 @@ class Memories {
 
   const Bundle& bundle_;
   Backend<Real>& backend_;
-  std::int64_t block_of_keys_, block_of_final_;  // numbers of one sequence in all roles
+  std::int64_t width_, block_of_keys_, block_of_final_;  // blocks: numbers of one sequence in all roles
   std::vector<Status> status_;
   Array keys_, values_, final_;
   std::mutex mutex_;

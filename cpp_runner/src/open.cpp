@@ -63,4 +63,9 @@ std::unique_ptr<Predictor> open_predictor(const Bundle& bundle, const std::strin
   return make_predictor<float>(bundle, open<float>(bundle, step, slots));
 }
 
+std::unique_ptr<Predictor> open_writer(const Bundle& bundle, const std::string& step, std::int64_t& slots) {
+  if (bundle.dtype == "float64") return make_writer<double>(bundle, open<double>(bundle, step, slots));
+  return make_writer<float>(bundle, open<float>(bundle, step, slots));
+}
+
 }  // namespace compgen

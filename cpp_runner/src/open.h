@@ -19,10 +19,12 @@ void check_own_step(const Bundle& bundle);
 // The step that decodes where `step` ("own" or "graph") is asked for; empty of a grammar.
 std::string step_of(const Bundle& bundle, const std::string& step);
 
-// Both set `slots` to the usual number of rows if it is 0. The bundle must outlive what is opened. They throw UserError.
+// All set `slots` to the usual number of rows if it is 0. The bundle must outlive what is opened. They throw UserError.
 std::unique_ptr<Generator> open_generator(const Bundle& bundle, const std::string& step, std::int64_t& slots);
 std::unique_ptr<Predictor> open_predictor(const Bundle& bundle, const std::string& step, std::int64_t beam,
                                           std::int64_t& slots);
+// The generator of a network, to write with given prototypes.
+std::unique_ptr<Predictor> open_writer(const Bundle& bundle, const std::string& step, std::int64_t& slots);
 
 // Rows decoded at a time: our step goes over a batch several times, so it should stay in the cache; a graph has more to
 // do between its products, which is cheaper for many rows.

@@ -31,11 +31,12 @@ Pool::Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabu
   }
   const std::int64_t size = tokens.shape[0], width = tokens.shape[1];
   if (outside(members.values, size)) throw UserError("members outside the " + std::to_string(size) + " sequences");
-  targets_ = size == 0;
+  targets_ = size == 0, width_ = width;
   for (std::int64_t row = 0; row < size; ++row) {
     const auto begin = tokens.values.begin() + row * width;
     const auto end = std::find(begin, begin + width, PAD);
     sequences_.emplace_back(begin, end);
+    longest_of_all_ = std::max<std::int64_t>(longest_of_all_, end - begin);
     const auto middle = std::find(begin, end, SEP);
     targets_ = targets_ || std::any_of(middle, end, [](std::int64_t token) { return token != SEP && token != EOS; });
     if (std::find(begin, begin + width, EOS) == begin + width) throw UserError("a sequence without its end symbol");

@@ -30,6 +30,10 @@ class Pool {
   std::int64_t total() const { return ends_.empty() ? 0 : ends_.back(); }
   // The tokens of the longest sequence that can serve as a prototype, the end symbol included; 1 if none can.
   std::int64_t longest() const { return longest_; }
+  // The same of all sequences, whether they can or not.
+  std::int64_t longest_of_all() const { return longest_of_all_; }
+  // The tokens of a row in the file, padding included.
+  std::int64_t width() const { return width_; }
   // All sequences `source SEP target EOS`, without padding.
   const std::vector<Tokens>& sequences() const { return sequences_; }
 
@@ -43,7 +47,7 @@ class Pool {
   void choose(std::uint64_t seed, std::int64_t sample, std::int64_t* chosen) const;
 
  private:
-  std::int64_t prototypes_ = 0, longest_ = 1;
+  std::int64_t prototypes_ = 0, longest_ = 1, longest_of_all_ = 1, width_ = 0;
   bool targets_ = false;
   std::vector<Tokens> sequences_;
   std::vector<std::int64_t> members_, starts_, counts_, ends_;  // ends: cumulative number of tuples by block

@@ -22,31 +22,6 @@ void open(Decoder& decoder, const std::vector<Tokens>& sources, const Indices& i
   decoder.open(tokens, static_cast<std::int64_t>(indices.size()), static_cast<std::int64_t>(width));
 }
 
-// Writes the most probable token at each step; a row leaves once it has ended.
-std::vector<Answer> greedy(Decoder& decoder, std::size_t rows, std::int64_t max_length) {
-  std::vector<Answer> found(rows);
-  Indices running(rows);
-  std::iota(running.begin(), running.end(), std::size_t{0});
-  for (std::int64_t step = 0; step < max_length && !running.empty(); ++step) {
-    decoder.advance();
-    const std::size_t vocabulary = decoder.log_probs.size() / running.size();
-    Indices going;
-    std::vector<std::int64_t> kept;
-    for (std::size_t row = 0; row < running.size(); ++row) {
-      const auto token = decoder.token[row];
-      Answer& answer = found[running[row]];
-      answer.log_prob += decoder.log_probs[row * vocabulary + static_cast<std::size_t>(token)];
-      answer.finished = token == EOS;
-      if (answer.finished) continue;
-      answer.target.push_back(static_cast<std::int32_t>(token));
-      going.push_back(running[row]), kept.push_back(static_cast<std::int64_t>(row));
-    }
-    if (!going.empty() && going.size() < running.size()) decoder.keep(kept);
-    running = std::move(going);
-  }
-  return found;
-}
-
 // Answers the sources with these indices together.
 void decode(const Bundle& bundle, Decoder& decoder, const std::vector<Tokens>& sources, const Indices& indices,
             const Answering& how, std::vector<std::vector<Answer>>& found) {
@@ -55,32 +30,23 @@ void decode(const Bundle& bundle, Decoder& decoder, const std::vector<Tokens>& s
     auto best = beam(decoder, static_cast<std::int64_t>(indices.size()), how.beam, how.best, bundle.max_length);
     for (std::size_t row = 0; row < indices.size(); ++row) found[indices[row]] = std::move(best[row]);
   } else {
-    auto one = greedy(decoder, indices.size(), bundle.max_length);
+    auto one = write(decoder, std::vector<Tokens>(indices.size()), bundle.max_length);
     for (std::size_t row = 0; row < indices.size(); ++row) found[indices[row]] = {std::move(one[row])};
   }
 }
 
-// The log-probabilities of targets, each given its source and with its end symbol.
+// Adds the log-probabilities of targets, each given its source and with its end symbol.
 void score(Decoder& decoder, const std::vector<Tokens>& sources, const std::vector<Tokens>& targets,
            const Indices& indices, std::vector<double>& found) {
   open(decoder, sources, indices);
-  Indices running = indices;
-  for (std::size_t step = 0; !running.empty(); ++step) {
-    decoder.advance();
-    const std::size_t vocabulary = decoder.log_probs.size() / running.size();
-    Indices going;
-    std::vector<std::int64_t> kept;
-    for (std::size_t row = 0; row < running.size(); ++row) {
-      const Tokens& target = targets[running[row]];
-      const std::int64_t token = step < target.size() ? target[step] : EOS;
-      found[running[row]] += decoder.log_probs[row * vocabulary + static_cast<std::size_t>(token)];
-      decoder.token[row] = token;
-      if (token == EOS) continue;
-      going.push_back(running[row]), kept.push_back(static_cast<std::int64_t>(row));
-    }
-    if (!going.empty() && going.size() < running.size()) decoder.keep(kept);
-    running = std::move(going);
+  std::vector<Tokens> given;
+  std::size_t longest = 0;
+  for (const auto index : indices) {
+    given.push_back(targets[index]), given.back().push_back(EOS);
+    longest = std::max(longest, given.back().size());
   }
+  const auto written = write(decoder, given, static_cast<std::int64_t>(longest));
+  for (std::size_t row = 0; row < indices.size(); ++row) found[indices[row]] += written[row].log_prob;
 }
 
 // Calls `work` with a decoder of its thread and the indices of sources that share a batch, those of like length.
@@ -101,6 +67,32 @@ void in_batches(Predictor& predictor, const std::vector<Tokens>& sources, const 
 }
 
 }  // namespace
+
+std::vector<Answer> write(Decoder& decoder, const std::vector<Tokens>& given, std::int64_t max_length) {
+  std::vector<Answer> found(given.size());
+  Indices running(given.size());
+  std::iota(running.begin(), running.end(), std::size_t{0});
+  for (std::size_t step = 0; step < static_cast<std::size_t>(max_length) && !running.empty(); ++step) {
+    decoder.advance();
+    const std::size_t vocabulary = decoder.log_probs.size() / running.size();
+    Indices going;
+    std::vector<std::int64_t> kept;
+    for (std::size_t row = 0; row < running.size(); ++row) {
+      const Tokens& forced = given[running[row]];
+      if (step < forced.size()) decoder.token[row] = forced[step];
+      const auto token = decoder.token[row];
+      Answer& answer = found[running[row]];
+      answer.log_prob += decoder.log_probs[row * vocabulary + static_cast<std::size_t>(token)];
+      answer.finished = token == EOS;
+      if (answer.finished) continue;
+      if (step >= forced.size()) answer.target.push_back(static_cast<std::int32_t>(token));
+      going.push_back(running[row]), kept.push_back(static_cast<std::int64_t>(row));
+    }
+    if (!going.empty() && going.size() < running.size()) decoder.keep(kept);
+    running = std::move(going);
+  }
+  return found;
+}
 
 std::vector<std::vector<Answer>> answers(const Bundle& bundle, Predictor& predictor, const std::vector<Tokens>& sources,
                                          const Answering& how) {

@@ -14,6 +14,10 @@ struct Answer {
   double log_prob = 0;    // with the end symbol
 };
 
+// Writes what is given to each row, whatever its probability, and then the most probable token at each step, in so many
+// steps; a row leaves with its end symbol, given or not. The target is what was not given, the log-probability that of all.
+std::vector<Answer> write(Decoder& decoder, const std::vector<Tokens>& given, std::int64_t max_length);
+
 // How sources are answered: so many together in each thread, by beam search of a width, of which 1 is greedy decoding,
 // with so many answers each.
 struct Answering {

@@ -3,26 +3,16 @@
 
 #include "decoder.h"
 #include "errors.h"
+#include "memories.h"
 
 namespace compgen {
 namespace {
 
+// Begun by what is derived from it.
 template <class Real>
-class RecurrentDecoder final : public Decoder {
+class RecurrentDecoder : public Decoder {
  public:
   RecurrentDecoder(const Bundle& bundle, Backend<Real>& backend) : bundle_(bundle), backend_(backend) {}
-
-  void open(const std::vector<std::int64_t>& sources, std::int64_t rows, std::int64_t width) override {
-    batch_ = Batch<Real>(bundle_, rows, width);
-    batch_.rows = rows;
-    batch_.memory_tokens = sources;
-    auto encoded = backend_.encode(sources, rows, width);
-    batch_.keys = std::move(encoded.keys), batch_.values = std::move(encoded.values);
-    backend_.start(encoded.final, rows, batch_.hidden, batch_.cell);
-    std::fill(batch_.half.begin(), batch_.half.end(), 1);
-    token.assign(static_cast<std::size_t>(rows), BOS);
-    step_ = 0;
-  }
 
   void advance() override {
     batch_.token = token;
@@ -45,15 +35,74 @@ class RecurrentDecoder final : public Decoder {
     token = gathered(token.data(), 1, rows);
   }
 
- private:
-  [[noreturn]] void damaged(const std::string& what) const {
-    throw UserError(bundle_.folder.string() + ": the network gives " + what);
+ protected:
+  // Begins rows that have their memories, from the last states (B, n, D) of these.
+  void begin(const std::vector<Real>& final, std::int64_t half) {
+    backend_.start(final, batch_.rows, batch_.hidden, batch_.cell);
+    std::fill(batch_.half.begin(), batch_.half.end(), half);
+    token.assign(static_cast<std::size_t>(batch_.rows), BOS);
+    step_ = 0;
   }
 
   const Bundle& bundle_;
   Backend<Real>& backend_;
   Batch<Real> batch_;
+
+ private:
+  [[noreturn]] void damaged(const std::string& what) const {
+    throw UserError(bundle_.folder.string() + ": the network gives " + what);
+  }
+
   std::int64_t step_ = 0;
+};
+
+// A predictor's, whose one memory is its source.
+template <class Real>
+class SourceDecoder final : public RecurrentDecoder<Real> {
+ public:
+  using RecurrentDecoder<Real>::RecurrentDecoder;
+
+  void open(const std::vector<std::int64_t>& sources, std::int64_t rows, std::int64_t width) override {
+    auto& batch = this->batch_;
+    batch = Batch<Real>(this->bundle_, rows, width);
+    batch.rows = rows;
+    batch.memory_tokens = sources;
+    auto encoded = this->backend_.encode(sources, rows, width);
+    batch.keys = std::move(encoded.keys), batch.values = std::move(encoded.values);
+    this->begin(encoded.final, 1);
+  }
+};
+
+// A generator's, whose memories are its prototypes. The latent vector of a network that has one is zero.
+template <class Real>
+class PrototypeDecoder final : public RecurrentDecoder<Real> {
+ public:
+  PrototypeDecoder(const Bundle& bundle, Backend<Real>& backend, Memories<Real>& memories)
+      : RecurrentDecoder<Real>(bundle, backend), memories_(memories) {}
+
+  void open(const std::vector<std::int64_t>& chosen, std::int64_t rows, std::int64_t n) override {
+    const auto& bundle = this->bundle_;
+    memories_.prepare(chosen);
+    std::size_t longest = 0;
+    for (const auto one : chosen) {
+      longest = std::max(longest, bundle.pool.sequences()[static_cast<std::size_t>(one)].size());
+    }
+    auto& batch = this->batch_;
+    const auto width = static_cast<std::int64_t>(longest);
+    batch = Batch<Real>(bundle, rows, width);
+    batch.rows = rows;
+    std::vector<Real> final(static_cast<std::size_t>(rows * n * bundle.final_size));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t memory = row * n * width;
+      memories_.fetch(chosen.data() + row * n, width, batch.keys.data() + memory * bundle.attention,
+                      batch.values.data() + memory * bundle.attention, batch.memory_tokens.data() + memory,
+                      final.data() + row * n * bundle.final_size);
+    }
+    this->begin(final, 0);
+  }
+
+ private:
+  Memories<Real>& memories_;
 };
 
 template <class Real>
@@ -61,11 +110,26 @@ class RecurrentPredictor final : public Predictor {
  public:
   RecurrentPredictor(const Bundle& bundle, std::unique_ptr<Backend<Real>> backend)
       : bundle_(bundle), backend_(std::move(backend)) {}
-  std::unique_ptr<Decoder> decoder() override { return std::make_unique<RecurrentDecoder<Real>>(bundle_, *backend_); }
+  std::unique_ptr<Decoder> decoder() override { return std::make_unique<SourceDecoder<Real>>(bundle_, *backend_); }
 
  private:
   const Bundle& bundle_;
   std::unique_ptr<Backend<Real>> backend_;
+};
+
+template <class Real>
+class PrototypeWriter final : public Predictor {
+ public:
+  PrototypeWriter(const Bundle& bundle, std::unique_ptr<Backend<Real>> backend)
+      : bundle_(bundle), backend_(std::move(backend)), memories_(bundle, *backend_, bundle.pool.longest_of_all()) {}
+  std::unique_ptr<Decoder> decoder() override {
+    return std::make_unique<PrototypeDecoder<Real>>(bundle_, *backend_, memories_);
+  }
+
+ private:
+  const Bundle& bundle_;
+  std::unique_ptr<Backend<Real>> backend_;
+  Memories<Real> memories_;
 };
 
 }  // namespace
@@ -75,7 +139,14 @@ std::unique_ptr<Predictor> make_predictor(const Bundle& bundle, std::unique_ptr<
   return std::make_unique<RecurrentPredictor<Real>>(bundle, std::move(backend));
 }
 
+template <class Real>
+std::unique_ptr<Predictor> make_writer(const Bundle& bundle, std::unique_ptr<Backend<Real>> backend) {
+  return std::make_unique<PrototypeWriter<Real>>(bundle, std::move(backend));
+}
+
 template std::unique_ptr<Predictor> make_predictor<float>(const Bundle&, std::unique_ptr<Backend<float>>);
 template std::unique_ptr<Predictor> make_predictor<double>(const Bundle&, std::unique_ptr<Backend<double>>);
+template std::unique_ptr<Predictor> make_writer<float>(const Bundle&, std::unique_ptr<Backend<float>>);
+template std::unique_ptr<Predictor> make_writer<double>(const Bundle&, std::unique_ptr<Backend<double>>);
 
 }  // namespace compgen

@@ -143,7 +143,7 @@ class Slots {
     ready_.erase(ready_.begin(), ready_.begin() + 1 + n);
     uniforms(sampling_.seed, draw.index, bundle_.max_length, &at(numbers_, row * bundle_.max_length));
     if (n > 0) {
-      memories_.fetch(draw.prototypes.data(), &at(batch_.keys, row * memory_ * bundle_.attention),
+      memories_.fetch(draw.prototypes.data(), batch_.width, &at(batch_.keys, row * memory_ * bundle_.attention),
                       &at(batch_.values, row * memory_ * bundle_.attention),
                       &at(batch_.memory_tokens, row * memory_), &at(final, k * n * bundle_.final_size));
     }
@@ -199,7 +199,7 @@ class NetworkGenerator final : public Generator {
       : bundle_(bundle), backend_(std::move(backend)) {}
 
   void sample(const Sampling& sampling, const Take& take) override {
-    Memories<Real> memories(bundle_, *backend_);
+    Memories<Real> memories(bundle_, *backend_, bundle_.pool.longest());
     in_order(
         sampling, [&](Exchange& exchange) { Slots<Real>(bundle_, *backend_, memories, sampling, exchange).run(); },
         take);
