@@ -3,6 +3,7 @@
     python scripts/mutate.py --bundles 20000
     python scripts/mutate.py --bundles 5000 --runner build/cpp-address,undefined/compgen-sample
     python scripts/mutate.py --of others
+    python scripts/mutate.py --direct                     # generators answer by direct inference, too
 
 Bundles of several small networks, or of grammars and Transformers, made here, are damaged where it matters: fields of
 graphs (protocol buffers), values of JSON, headers and numbers of arrays, words of rules, with all sizes and hashes
@@ -43,6 +44,7 @@ OTHER_WEIGHTS, ROWS_MIXED = "sampled, by other weights", "sampled, with rows tha
 OTHER_WORDS = "refused, in other words"
 FINE = ("sampled", "refused", OTHER_WEIGHTS, ROWS_MIXED, OTHER_WORDS)  # outcomes
 DRAWS = 12
+ASKED = b"a b\nc\n"  # of what answers
 BATCH = 256
 LIMIT = 120  # seconds for one program and one mutant
 NETWORKS: list[tuple[str, dict[str, Any]]] = [
@@ -345,8 +347,10 @@ def python_loop(pipe: Connection) -> None:
     while True:
         folder, kind, batch = pipe.recv()
         try:
-            if kind == "predictor":
-                answers = Predictor.load(folder, provider="cpu").predict([["a", "b"], ["c"]], batch=batch)
+            if kind in ("predictor", "direct"):
+                asked = [line.split() for line in ASKED.decode().splitlines()]
+                loaded = (Generator if kind == "direct" else Predictor).load(folder, provider="cpu")
+                answers = loaded.answer(asked) if kind == "direct" else loaded.predict(asked, batch=batch)
                 pipe.send(("sampled", json.dumps(answers)))
                 continue
             if kind == "grammar":
@@ -437,13 +441,14 @@ def by_runner(runner: Path, bundle: Path, kind: str, step: str) -> Verdict:
 
     command = [runner, bundle, "--workers", 1]
     command += [] if kind == "grammar" else ["--step", step]
-    command += ["--input", "-"] if kind == "predictor" else ["--raw", "--draws", DRAWS]
-    verdict, said = by_program(command, b"a b\nc\n", native.environment())
+    command += ["--direct"] if kind == "direct" else []
+    command += ["--input", "-"] if kind in ("predictor", "direct") else ["--raw", "--draws", DRAWS]
+    verdict, said = by_program(command, ASKED, native.environment())
     if verdict != "sampled":
         return verdict, said
     try:
         lines = [json.loads(line, parse_constant=float) for line in said.splitlines()]
-        if kind == "predictor":
+        if kind in ("predictor", "direct"):
             return "sampled", json.dumps([line["target"] for line in lines])
         return "sampled", json.dumps([[line["index"], line["finished"], *line["tokens"]] for line in lines])
     except (ValueError, KeyError) as error:
@@ -498,6 +503,7 @@ def main() -> None:
     parser.add_argument(
         "--of", choices=("networks", "others"), default="networks", help="others: grammars, Transformers"
     )
+    parser.add_argument("--direct", action="store_true", help="half of the generators answer, and do not draw")
     options = parser.parse_args()
     from compgen.sampling import native
 
@@ -511,12 +517,16 @@ def main() -> None:
             file = break_one(bundle, rng) if number >= 0 else "nothing"
             manifest = json.loads((origin / "manifest.json").read_text("utf-8"))
             kind = "grammar" if manifest.get("architecture") == "grammar" else manifest["kind"]
+            if options.direct and kind == "generator" and manifest["prototypes"] and rng.random() < 0.5:
+                kind = "direct"
             # Our own step of a Transformer runs no graph at all.
             graphs = ("step.onnx", "encoder.onnx") if manifest.get("architecture") == "transformer" else ("step.onnx",)
             step = "graph" if file in graphs else "own"
             ours, theirs = python(str(bundle), kind, BATCH), by_runner(runner, bundle, kind, step)
             outcome = judged(ours, theirs, file, number < 0)
-            if outcome == "other samples" and python(str(bundle), kind, 1)[1] != ours[1]:
+            drawn = "generator" if kind == "direct" else kind
+            batches = (python(str(bundle), drawn, batch)[1] for batch in (1, BATCH) if outcome == "other samples")
+            if len(set(batches)) > 1:
                 outcome = ROWS_MIXED
             return file, outcome, ours, theirs
 

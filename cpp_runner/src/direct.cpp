@@ -18,10 +18,10 @@ constexpr double UNKNOWN = std::numeric_limits<double>::quiet_NaN();
 // What is known of a source.
 struct Asked {
   const Tokens* source;
-  std::vector<std::int64_t> tuples;   // (C, n) choices of prototypes, as places in the pool
-  std::size_t choices = 0;            // C
-  std::vector<Tokens> candidates;     // distinct answers
-  std::vector<double> scores;         // (candidates, C) log-probabilities of source and answer
+  std::vector<std::int64_t> tuples;  // (C, n) choices of prototypes, as places in the pool
+  std::size_t choices = 0;           // C
+  std::vector<Tokens> candidates;    // distinct answers
+  std::vector<double> scores;        // (candidates, C) log-probabilities of source and answer
 };
 
 // What is written for a source with a choice of prototypes: what is given, and what comes after it.
@@ -98,7 +98,7 @@ class Answerer {
     for (const auto& job : jobs) score_of(asked[job.asked], job) = job.written.log_prob;
   }
 
-  // The candidate with the largest sum over choices c of p(source SEP answer EOS | c) (equation 7), the first of equal ones.
+  // The candidate with the largest sum over choices c of p(source SEP answer EOS | c) (equation 7), of equal ones the first.
   static std::size_t best(const Asked& one) {
     std::size_t found = 0;
     double most = 0;

@@ -10,8 +10,8 @@
 
 namespace compgen {
 
-// A sequence of ids below `vocabulary` that others are compared with, 64 of its places at a time (Hyyrö 2003, "A bit-vector
-// algorithm for computing Levenshtein and Damerau edit distances").
+// A sequence of ids below `vocabulary` that others are compared with, 64 of its places at a time (Hyyrö 2003, "A
+// bit-vector algorithm for computing Levenshtein and Damerau edit distances").
 class Pattern {
  public:
   Pattern(const Tokens& tokens, std::int64_t vocabulary);
