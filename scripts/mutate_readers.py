@@ -6,10 +6,10 @@
     python scripts/mutate_readers.py --of wire
 
 `resume`: OUT.partial, its journal, or the record of a finished run. Both programs must go on to the bytes of a run
-without interruption, or refuse and change no file. `sources`: what predictors are asked, in files, compressed, or on
-standard input. `mixtures`: of language models, with the models and texts they are asked about. `wire`: what
-compgen-ngram and compgen-score say to each other. Python is called as a user calls it, but in a process that imports
-once.
+without interruption, or refuse and change no file. `sources`: what predictors, and generators by direct inference, are
+asked, in files, compressed, or on standard input. `mixtures`: of language models, with the models and texts they are
+asked about. `wire`: what compgen-ngram and compgen-score say to each other. Python is called as a user calls it, but in
+a process that imports once.
 
 A mutant fails as in mutate.py: by a crash, a hang, a traceback, a sanitizer's report, a message of several lines, or if
 one program takes what the other refuses or gives another result. Refusals in other words are counted, and are no
@@ -244,7 +244,7 @@ def _damaged_run(name: str, data: bytes, rng: random.Random) -> bytes:
 
 
 def asked_predictors(options: Namespace, folder: Path) -> tuple[int, Attempt]:
-    """Answer damaged sources."""
+    """Answer damaged sources, by predictors and by direct inference."""
     from compgen.export.bundle_writer import export
     from compgen.runtime.bundle import Bundle
     from compgen.sampling import native
@@ -254,7 +254,8 @@ def asked_predictors(options: Namespace, folder: Path) -> tuple[int, Attempt]:
     export(
         saved(folder / "model.pt", seed=39, spread=1.0, size=16), folder / "transformer", batches={7: 20}, quiet=True
     )
-    bundles, python = [exported("predictor", initial="encoder"), folder / "transformer"], Python(cli_loop)
+    bundles = [exported("predictor", initial="encoder"), folder / "transformer", exported(), exported(memories=1)]
+    python = Python(cli_loop)
 
     def attempt(number: int, rng: random.Random, work: Path) -> tuple[str, str, Verdict, Verdict]:
         bundle = rng.choice(bundles)
@@ -272,10 +273,10 @@ def asked_predictors(options: Namespace, folder: Path) -> tuple[int, Attempt]:
         asked = [str(bundle), place]
         if place != "-":
             (work / place).write_bytes(data)
-        best = ["--best", "2"] if rng.random() < 0.3 else []
-        ours = python(str(work), ["predict", *asked, "-o", "python.jsonl", *best], data)
+        how = ["--direct"] if bundle in bundles[2:] else ["--best", "2"] if rng.random() < 0.3 else []
+        ours = python(str(work), ["predict", *asked, "-o", "python.jsonl", *how], data)
         command = [options.runner, bundle, "--input", place, "-o", "native.jsonl", "--step", "graph", "--workers", 1]
-        theirs = by_program([*command, *best], data, native.environment(), work)
+        theirs = by_program([*command, *how], data, native.environment(), work)
         ours = _answers(ours, work / "python.jsonl")
         theirs = _answers(theirs, work / "native.jsonl")
         outcome = alike(ours, theirs)
