@@ -16,6 +16,14 @@ namespace {
 
 constexpr std::size_t LONGEST = 100;  // bytes of a token in a message
 
+// Of ASCII's control characters, spaces alone may stand in a token, as in Python; see CONTROL in compgen/data/vocabulary.py.
+bool has_control(std::string_view token) {
+  return std::any_of(token.begin(), token.end(), [](char one) {
+    const auto code = static_cast<unsigned char>(one);
+    return code == 0x7f || (code < 0x20 && one != '\t' && one != '\n' && one != '\r');
+  });
+}
+
 }  // namespace
 
 std::string read_all(const std::string& input) {
@@ -65,6 +73,10 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
     for (const auto word : split(std::string_view(line).substr(0, end))) {
       auto found = ids.find(std::string(word));
       if (found == ids.end() && form.unknown) {
+        if (has_control(word)) {
+          throw UserError(where() + "found the token " + quoted(word, LONGEST) +
+                          ", which has a control character, or half of a surrogate pair");
+        }
         const auto id = static_cast<std::int32_t>(vocabulary.size() + form.unknown->size());
         found = ids.emplace(form.unknown->emplace_back(word), id).first;
       }

@@ -160,6 +160,16 @@ def test_what_direct_inference_has_no_use_for(bundles, tmp_path):
     assert run(tmp_path, [["a"]]).stderr == f"error: {tmp_path}: a predictor, expected a generator\n"
 
 
+def test_unknown_tokens_with_control_characters_are_refused_by_both(tmp_path, bundles):
+    (tmp_path / "in.txt").write_text("a b\na \x16 b\n")
+    code, text = said("predict", bundles / "two", tmp_path / "in.txt", "--direct", "-o", tmp_path / "out.jsonl")
+    command = [native.runner(), bundles / "two", "--direct", "--input", tmp_path / "in.txt"]
+    done = subprocess.run(command, capture_output=True, text=True, env=native.environment(), check=False)
+    for given in (done.stderr, text):
+        assert f"{tmp_path}/in.txt, line 2: found the token" in given and "which has a control character" in given
+    assert done.returncode == code == 2
+
+
 @pytest.mark.parametrize("memories", [0, 3])
 def test_only_generators_with_one_prototype_or_two_answer(tmp_path, memories):
     checkpoint = make(memories=memories, copying=memories > 0, feed=False)
