@@ -73,10 +73,12 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
     for (const auto word : split(std::string_view(line).substr(0, end))) {
       auto found = ids.find(std::string(word));
       if (found == ids.end() && form.unknown) {
-        if (has_control(word)) {
-          throw UserError(where() + "found the token " + quoted(word, LONGEST) +
-                          ", which has a control character, or half of a surrogate pair");
-        }
+        const auto specials = vocabulary.begin() + SPECIALS;
+        const char* const why = std::find(vocabulary.begin(), specials, word) != specials
+                                    ? "is a special symbol: rename it in the data"
+                                : has_control(word) ? "has a control character, or half of a surrogate pair"
+                                                    : nullptr;
+        if (why) throw UserError(where() + "found the token " + quoted(word, LONGEST) + ", which " + why);
         const auto id = static_cast<std::int32_t>(vocabulary.size() + form.unknown->size());
         found = ids.emplace(form.unknown->emplace_back(word), id).first;
       }

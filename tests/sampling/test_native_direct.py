@@ -66,7 +66,7 @@ def asked():
     rng = np.random.default_rng(8)
     short = [rng.choice(list("abcd"), rng.integers(1, 9)).tolist() for _ in range(45)]
     long = [rng.choice(list("abcd"), length).tolist() for length in (13, 14, 64, 65, ROW)]
-    return [*short, [], *long, list("azb"), ["<unk>"], list("fg")]
+    return [*short, [], *long, list("azb"), list("fg")]
 
 
 def run(folder, some, *words):
@@ -160,13 +160,14 @@ def test_what_direct_inference_has_no_use_for(bundles, tmp_path):
     assert run(tmp_path, [["a"]]).stderr == f"error: {tmp_path}: a predictor, expected a generator\n"
 
 
-def test_unknown_tokens_with_control_characters_are_refused_by_both(tmp_path, bundles):
-    (tmp_path / "in.txt").write_text("a b\na \x16 b\n")
+@pytest.mark.parametrize(("token", "why"), [("\x16", "has a control character"), ("<unk>", "is a special symbol")])
+def test_tokens_that_data_cannot_have_are_refused_by_both(tmp_path, bundles, token, why):
+    (tmp_path / "in.txt").write_text(f"a b\na {token} b\n")
     code, text = said("predict", bundles / "two", tmp_path / "in.txt", "--direct", "-o", tmp_path / "out.jsonl")
     command = [native.runner(), bundles / "two", "--direct", "--input", tmp_path / "in.txt"]
     done = subprocess.run(command, capture_output=True, text=True, env=native.environment(), check=False)
     for given in (done.stderr, text):
-        assert f"{tmp_path}/in.txt, line 2: found the token" in given and "which has a control character" in given
+        assert f"{tmp_path}/in.txt, line 2: found the token" in given and f"which {why}" in given
     assert done.returncode == code == 2
 
 

@@ -160,10 +160,10 @@ def test_a_target_that_can_be_checked_in_too_many_ways_is_none_in_both(tmp_path)
 def test_copies_are_checked_by_target_grammars_alike(tmp_path):
     rules = ["ohio ### ohio", "rivers in NT_1 ### river ( NT_1 )", "ran ### run"]
     targets = "ROOT => river ( ##S )\nS => ohio\nS => texas\nS => ##"
-    lines = [f"rivers in {name}" for name in ("ohio", "texas", "utah", "run", "river", "(", "NT_1", "<s>")]
+    lines = [f"rivers in {name}" for name in ("ohio", "texas", "utah", "run", "river", "(", "NT_1")]
     found = answers_of(tmp_path, rules, lines, targets, copying=True)
     assert found == [*(f"river ( {name} )" for name in ("ohio", "texas", "utah", "run")), "", "", *found[6:]]
-    assert found[6:] == ["river ( NT_1 )", "river ( <s> )"]
+    assert found[6:] == ["river ( NT_1 )"]
 
 
 def test_direct_answers_are_written_as_python_writes_them(tmp_path, exported):
