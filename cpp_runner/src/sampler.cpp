@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <deque>
+#include <utility>
 
 #include "errors.h"
 #include "exchange.h"
@@ -33,12 +34,13 @@ class Slots {
 
   void run() {
     fill();
+    std::vector<Draw> finished;
+    auto together = std::size_t{1};  // draws given at a time
     while (batch_.rows > 0 && !exchange_.cancelled()) {
       for (std::int64_t row = 0; row < batch_.rows; ++row) {
         at(batch_.uniform, row) = at(numbers_, row * bundle_.max_length + at(batch_.position, row));
       }
       backend_.step(batch_);
-      std::vector<Draw> finished;
       std::vector<std::int64_t> ended;
       for (std::int64_t row = 0; row < batch_.rows; ++row) {
         if (advance(row)) {
@@ -47,17 +49,23 @@ class Slots {
         }
       }
       batch_.advance();
-      if (finished.empty()) continue;
-      exchange_.give(std::move(finished));
+      if (finished.size() >= together) {
+        exchange_.give(std::exchange(finished, {}));
+        together = std::min({2 * together, MOST, static_cast<std::size_t>(sampling_.slots)});
+      }
+      if (ended.empty()) continue;
       grow(ended);
       replace(ended);
     }
+    if (!finished.empty()) exchange_.give(std::move(finished));
   }
 
  private:
   // Rows to begin with, and addresses that are taken, and their prototypes encoded, at a time: few at first, so that the
   // first sample need not wait for hundreds.
   static constexpr std::int64_t FIRST = 16, AHEAD = 256;
+  // Each giving wakes the one who writes, which takes as long as many numbers: so it is of several draws, of one at first.
+  static constexpr std::size_t MOST = 64;
 
   template <class Array>
   static auto& at(Array& array, std::int64_t index) {
