@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <iostream>
 #include <sstream>
 #include <unordered_map>
@@ -24,12 +25,24 @@ bool has_control(std::string_view token) {
   });
 }
 
+// Throws UserError where there are bytes that are not of UTF-8, in the words of compgen/data/content.py.
+void require_text(const std::string& text, const std::string& name) {
+  const std::size_t at = beyond_utf8(text);
+  if (at == std::string::npos) return;
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  std::ostringstream byte;
+  byte << std::hex << std::setw(2) << std::setfill('0') << static_cast<int>(static_cast<unsigned char>(text[at]));
+  throw UserError(name + ", line " + std::to_string(line) + ": found the byte 0x" + byte.str() +
+                  ", expected text in UTF-8: save it so if it is in Latin-1 or another encoding");
+}
+
 }  // namespace
 
 std::string read_all(const std::string& input) {
   std::ifstream file;
   std::error_code none;
   if (input != "-") file.open(input, std::ios::binary);
+  if (input != "-" && !std::filesystem::exists(input, none)) throw UserError(input + ": no such file");
   if (!file || std::filesystem::is_directory(input, none)) throw UserError(input + ": cannot be read");
   std::istream& stream = input == "-" ? std::cin : file;
   std::ostringstream content;
@@ -55,11 +68,7 @@ bool has_columns(const std::string& input, const std::string& text) {
 
 std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,
                                   const std::vector<std::string>& vocabulary, Form form) {
-  try {
-    require_utf8(text);
-  } catch (const UserError& error) {
-    throw UserError(name + ": " + error.what());
-  }
+  require_text(text, name);
   std::unordered_map<std::string, std::int32_t> ids;
   for (std::size_t id = form.raw ? UNK : SPECIALS; id < vocabulary.size(); ++id) {
     ids[form.raw ? std::to_string(id) : vocabulary[id]] = static_cast<std::int32_t>(id);

@@ -63,12 +63,18 @@ std::vector<std::string_view> parts(std::string_view text, Ends ends, bool empty
 
 }  // namespace
 
-void require_utf8(std::string_view text) {
+std::size_t beyond_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t bytes = character(text, at).bytes;
-    if (bytes == 0) throw UserError("not UTF-8: byte " + std::to_string(at));
+    if (bytes == 0) return at;
     at += bytes;
   }
+  return std::string_view::npos;
+}
+
+void require_utf8(std::string_view text) {
+  const std::size_t at = beyond_utf8(text);
+  if (at != std::string_view::npos) throw UserError("not UTF-8: byte " + std::to_string(at));
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) { return parts(text, ends_line, true); }
@@ -89,7 +95,7 @@ std::string joined(const std::vector<std::string_view>& tokens) {
 }
 
 std::string quoted(std::string_view text, std::size_t most) {
-  std::string found = "'" + joined(split(text)) + "'";
+  std::string found = "'" + printable(joined(split(text))) + "'";
   if (found.size() <= most) return found;
   std::size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(found[end]) & 0xc0) == 0x80) --end;  // not within a character

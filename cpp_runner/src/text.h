@@ -11,6 +11,9 @@ namespace compgen {
 // Throws UserError unless the text is UTF-8.
 void require_utf8(std::string_view text);
 
+// The first byte that is not of UTF-8; npos if all are.
+std::size_t beyond_utf8(std::string_view text);
+
 // The lines of a text in UTF-8, without their ends; views of it.
 std::vector<std::string_view> lines_of(std::string_view text);
 

@@ -221,7 +221,7 @@ def test_bad_arguments_are_told_and_change_nothing(ours, bundles):
         assert code == 2 and message in said and not found
     for asked, message in (
         (Questions(None), "sources is NULL"),
-        (Questions(b"a \xff b"), "sources: not UTF-8"),
+        (Questions(b"a \xff b"), "sources, line 1: found the byte 0xff, expected text in UTF-8"),
         (Questions(b"a", 5, 2), "best 5 needs a beam as wide: found beam 2, expected 0 or a number from 5 on"),
         (Questions(b"a", 5000), "best 5000: expected a number from 0 to 1024"),
         (Questions(b"a", -1), "best -1: expected a number from 0 to 1024"),

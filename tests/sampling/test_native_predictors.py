@@ -163,6 +163,7 @@ GZIPPED = gzip.compress(b"a b\n", mtime=0)
         ("-", b"a\tb\n\ta\n", False),
         ("s.txt", "a \ufeffb\n".encode(), False),
         ("s.txt", b"a \xc3\n", False),
+        ("s.txt", "\ufeffb\na é ".encode() + b"\xe2\x82\n", False),
         ("s.txt", b"a\0b\n", False),
         ("s.txt.gz", GZIPPED + GZIPPED, True),
         ("s.txt.gz", GZIPPED + b"\0" * 600 + GZIPPED + b"\0", True),
@@ -187,7 +188,8 @@ def test_sources_are_read_as_in_python(transformers, tmp_path, name, content, go
         if not good:
             assert both[1].returncode == 2 and said[1].count("\n") == 1 and said[1].startswith(f"error: {place}"), said
             assert both[0].returncode == 2 or "is not in the vocabulary" in said[1], said
-            assert "expected tokens" not in said[1] or said[1].partition(": ")[2] == said[0].partition(": ")[2]
+            if "expected te" in said[1] or "expected tokens" in said[1]:  # text in UTF-8, or text without NUL
+                assert said[1].partition(": ")[2] == said[0].partition(": ")[2]
             return
         assert [done.returncode for done in both] == [0, 0], said
         theirs, ours = ((tmp_path / f"{by}.{suffix}").read_text().split("\n") for by in ("python", "native"))
