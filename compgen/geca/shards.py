@@ -151,8 +151,8 @@ class Job:
         found: Reasons = {}
         for number in range(self.shards):
             with suppress(FileNotFoundError):
-                path = self._reason(number)
-                found[number] = path.stat().st_mtime_ns, path.read_text(encoding="utf-8")
+                with self._reason(number).open(encoding="utf-8") as stream:
+                    found[number] = os.fstat(stream.fileno()).st_mtime_ns, stream.read()
         return found
 
     def _reason(self, number: int) -> Path:
@@ -166,7 +166,9 @@ class Job:
             yield
         except Exception as error:  # not Ctrl-C: who stops a shard starts it again
             with suppress(OSError):
-                self._reason(number).write_text(str(error) or type(error).__name__, encoding="utf-8")
+                made = beside(self._reason(number))
+                made.write_text(str(error) or type(error).__name__, encoding="utf-8")
+                made.replace(self._reason(number))  # who waits finds it whole or not at all
             raise
 
     def missing(self, step: str, known: Reasons) -> dict[int, str]:

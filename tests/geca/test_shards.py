@@ -90,6 +90,22 @@ def test_who_gives_up_tells_those_who_wait(tmp_path, monkeypatch):
     assert "GiB or more" in own and others == f"share 2 gave up: {own}"
 
 
+def test_a_reason_is_read_whole(tmp_path):
+    work = job(tmp_path, GecaOptions(), shards=2)
+    reason, found = "no memory " * 100_000, set()
+
+    def run(number):
+        for _ in range(50):
+            if number:
+                found.update(text for _, text in work.reasons().values())
+            else:
+                with pytest.raises(UserError), work.giving_up(0):
+                    raise UserError(reason)
+
+    in_threads(run, 2)
+    assert found <= {reason}
+
+
 @pytest.mark.parametrize("late", [0, 1])
 def test_shards_that_gave_up_are_started_again_in_any_order(late, tmp_path, monkeypatch):
     work = job(tmp_path / "x", GecaOptions(), shards=2)
