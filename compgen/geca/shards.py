@@ -150,9 +150,8 @@ class Job:
         """Return the shards that gave up."""
         found: Reasons = {}
         for number in range(self.shards):
-            with suppress(FileNotFoundError):
-                with self._reason(number).open(encoding="utf-8") as stream:
-                    found[number] = os.fstat(stream.fileno()).st_mtime_ns, stream.read()
+            with suppress(FileNotFoundError), self._reason(number).open(encoding="utf-8") as stream:
+                found[number] = os.fstat(stream.fileno()).st_mtime_ns, stream.read()
         return found
 
     def _reason(self, number: int) -> Path:

@@ -18,7 +18,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex
@@ -199,7 +199,8 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
             raise UserError(f"{path}: no such file")
         entry, kind, saved = read_saved(path)
         _require(path, entry, kind, ability)
-        return _told(entry.open_saved(saved, path, runtime), getattr(saved, "trained_on", {}), lambda: _identity(path))
+        identify = partial(_identity, path.absolute())
+        return _told(entry.open_saved(saved, path, runtime), getattr(saved, "trained_on", {}), identify)
     from compgen.runtime.bundle import Bundle
 
     try:
@@ -219,10 +220,10 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
     return opened
 
 
-def _told(opened: Any, trained_on: Mapping[str, Any], identity: Callable[[], str]) -> Any:
-    """Tell a predictor what it was trained on, and which one it is."""
+def _told(opened: Any, trained_on: Mapping[str, Any], identify: Callable[[], str]) -> Any:
+    """Tell a predictor what it was trained on, and how its identity is found."""
     if hasattr(opened, "trained_on"):
-        opened.trained_on, opened.identity = trained_on, identity()
+        opened.trained_on, opened.identify = trained_on, identify
     return opened
 
 

@@ -3,6 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -31,11 +32,15 @@ class Predictor(Opened, ABC):
 
     Attributes:
         trained_on: names, sizes and the like of the training data, as far as they are known.
-        identity: the SHA-256 of its files, as a generator's; empty if it was not opened from any.
     """
 
     trained_on: Mapping[str, Any] = MappingProxyType({})
-    identity: str = ""
+    identify: Callable[[], str] = str  # what finds `identity`: files of a pretrained model take seconds to read
+
+    @cached_property
+    def identity(self) -> str:
+        """The SHA-256 of its files, as a generator's; empty if it was not opened from any."""
+        return self.identify()
 
     @staticmethod
     def load(

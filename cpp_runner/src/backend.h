@@ -8,17 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "aligned.h"
 #include "bundle.h"
 
 namespace compgen {
 
 // Rows of an array (B, ...) whose rows have so many numbers.
-template <class T>
-std::vector<T> gathered(const T* array, std::size_t each, const std::vector<std::int64_t>& rows) {
-  std::vector<T> found;
+template <class Numbers>
+Numbers gathered(const Numbers& array, std::size_t each, const std::vector<std::int64_t>& rows) {
+  Numbers found;
   found.reserve(rows.size() * each);
   for (const auto row : rows) {
-    const T* const from = array + static_cast<std::size_t>(row) * each;
+    const auto* const from = array.data() + static_cast<std::size_t>(row) * each;
     found.insert(found.end(), from, from + each);
   }
   return found;
@@ -30,12 +31,12 @@ template <class Real>
 struct Batch {
   std::int64_t rows = 0, width = 0;                 // B, T
   std::vector<std::int64_t> token, position, half;  // (B)
-  std::vector<Real> hidden, cell, fed, uniform;     // (B, H), (B, H), (B, F), (B)
-  std::vector<Real> keys, values;                   // (B, n, T, A)
+  Aligned<Real> hidden, cell, fed, uniform;         // (B, H), (B, H), (B, F), (B)
+  Aligned<Real> keys, values;                       // (B, n, T, A)
   std::vector<std::int64_t> memory_tokens;          // (B, n, T)
   std::vector<Real> temperature;                    // (2)
   std::vector<std::int64_t> next_token, next_half;  // (B)
-  std::vector<Real> next_hidden, next_cell, next_fed, log_probs;  // log_probs (B, V)
+  Aligned<Real> next_hidden, next_cell, next_fed, log_probs;  // log_probs (B, V)
 
   Batch() = default;
   // Room for `size` rows, all zero.
@@ -57,7 +58,7 @@ struct Batch {
     Batch two;
     two.rows = 2, two.width = width, two.temperature = temperature;
     const auto gather = [size = token.size()](const auto& from, auto& to) {
-      to = gathered(from.data(), from.size() / size, {0, 0});
+      to = gathered(from, from.size() / size, {0, 0});
     };
     gather(token, two.token), gather(position, two.position), gather(half, two.half), gather(uniform, two.uniform);
     gather(hidden, two.hidden), gather(cell, two.cell), gather(fed, two.fed);
@@ -89,7 +90,7 @@ struct Batch {
   void keep(const std::vector<std::int64_t>& kept) {
     const auto count = static_cast<std::size_t>(rows);
     const auto gather = [&](auto&... arrays) {
-      ((arrays = gathered(arrays.data(), arrays.size() / count, kept)), ...);
+      ((arrays = gathered(arrays, arrays.size() / count, kept)), ...);
     };
     gather(token, position, half, hidden, cell, fed, uniform, keys, values, memory_tokens);
     const auto resize = [&](auto&... arrays) { (arrays.resize(arrays.size() / count * kept.size()), ...); };
@@ -100,7 +101,7 @@ struct Batch {
 
 template <class Real>
 struct Encoded {
-  std::vector<Real> keys, values, final;  // (P, n, T, A), (P, n, T, A), (P, n, D)
+  Aligned<Real> keys, values, final;  // (P, n, T, A), (P, n, T, A), (P, n, D)
 };
 
 // Threads may call one backend at the same time.
@@ -111,8 +112,7 @@ class Backend {
   // Encodes P sequences (P, T) in each of their n roles.
   virtual Encoded<Real> encode(const std::vector<std::int64_t>& tokens, std::int64_t count, std::int64_t width) = 0;
   // The first hidden and cell (B, H) of rows whose prototypes have these last states (B, n, D).
-  virtual void start(const std::vector<Real>& final, std::int64_t rows, std::vector<Real>& hidden,
-                     std::vector<Real>& cell) = 0;
+  virtual void start(const Aligned<Real>& final, std::int64_t rows, Aligned<Real>& hidden, Aligned<Real>& cell) = 0;
   // Fills what begins with `next_`, and log_probs.
   virtual void step(Batch<Real>& batch) = 0;
 };

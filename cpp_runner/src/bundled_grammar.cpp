@@ -60,8 +60,9 @@ void BundledGrammar::read_scores(const std::string& file) {
   const auto shape = arrays.shape("rules");
   states = shape.empty() ? 0 : shape[0];
   if (states < 1) throw UserError("found no latent states, expected one or more");
-  slot_scores = arrays.reals<double>("slots", {grammar.slots, states});
-  rule_scores = arrays.reals<double>("rules", {states, static_cast<std::int64_t>(grammar.rules.size())});
+  const auto of_slots = arrays.reals<double>("slots", {grammar.slots, states});
+  const auto of_rules = arrays.reals<double>("rules", {states, static_cast<std::int64_t>(grammar.rules.size())});
+  slot_scores.assign(of_slots.begin(), of_slots.end()), rule_scores.assign(of_rules.begin(), of_rules.end());
 }
 
 }  // namespace compgen

@@ -72,7 +72,7 @@ class Factor {
   bool integers_ = false;
   Right<Real> numbers_;
   RightBytes bytes_;
-  std::vector<Real> levels_;  // (K)
+  Aligned<Real> levels_;  // (K)
 };
 
 }  // namespace compgen::INSTRUCTIONS

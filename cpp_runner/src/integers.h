@@ -93,7 +93,7 @@ class LeftBytes {
 class RightBytes {
  public:
   RightBytes() = default;
-  RightBytes(const std::vector<std::int8_t>& matrix, std::vector<float> scales, std::int64_t depth,
+  RightBytes(const Aligned<std::int8_t>& matrix, Aligned<float> scales, std::int64_t depth,
              std::int64_t columns)
       : depth_(rounded_up(depth, FOUR)), columns_(columns), scales_(std::move(scales)) {
     data_.assign(static_cast<std::size_t>(depth_ * rounded_up(columns, BYTE_COLUMNS)), 0);
@@ -212,9 +212,9 @@ class RightBytes {
 #endif
 
   std::int64_t depth_ = 0, columns_ = 0;
-  std::vector<std::int8_t> data_;
-  std::vector<std::int32_t> offsets_;  // (N) what the zero level adds to a sum
-  std::vector<float> scales_;          // (N)
+  Aligned<std::int8_t> data_;
+  Aligned<std::int32_t> offsets_;      // (N) what the zero level adds to a sum
+  Aligned<float> scales_;              // (N)
 };
 
 }  // namespace compgen::INSTRUCTIONS

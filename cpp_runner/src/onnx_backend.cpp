@@ -39,8 +39,7 @@ class OnnxBackend final : public Backend<Real> {
     return encoded;
   }
 
-  void start(const std::vector<Real>& final, std::int64_t rows, std::vector<Real>& hidden,
-             std::vector<Real>& cell) override {
+  void start(const Aligned<Real>& final, std::int64_t rows, Aligned<Real>& hidden, Aligned<Real>& cell) override {
     const std::int64_t h = bundle_.hidden;
     std::vector<Ort::Value> results;
     results.push_back(make(hidden, {rows, h}));
@@ -92,19 +91,19 @@ class OnnxBackend final : public Backend<Real> {
   static std::vector<std::string> names(std::vector<std::string> list) { return list; }
 
   // A tensor over the beginning of an array, which outlives it.
-  template <class T>
-  Ort::Value view(const std::vector<T>& array, const std::vector<std::int64_t>& shape) const {
+  template <class Numbers>
+  Ort::Value view(const Numbers& array, const std::vector<std::int64_t>& shape) const {
     std::size_t count = 1;
     for (const auto size : shape) count *= static_cast<std::size_t>(size);
     // ONNX Runtime takes no pointers to const, and writes to outputs alone.
+    using T = typename Numbers::value_type;
     return Ort::Value::CreateTensor<T>(memory_, const_cast<T*>(array.data()), count, shape.data(), shape.size());
   }
 
-  template <class T>
-  Ort::Value make(std::vector<T>& array, const std::vector<std::int64_t>& shape) const {
+  Ort::Value make(Aligned<Real>& array, const std::vector<std::int64_t>& shape) const {
     std::size_t count = 1;
     for (const auto size : shape) count *= static_cast<std::size_t>(size);
-    array.assign(count, T{0});
+    array.assign(count, Real{0});
     return view(array, shape);
   }
 

@@ -71,11 +71,11 @@ class TransformerDecoder final : public Decoder {
 
   void keep(const std::vector<std::int64_t>& rows) override {
     for (auto* array : {&memory_keys_, &memory_values_, &keys_, &values_}) {
-      array->numbers = gathered(array->numbers.data(), array->numbers.size() / static_cast<std::size_t>(rows_), rows);
+      array->numbers = gathered(array->numbers, array->numbers.size() / static_cast<std::size_t>(rows_), rows);
       array->shape[0] = static_cast<std::int64_t>(rows.size());
     }
-    sources_ = gathered(sources_.data(), static_cast<std::size_t>(width_), rows);
-    token = gathered(token.data(), 1, rows);
+    sources_ = gathered(sources_, static_cast<std::size_t>(width_), rows);
+    token = gathered(token, 1, rows);
     rows_ = static_cast<std::int64_t>(rows.size());
   }
 

@@ -12,8 +12,7 @@ class OwnBackend final : public Backend<Real> {
   Encoded<Real> encode(const std::vector<std::int64_t>& tokens, std::int64_t count, std::int64_t width) override {
     return library_->encode(tokens, count, width);
   }
-  void start(const std::vector<Real>& final, std::int64_t rows, std::vector<Real>& hidden,
-             std::vector<Real>& cell) override {
+  void start(const Aligned<Real>& final, std::int64_t rows, Aligned<Real>& hidden, Aligned<Real>& cell) override {
     library_->start(final, rows, hidden, cell);
   }
   void step(Batch<Real>& batch) override { (*step_)(batch); }

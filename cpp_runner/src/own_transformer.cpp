@@ -34,7 +34,7 @@ class OwnTransformerDecoder final : public Decoder {
 
   void keep(const std::vector<std::int64_t>& rows) override {
     writing_.keep(rows);
-    token = gathered(token.data(), 1, rows);
+    token = gathered(token, 1, rows);
   }
 
  private:

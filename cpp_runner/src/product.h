@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "aligned.h"
+
 #include "begin_instructions.h"
 
 namespace compgen::INSTRUCTIONS {
@@ -51,7 +53,7 @@ typedef std::int64_t Long4 __attribute__((vector_size(32)));
 
 // At least so many numbers, kept from one use to the next.
 template <class T>
-T* room(std::vector<T>& array, std::int64_t size) {
+T* room(Aligned<T>& array, std::int64_t size) {
   if (static_cast<std::int64_t>(array.size()) < size) array.resize(static_cast<std::size_t>(size));
   return array.data();
 }
@@ -222,7 +224,7 @@ class Right {
   }
 
   std::int64_t depth_ = 0, columns_ = 0;
-  std::vector<Real> data_;
+  Aligned<Real> data_;
 };
 
 #undef SHUFFLED

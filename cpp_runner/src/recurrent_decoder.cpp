@@ -32,12 +32,12 @@ class RecurrentDecoder : public Decoder {
 
   void keep(const std::vector<std::int64_t>& rows) override {
     batch_.keep(rows);
-    token = gathered(token.data(), 1, rows);
+    token = gathered(token, 1, rows);
   }
 
  protected:
   // Begins rows that have their memories, from the last states (B, n, D) of these.
-  void begin(const std::vector<Real>& final, std::int64_t half) {
+  void begin(const Aligned<Real>& final, std::int64_t half) {
     backend_.start(final, batch_.rows, batch_.hidden, batch_.cell);
     std::fill(batch_.half.begin(), batch_.half.end(), half);
     token.assign(static_cast<std::size_t>(batch_.rows), BOS);
@@ -91,7 +91,7 @@ class PrototypeDecoder final : public RecurrentDecoder<Real> {
     const auto width = static_cast<std::int64_t>(longest);
     batch = Batch<Real>(bundle, rows, width);
     batch.rows = rows;
-    std::vector<Real> final(static_cast<std::size_t>(rows * n * bundle.final_size));
+    Aligned<Real> final(static_cast<std::size_t>(rows * n * bundle.final_size));
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::int64_t memory = row * n * width;
       memories_.fetch(chosen.data() + row * n, width, batch.keys.data() + memory * bundle.attention,

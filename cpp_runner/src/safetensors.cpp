@@ -43,13 +43,13 @@ void require_texts(const Json& metadata) {
 }
 
 // Nothing says that the data are aligned.
-template <class T, class To>
-void convert(const char* data, std::size_t count, std::vector<To>& values) {
+template <class T, class Numbers>
+void convert(const char* data, std::size_t count, Numbers& values) {
   values.resize(count);
   for (std::size_t k = 0; k < count; ++k) {
     T value;
     std::memcpy(&value, data + k * sizeof(T), sizeof(T));
-    values[k] = static_cast<To>(value);
+    values[k] = static_cast<typename Numbers::value_type>(value);
   }
 }
 
@@ -126,32 +126,32 @@ Array<std::int64_t> Safetensors::integers(const std::string& name, std::size_t r
 }
 
 template <class T>
-std::vector<T> Safetensors::exactly(const std::string& name, const char* dtype,
-                                    const std::vector<std::int64_t>& shape) const {
+Aligned<T> Safetensors::exactly(const std::string& name, const char* dtype,
+                                const std::vector<std::int64_t>& shape) const {
   const Entry& found = entry(name);
   if (found.shape != shape || found.dtype != dtype) {
     std::string sizes;
     for (const auto size : shape) sizes += (sizes.empty() ? "" : " x ") + std::to_string(size);
     throw UserError(name + ": expected " + dtype + " of " + sizes);
   }
-  std::vector<T> values;
+  Aligned<T> values;
   convert<T>(file_.data() + found.begin, found.count, values);
   return values;
 }
 
-std::vector<std::int8_t> Safetensors::bytes(const std::string& name, const std::vector<std::int64_t>& shape) const {
+Aligned<std::int8_t> Safetensors::bytes(const std::string& name, const std::vector<std::int64_t>& shape) const {
   return exactly<std::int8_t>(name, "I8", shape);
 }
 
 template <class Real>
-std::vector<Real> Safetensors::reals(const std::string& name, const std::vector<std::int64_t>& shape) const {
+Aligned<Real> Safetensors::reals(const std::string& name, const std::vector<std::int64_t>& shape) const {
   auto values = exactly<Real>(name, sizeof(Real) == 4 ? "F32" : "F64", shape);
   const auto infinite = [](Real value) { return !std::isfinite(value); };
   if (std::any_of(values.begin(), values.end(), infinite)) throw UserError(name + " has numbers that are not finite");
   return values;
 }
 
-template std::vector<float> Safetensors::reals(const std::string&, const std::vector<std::int64_t>&) const;
-template std::vector<double> Safetensors::reals(const std::string&, const std::vector<std::int64_t>&) const;
+template Aligned<float> Safetensors::reals(const std::string&, const std::vector<std::int64_t>&) const;
+template Aligned<double> Safetensors::reals(const std::string&, const std::vector<std::int64_t>&) const;
 
 }  // namespace compgen

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "aligned.h"
+
 namespace compgen {
 
 template <class T>
@@ -29,10 +31,10 @@ class Safetensors {
   // Integers of one of the types U8, U16, I32 and I64. Throws UserError: there is no such array of this rank.
   Array<std::int64_t> integers(const std::string& name, std::size_t rank, const std::set<std::string>& types) const;
   // Signed bytes. Throws UserError: there is no such array of this shape.
-  std::vector<std::int8_t> bytes(const std::string& name, const std::vector<std::int64_t>& shape) const;
+  Aligned<std::int8_t> bytes(const std::string& name, const std::vector<std::int64_t>& shape) const;
   // Numbers of the precision of Real. Throws UserError: there is no such array of this shape, or a number is not finite.
   template <class Real>
-  std::vector<Real> reals(const std::string& name, const std::vector<std::int64_t>& shape) const;
+  Aligned<Real> reals(const std::string& name, const std::vector<std::int64_t>& shape) const;
 
  private:
   struct Entry {
@@ -42,7 +44,7 @@ class Safetensors {
   };
   const Entry& entry(const std::string& name) const;
   template <class T>
-  std::vector<T> exactly(const std::string& name, const char* dtype, const std::vector<std::int64_t>& shape) const;
+  Aligned<T> exactly(const std::string& name, const char* dtype, const std::vector<std::int64_t>& shape) const;
 
   const std::string& file_;
   std::map<std::string, Entry> entries_;

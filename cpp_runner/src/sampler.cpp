@@ -111,10 +111,10 @@ class Slots {
     }
     const std::int64_t each = 1 + bundle_.prototypes;
     const std::int64_t fresh = std::min(count, static_cast<std::int64_t>(ready_.size()) / each);
-    std::vector<Real> final(static_cast<std::size_t>(fresh * bundle_.prototypes * bundle_.final_size));
+    Aligned<Real> final(static_cast<std::size_t>(fresh * bundle_.prototypes * bundle_.final_size));
     for (std::int64_t k = 0; k < fresh; ++k) begin(at(ended, k), k, final);
     if (fresh > 0) {
-      std::vector<Real> hidden, cell;
+      Aligned<Real> hidden, cell;
       backend_.start(final, fresh, hidden, cell);
       for (std::int64_t k = 0; k < fresh; ++k) {
         copy(hidden, k, batch_.hidden, at(ended, k), bundle_.hidden);
@@ -143,7 +143,7 @@ class Slots {
   }
 
   // Sets up a row for the first of the addresses that are ready, the k-th that begins now.
-  void begin(std::int64_t row, std::int64_t k, std::vector<Real>& final) {
+  void begin(std::int64_t row, std::int64_t k, Aligned<Real>& final) {
     const std::int64_t n = bundle_.prototypes;
     Draw draw;
     draw.index = ready_.front();
@@ -166,8 +166,7 @@ class Slots {
   }
 
   template <class T>
-  static void copy(const std::vector<T>& from, std::int64_t source, std::vector<T>& to, std::int64_t row,
-                   std::int64_t size) {
+  static void copy(const T& from, std::int64_t source, T& to, std::int64_t row, std::int64_t size) {
     std::copy_n(from.begin() + source * size, size, to.begin() + row * size);
   }
 

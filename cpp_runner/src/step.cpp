@@ -21,7 +21,7 @@ constexpr double LEAST = 1e-20;  // added to probabilities, so that they have lo
 template <class Real>
 struct Scratch {
   Operand<Real> operand;
-  std::vector<Real> gates, queries, contexts, weights, peaks, logits;
+  Aligned<Real> gates, queries, contexts, weights, peaks, logits;
 };
 
 // Symbols as in compgen/models: H hidden, F output fed back (S, its part of the state: F or 0), n memories, A attention,
@@ -30,11 +30,11 @@ template <class Real>
 struct OwnStep final : Step<Real> {
   std::int64_t h, f, s, n, a, clip, v;
   bool tanh, copying;
-  std::vector<Real> token_gates, token_queries;      // (V, 4H), (V, nA)
+  Aligned<Real> token_gates, token_queries;          // (V, 4H), (V, nA)
   Factor<Real> state_gates, state_queries;           // (S + H, 4H), (S + H, nA)
-  std::vector<Real> position_keys, position_values;  // (n, 2K + 1, A)
+  Aligned<Real> position_keys, position_values;      // (n, 2K + 1, A)
   Factor<Real> combine, project;                     // (H + nA, F), (F, V)
-  std::vector<Real> combine_bias, project_bias;      // (F), (V)
+  Aligned<Real> combine_bias, project_bias;          // (F), (V)
 
   explicit OwnStep(const Bundle& bundle)
       : h(bundle.hidden),
@@ -98,7 +98,7 @@ struct OwnStep final : Step<Real> {
   }
 
   // The state [fed, hidden] times a matrix.
-  void multiply_state(const Batch<Real>& batch, const std::vector<Real>& hidden, const Factor<Real>& factor, Real* out,
+  void multiply_state(const Batch<Real>& batch, const Aligned<Real>& hidden, const Factor<Real>& factor, Real* out,
                       std::int64_t stride, Scratch<Real>& scratch) const {
     factor.shape(scratch.operand, batch.rows);
     if (s > 0) factor.put(scratch.operand, 0, batch.fed.data(), s, f);

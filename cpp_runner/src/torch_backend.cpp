@@ -38,8 +38,7 @@ class TorchBackend final : public Backend<Real> {
     return encoded;
   }
 
-  void start(const std::vector<Real>& final, std::int64_t rows, std::vector<Real>& hidden,
-             std::vector<Real>& cell) override {
+  void start(const Aligned<Real>& final, std::int64_t rows, Aligned<Real>& hidden, Aligned<Real>& cell) override {
     const auto size = static_cast<std::size_t>(rows * bundle_.hidden);
     hidden.assign(size, Real{0}), cell.assign(size, Real{0});
     if (bundle_.prototypes == 0) return;
@@ -62,15 +61,17 @@ class TorchBackend final : public Backend<Real> {
 
  private:
   // A tensor over the beginning of an array, which outlives it.
-  template <class T>
-  static torch::jit::IValue view(const std::vector<T>& array, std::vector<std::int64_t> shape) {
+  template <class Numbers>
+  static torch::jit::IValue view(const Numbers& array, std::vector<std::int64_t> shape) {
+    using T = typename Numbers::value_type;
     return torch::from_blob(const_cast<T*>(array.data()), shape, c10::CppTypeToScalarType<T>::value);
   }
 
   // Copies a tensor to the beginning of an array.
-  template <class T>
-  static void copy(const at::Tensor& tensor, std::vector<T>& array) {
+  template <class Numbers>
+  static void copy(const at::Tensor& tensor, Numbers& array) {
     if (tensor.numel() > static_cast<std::int64_t>(array.size())) throw UserError("sampler.ts gives more than expected");
+    using T = typename Numbers::value_type;
     const auto whole = tensor.to(c10::CppTypeToScalarType<T>::value).contiguous();
     std::copy_n(whole.template data_ptr<T>(), whole.numel(), array.begin());
   }

@@ -25,7 +25,7 @@ constexpr std::int64_t AHEAD = 16;     // kept tokens that are asked for before 
 template <class Real>
 struct Scratch {
   Operand<Real> left;
-  std::vector<Real> states, normal, wide, queries, contexts, scores, wave;
+  Aligned<Real> states, normal, wide, queries, contexts, scores, wave;
   std::vector<const Real*> kept;
 };
 
@@ -53,14 +53,14 @@ class Linear {
  private:
   std::int64_t depth_ = 0;
   Factor<Real> weights_;
-  std::vector<Real> bias_;  // of whole panels
+  Aligned<Real> bias_;  // of whole panels
 };
 
 // Of the encoder or of the decoder. h heads, K the farthest distance that attention tells apart.
 template <class Real>
 struct Layer {
   Linear<Real> attend, mix;        // (d, 3, h, d / h) queries, keys and values; (d, d)
-  std::vector<Real> distances;     // (h, 2K + 1, d / h)
+  Aligned<Real> distances;         // (h, 2K + 1, d / h)
   Linear<Real> remember;           // (d, 2d), keys and values of the source for a layer of the decoder
   Linear<Real> query, across_mix;  // (d, d), of the decoder's attention to it
   Linear<Real> expand, contract;   // (d, inner), (inner, d)
@@ -84,9 +84,9 @@ struct Layer {
 template <class Real>
 struct OwnTransformer final : Transformer<Real> {
   std::int64_t n, h, d, inner, clip, v;           // layers, heads, sizes, K, vocabulary
-  std::vector<Real> embedding, source_embedding;  // (V, d), those of sources with their kinds
-  std::vector<std::int8_t> positioned;            // (V), 1 for what has a position in a source
-  std::vector<Real> frequency;                    // (d / 2) of sinusoids; empty with relative positions
+  Aligned<Real> embedding, source_embedding;      // (V, d), those of sources with their kinds
+  Aligned<std::int8_t> positioned;                // (V), 1 for what has a position in a source
+  Aligned<Real> frequency;                        // (d / 2) of sinusoids; empty with relative positions
   std::vector<Layer<Real>> encoder, decoder;      // N
   Linear<Real> project;                           // (d, V)
 
@@ -214,7 +214,7 @@ struct OwnTransformer final : Transformer<Real> {
   // Adds to states x (B, d) what attention to their sources gives.
   void attend_to_source(const Layer<Real>& weights, const Writing<Real>& writing, std::int64_t layer, Real* x,
                         Scratch<Real>& scratch) const {
-    static const std::vector<Real> none;  // attention to the other side knows no distances
+    static const Aligned<Real> none;  // attention to the other side knows no distances
     const std::int64_t rows = writing.rows;
     const Real* const memory = writing.memory[static_cast<std::size_t>(layer)].data();
     Real* const queries = room(scratch.queries, rows * d);
@@ -245,7 +245,7 @@ struct OwnTransformer final : Transformer<Real> {
 
   // What a query (d) finds in the kept tokens begin .. end - 1, each given by its keys (d) and values (d): the weighted
   // values (d). `at` is the query's own place among them.
-  void attend(const Real* query, std::int64_t begin, std::int64_t end, const std::vector<Real>& distances,
+  void attend(const Real* query, std::int64_t begin, std::int64_t end, const Aligned<Real>& distances,
               std::int64_t at, Real* context, Scratch<Real>& scratch) const {
     const auto last = static_cast<std::int64_t>(scratch.kept.size());
     const Real* const* const kept = scratch.kept.data();
@@ -265,7 +265,7 @@ struct OwnTransformer final : Transformer<Real> {
 
   // The same with heads of N registers, or of any size if it is 0, for `count` tokens. `scores` is room for (h, count).
   template <std::int64_t N>
-  void attend_by(const Real* query, const Real* const* kept, std::int64_t count, const std::vector<Real>& distances,
+  void attend_by(const Real* query, const Real* const* kept, std::int64_t count, const Aligned<Real>& distances,
                  std::int64_t at, Real* scores, Real* context) const {
     using Vector = typename Register<Real>::Vector;
     const std::int64_t width = N > 0 ? N * LANES<Real> : d / h;
@@ -348,7 +348,7 @@ struct OwnTransformer final : Transformer<Real> {
     return wave;
   }
 
-  void embed(const std::vector<Real>& table, std::int64_t token, const Real* wave, Real* x) const {
+  void embed(const Aligned<Real>& table, std::int64_t token, const Real* wave, Real* x) const {
     if (token < 0 || token >= v) throw UserError("a token outside the vocabulary");
     const Real* const from = table.data() + token * d;
     for (std::int64_t k = 0; k < d; ++k) x[k] = from[k] + (wave ? wave[k] : Real{0});

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "aligned.h"
 #include "bundle.h"
 
 namespace compgen {
@@ -17,8 +18,8 @@ struct Writing {
   std::vector<std::int64_t> token;         // (B) the last written
   std::vector<std::int64_t> source;        // (B) the number of the source that each answers
   std::vector<std::int64_t> starts;        // where each source begins among the tokens of all, and where the last ends
-  std::vector<std::vector<Real>> memory;   // N of (tokens, 2d): keys and values of the sources
-  std::vector<std::vector<Real>> written;  // N of (room, 2d): keys and values of all tokens ever written
+  std::vector<Aligned<Real>> memory;       // N of (tokens, 2d): keys and values of the sources
+  std::vector<Aligned<Real>> written;      // N of (room, 2d): keys and values of all tokens ever written
   std::vector<std::int64_t> places;        // (L, B): which of these are a row's tokens, so that rows share beginnings
   std::vector<Real> log_probs;             // (B, V) of the next token
 

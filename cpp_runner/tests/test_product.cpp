@@ -64,9 +64,10 @@ void check_integers() {
       for (const std::int64_t columns : {1, 32, 45}) {
         std::mt19937 random(2);
         const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
-        std::vector<std::int8_t> weights(size(depth * columns));
+        Aligned<std::int8_t> weights(size(depth * columns));
         for (auto& weight : weights) weight = static_cast<std::int8_t>(static_cast<int>(random() % 129) - 64);
-        std::vector<float> a(size(rows * depth)), levels(size(depth)), scales(size(columns));
+        std::vector<float> a(size(rows * depth)), levels(size(depth));
+        Aligned<float> scales(size(columns));
         for (auto& value : a) value = static_cast<float>(static_cast<int>(random() % 601) - 300) / 4;
         for (auto& level : levels) level = static_cast<float>(1 + random() % 2);
         for (auto& scale : scales) scale = static_cast<float>(1 + random() % 4) / 8;
@@ -101,10 +102,10 @@ void check_rows() {
       const std::int64_t depth = 6;
       std::mt19937 random(3);
       const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
-      std::vector<std::int8_t> weights(size(depth * columns));
+      Aligned<std::int8_t> weights(size(depth * columns));
       for (auto& weight : weights) weight = static_cast<std::int8_t>(static_cast<int>(random() % 129) - 64);
       std::vector<float> a(size(rows * depth)), bias(size(columns)), out(size(rows * columns), 3.0F);
-      const std::vector<float> scales(size(columns), 0.25F);
+      const Aligned<float> scales(size(columns), 0.25F);
       for (auto& value : bias) value = static_cast<float>(random() % 9);
       const auto level = [](std::int64_t row) { return row % 2 == 0 ? 1.0F : 2.0F; };
       for (std::int64_t row = 0; row < rows; ++row) {
