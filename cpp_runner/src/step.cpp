@@ -256,7 +256,9 @@ std::unique_ptr<const Step<Real>> make(const Bundle& bundle) {
 }
 
 template std::unique_ptr<const Step<float>> make<float>(const Bundle&);
+#if VECTOR_BYTES < 64  // see instructions.cpp
 template std::unique_ptr<const Step<double>> make<double>(const Bundle&);
+#endif
 
 }  // namespace compgen::INSTRUCTIONS
 

@@ -363,7 +363,9 @@ std::unique_ptr<const Transformer<Real>> make_transformer(const Bundle& bundle) 
 }
 
 template std::unique_ptr<const Transformer<float>> make_transformer<float>(const Bundle&);
+#if VECTOR_BYTES < 64  // see instructions.cpp
 template std::unique_ptr<const Transformer<double>> make_transformer<double>(const Bundle&);
+#endif
 
 }  // namespace compgen::INSTRUCTIONS
 

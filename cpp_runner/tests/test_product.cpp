@@ -150,7 +150,7 @@ TEST_CASE("products are right for every size that does not fit the tiles") {
     for (const std::int64_t depth : {1, 7, 512, 513, 1100}) {
       for (const std::int64_t columns : {1, 16, 31, 32, 65}) {
         check<float>(rows, depth, columns);
-        check<double>(rows, depth, columns);
+        if constexpr (VECTOR_BYTES < 64) check<double>(rows, depth, columns);
       }
     }
   }

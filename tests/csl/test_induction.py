@@ -101,7 +101,7 @@ def _sampled_geoquery(random):
     return random.sample(geoquery("standard", "train").pairs(), 400)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=LONG) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=LONG) for seed in (1, 2, 3))])
 @pytest.mark.parametrize(("sample", "name"), [(_sampled_scan, "scan"), (_sampled_geoquery, "geoquery")])
 def test_steps_are_as_defined(sample, name, seed):
     """What is kept from step to step gives what is had by doing everything anew, trying all pairs."""
@@ -218,7 +218,7 @@ def test_examples_that_no_grammar_derives():
 
 
 @pytest.mark.parametrize(
-    "split", ["jump", "mcd3", *(pytest.param(split, marks=LONG) for split in ("turn_left", "length", "mcd1", "mcd2"))]
+    "split", ["jump", *(pytest.param(split, marks=LONG) for split in ("turn_left", "length", "mcd1", "mcd2", "mcd3"))]
 )
 def test_scan(split, scan_grammar):
     """The published program's 20 rules; of MCD3 it learns `turn opposite` where the others have one word more."""

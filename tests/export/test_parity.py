@@ -39,7 +39,9 @@ LONG = pytest.mark.long
         ("predictor", {"feed": False, "copying": False, "activation": "linear", "tied": False, "output": 6}),
         pytest.param("generator", {"own": 30, "mixing": "gate", "initial": "encoder", "positions": 0}, marks=LONG),
         pytest.param("generator", {"own": 3, "mixing": "word", "feed": False}, marks=LONG),
-        ("generator", {"latent": 2, "own": 9, "mixing": "gate", "memories": 1, "initial": "encoder"}),
+        pytest.param(
+            "generator", {"latent": 2, "own": 9, "mixing": "gate", "memories": 1, "initial": "encoder"}, marks=LONG
+        ),
         pytest.param("generator", ALONE | {"copying": True, "own": 5, "mixing": "gate"}, marks=LONG),
         pytest.param("predictor", {"own": 4, "mixing": "word"}, marks=LONG),
         pytest.param("generator", {"latent": 5, "own": 9, "mixing": "gate"}, marks=LONG),

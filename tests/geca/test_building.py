@@ -20,7 +20,7 @@ def fitted(**options):
 
 @pytest.mark.parametrize(
     ("workers", "options", "count"),
-    [(2, {}, 25), (3, {"mode": "reference", "span": 2, "window": 1}, None)],
+    [(2, {}, 25), pytest.param(3, {"mode": "reference", "span": 2, "window": 1}, None, marks=pytest.mark.long)],
 )
 def test_several_processes_make_what_one_makes_and_explain_it(workers, options, count):
     alone, together = fitted(**options), fitted(**options, workers=workers)

@@ -85,7 +85,8 @@ def test_geoquery():
 
 
 @pytest.mark.parametrize(
-    ("split", "fewest", "most", "fragments"), [("jump", 385, 420, (3, 6)), ("around_right", 325, 371, (3, 7))]
+    ("split", "fewest", "most", "fragments"),
+    [("jump", 385, 420, (3, 6)), pytest.param("around_right", 325, 371, (3, 7), marks=pytest.mark.long)],
 )
 def test_scan(split, fewest, most, fragments):
     """As the published data were made: after three seeds the range of ten must be met, a twentieth wider."""

@@ -204,7 +204,7 @@ def test_examples_that_are_copies_exchange_words_not_sentences():
         pytest.param("opposite_right", 4785, 3756, marks=LONG),  # *opposite* never is without the action of *left*
         pytest.param("jump_around_right", 2346, 1173, marks=LONG),
         pytest.param("right", 4785, 3756, marks=LONG),
-        ("turn_left", 1172, 1172),
+        pytest.param("turn_left", 1172, 1172, marks=LONG),
     ],
 )
 def test_orbits_of_scan(split, new, of_test):

@@ -118,7 +118,17 @@ def test_less_time_is_fewer_updates_and_shorter_sequences(jump, monkeypatch):
     assert covered(jump, usual) >= module.COVERED - 0.03  # found by a sample
 
 
-@pytest.mark.parametrize("name", ["geo/logic-query", "geo/sql-query", "scholar/query", "sigmorphon/turkish"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "geo/logic-query",
+        "sigmorphon/turkish",
+        *(
+            pytest.param(f"{one}/{two}", marks=pytest.mark.long)
+            for one, two in (("geo", "sql-query"), ("scholar", "query"))
+        ),
+    ],
+)
 def test_published_data_have_neighborhoods(name):
     try:
         dataset = load(name).split("train-low" if name.startswith("sig") else "train")

@@ -86,7 +86,7 @@ def test_only_generators_with_prototypes_answer():
         Direct(TorchBackend(checkpoint.network), checkpoint.pool, 9)
 
 
-@pytest.mark.parametrize("rows", [2, 512])
+@pytest.mark.parametrize("rows", [2, pytest.param(512, marks=pytest.mark.long)])
 @torch.no_grad()
 def test_what_is_given_is_scored_and_what_is_asked_for_is_written_greedily(monkeypatch, rows):
     """Whatever shares a batch, of whatever lengths."""

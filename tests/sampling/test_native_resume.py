@@ -91,7 +91,7 @@ def record(out):
 @pytest.mark.parametrize(
     ("kind", "name", "words", "first"),
     [
-        ("network", "s.jsonl", ("--draws", 3000), RUNNER),
+        ("network", "s.jsonl", ("--draws", 1500), RUNNER),
         pytest.param("network", "s.jsonl", ("-n", 600, "--seed", 3, "--start", 11, *NOVEL), PYTHON, marks=LONG),
         pytest.param(
             "network", "s.tsv", ("-n", 900, "--seed", 2**64 - 1, "--temperature", "1,0.4", *NOVEL), RUNNER, marks=LONG

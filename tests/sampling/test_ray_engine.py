@@ -64,7 +64,10 @@ def working():
 
 
 @pytest.mark.usefixtures("cluster", "short_ranges")
-@pytest.mark.parametrize("options", [{"draws": 1500, "start": 7}, {"count": 100, "start": 7, "voting": True}])
+@pytest.mark.parametrize(
+    "options",
+    [{"draws": 1500, "start": 7}, pytest.param({"count": 100, "start": 7, "voting": True}, marks=pytest.mark.long)],
+)
 def test_samples_and_counts_are_those_of_one_process(options):
     here, there = both(**options)
     assert here == there

@@ -21,7 +21,13 @@ LOOPS = {
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"memories": 0, "copying": False, "feed": False}, {"latent": 3, "own": 4}], ids=str
+    "changes",
+    [
+        {},
+        {"memories": 0, "copying": False, "feed": False},
+        pytest.param({"latent": 3, "own": 4}, marks=pytest.mark.long),
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_loop_gives_the_draws_of_continuous_batching(loop, changes):

@@ -117,7 +117,7 @@ def test_what_is_no_network_of_ours_has_no_configuration_here(tag):
         config_of(tag)
 
 
-@pytest.mark.parametrize("kind", ["generator", "predictor"])
+@pytest.mark.parametrize("kind", ["generator", pytest.param("predictor", marks=pytest.mark.long)])
 def test_threads_and_random_numbers_of_torch_stay_the_callers(kind, tmp_path):
     used = []
     make(kind).save(tmp_path / "m.pt")

@@ -31,7 +31,11 @@ from tests.training.tiny import TINY, generator_config, toy, weights
 
 @pytest.mark.skipif(torch.__version__.startswith("2.9"), reason="torch 2.9 imports its compiler by itself")
 @pytest.mark.parametrize(
-    "kind", ["recurrent", pytest.param("transformer_small", marks=pytest.mark.long), "transformer_relative"]
+    "kind",
+    [
+        "recurrent",
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in ("transformer_small", "transformer_relative")),
+    ],
 )
 def test_opening_a_checkpoint_does_not_import_the_compiler_of_torch(tmp_path, kind):
     vocabulary = Vocabulary.of([["a", "b"]])

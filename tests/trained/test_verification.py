@@ -84,7 +84,9 @@ def test_the_shipped_golden_draws_reach_beyond_32_bits_and_vary_in_temperature()
     assert [stream.temperature for stream in streams] == [[0.4, 0.0], [0.4, 0.0], [1.0, 1.0]]
 
 
-@pytest.mark.parametrize("name", ["step.onnx", "encoder.onnx", "sampler.onnx"])
+@pytest.mark.parametrize(
+    "name", ["sampler.onnx", *(pytest.param(name, marks=pytest.mark.long) for name in ("step.onnx", "encoder.onnx"))]
+)
 def test_one_other_weight_is_found(tmp_path, name):
     folder = shutil.copytree(SHIPPED, tmp_path / "mine")
     with_other_weight(folder, name)
