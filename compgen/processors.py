@@ -1,6 +1,9 @@
 """How many processors this process may use: its share of the machine, in a container or a batch system's job, too."""
 
 import os
+import platform
+from contextlib import suppress
+from pathlib import Path
 
 
 def processors() -> int:
@@ -14,3 +17,11 @@ def cores() -> int:
     """Return how many threads to use by default: OMP_NUM_THREADS, as in numeric libraries, or the usable processors."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return int(asked) if asked.isdecimal() and int(asked) else processors()
+
+
+def of_amd() -> bool:
+    """Return whether the processors are AMD's, as far as the system says."""
+    maker = platform.processor()  # on Windows
+    with suppress(OSError, StopIteration), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as stream:
+        maker = next(line for line in stream if line.startswith("vendor_id"))
+    return "AuthenticAMD" in maker

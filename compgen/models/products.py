@@ -1,9 +1,9 @@
-"""Matrix products of training, by oneDNN.
+"""Matrix products of training: on AMD's processors by oneDNN.
 
-PyTorch's own operations call MKL for float32, which on AMD's processors reaches half of what oneDNN does.
-PyTorch has oneDNN's product as well, as an operation for its compiler; that is what is called here. Both are float32,
-with rounding errors of the same size. PyTorch's own is left to small products, to float64, to GPUs, and to decoding and
-exports, which are compared with other runtimes.
+PyTorch's own operations call MKL for float32, which on AMD's processors reaches half of what oneDNN does, and on
+Intel's more than it does. PyTorch has oneDNN's product as well, as an operation for its compiler; that is what is
+called here. Both are float32, with rounding errors of the same size. PyTorch's own is left to small products, to
+float64, to GPUs, and to decoding and exports, which are compared with other runtimes.
 """
 
 # mypy: disable-error-code="attr-defined"
@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from compgen.processors import of_amd
 
 LEAST = 1 << 21  # multiply-adds: for fewer, calling oneDNN takes longer than is gained
 _OPERATIONS: Any = torch.ops.mkldnn
@@ -37,12 +39,13 @@ def _available() -> bool:
 
 
 AVAILABLE = _available()
+PREFERRED = AVAILABLE and of_amd()
 
 
 def _fast(x: Tensor, weights: Tensor, work: int) -> bool:
     """Whether oneDNN multiplies x by weights, which takes so many multiply-adds."""
     single = x.dtype == weights.dtype == torch.float32 and x.device.type == weights.device.type == "cpu"
-    return AVAILABLE and single and work >= LEAST
+    return PREFERRED and single and work >= LEAST
 
 
 def product(x: Tensor, weights: Tensor, plus: Tensor | None = None, out: Tensor | None = None) -> Tensor:

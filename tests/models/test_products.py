@@ -12,6 +12,12 @@ fast = pytest.mark.skipif(not products.AVAILABLE, reason="this PyTorch, or proce
 M, K, N = 64, 160, 256
 
 
+@pytest.fixture(autouse=True)
+def _preferred(monkeypatch):
+    """On any maker's processor."""
+    monkeypatch.setattr(products, "PREFERRED", products.AVAILABLE)
+
+
 @pytest.fixture
 def counted(monkeypatch):
     """How often oneDNN is called."""
