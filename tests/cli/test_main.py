@@ -545,3 +545,16 @@ def test_want_of_memory_is_no_bug(error):
 def test_a_file_of_our_own_that_cannot_be_read_is_not_called_standard_output():
     assert _explained(OSError(5, "Input/output error")).startswith("a file or standard output cannot be read or")
     assert _explained(OSError(28, "No space left on device")).startswith("standard output: cannot be written")
+
+
+@pytest.mark.parametrize(
+    ("given", "found"), [({}, "20000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "")]
+)
+def test_threads_spin_for_a_while_only_unless_one_says_otherwise(given, found, monkeypatch):
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    asked = "import os, compgen.__main__; print(os.environ.get('GOMP_SPINCOUNT', ''))"
+    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == found
