@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compgen.cli.common import say
@@ -12,6 +13,16 @@ if TYPE_CHECKING:
 TOGETHER = "together"  # the name of several predictors
 Sequences = list[list[str]]
 Ranked = list[tuple[list[str], float | None]]  # targets of a source with log-probabilities, the best first
+
+
+def second_model(path: str | None, runtime: str | None) -> "Predictor | None":
+    """Open the predictor that `--otherwise` names: a bundle in the C++ runner where the generator is in it."""
+    from compgen.api import Predictor
+    from compgen.trained.architectures import is_saved
+
+    if path is None:
+        return None
+    return Predictor.load(path, "native" if runtime == "native" and not is_saved(Path(path)) else None)
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel
 
-from compgen.cli.answering import TOGETHER, Answering, Sequences
+from compgen.cli.answering import TOGETHER, Answering, Sequences, second_model
 from compgen.cli.common import (
     DataArgument,
     JsonOption,
@@ -124,7 +124,7 @@ def evaluate(
     # All models are opened before one predicts, so that errors are reported at once.
     kind = Generator if options.direct else Predictor
     systems = [kind.load(model, options.runtime, trust_code=options.trust_code) for model in models]
-    second = None if options.otherwise is None else Predictor.load(options.otherwise)
+    second = second_model(options.otherwise, options.runtime)
     named = list(zip(models, systems, strict=True))
     if options.together:
         named.append((TOGETHER, Committee([one for one in systems if isinstance(one, Predictor)], models)))

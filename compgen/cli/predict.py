@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from pydantic import BaseModel, model_validator
 
-from compgen.cli.answering import TOGETHER, Answering, Ranked
+from compgen.cli.answering import TOGETHER, Answering, Ranked, second_model
 from compgen.cli.common import TrustOption, say
 from compgen.cli.options import argument, bounds, option, with_options
 from compgen.data.named import Columns
@@ -145,7 +145,7 @@ def _opened(model: str, options: Options) -> tuple[Answering, str | None, dict[s
     systems = [kind.load(one, options.runtime, trust_code=options.trust_code) for one in names]
     members = [one for one in systems if isinstance(one, Predictor)]
     system, name = (Committee(members, names), TOGETHER) if options.others else (systems[0], model)
-    second = None if options.otherwise is None else Predictor.load(options.otherwise)
+    second = second_model(options.otherwise, options.runtime)
     answering = Answering(name, system, options.otherwise, second, options.best or 1, options.beam, " so far")
     first, *others = (system.identity for system in systems)
     identities = {"identity": first, "identity_of_others": others, "identity_of_otherwise": second and second.identity}

@@ -57,7 +57,7 @@ def raw(
     """
     first, second = temperature
     asked = {"--draws": stop - start, "--start": start, "--seed": seed, "--temperature": f"{first!r},{second!r}"}
-    return [_draw(line, line["index"]) for line in _lines(bundle, asked | dict(options))]
+    return [_draw(line, line["index"]) for line in _lines(bundle, {"--raw": True} | asked | dict(options))]
 
 
 def raw_answers(bundle: Bundle, sources: Sequence[Sequence[int]], options: Mapping[str, object]) -> list[Draw]:
@@ -66,9 +66,14 @@ def raw_answers(bundle: Bundle, sources: Sequence[Sequence[int]], options: Mappi
 
 
 def raw_lines(bundle: Bundle, sources: Sequence[Sequence[int]], options: Mapping[str, object]) -> list[dict[str, Any]]:
-    """What the runner writes of a predictor's answers to sources of ids: `index` is a source's place."""
+    """What the runner writes of answers to sources of ids: `index` is a source's place."""
+    return lines(bundle, sources, {"--raw": True} | dict(options))
+
+
+def lines(bundle: Bundle, sources: Sequence[Sequence[object]], options: Mapping[str, object]) -> list[dict[str, Any]]:
+    """What the runner writes of answers to sources of words, none of which has spaces in it; errors as `raw`."""
     text = "".join(" ".join(map(str, source)) + "\n" for source in sources)
-    return _lines(bundle, {"--input": "-"} | dict(options), text)
+    return _lines(bundle, {"--input": "-"} | dict(options), "\ufeff" + text)  # the first mark is none of the text's
 
 
 def _draw(line: dict[str, Any], index: int) -> Draw:
@@ -77,9 +82,9 @@ def _draw(line: dict[str, Any], index: int) -> Draw:
 
 
 def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> list[dict[str, Any]]:
-    """The lines that the runner writes in raw form, with `text` on its standard input."""
-    words = [str(runner()), _word(bundle.path), "--raw", *_words(options)]
-    done = subprocess.run(words, input=text, capture_output=True, text=True, env=environment(), check=False)
+    """The lines that the runner writes, with `text` on its standard input."""
+    words = [str(runner()), _word(bundle.path), *_words(options)]
+    done = subprocess.run(words, input=text, capture_output=True, encoding="utf-8", env=environment(), check=False)
     if done.returncode:
         said = done.stderr.strip() or how_it_ended("compgen-sample", done.returncode)
         raise UserError(f"the C++ runner failed: {said}")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compgen.errors import ExhaustedError, UserError
+from compgen.processors import cores
 from compgen.runtime.backend import warm
 from compgen.sampling.batching import Draw, Tokens
 from compgen.sampling.choice import Choice, Votes
@@ -88,7 +89,7 @@ class Generator:
         path: str | Path,
         runtime: str | None = None,
         provider: str = "auto",
-        threads: int = 1,
+        threads: int | None = None,
         *,
         trust_code: bool = False,
     ) -> "Generator":
@@ -97,14 +98,17 @@ class Generator:
         Args:
             path: where it is.
             runtime: `onnx` (bundles; default), `torchscript` (bundles), `torch` (checkpoints; default), `native`
-                (bundles of predictors, in the C++ runner). A grammar has no runtimes.
+                (bundles, in the C++ runner, which answers; `cgen sample` draws by it). Grammars have the last alone.
             provider: for ONNX Runtime: `auto`, `cpu` or `cuda`.
-            threads: of one backend call; `sample` runs several calls at a time.
+            threads: of one backend call, by default 1; `sample` runs several calls at a time. In the C++ runner all,
+                by default one a core.
             trust_code: let the runtime `torchscript` run the bundle's code. All else in a bundle is data.
 
         Raises:
             UserError: it cannot be used; the message says why.
         """
+        if threads is None:
+            threads = cores() if runtime == "native" else 1
         return cls(open_model(Path(path), DRAWS, Runtime(runtime, provider, threads, trust_code)))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -13,7 +13,16 @@ from compgen.runtime.bundle import Bundle, arrays_of
 from compgen.runtime.manifest import RULES, SCORES, TARGET_RULES
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw
-from compgen.trained.architectures import GENERATOR, Architecture, Request, Runner, Runners, Runtime
+from compgen.trained.architectures import (
+    GENERATOR,
+    Architecture,
+    GeneratorModel,
+    Request,
+    Runner,
+    Runners,
+    Runtime,
+)
+from compgen.trained.native_generator import NativeGrammar
 from compgen.trained.replay import drawn, native_runners
 
 if TYPE_CHECKING:  # polars alone takes a tenth of a second
@@ -88,10 +97,15 @@ class GrammarArchitecture(Architecture):
             _require_no_runtime(path, runtime)
         return GrammarGenerator(saved.trained, saved.vocabulary, saved.pool, sha256(path))
 
-    def open_bundle(self, bundle: Bundle, runtime: Runtime) -> GrammarGenerator:
+    def open_bundle(self, bundle: Bundle, runtime: Runtime) -> GeneratorModel:
+        if runtime.name == "native":
+            return NativeGrammar(bundle, runtime.threads)
+        _require_no_runtime(bundle.path, runtime)
+        return self._in_python(bundle)
+
+    def _in_python(self, bundle: Bundle) -> GrammarGenerator:
         from compgen.csl.trained import TrainedGrammar
 
-        _require_no_runtime(bundle.path, runtime)
         rules, targets = bundle.text(RULES), bundle.text(TARGET_RULES)
         scores = arrays_of(bundle.path / SCORES, bundle.file(SCORES))
         assert bundle.pool is not None, "a generator has a pool"
@@ -107,7 +121,7 @@ class GrammarArchitecture(Architecture):
         return {"numpy": lambda: self._by_numpy(bundle)} | in_cpp, missing
 
     def _by_numpy(self, bundle: Bundle) -> Runner:
-        model = self.open_bundle(bundle, Runtime())
+        model = self._in_python(bundle)
         return drawn(
             lambda stream, start, stop, heat: model.draws(Request(stream.seed, start, stop, heat, batch=stop - start))
         )
@@ -117,5 +131,7 @@ ARCHITECTURE = GrammarArchitecture()
 
 
 def _require_no_runtime(path: Path, runtime: Runtime) -> None:
+    if runtime.name == "native":
+        raise UserError(f"{path}: a grammar that is not exported: export it first for --runtime native")
     if runtime.name is not None or runtime.provider != "auto":
         raise UserError(f"{path}: a grammar needs no runtime: leave out runtime and provider")

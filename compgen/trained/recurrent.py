@@ -33,6 +33,7 @@ from compgen.trained.architectures import (
     Runtime,
     torch_device,
 )
+from compgen.trained.native_generator import NativeGenerator
 from compgen.trained.native_predictor import NativePredictor
 from compgen.trained.predictor import Predictor, StepwisePredictor
 from compgen.trained.replay import answered, drawn, native_runners, providers
@@ -124,9 +125,9 @@ class RecurrentArchitecture(Architecture):
 
     def open_bundle(self, bundle: Bundle, runtime: Runtime) -> GeneratorModel | Predictor:
         if runtime.name == "native":
-            if bundle.pool is not None:
-                raise UserError(f"{bundle.path}: of generators the runtime native is for `cgen sample` alone")
-            return NativePredictor(bundle, runtime.threads)
+            if bundle.pool is None:
+                return NativePredictor(bundle, runtime.threads)
+            return NativeGenerator(bundle, runtime.threads)
         manifest, backend, folder = bundle.manifest, self._backend(bundle, runtime), bundle.path
         parts = (bundle.pool, Vocabulary(bundle.vocabulary), manifest.max_length, manifest.sampling, bundle.identity)
         return _opened(backend, *parts, None if runtime.name == "torchscript" else folder)

@@ -64,6 +64,10 @@ std::string as_json(std::size_t source, const Answer& answer) {
   return R"({"index":)" + std::to_string(source) + "," + written(answer.target, answer.finished, answer.log_prob);
 }
 
+std::string as_json(std::size_t source, const Tokens& answer) {
+  return R"({"index":)" + std::to_string(source) + R"(,"tokens":)" + nlohmann::json(answer).dump() + "}";
+}
+
 Spelling::Spelling(const std::vector<std::string>& vocabulary) : tokens_(vocabulary) {
   for (const auto& token : vocabulary) {
     std::string text = nlohmann::json(token).dump() + ',';

@@ -18,6 +18,8 @@ namespace compgen {
 std::string as_json(const Draw& draw);
 // The same of an answer to a source, given by its place.
 std::string as_json(std::size_t source, const Answer& answer);
+// The same of an answer that has no probability.
+std::string as_json(std::size_t source, const Tokens& answer);
 
 // Lines with the tokens of a vocabulary, which are spelled once and then copied.
 class Spelling {

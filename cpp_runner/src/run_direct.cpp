@@ -50,7 +50,7 @@ void check_direct(const Options& options, const Bundle& bundle) {
     throw UserError("predictors answer together, generators do not: leave out --direct or --with");
   }
   std::set<std::string> known = {"bundle", "--direct", "--input", "--output", "--workers", "--trust-code", "--beam"};
-  if (!bundle.is_grammar()) known.insert({"--batch", "--step"});
+  if (!bundle.is_grammar()) known.insert({"--batch", "--step", "--raw"});
   for (const auto& name : options.given) {
     if (known.count(name) == 0) throw UserError("--direct has no use for " + name);
   }
@@ -62,7 +62,9 @@ int run_direct(const Options& options, const Bundle& bundle) {
   const bool tsv = writes_tsv(options.out);
   const std::string text = read_all(options.input), name = options.input == "-" ? "standard input" : options.input;
   std::vector<std::string> unknown, tokens = bundle.vocabulary;
-  const auto sources = parse_sources(text, name, bundle.vocabulary, {has_columns(options.input, text), false, &unknown});
+  const Form form{has_columns(options.input, text), options.raw, options.raw ? nullptr : &unknown};
+  const auto sources = parse_sources(text, name, bundle.vocabulary, form);
+  if (options.raw && tsv) throw UserError("--raw writes .jsonl");
   tokens.insert(tokens.end(), unknown.begin(), unknown.end());
   check_writable(options.out);
   const auto found = bundle.is_grammar() ? GrammarParser(bundle).answers(sources, tokens, options.sampling.workers)
@@ -73,7 +75,8 @@ int run_direct(const Options& options, const Bundle& bundle) {
   std::int64_t answered = 0;
   for (std::size_t k = 0; k < sources.size(); ++k) {
     answered += !found[k].empty();
-    output.line(!tsv                 ? spelling.as_json(sources[k], found[k])
+    output.line(options.raw            ? as_json(k, found[k])
+                : !tsv               ? spelling.as_json(sources[k], found[k])
                 : sources[k].empty() ? ""
                                      : spelling.as_tsv(sources[k], found[k]));
   }

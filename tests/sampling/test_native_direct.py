@@ -153,11 +153,23 @@ def test_what_has_no_use_is_refused_in_the_same_words(bundles, words):
 
 
 def test_what_direct_inference_has_no_use_for(bundles, tmp_path):
-    for words in (("--draws", "3"), ("--raw",), ("--vote",), ("--filter", "novel"), ("--resume",)):
+    for words in (("--draws", "3"), ("--vote",), ("--filter", "novel"), ("--resume",)):
         assert run(bundles / "two", [["a"]], *words).stderr == f"error: --direct has no use for {words[0]}\n"
     assert run(bundles / "two", [["a"]], "--beam", "1").returncode == 0  # as in Python
     assemble(make("predictor"), tmp_path, script=False)
     assert run(tmp_path, [["a"]]).stderr == f"error: {tmp_path}: a predictor, expected a generator\n"
+
+
+def test_raw_answers_are_ids(bundles, tmp_path):
+    done = run(bundles / "two", [["5", "6"], ["7"]], "--raw")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    expected = [VOCABULARY.encode(answer) for answer in answers(bundles / "two", [["a", "b"], ["c"]])]
+    assert rows == [{"index": number, "tokens": answer} for number, answer in enumerate(expected)]
+    for words, message in ((["a"], "line 1: token 'a' is not in the"), ([], "line 1: found an empty source")):
+        done = run(bundles / "two", [words], "--raw")
+        assert done.returncode == 2 and message in done.stderr
+    done = run(bundles / "two", [["5"]], "--raw", "-o", tmp_path / "out.tsv")
+    assert done.stderr == "error: --raw writes .jsonl\n"
 
 
 @pytest.mark.parametrize(("token", "why"), [("\x16", "has a control character"), ("<unk>", "is a special symbol")])

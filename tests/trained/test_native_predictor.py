@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compgen.api import Generator, Predictor, export_bundle
+from compgen.api import Predictor, export_bundle
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import SPECIALS
 from compgen.errors import DataError, UserError
@@ -63,8 +63,6 @@ def test_what_the_runner_cannot_do_is_refused(transformer, tmp_path, monkeypatch
         Committee([loaded, loaded]).predict([["a"]])
     with pytest.raises(UserError, match=r"the C\+\+ runner runs on the CPU"):
         Predictor.load(transformer, "native", provider="cuda")
-    with pytest.raises(UserError, match="for `cgen sample` alone"):
-        Generator.load("recomb2", "native")
     with pytest.raises(UserError, match="export it first for --runtime native"):
         Predictor.load(saved(tmp_path / "m.pt"), "native")
     monkeypatch.setenv("COMPGEN_RUNNER", str(tmp_path / "nowhere"))
