@@ -196,6 +196,15 @@ void require_whole(const Json& manifest, const Layout& layout) {
   }
 }
 
+// Throws UserError, in Python's words, for what is not there, and for what training wrote.
+void require_exported(const std::filesystem::path& path) {
+  std::error_code none;
+  const bool trained = path.extension() == ".pt" || path.extension() == ".grammar";
+  if (!std::filesystem::exists(path, none)) throw UserError(path.string() + ": no such " + (trained ? "file" : "bundle"));
+  if (!trained || std::filesystem::is_directory(path, none)) return;
+  throw UserError(path.string() + ": a model that is not exported, expected a bundle: `cgen export` makes one of it");
+}
+
 std::string architecture_of(const Json& manifest) { return manifest.value("architecture", "recurrent"); }
 
 std::string manifest_content(const std::filesystem::path& path) {
@@ -229,6 +238,7 @@ double warm(double temperature) {
 }
 
 Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
+  require_exported(folder);
   const auto manifest_path = folder / "manifest.json";
   std::error_code none;
   if (!std::filesystem::exists(manifest_path, none)) {

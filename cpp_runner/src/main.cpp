@@ -126,7 +126,7 @@ Others open_others(const Options& options, const Bundle& bundle, Answering& how)
   for (const auto& name : options.others) {
     others.bundles.push_back(std::make_unique<Bundle>(name));
     const Bundle& other = *others.bundles.back();
-    if (!other.predicts) throw UserError(name + ": a generator, expected a predictor");
+    require_predictor(other);
     if (other.vocabulary != bundle.vocabulary) {
       throw UserError("--with " + name + ": its vocabulary differs from that of " + options.bundle +
                       ": `cgen predict --with` can do this");
@@ -205,9 +205,10 @@ int run_verify(const Options& options, const Bundle& bundle) {
 // What a predictor has no use for is an error, and so is a generator's --input.
 void check_options(const Options& options, const Bundle& bundle) {
   const bool predicts = bundle.predicts;
-  if (bundle.is_grammar() && options.gives("--step")) {
+  if (bundle.is_grammar() && options.gives("--step") && !options.otherwise) {
     throw UserError("a grammar has no use for --step");
   }
+  if (options.otherwise && !options.direct) throw UserError("--otherwise answers what a generator cannot: add --direct");
   if (options.verify) {
     const std::set<std::string> of_verify = {"bundle", "--verify", "--batch", "--workers", "--step", "--trust-code"};
     for (const auto& name : options.given) {
@@ -307,6 +308,7 @@ void add_running_options(CLI::App& app, Options& options) {
       ->allow_extra_args(false);
   app.add_option("--input", options.input, "Predictors, and --direct: a file of sources, a line each, or -.");
   app.add_flag("--direct", options.direct, "Let a generator answer the sources of --input, as in `cgen predict`.");
+  app.add_option("--otherwise", options.otherwise, "With --direct: a predictor's bundle, for sources without an answer.");
   app.add_flag("--resume", options.resume,
                "Continue an interrupted run with the same options and OUT; not with --vote, --support and --best.");
   app.add_flag("--raw", options.raw, "Write every draw as it was made, as token ids; of sources, read ids.");

@@ -1,6 +1,7 @@
 #include "open.h"
 
 #include "derivations.h"
+#include "errors.h"
 #include "step.h"
 #include "transformer.h"
 
@@ -38,6 +39,12 @@ void check_own_step(const Bundle& bundle) {
 std::string step_of(const Bundle& bundle, const std::string& step) {
   if (bundle.is_grammar()) return "";
   return step == "own" && has_own_step(bundle) ? "own" : "graph";
+}
+
+void require_predictor(const Bundle& bundle) {
+  if (bundle.predicts) return;
+  throw UserError(bundle.folder.string() + ": holds a generator, expected a predictor; `cgen train seq2seq` makes one, " +
+                  "and with --direct a generator answers by itself (in Python Generator.load opens it)");
 }
 
 std::unique_ptr<Generator> open_generator(const Bundle& bundle, const std::string& step, std::int64_t& slots) {

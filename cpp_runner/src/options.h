@@ -24,6 +24,7 @@ struct Options {
   std::optional<std::size_t> ngram;
   std::vector<std::string> rare_tokens;
   std::vector<std::string> others;  // predictors that answer together with the bundle
+  std::optional<std::string> otherwise;  // the predictor for sources without an answer of the bundle's
   FilterOptions filter;
   std::vector<std::string> filter_names;  // of `filters`, one by one
   Choice choice;

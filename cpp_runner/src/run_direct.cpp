@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "direct.h"
 #include "errors.h"
 #include "interrupts.h"
 #include "open.h"
+#include "otherwise.h"
 #include "output.h"
 #include "parsing.h"
 #include "sources.h"
@@ -40,6 +42,19 @@ std::vector<Tokens> by_network(const Options& options, const Bundle& bundle, con
   return found;
 }
 
+// Whether there is a source, and no answer.
+bool lacks(const Tokens& source, const Tokens& answer) { return !source.empty() && answer.empty(); }
+
+// What a second model answers to the sources that lack an answer, in their order.
+std::vector<Answer> by_other(const Otherwise& otherwise, const std::vector<Tokens>& sources,
+                             const std::vector<Tokens>& found, std::vector<std::string>& tokens) {
+  std::vector<Tokens> lacking;
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    if (lacks(sources[k], found[k])) lacking.push_back(sources[k]);
+  }
+  return lacking.empty() ? std::vector<Answer>() : otherwise.answers(lacking, tokens);
+}
+
 }  // namespace
 
 void check_direct(const Options& options, const Bundle& bundle) {
@@ -50,7 +65,9 @@ void check_direct(const Options& options, const Bundle& bundle) {
     throw UserError("predictors answer together, generators do not: leave out --direct or --with");
   }
   std::set<std::string> known = {"bundle", "--direct", "--input", "--output", "--workers", "--trust-code", "--beam"};
-  if (!bundle.is_grammar()) known.insert({"--batch", "--step", "--raw"});
+  if (options.otherwise) known.insert("--otherwise");
+  else if (!bundle.is_grammar()) known.insert("--raw");
+  if (options.otherwise || !bundle.is_grammar()) known.insert({"--batch", "--step"});
   for (const auto& name : options.given) {
     if (known.count(name) == 0) throw UserError("--direct has no use for " + name);
   }
@@ -60,6 +77,8 @@ void check_direct(const Options& options, const Bundle& bundle) {
 
 int run_direct(const Options& options, const Bundle& bundle) {
   const bool tsv = writes_tsv(options.out);
+  std::optional<Otherwise> otherwise;
+  if (options.otherwise) otherwise.emplace(options);
   const std::string text = read_all(options.input), name = options.input == "-" ? "standard input" : options.input;
   std::vector<std::string> unknown, tokens = bundle.vocabulary;
   const Form form{has_columns(options.input, text), options.raw, options.raw ? nullptr : &unknown};
@@ -69,16 +88,20 @@ int run_direct(const Options& options, const Bundle& bundle) {
   check_writable(options.out);
   const auto found = bundle.is_grammar() ? GrammarParser(bundle).answers(sources, tokens, options.sampling.workers)
                                          : by_network(options, bundle, sources);
+  const auto more = otherwise ? by_other(*otherwise, sources, found, tokens) : std::vector<Answer>();
   catch_signals();  // until now a signal ends the work at once; what is written is written whole
   Output output(options.out);
   const Spelling spelling(tokens);
   std::int64_t answered = 0;
+  auto next = more.begin();
   for (std::size_t k = 0; k < sources.size(); ++k) {
     answered += !found[k].empty();
-    output.line(options.raw            ? as_json(k, found[k])
-                : !tsv               ? spelling.as_json(sources[k], found[k])
-                : sources[k].empty() ? ""
-                                     : spelling.as_tsv(sources[k], found[k]));
+    const Answer* const other = otherwise && lacks(sources[k], found[k]) ? &*next++ : nullptr;
+    output.line(options.raw                    ? as_json(k, found[k])
+                : tsv && sources[k].empty()    ? ""
+                : tsv                          ? spelling.as_tsv(sources[k], other ? other->target : found[k])
+                : other                        ? spelling.as_json(sources[k], *other, 1)
+                                               : spelling.as_json(sources[k], found[k]));
   }
   output.finish();
   std::cerr << bundle.folder.string() << ": " << with_commas(answered) << " answered\n";

@@ -115,7 +115,7 @@ def test_answers_from_c_are_those_of_the_program(program, bundles):
 @pytest.mark.parametrize(
     ("kind", "words", "message"),
     [
-        ("nowhere", (), "nowhere: not a bundle"),
+        ("nowhere", (), "nowhere: no such bundle"),
         ("predictor", (), "a predictor, expected a generator"),
         ("generator", ("a b",), "a generator, expected a predictor"),
         ("predictor", ("a b\nzebra",), "sources, line 2: token 'zebra' is not in the vocabulary"),
@@ -239,7 +239,7 @@ def test_bad_arguments_are_told_and_change_nothing(ours, bundles):
 def test_a_message_is_cut_to_its_room(ours, tmp_path):
     folder = tmp_path / "é" / "nowhere"
     whole = ours.open(folder)[1]
-    assert whole == f"{folder}: not a bundle: it has no manifest.json"
+    assert whole == f"{folder}: no such bundle"
     at = len(whole.encode().partition("é".encode())[0])
     for room, kept in ((10, 9), (at + 2, at), (at + 3, at + 2), (1, 0)):  # never half of a character
         ours.room = room
@@ -261,7 +261,7 @@ def test_a_tab_is_a_space_and_a_line_of_nothing_has_its_place(ours, bundles):
 
 def test_a_message_is_one_line_of_utf_8_whatever_a_folder_is_called(ours):
     code, said = ours.call("compgen_open", b"/no\nwhere\x1b/\xff\xc3\xa9", ctypes.byref(ctypes.c_void_p()))
-    assert code == 2 and said == "/no where /\ufffd\u00e9: not a bundle: it has no manifest.json"
+    assert code == 2 and said == "/no where /\ufffd\u00e9: no such bundle"
 
 
 def test_by_default_there_are_as_many_threads_as_usable_processors(ours, bundles):

@@ -102,7 +102,9 @@ def test_the_version_is_that_of_python():
 
 def test_a_message_is_one_line_whatever_a_folder_is_called(tmp_path):
     done = run(tmp_path / "no\nwhere", "--draws", "3")
-    assert done.returncode == 2 and f"{tmp_path}/no where: not a bundle" in done.stderr and done.stderr.count("\n") == 1
+    assert (
+        done.returncode == 2 and f"{tmp_path}/no where: no such bundle" in done.stderr and done.stderr.count("\n") == 1
+    )
 
 
 def test_by_default_there_are_as_many_threads_as_usable_processors():
