@@ -63,7 +63,7 @@ def both(folder, first, second, suffix="jsonl", more=()):
     return (ours.stderr.splitlines(), written[0]), (notes, written[1])
 
 
-@pytest.mark.parametrize("second", ["recurrent", "copying", "transformer"])
+@pytest.mark.parametrize("second", [pytest.param("recurrent", marks=pytest.mark.long), "copying", "transformer"])
 @pytest.mark.parametrize("first", ["network", "grammar"])
 def test_lines_are_those_of_predict(tmp_path, bundles, first, second):
     (tmp_path / "in.txt").write_text(lines(first))
