@@ -15,6 +15,7 @@ from compgen.data import random
 from compgen.data.vocabulary import EOS_ID, PAD_ID, SEP_ID
 
 LARGEST = 2**53  # tuples that 53 random bits can tell apart
+NEAREST = 5  # prototypes that direct inference retrieves for a source; in the C++ runner always
 
 
 @dataclass(frozen=True)

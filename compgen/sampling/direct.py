@@ -21,7 +21,7 @@ from compgen.data.padding import padded
 from compgen.data.vocabulary import EOS_ID, PAD_ID, SEP_ID
 from compgen.errors import UserError
 from compgen.runtime.backend import Backend, Ints
-from compgen.runtime.pool import PrototypePool
+from compgen.runtime.pool import NEAREST, PrototypePool
 from compgen.runtime.predict import Recurrent, first_state, write
 from compgen.sampling.batching import Memories, Tokens
 
@@ -34,7 +34,7 @@ BLOCK = 256  # sources compared with the pool at a time
 class Direct:
     """Answers by retrieval, of a generator with one prototype or two."""
 
-    def __init__(self, backend: Backend, pool: PrototypePool, max_length: int, each: int = 5) -> None:
+    def __init__(self, backend: Backend, pool: PrototypePool, max_length: int, each: int = NEAREST) -> None:
         """Read the pool.
 
         Args:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from compgen.errors import ExhaustedError, UserError
 from compgen.processors import cores
 from compgen.runtime.backend import warm
+from compgen.runtime.pool import NEAREST
 from compgen.sampling.batching import Draw, Tokens
 from compgen.sampling.choice import Choice, Votes
 from compgen.sampling.output import Sample
@@ -264,7 +265,7 @@ class Generator:
         return Sample(draw.index, decode(source), decode(target), draw.log_prob, draw.prototypes, votes)
 
     def answer(
-        self, sources: Sequence[Sequence[str]], each: int = 5, watch: Callable[[int], None] | None = None
+        self, sources: Sequence[Sequence[str]], each: int = NEAREST, watch: Callable[[int], None] | None = None
     ) -> list[list[str]]:
         """Return the target of each source by direct inference, without a predictor; see `compgen.sampling.direct`.
 

@@ -9,10 +9,9 @@ from compgen.data.vocabulary import Vocabulary, why_not_data
 from compgen.errors import UserError
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import TARGET_RULES
+from compgen.runtime.pool import NEAREST
 from compgen.sampling import native
 from compgen.trained.architectures import Opened, Request
-
-EACH = 5  # prototypes that the runner retrieves
 
 
 class NativeGenerator(Opened):
@@ -55,8 +54,10 @@ class NativeGenerator(Opened):
 
     def _answers(self, sources: Sequence[Sequence[str]], each: int) -> list[list[str]]:
         """See `RecurrentGenerator.answers`. Sources go as ids: a token may have spaces in it."""
-        if each != EACH:
-            raise UserError(f"found each = {each}: the C++ runner answers by {EACH} prototypes: leave out the runtime")
+        if each != NEAREST:
+            raise UserError(
+                f"found each = {each}: the C++ runner answers by {NEAREST} prototypes: leave out the runtime"
+            )
         known = [number for number, source in enumerate(sources) if source and self.vocabulary.knows(source)]
         found: list[list[str]] = [[] for _ in sources]
         if known:
