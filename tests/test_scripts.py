@@ -1,9 +1,15 @@
 """Scripts: each can be started, so that what documents name can be run."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from compgen.configuration import load_config
+from compgen.recombine.config import RecombineConfig
 from tests.export.tiny import exported
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -29,6 +35,28 @@ def test_all_import():
     assert len(files) > 30
     found = subprocess.run([sys.executable, "-c", START, *files], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout[-3000:] + found.stderr[-3000:]
+
+
+def _experiment(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.syspath_prepend(SCRIPTS / "experiments")
+    return runpy.run_path(str(SCRIPTS / "experiments" / f"{name}.py"), run_name="not main")
+
+
+def test_every_generator_of_scan_has_a_configuration(monkeypatch):
+    found = _experiment("scan", monkeypatch)
+    for name, words in found["GENERATORS"].items():
+        for config in {kind.config for kind in found["SPLITS"].values()}:
+            made = load_config(RecombineConfig, config, [word for word in words if word != "--set"])
+            assert made.prototypes == {"recomb1": 1, "recomb0": 0, "protovae": 1}.get(name, 2)
+
+
+@pytest.mark.parametrize("size", ["small", "paper"])
+def test_every_generator_of_words_has_a_configuration(size, monkeypatch):
+    found = _experiment("morphology", monkeypatch)
+    for kind in ("recomb0", "recomb1", "recomb2", "recomb0v", "recomb1v", "recomb2v"):
+        words = [word for word in found["settings"](kind) if word != "--set"]
+        made = load_config(RecombineConfig, found["config"]("recombine", size), words)
+        assert (made.prototypes, made.network.latent > 0) == (int(kind[6]), kind.endswith("v"))
 
 
 def test_scripts_make_small_bundles_outside_of_tests(monkeypatch):

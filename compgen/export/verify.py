@@ -8,6 +8,7 @@ difference, and must turn out to be such a draw.
 import copy
 import tempfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from compgen.errors import BundleError
 from compgen.export.assemble import HALVES, assemble
 from compgen.models.attention import MASKED
 from compgen.models.backend import TorchBackend
+from compgen.processors import cores
 from compgen.progress import Progress
 from compgen.runtime.backend import Backend, Decoder, Ints, Loop, State
 from compgen.runtime.bundle import Bundle
@@ -229,12 +231,24 @@ def compare(
     progress: Progress,
     done: int = 0,
 ) -> list[Parity]:
-    """Compare the sequences of some runners, in batches of some sizes, with those expected of the truth."""
+    """Compare the sequences of some runners, in batches of some sizes, with those expected of the truth.
+
+    Each runner works on one thread, as many of them at a time as there are cores.
+    """
+
+    def judged(name: str) -> list[Parity]:
+        found = {
+            batch: judge(expected[:count], runners[name](count, batch), distance) for batch, count in batches.items()
+        }
+        return [
+            Parity.model_validate({"runtime": name, "dtype": dtype, "batch": batch} | one)
+            for batch, one in found.items()
+        ]
+
     rows: list[Parity] = []
-    for name, run in runners.items():
-        for batch, count in batches.items():
-            judged = judge(expected[:count], run(count, batch), distance)
-            rows.append(Parity.model_validate({"runtime": name, "dtype": dtype, "batch": batch} | judged))
+    with ThreadPoolExecutor(cores()) as pool:
+        for name, some in zip(runners, pool.map(judged, runners), strict=True):
+            rows += some
             progress.update(done + len(rows), name)
     return rows
 

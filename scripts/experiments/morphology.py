@@ -179,12 +179,16 @@ def make_generator(cell: Cell, kind: str, out: Path, size: str) -> None:
     path = generator_path(cell, kind, out)
     folder = path.parent
     folder.mkdir(parents=True, exist_ok=True)
-    n = kind.removeprefix("recomb").removesuffix("v")
-    more = ["--set", f"prototypes={n}"] + (LATENT if kind.endswith("v") else [])
-    if n == "0":
-        more += ["--set", "network.initial=zeros", "--set", "network.feed=false"]
     data = str(out / "splits" / f"{cell.data}.tsv")
-    train(folder, path, "recombine", data, "--config", config("recombine", size), *more, "--seed", str(cell.seed))
+    words = ("--config", config("recombine", size), *settings(kind), "--seed", str(cell.seed))
+    train(folder, path, "recombine", data, *words)
+
+
+def settings(kind: str) -> list[str]:
+    """What a kind of generator is to be trained with, beside the configuration."""
+    n = kind.removeprefix("recomb").removesuffix("v")
+    found = ["--set", f"prototypes={n}"] + (LATENT if kind.endswith("v") else [])
+    return found + ["--set", "network.initial=zeros", "--set", "network.feed=false"] * (n == "0")
 
 
 def config(kind: str, size: str) -> str:

@@ -57,8 +57,9 @@ UNAIDED = ("--set", "network.token_dropout=0.0", "--set", "unknown_below=0")  # 
 GENERATORS: dict[str, tuple[str, ...]] = {
     "recomb2": (),
     "recomb1": ("--set", "prototypes=1", "--set", "swap.rows=0", "--set", "swap.seconds=[0,0]"),
-    "recomb0": ("--set", "prototypes=0", "--set", "network.initial=zeros", "--set", "network.feed=false",
-                "--set", "swap.rows=0", "--set", "swap.seconds=[0,0]"),
+    # Without prototypes there is nothing to copy from, so that no token may be embedded as <unk> either.
+    "recomb0": (*UNAIDED, "--set", "prototypes=0", "--set", "network.initial=zeros", "--set", "network.feed=false",
+                "--set", "network.copying=false", "--set", "swap.rows=0", "--set", "swap.seconds=[0,0]"),
     "unaided": UNAIDED,
     "nocopy": (*UNAIDED, "--set", "network.copying=false"),
     "vae": ("--set", "network.latent=32"),  # latent edit vectors
