@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from compgen.data.vocabulary import PAD_ID
+from compgen.models.adam import Adam
 from compgen.models.network import Network
 from compgen.progress import note
 from compgen.recombine.config import RecombineConfig
@@ -75,7 +76,7 @@ def _seconds(network: Network, examples: NeighborhoodExamples, rate: float, most
     """The seconds an update takes: the mean of a few, of a copy of the network; random numbers stay as they are."""
     with torch.random.fork_rng(devices=[torch.cuda.current_device()] if device == "cuda" else []):
         trial = copy.deepcopy(network).to(device).train()
-        optimiser = torch.optim.Adam(trial.parameters(), lr=rate)
+        optimiser = Adam(trial.parameters(), lr=rate, fused=True)  # as training has it
         taken: list[float] = []
         batches = examples.plan(0)
         for number in range(WARM + TIMED):
