@@ -1,4 +1,7 @@
-"""How many processors this process may use: its share of the machine, in a container or a batch system's job, too."""
+"""How many processors this process may use, as a batch system or a container may choose some of the machine's for it.
+
+A container's share of their time (`cpu.max` of Linux) is not looked at: OMP_NUM_THREADS says how many to use there.
+"""
 
 import os
 import platform

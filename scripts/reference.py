@@ -8,7 +8,7 @@ pages are not kept in the repository: `make docs` writes them anew.
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -35,15 +35,14 @@ CONFIGURED = {
 
 def commands() -> str:
     """The help of all commands, and of the groups they are in."""
-    return "# Commands\n\n" + "".join(_helps(typer.main.get_command(app), ("cgen",)))
+    return "# Commands\n\n" + "".join(_helps(typer.main.get_command(app), "cgen"))
 
 
-def _helps(command: Any, path: Sequence[str]) -> Iterator[str]:
-    name = " ".join(path)
-    context = command.make_context(name, [], resilient_parsing=True)
-    yield f"## {name}\n\n```text\n{command.get_help(context)}\n```\n\n"
+def _helps(command: Any, name: str, group: Any = None) -> Iterator[str]:
+    context = command.make_context(name, [], parent=group, resilient_parsing=True)
+    yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n\n"
     for word, inner in getattr(command, "commands", {}).items():
-        yield from _helps(inner, (*path, word))
+        yield from _helps(inner, word, context)
 
 
 def augmenters() -> str:

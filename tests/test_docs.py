@@ -166,7 +166,7 @@ def test_the_site_builds_without_a_broken_link(tmp_path):
 def test_the_reference_has_every_command_and_option(tmp_path):
     reference().write(tmp_path)
     text = (tmp_path / "commands.md").read_text("utf-8")
-    assert "## cgen data split tmcd\n" in text and "--divergence" in text
+    assert "## cgen data split tmcd\n" in text and "--divergence" in text and "-h, --help" in text
     options = (tmp_path / "augmenters.md").read_text("utf-8")
     assert "| `variants` | int, ≥ 1" in options and "## stemcorrupt\n" in options
     assert "| `network.hidden` | int" in (tmp_path / "configurations.md").read_text("utf-8")

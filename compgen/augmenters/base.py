@@ -3,8 +3,8 @@ new example comes from.
 
 A method is a subclass of `Augmenter` with a subclass of `Options`. From these two come the command
 `cgen augment NAME` with its options and help, the configuration file, the record beside the output, and the check of
-values in Python. To add one, write its module and one line of `compgen.augmenters.registry`; `docs/augmenters.md` has a
-worked example, and `tests/augmenters/test_conformance.py` then tests it.
+values in Python. To add one, write its module, one line of `compgen.augmenters.registry`, and a case of
+`tests/augmenters/test_conformance.py`, which then tests it; `docs/augmenters.md` has a worked example.
 """
 
 import copy

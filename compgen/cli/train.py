@@ -113,8 +113,8 @@ class RecombineOptions(Options):
     config: ConfigOption = "auto"
     minutes: float | None = option(
         None,
-        "With --config auto: what training may take on two cores, about; by default 8. The fewest updates that can "
-        "teach anything are made in any case.",
+        "With --config auto: what training may take, about. Fewer updates are made where they are slow, but as many as "
+        "can teach anything. By default as many as take 8 minutes on two cores.",
         gt=0,
         metavar="M",
     )

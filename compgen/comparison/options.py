@@ -35,7 +35,7 @@ class CompareOptions(BaseModel):
         None, description="How to choose them; by default by template, or at random where targets rarely repeat."
     )
     minutes: float = Field(60, gt=0, le=100_000, description="Time allowed; what does not fit is left out, and named.")
-    seeds: int = Field(3, ge=1, le=20, description="Predictors of each system that is tested.")
+    seeds: int = Field(3, ge=1, le=20, description="Predictors of each system tested, or fewer, as time allows.")
     jobs: int | None = Field(
         None, ge=1, le=4096, description="Processes, of one thread each; by default one for each core."
     )

@@ -28,6 +28,7 @@ class Fields(NamedTuple):
 
 
 def lines_in(text: str) -> pl.DataFrame:
+    """The lines of a text that are not blank, as the column `line`, with their numbers from 1, `number`."""
     lines = pl.DataFrame({"line": pl.Series(text.split("\n"), dtype=pl.String).str.strip_chars_end("\r")})
     return lines.with_row_index("number", offset=1).filter(pl.col("line").str.strip_chars() != "")
 

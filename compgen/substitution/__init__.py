@@ -1,0 +1,1 @@
+"""Substitution: derivations of training examples, and new ones by exchanging their parts."""

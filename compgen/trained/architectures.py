@@ -1,8 +1,8 @@
 """The registry of architectures: how a trained model is saved, opened, exported and verified, and what it can do.
 
 Each architecture has a tag, which checkpoints and bundles hold. Code that uses a model asks for an ability and never
-for a class: `draws` (samples by address: a generator), `answers` (targets of sources: a predictor, a grammar, direct
-inference) and `losses` (how improbable a target is given its source).
+for an architecture: `draws` (samples by address: a generator), `answers` (targets of sources: a predictor, a grammar,
+direct inference) and `losses` (how improbable a target is given its source).
 
 A new architecture of predictors touches three files:
 

@@ -154,8 +154,8 @@ class Generator:
         """Yield the raw draws of addresses start .. stop - 1, in order, as token ids.
 
         With `beam`, the address chooses the prototypes and the latent vector, if the generator has one, and the draw is
-        the best output that a beam of that width finds (the reference's way on SCAN jump, width 4); temperature and
-        workers are then not used.
+        the best output that a beam of that width finds (the reference's way on SCAN jump, width 4). There is no
+        temperature then, and workers are not used.
 
         A grammar draws derivations in one thread; it has one temperature, and no beam.
 

@@ -1,0 +1,1 @@
+"""Training of predictors: configurations, the loop, examples in batches."""

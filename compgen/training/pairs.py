@@ -88,7 +88,7 @@ class Fresh:
 class FreshExamples(PairExamples):
     """Original pairs, and augmented ones that are drawn anew in each epoch (RandS2 in Li et al. 2023).
 
-    With a network, four candidates are drawn for each example that is needed, and those are kept that it loses most on:
+    With a network, four candidates are drawn for each example that is needed, and a fourth of them is kept, drawn
     without replacement, each with a weight of its loss a token at the beginning of the epoch. (In Li et al. an
     augmenter is trained to find them.) In the first epoch the network knows nothing, and the first are kept. What was
     kept is in `chosen`, by epoch, and goes on after an interruption.
