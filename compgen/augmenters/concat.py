@@ -76,7 +76,7 @@ class Concat(Augmenter[ConcatOptions]):
         `second` are the rows of the two in the training data.
         """
         size = len(self.examples)
-        count = size**2 if count is None else count
+        assert count is not None, "`usual` says how many"
         if count > size**2 > MOST:  # nobody meant to have all of them
             raise ExhaustedError(f"concat: {size:,} distinct examples give {size**2:,} pairs, fewer than {count:,}")
         self.fewer, count = count > size**2, min(count, size**2)

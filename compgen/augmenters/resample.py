@@ -12,7 +12,6 @@ import polars as pl
 from compgen.augmenters.base import HOST, PAIRS, SENTENCES, Augmenter, Options
 from compgen.data import random
 from compgen.data.examples import Dataset
-from compgen.errors import ExhaustedError
 from compgen.progress import Watch
 
 
@@ -38,7 +37,6 @@ class Resample(Augmenter[ResampleOptions]):
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:  # noqa: ARG002
         """Sample i is the example of rank floor(u_i N), u_i being a function of the seed and i."""
-        if count is None:
-            raise ExhaustedError("resample: there is no end of samples: say how many")
+        assert count is not None, "`usual` says how many"
         addresses = np.arange(count, dtype=np.int64)
         return self.examples[random.ranks(seed, addresses, len(self.examples), random.SamplePurpose.EXAMPLES)]

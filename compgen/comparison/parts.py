@@ -31,6 +31,7 @@ MOST_ONCE = 0.6  # of the examples, with the token that training keeps once
 OWN = 0.8  # Dice coefficient of the examples with a source token and those with its target token
 LARGE = 500  # training examples from which one carving is enough
 NEEDED = LEAST_TRAIN + 3 * FEWEST + LEAST_TEST  # distinct examples, for all parts
+SEED = 0  # of all that is drawn here
 _USUAL_TEST = 0.2  # of all examples, where the data have no test part
 
 
@@ -42,7 +43,7 @@ class Divided(NamedTuple):
     by: str
 
 
-def divide(dataset: Dataset, test: int | None = None, by: By | None = None, seed: int = 0) -> Divided:
+def divide(dataset: Dataset, test: int | None = None, by: By | None = None) -> Divided:
     """Return the training and the test part of some data: those that they have, or new ones.
 
     Splits `train` and `test` are taken as they are, unless `test` or `by` ask for another division; other splits are
@@ -59,7 +60,7 @@ def divide(dataset: Dataset, test: int | None = None, by: By | None = None, seed
     if TRAIN in names and TEST in names and test is None and by is None:
         train, tested, how = dataset.split(TRAIN), dataset.split(TEST), "the split test of the data"
     else:
-        train, tested, how = _made(dataset, test, by or usual_division(dataset), seed)
+        train, tested, how = _made(dataset, test, by or usual_division(dataset))
     for part, found, least in (("train", train, LEAST_TRAIN), ("test", tested, LEAST_TEST)):
         if len(found) < least:
             raise DataError(
@@ -84,13 +85,13 @@ def usual_division(dataset: Dataset) -> By:
     return "template" if targets.n_unique() < 0.8 * len(targets) and targets.n_unique() > LEAST_TEST else "random"
 
 
-def _made(dataset: Dataset, test: int | None, by: By, seed: int) -> Divided:
+def _made(dataset: Dataset, test: int | None, by: By) -> Divided:
     dataset = Dataset(dataset.frame.unique(SIDES, keep="first", maintain_order=True))
     count = len(dataset)
     size = max(LEAST_TEST, round(_USUAL_TEST * count)) if test is None else test
     if not 0 < size < count:
         raise DataError(f"found {count:,} examples, expected more than the {size:,} to test on: {_few(test)}")
-    found = _DIVISIONS[by](dataset, count - size, seed)
+    found = _DIVISIONS[by](dataset, count - size, SEED)
     tested = found.split(TEST)
     return Divided(found.split(TRAIN), tested, f"{len(tested):,} examples taken out of the data by {by}")
 
@@ -122,7 +123,7 @@ def carvings(train: Dataset) -> int:
     return 1 if len(train) >= LARGE else 3
 
 
-def carve(train: Dataset, number: int, seed: int = 0) -> Dataset:
+def carve(train: Dataset, number: int) -> Dataset:
     """Carve the validation parts out of training, for the carving of some number; the splits say which is which.
 
     - `combinations`: compounds are drawn, such as two words in a row or a function and the head of its argument (see
@@ -145,7 +146,7 @@ def carve(train: Dataset, number: int, seed: int = 0) -> Dataset:
             f"found {len(distinct):,} distinct training examples, expected {least} or more: {size} for each validation "
             f"part, and {LEAST_TRAIN} to train on"
         )
-    carving = Carving(distinct, size, lambda what: stream(Purpose.COMPARISON, seed, 1, number, what))
+    carving = Carving(distinct, size, lambda what: stream(Purpose.COMPARISON, SEED, 1, number, what))
     return carving.divided()
 
 

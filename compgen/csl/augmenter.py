@@ -130,8 +130,7 @@ class Csl(Augmenter[CslOptions]):
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
         """Samples 0 to `count` - 1: sample i is a function of the grammar, its probabilities, the seed and i."""
-        if self.trained is None or count is None:
-            raise UserError("csl: there is no end of samples: say how many")
+        assert self.trained is not None and count is not None, "fitted, and `usual` says how many"
         return self.trained.sampler().sample(count, seed, watch=lambda done: watch("sample", done / count, "")).frame
 
     def facts(self) -> dict[str, Any]:

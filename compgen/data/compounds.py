@@ -9,7 +9,7 @@ Keysers et al. weight rule applications by how much of their context is fixed, w
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -120,21 +120,14 @@ def remark_on_few(compounds: Iterable[Bag]) -> None:
         )
 
 
-def divergence(train: Dataset, test: Dataset, compounds: Callable[[Dataset], Iterable[Bag]], alpha: float) -> float:
-    """Return 1 less the Chernoff coefficient, the sum over k of p_k^alpha q_k^(1 - alpha).
-
-    p and q are the relative frequencies in train and test of what `compounds` finds in a dataset, e.g.
-    `Trees().compounds` or `Ngrams().atoms`. Keysers et al. (2020), section 2.2, have an alpha of 0.5 for atoms and of
-    0.1 for compounds. 0: the same frequencies; 1: nothing in common.
-    """
-    if not 0 < alpha < 1:
-        raise DataError(f"found alpha {alpha:g}, expected a number between 0 and 1")
-    return _divergence(_total(compounds(train)), _total(compounds(test)), alpha)
-
-
 @dataclass(frozen=True)
 class Divergences:
-    """How far two parts are apart: divergences, distinct items of the test part, and those that training lacks."""
+    """How far two parts are apart: divergences, distinct items of the test part, and those that training lacks.
+
+    A divergence is 1 less the Chernoff coefficient, the sum over k of p_k^alpha q_k^(1 - alpha); p and q are relative
+    frequencies in train and test, alpha is ATOM_ALPHA or COMPOUND_ALPHA (Keysers et al. 2020, section 2.2). 0: the same
+    frequencies; 1: nothing in common.
+    """
 
     atoms: float
     compounds: float

@@ -36,7 +36,6 @@ from compgen.lm.report import Report, Trial, losses
 from compgen.lm.scoring import Scores, opened, score, score_all, split_words
 
 CLAIM = "run.json"  # says of which texts and options a folder is, and is locked while it is filled
-RUNNING = {"memory", "shard", "engine", "workers"}  # options that results do not depend on
 _TUNED_TO_TEST = "found {}: a mixture's weights would be fitted to the test"
 LONGEST = 98  # tokens of a sentence that is recombined: the reference's 100 less its two markers
 
@@ -175,8 +174,9 @@ def _digest(path: Path) -> str | list[str]:
 
 def _settings(scheme: Scheme, estimation: Estimation, seeds: Sequence[int]) -> dict[str, Any]:
     """Return all options that results depend on, by name; those of GECA have a value for each kind of sentences."""
-    kinds = [kind.model_dump(exclude=RUNNING) for kind in scheme.kinds]
-    used = {name: value for name, value in asdict(estimation).items() if name not in RUNNING}
+    kinds = [kind.identity() for kind in scheme.kinds]
+    used = asdict(estimation)
+    del used["memory"]  # results do not depend on it
     return {
         **{name: [kind[name] for kind in kinds] for name in kinds[0]},
         **{name: getattr(scheme, name) for name in ("count", "resampled", "by_history")},

@@ -149,7 +149,7 @@ def commonest_tags(found: pl.DataFrame) -> tuple[str, float]:
     return str(tags), int(count) / found.height
 
 
-def correlations(samples: Dataset, loss: str, shortest: int = SHORTEST) -> dict[str, float | None]:
+def correlations(samples: Dataset, loss: str) -> dict[str, float | None]:
     """Return Pearson correlations of losses with edits, stem lengths and form lengths, in clusters (figure 7).
 
     The paper's edits are the Levenshtein distance of the form from the attested one; ours are the clusters that
@@ -166,7 +166,7 @@ def correlations(samples: Dataset, loss: str, shortest: int = SHORTEST) -> dict[
     losses = samples.frame[loss].to_numpy()
     columns = {
         "edits": samples.frame["edits"].to_numpy(),
-        "stem length": Aligned.of(read, shortest).in_lemma.sum(axis=1),
+        "stem length": Aligned.of(read).in_lemma.sum(axis=1),
         "form length": np.array([len(word.form) for word in read]),
     }
     return {name: _pearson(values, losses) for name, values in columns.items()}

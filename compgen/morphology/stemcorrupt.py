@@ -44,13 +44,13 @@ class StemCorruptOptions(Options):
         0.5,
         gt=0,
         le=1,
-        description="The probability that a character of the stem is replaced, up to 1. The character drawn may be the "
-        "same again.",
+        description="The probability that a character of the stem (a letter with its marks) is replaced, up to 1. The "
+        "character drawn may be the same again.",
     )
     shortest: int = Field(
         SHORTEST,
         ge=1,
-        description="Characters (code points) of a stretch of lemma and form that counts as stem.",
+        description="Code points of a stretch of lemma and form that counts as stem; a letter's marks count, too.",
     )
     stemless: Literal["drop", "keep"] = Field(
         "drop",
@@ -111,7 +111,8 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
 
         Without `candidates`, fewer samples are the first of more. Samples of equal 64-bit hash count as the same.
         """
-        count, candidates = self.usual if count is None else count, self.options.candidates
+        assert count is not None, "`usual` says how many"
+        candidates = self.options.candidates
         if self._tier is None:
             return self._distinct(count, seed)
         pool = self._distinct(count * candidates, seed)

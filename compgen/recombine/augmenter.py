@@ -170,8 +170,7 @@ class Recombine(Augmenter[RecombineOptions]):
         Raises:
             ExhaustedError: there are none.
         """
-        if self.generator is None or count is None:
-            raise UserError("recombine: there is no end of samples: say how many")
+        assert self.generator is not None and count is not None, "fitted, and `usual` says how many"
         self._counts, self._alone = Counts(), 0.0
         try:
             kept = [

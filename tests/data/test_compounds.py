@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from compgen.data.compounds import Ngrams, Trees, divergence, measure, usual_inventory
+from compgen.data.compounds import Ngrams, Trees, measure, usual_inventory
 from compgen.data.examples import Dataset
 from compgen.errors import DataError
 
@@ -94,12 +94,10 @@ def test_brackets_of_most_distinct_targets_choose_the_inventory():
 
 def test_divergence_is_one_less_the_chernoff_coefficient():
     train, test = sources("a a a b"), sources("b", "b c c")
-    atoms = Ngrams().atoms
     # Shared is b alone: a quarter of the training tokens, half of the test tokens.
-    assert math.isclose(divergence(train, test, atoms, 0.1), 1 - 0.25**0.1 * 0.5**0.9)
-    assert math.isclose(divergence(train, test, atoms, 0.5), 1 - 0.125**0.5)
-    assert divergence(train, sources("c d"), atoms, 0.1) == 1
-    assert abs(divergence(train, train + train, atoms, 0.1)) < 1e-12
+    assert math.isclose(measure(train, test, Ngrams()).atoms, 1 - 0.125**0.5)
+    assert measure(train, sources("c d"), Ngrams()).atoms == 1
+    assert abs(measure(train, train + train, Ngrams()).compounds) < 1e-12
     found = measure(sources("a b a"), sources("b a c"), Ngrams(longest=2))
     assert (found.test_atoms, found.unseen_atoms, found.test_compounds, found.unseen_compounds) == (3, 1, 2, 1)
     assert math.isclose(found.compounds, 1 - 0.5**0.1 * 0.5**0.9)
@@ -115,11 +113,9 @@ def test_divergence_of_equal_frequencies_is_never_below_zero():
 def test_divergence_of_nothing_is_refused():
     some, none = sources("a b"), sources("a")
     with pytest.raises(DataError, match="nothing to compare in the test part"):
-        divergence(some, none, Ngrams().compounds, 0.1)
+        measure(some, none, Ngrams())
     with pytest.raises(DataError, match="nothing to compare in the training part"):
         measure(none, some, Ngrams())
-    with pytest.raises(DataError, match="alpha 1, expected a number between 0 and 1"):
-        divergence(some, some, Ngrams().compounds, 1)
 
 
 @pytest.mark.parametrize(
@@ -139,4 +135,4 @@ def test_divergence_of_nothing_is_refused():
 def test_the_published_splits_of_geoquery_have_their_divergence(geoquery, split, parts, expected):
     train = geoquery(f"{split}.train")
     test = sum((geoquery(f"{split}.{part}") for part in parts[1:]), geoquery(f"{split}.{parts[0]}"))
-    assert abs(divergence(train, test, Trees().compounds, 0.1) - expected) <= 0.0005
+    assert abs(measure(train, test, Trees()).compounds - expected) <= 0.0005

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compgen.data import scan
-from compgen.data.compounds import ATOM_ALPHA, COMPOUND_ALPHA, Ngrams, Trees, divergence, measure
+from compgen.data.compounds import Ngrams, Trees, measure
 from compgen.data.examples import Dataset
 from compgen.data.splits import at_random, by_length, by_template, count_of, divided, in_both, mcd, tmcd, with_dev
 from compgen.errors import DataError, Remark
@@ -132,8 +132,8 @@ def test_tmcd_diverges_more_than_chance_and_training_knows_test_atoms(seed, leas
     assert made.splits["train"] == 50
     train, test = made.split("train"), made.split("test")
     chance = by_template(data, 50, seed)
-    by_chance = divergence(chance.split("train"), chance.split("test"), Trees().compounds, COMPOUND_ALPHA)
-    assert divergence(train, test, Trees().compounds, COMPOUND_ALPHA) > by_chance + 0.1
+    by_chance = measure(chance.split("train"), chance.split("test"), Trees()).compounds
+    assert measure(train, test, Trees()).compounds > by_chance + 0.1
     known = held(train, Trees())
     assert all(known[atom] >= least for atom in held(test, Trees()))
 
@@ -151,7 +151,7 @@ def test_atoms_are_what_the_inventory_says():
 @pytest.mark.parametrize("wanted", [0.1, 0.3])
 def test_a_wanted_divergence_is_met(wanted):
     for made in (tmcd(trees(), seed=1, divergence=wanted), mcd(trees(), 40, 20, seed=1, divergence=wanted)):
-        found = divergence(made.split("train"), made.split("test"), Trees().compounds, COMPOUND_ALPHA)
+        found = measure(made.split("train"), made.split("test"), Trees()).compounds
         assert abs(found - wanted) < 0.01
 
 
@@ -251,8 +251,8 @@ def test_tmcd_splits_of_geoquery_diverge_as_much_as_the_published_ones(geoquery,
     made = tmcd(geoquery("all"), 440, seed, least, inventory=inventory)
     train, test = made.split("train"), made.split("test")
     theirs = sum((geoquery(f"{published}.{part}") for part in parts[1:]), geoquery(f"{published}.{parts[0]}"))
-    bar = divergence(geoquery(f"{published}.train"), theirs, inventory.compounds, COMPOUND_ALPHA)
-    assert divergence(train, test, inventory.compounds, COMPOUND_ALPHA) >= bar
+    bar = measure(geoquery(f"{published}.train"), theirs, inventory).compounds
+    assert measure(train, test, inventory).compounds >= bar
     known = held(train, inventory)
     assert min(known[atom] for atom in held(test, inventory)) >= least
 
@@ -265,7 +265,7 @@ def test_mcd_on_scan_diverges_in_compounds_and_not_in_atoms():
     found = measure(made.split("train"), made.split("test"), Ngrams())
     assert by_chance.compounds < 0.001
     assert abs(found.compounds - 0.35) < 0.001
-    assert divergence(made.split("train"), made.split("test"), Ngrams().atoms, ATOM_ALPHA) <= 0.0201
+    assert found.atoms <= 0.0201
     assert found.unseen_atoms == 0
 
 
