@@ -2,7 +2,8 @@
 
 `Network.advance`, step after step, is the definition. Left to autograd it is some hundred small operations a step, most
 of the time of which is not arithmetic. Here each step writes into buffers that hold all steps, and the gradients of all
-weights, keys, values and positions are products over all steps at once:
+weights, keys, values and positions are products over all steps at once. Where the runner's library is built, the loops
+themselves are its own (`compgen.models.compiled`):
 
     for t = 0, 1, ...:     gates_t   = given gates_t + [h_(t-1), fed_(t-1)] W_gates         then the LSTM cell: h_t, c_t
                            q_t       = f(given queries_t + [fed_(t-1), h_t] W_queries)      f: tanh, or nothing
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from compgen.models import cell
+from compgen.models import cell, compiled
 from compgen.models.attention import MASKED
 from compgen.models.products import exact, product
 
@@ -89,7 +90,7 @@ def fed_loop(
     weights = weights._replace(gates=torch.cat([hidden, fed]))  # as states lie in memory
     given = [gates, queries, *weights, *attended, *dropped, *start]
     with torch.autocast("cpu", enabled=False):  # in float32, whatever is around it
-        found = _FedLoop.apply(*(x if x is None else exact(x) for x in given), tanh)  # type: ignore[no-untyped-call]
+        found = _FedLoop.apply(*(x if x is None else exact(x).contiguous() for x in given), tanh)  # type: ignore[no-untyped-call]
     states, outputs, scores = found
     return states, outputs, scores
 
@@ -154,6 +155,50 @@ class _Attending:
             self.by_memory(d_asked).add_(torch.bmm(d_scores.transpose(0, 1), near))
 
 
+class _Kept(NamedTuple):
+    """What the loop reads and writes that its backward pass reads, too, by the names that `compiled.FedLoop` has."""
+
+    w_gates: Tensor
+    w_queries: Tensor
+    w_combine: Tensor
+    keys: Tensor
+    values: Tensor
+    inside: Tensor
+    position_keys: Tensor
+    position_values: Tensor
+    keep_hidden: Tensor | None
+    keep_fed: Tensor | None
+    states: Tensor  # (B, L + 1, H + F); of row b h_-1, fed_-1, h_0, ...: what gates and queries read are slices of it
+    gates: Tensor  # (L, B, 4H), behind their functions
+    cells: Tensor  # (L + 1, B, H)
+    squashed: Tensor  # (L, B, H), tanh of cells
+    asked: Tensor  # (L, B, nA), queries
+    combined: Tensor  # (L, B, H + nA), [dropout(h), context]
+    weights: Tensor  # (L, B, n, T)
+
+    def numbers(self, tanh: bool) -> dict[str, int]:
+        """The sizes, by the names that `compiled.FedLoop` has."""
+        (length, rows, hidden), fed = self.squashed.shape, len(self.w_combine)
+        memories, tokens, size = self.keys.shape[1:]
+        named = {"length": length, "rows": rows, "hidden": hidden, "fed": fed}
+        return named | {"memories": memories, "size": size, "tokens": tokens, "tanh": int(tanh)}
+
+
+class _Gradients(NamedTuple):
+    """What the backward pass gets and writes; the last four change from step to step."""
+
+    of_states: Tensor | None
+    of_scores: Tensor | None
+    d_gates: Tensor
+    d_asked: Tensor
+    d_scores: Tensor
+    d_combined: Tensor
+    d_outputs: Tensor
+    d_hidden: Tensor
+    d_cell: Tensor
+    d_fed: Tensor
+
+
 class _FedLoop(torch.autograd.Function):
     """See the module. Buffers that the backward pass reads are kept in `ctx.saved_tensors`."""
 
@@ -164,82 +209,115 @@ class _FedLoop(torch.autograd.Function):
         keep_hidden: Tensor | None, keep_fed: Tensor | None, hidden: Tensor, first_cell: Tensor, tanh: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         length, rows, size, fed = len(given), len(hidden), hidden.shape[1], len(bias)
-        both, attending = size + fed, _Attending(keys, values, inside, position_keys, position_values)
-        # Row b of `states` is h_-1, fed_-1, h_0, fed_0, ...: what gates read and what queries read are slices of it.
-        states = given.new_zeros(rows, (length + 1) * both)
-        states[:, :size] = hidden
-        gates, asked, outputs = torch.empty_like(given), torch.empty_like(queries), given.new_empty(length, rows, fed)
-        cells, squashed = given.new_empty(length + 1, rows, size), given.new_empty(length, rows, size)
-        cells[0] = first_cell
-        combined = given.new_empty(length, rows, w_combine.shape[1])  # [dropout(h), context]
-        scores, weights = (given.new_empty(length, *inside.shape) for _ in range(2))
-        keys_by_size, to_output = attending.by_size(attending.keys), w_combine.t().contiguous()
-        for t in range(length):
-            before, now = t * both, (t + 1) * both
-            h, back = states[:, now : now + size], states[:, now + size : now + both]
-            product(states[:, before:now], w_gates, given[t], out=gates[t])
-            cell.forward(gates[t], cells[t], cells[t + 1], squashed[t], h)
-            product(states[:, before + size : now + size], w_queries, queries[t], out=asked[t])
-            if tanh:
-                cell.tanh(asked[t], out=asked[t])
-            combined[t, :, size:] = attending.forward(t, asked[t], keys_by_size, scores[t], weights[t])
-            _times(h, keep_hidden, t, out=combined[t, :, :size])
-            product(combined[t], to_output, bias, out=outputs[t])
-            _times(outputs[t], keep_fed, t, out=back)
-        ctx.save_for_backward(
-            states, gates, cells, squashed, asked, combined, weights, w_gates, w_queries, w_combine, keys, values,
-            inside, position_keys, position_values, keep_hidden, keep_fed,
+        new = given.new_empty
+        kept = _Kept(
+            w_gates, w_queries, w_combine, keys, values, inside, position_keys, position_values, keep_hidden, keep_fed,
+            states=given.new_zeros(rows, length + 1, size + fed), gates=new(given.shape),
+            cells=new(length + 1, rows, size), squashed=new(length, rows, size), asked=new(queries.shape),
+            combined=new(length, rows, w_combine.shape[1]), weights=new(length, *inside.shape),
         )  # fmt: skip
+        kept.states[:, 0, :size] = hidden
+        kept.cells[0] = first_cell
+        outputs, scores, to_output = new(length, rows, fed), new(length, *inside.shape), w_combine.t().contiguous()
+        if compiled.runs(given):
+            some = {"given": given, "queries": queries, "to_output": to_output, "bias": bias}
+            arrays = kept._asdict() | some | {"scores": scores, "outputs": outputs}
+            compiled.call("compgen_fed_forward", compiled.FedLoop, kept.numbers(tanh), arrays)
+        else:
+            _forward(kept, given, queries, to_output, bias, outputs, scores, tanh)
+        ctx.save_for_backward(*kept)
         ctx.tanh = tanh
         ctx.set_materialize_grads(False)
-        return states.view(rows, length + 1, both)[:, 1:, :size].transpose(0, 1), outputs, scores
+        return kept.states[:, 1:, :size].transpose(0, 1), outputs, scores
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(
         ctx: Any, of_states: Tensor | None, of_outputs: Tensor | None, of_scores: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        (
-            states, gates, cells, squashed, asked, combined, weights, w_gates, w_queries, w_combine, keys, values,
-            inside, position_keys, position_values, keep_hidden, keep_fed,
-        ) = ctx.saved_tensors  # fmt: skip
-        (length, rows, size), fed = squashed.shape, len(w_combine)
-        attending = _Attending(keys, values, inside, position_keys, position_values)
-        d_gates, d_asked, d_scores, d_combined = map(torch.empty_like, (gates, asked, weights, combined))
-        d_outputs, d_fed = gates.new_zeros(length, rows, fed), gates.new_zeros(rows, fed)
-        d_hidden, d_cell = gates.new_zeros(rows, size), gates.new_zeros(rows, size)
-        if of_outputs is not None:
-            d_outputs.copy_(of_outputs)
-        gates_back, queries_back = w_gates.t().contiguous(), w_queries.t().contiguous()
-        values_by_size = attending.by_size(attending.values)
-        for t in reversed(range(length)):
-            d_outputs[t].add_(_times(d_fed, keep_fed, t, out=d_fed))
-            product(d_outputs[t], w_combine, out=d_combined[t])
-            d_hidden.add_(_times(d_combined[t, :, :size], keep_hidden, t, out=d_combined[t, :, :size]))
-            if of_states is not None:
-                d_hidden.add_(of_states[t])
-            of_context, of_score = d_combined[t, :, size:].contiguous(), None if of_scores is None else of_scores[t]
-            attending.backward(t, weights[t], of_context, of_score, values_by_size, d_scores[t], d_asked[t])
-            if ctx.tanh:
-                _OPS.tanh_backward.grad_input(d_asked[t], asked[t], grad_input=d_asked[t])
-            of_queries = product(d_asked[t], queries_back)  # (B, F + H): of [fed, hidden]
-            d_hidden.add_(of_queries[:, fed:])
-            cell.backward(gates[t], cells[t], squashed[t], d_hidden, d_cell, d_gates[t])
-            before = product(d_gates[t], gates_back)  # (B, H + F): of [hidden, fed]
-            d_hidden, d_fed = before[:, :size], before[:, size:].add_(of_queries[:, :fed])
-
-        by_step = states.view(rows, length + 1, size + fed)
-        read = by_step[:, :-1], states[:, size:-fed].view(rows, length, size + fed)
-        d_w_gates, d_w_queries = (
-            _product(some.transpose(0, 1), d) for some, d in zip(read, (d_gates, d_asked), strict=True)
+        kept = _Kept(*ctx.saved_tensors)
+        (length, rows, size), fed = kept.squashed.shape, len(kept.w_combine)
+        zeros = kept.gates.new_zeros
+        got = _Gradients(
+            None if of_states is None else of_states.contiguous(),
+            None if of_scores is None else of_scores.contiguous(),
+            *map(torch.empty_like, (kept.gates, kept.asked, kept.weights, kept.combined)),
+            d_outputs=zeros(length, rows, fed),
+            d_hidden=zeros(rows, size),
+            d_cell=zeros(rows, size),
+            d_fed=zeros(rows, fed),
         )
-        of_contexts = d_combined[:, :, size:]
+        if of_outputs is not None:
+            got.d_outputs.copy_(of_outputs)
+        gates_back, queries_back = kept.w_gates.t().contiguous(), kept.w_queries.t().contiguous()
+        if compiled.runs(kept.gates):
+            arrays = kept._asdict() | got._asdict() | {"gates_back": gates_back, "queries_back": queries_back}
+            compiled.call("compgen_fed_backward", compiled.FedLoop, kept.numbers(ctx.tanh), arrays)
+        else:
+            _backward(kept, got, gates_back, queries_back, ctx.tanh)
+
+        # What gates read is [h, fed] of the step before, what queries read [fed] of that and [h] of this one.
+        read = kept.states[:, :-1], kept.states.view(rows, -1)[:, size:-fed].view(rows, length, size + fed)
+        d_w_gates, d_w_queries = (
+            _product(some.transpose(0, 1), d) for some, d in zip(read, (got.d_gates, got.d_asked), strict=True)
+        )
+        of_contexts = got.d_combined[:, :, size:]
         return (
-            d_gates, d_asked, d_w_gates, d_w_queries, _product(d_outputs, combined), d_outputs.sum(dim=(0, 1)),
-            _over_steps(d_scores, asked), _over_steps(weights, of_contexts), None,
-            _by_distance(d_scores, asked, position_keys), _by_distance(weights, of_contexts, position_values),
-            None, None, d_hidden, d_cell, None,
+            got.d_gates, got.d_asked, d_w_gates, d_w_queries, _product(got.d_outputs, kept.combined),
+            got.d_outputs.sum(dim=(0, 1)), _over_steps(got.d_scores, kept.asked),
+            _over_steps(kept.weights, of_contexts), None, _by_distance(got.d_scores, kept.asked, kept.position_keys),
+            _by_distance(kept.weights, of_contexts, kept.position_values), None, None, got.d_hidden, got.d_cell, None,
         )  # fmt: skip
+
+
+def _forward(
+    kept: _Kept, given: Tensor, queries: Tensor, to_output: Tensor, bias: Tensor, outputs: Tensor, scores: Tensor,
+    tanh: bool,
+) -> None:  # fmt: skip
+    """The loop in Python, which `cpp_runner/src/recurrence.cpp` has in C++."""
+    (length, rows, size), both = kept.squashed.shape, kept.states.shape[2]
+    attending, states = _Attending(*kept[3:8]), kept.states.view(rows, -1)
+    keys_by_size = attending.by_size(attending.keys)
+    for t in range(length):
+        before, now = t * both, (t + 1) * both
+        h, back = states[:, now : now + size], states[:, now + size : now + both]
+        product(states[:, before:now], kept.w_gates, given[t], out=kept.gates[t])
+        cell.forward(kept.gates[t], kept.cells[t], kept.cells[t + 1], kept.squashed[t], h)
+        product(states[:, before + size : now + size], kept.w_queries, queries[t], out=kept.asked[t])
+        if tanh:
+            cell.tanh(kept.asked[t], out=kept.asked[t])
+        kept.combined[t, :, size:] = attending.forward(t, kept.asked[t], keys_by_size, scores[t], kept.weights[t])
+        _times(h, kept.keep_hidden, t, out=kept.combined[t, :, :size])
+        product(kept.combined[t], to_output, bias, out=outputs[t])
+        _times(outputs[t], kept.keep_fed, t, out=back)
+
+
+def _backward(kept: _Kept, got: _Gradients, gates_back: Tensor, queries_back: Tensor, tanh: bool) -> None:
+    """The loop in Python, back, which `cpp_runner/src/recurrence.cpp` has in C++."""
+    (length, _, size), fed = kept.squashed.shape, len(kept.w_combine)
+    attending = _Attending(*kept[3:8])
+    values_by_size = attending.by_size(attending.values)
+    d_hidden, d_fed = got.d_hidden, got.d_fed
+    for t in reversed(range(length)):
+        got.d_outputs[t].add_(_times(d_fed, kept.keep_fed, t, out=d_fed))
+        product(got.d_outputs[t], kept.w_combine, out=got.d_combined[t])
+        of_hidden = got.d_combined[t, :, :size]
+        d_hidden.add_(_times(of_hidden, kept.keep_hidden, t, out=of_hidden))
+        if got.of_states is not None:
+            d_hidden.add_(got.of_states[t])
+        of_context, of_score = (
+            got.d_combined[t, :, size:].contiguous(),
+            None if got.of_scores is None else got.of_scores[t],
+        )
+        attending.backward(t, kept.weights[t], of_context, of_score, values_by_size, got.d_scores[t], got.d_asked[t])
+        if tanh:
+            _OPS.tanh_backward.grad_input(got.d_asked[t], kept.asked[t], grad_input=got.d_asked[t])
+        of_queries = product(got.d_asked[t], queries_back)  # (B, F + H): of [fed, hidden]
+        d_hidden.add_(of_queries[:, fed:])
+        cell.backward(kept.gates[t], kept.cells[t], kept.squashed[t], d_hidden, got.d_cell, got.d_gates[t])
+        before = product(got.d_gates[t], gates_back)  # (B, H + F): of [hidden, fed]
+        d_hidden, d_fed = before[:, :size], before[:, size:].add_(of_queries[:, :fed])
+    got.d_hidden.copy_(d_hidden)
 
 
 def _times(x: Tensor, factors: Tensor | None, t: int, out: Tensor) -> Tensor:

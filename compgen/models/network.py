@@ -330,7 +330,7 @@ class Network(Trainable):
             written = written.masked_fill(closed, MASKED)
             real = real & (~closed | (same & (copies > 0.5 * MASKED)).any(dim=2))
         found = torch.cat([written.unsqueeze(2), copies.masked_fill(~same, MASKED)], dim=2)
-        likelihood: Tensor = torch.logsumexp(found, dim=2) * real
+        likelihood: Tensor = _log_sum_exp(found) * real
         return likelihood
 
     def _copied(self, memory_tokens: Tensor, written: Tensor) -> Tensor:
@@ -347,6 +347,16 @@ class Network(Trainable):
         targets = sequences[:, 1:]
         tokens = self._copied(memory_tokens, targets).unsqueeze(1).expand(-1, targets.shape[1], -1)
         return written_greedily(self.merge(self(sequences[:, :-1], memory_tokens), tokens), targets)
+
+
+def _log_sum_exp(x: Tensor) -> Tensor:
+    """The logarithm of the sum of exponentials along the last dimension.
+
+    For x with entries of MASKED this is many times as fast as `torch.logsumexp`, which takes exponentials by MKL: those
+    that come to 0 take it fifty times as long as others.
+    """
+    largest = x.argmax(dim=-1, keepdim=True)
+    return (x.gather(-1, largest) - torch.log_softmax(x, dim=-1).gather(-1, largest)).squeeze(-1)
 
 
 def _hide(tokens: Tensor, known: Tensor) -> Tensor:

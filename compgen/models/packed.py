@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compgen.models import cell
+from compgen.models import cell, compiled
 from compgen.models.cell import sigmoids_first
 from compgen.models.encoder import Encoder
 from compgen.models.products import product
@@ -82,22 +82,15 @@ class _Packed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, given: Tensor, weights: Tensor, counts: list[int], before: Tensor) -> Tensor:
+        given, weights = given.contiguous(), weights.contiguous()
         directions, total, size = given.shape[0], given.shape[1], given.shape[2] // 4
         gates = torch.empty_like(given)
         states, cells, tanhs = (gates.new_empty(directions, total, size) for _ in range(3))
-        start, former = 0, slice(0, 0)
-        for step, count in enumerate(counts):
-            here = slice(start, start + count)
-            former = slice(former.start, former.start + count)  # the same sequences at the step before
-            now = gates[:, here]
-            if step:
-                for w, sums, state, out in zip(weights, given[:, here], states[:, former], now, strict=True):
-                    product(state, w, sums, out=out)
-            else:
-                now.copy_(given[:, here])
-            past = cells[:, former] if step else gates.new_zeros(directions, count, size)
-            cell.forward(now, past, cells[:, here], tanhs[:, here], states[:, here])
-            start, former = start + count, here
+        if compiled.runs(given):
+            arrays = {"given": given, "weights": weights, "gates": gates, "states": states, "cells": cells}
+            _call("compgen_packed_forward", counts, arrays | {"tanhs": tanhs})
+        else:
+            _forward(given, weights, counts, gates, states, cells, tanhs)
         ctx.save_for_backward(gates, states, cells, tanhs, weights, before)
         ctx.counts = counts
         return states
@@ -106,23 +99,60 @@ class _Packed(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, of_states: Tensor) -> tuple[Tensor | None, ...]:
         gates, states, cells, tanhs, weights, before = ctx.saved_tensors
-        directions, total, size = states.shape
         d_states, d_gates = of_states.clone(memory_format=torch.contiguous_format), torch.empty_like(gates)
-        d_cell = gates.new_zeros(directions, ctx.counts[0], size)
         back = weights.transpose(1, 2).contiguous()
-        end = total
-        for step in reversed(range(len(ctx.counts))):
-            count = ctx.counts[step]
-            here = slice(end - count, end)
-            begin = here.start - ctx.counts[step - 1] if step else 0
-            former = slice(begin, begin + count)
-            past = cells[:, former] if step else gates.new_zeros(directions, count, size)
-            now = d_gates[:, here]
-            cell.backward(gates[:, here], past, tanhs[:, here], d_states[:, here], d_cell[:, :count], now)
-            if step:
-                for direction in range(directions):
-                    d_states[direction, former].add_(product(now[direction], back[direction]))
-            end = here.start
+        if compiled.runs(gates):
+            arrays = {"gates": gates, "states": states, "cells": cells, "tanhs": tanhs, "back": back}
+            _call("compgen_packed_backward", ctx.counts, arrays | {"d_states": d_states, "d_gates": d_gates})
+        else:
+            _backward(gates, cells, tanhs, back, ctx.counts, d_states, d_gates)
         first = ctx.counts[0]
         pairs = zip(states, d_gates, strict=True)
         return d_gates, torch.stack([product(some[before].t(), those[first:]) for some, those in pairs]), None, None
+
+
+def _call(function: str, counts: list[int], arrays: dict[str, Tensor | None]) -> None:
+    gates = arrays["gates"]
+    assert gates is not None, "both passes have gates"
+    numbers = {"total": gates.shape[1], "size": gates.shape[2] // 4, "steps": len(counts)}
+    compiled.call(function, compiled.Packed, numbers, arrays | {"counts": torch.tensor(counts)})
+
+
+def _forward(
+    given: Tensor, weights: Tensor, counts: list[int], gates: Tensor, states: Tensor, cells: Tensor, tanhs: Tensor
+) -> None:
+    """The loop in Python, which `cpp_runner/src/recurrence.cpp` has in C++."""
+    directions, _, size = states.shape
+    start, former = 0, slice(0, 0)
+    for step, count in enumerate(counts):
+        here = slice(start, start + count)
+        former = slice(former.start, former.start + count)  # the same sequences at the step before
+        now = gates[:, here]
+        if step:
+            for w, sums, state, out in zip(weights, given[:, here], states[:, former], now, strict=True):
+                product(state, w, sums, out=out)
+        else:
+            now.copy_(given[:, here])
+        past = cells[:, former] if step else gates.new_zeros(directions, count, size)
+        cell.forward(now, past, cells[:, here], tanhs[:, here], states[:, here])
+        start, former = start + count, here
+
+
+def _backward(
+    gates: Tensor, cells: Tensor, tanhs: Tensor, back: Tensor, counts: list[int], d_states: Tensor, d_gates: Tensor
+) -> None:
+    """The loop in Python, back, which `cpp_runner/src/recurrence.cpp` has in C++."""
+    directions, end, size = d_states.shape
+    d_cell = gates.new_zeros(directions, counts[0], size)
+    for step in reversed(range(len(counts))):
+        count = counts[step]
+        here = slice(end - count, end)
+        begin = here.start - counts[step - 1] if step else 0
+        former = slice(begin, begin + count)
+        past = cells[:, former] if step else gates.new_zeros(directions, count, size)
+        now = d_gates[:, here]
+        cell.backward(gates[:, here], past, tanhs[:, here], d_states[:, here], d_cell[:, :count], now)
+        if step:
+            for direction in range(directions):
+                d_states[direction, former].add_(product(now[direction], back[direction]))
+        end = here.start

@@ -1,10 +1,10 @@
 #include "instructions.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <type_traits>
-#include <vector>
 
 #include "errors.h"
 #include "step.h"
@@ -37,38 +37,28 @@ struct Makers {
 };
 
 struct Set {
-  std::string name;
-  bool runs;  // on this processor
+  const char* name;
   Makers<float> single;
   Makers<double> twofold;
 };
 
 #define COMPGEN_MAKERS(name, doubles) \
-  {name::make<float>, name::make_transformer<float>}, {doubles::make<double>, doubles::make_transformer<double>}
+  {#name, {name::make<float>, name::make_transformer<float>}, {doubles::make<double>, doubles::make_transformer<double>}}
 
-// The best first.
-std::vector<Set> sets() {
-  std::vector<Set> found;
+const Set SETS[] = {
 #if defined(X86_SETS)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
-  found.push_back({"vnni", vnni, COMPGEN_MAKERS(vnni, avx2)});
-  found.push_back({"avx512", avx512, COMPGEN_MAKERS(avx512, avx2)});
-  found.push_back({"avx2", avx2, COMPGEN_MAKERS(avx2, avx2)});
+    COMPGEN_MAKERS(vnni, avx2),
+    COMPGEN_MAKERS(avx512, avx2),
+    COMPGEN_MAKERS(avx2, avx2),
 #endif
-  found.push_back({"portable", true, COMPGEN_MAKERS(portable, portable)});
-  found.erase(std::remove_if(found.begin(), found.end(), [](const Set& set) { return !set.runs; }), found.end());
-  return found;
-}
+    COMPGEN_MAKERS(portable, portable),
+};
 
 // Those of the chosen set.
 template <class Real>
 Makers<Real> makers() {
   const std::string name = chosen_instructions();
-  const auto all = sets();
-  const auto& set = *std::find_if(all.begin(), all.end(), [&](const Set& one) { return one.name == name; });
+  const auto& set = *std::find_if(std::begin(SETS), std::end(SETS), [&](const Set& one) { return one.name == name; });
   if constexpr (std::is_same_v<Real, float>) return set.single;
   else return set.twofold;
 }
@@ -83,22 +73,6 @@ Made made(const Bundle& bundle, Made (*make)(const Bundle&)) {
 }
 
 }  // namespace
-
-bool has_instructions(const std::string& name) {
-  const auto all = sets();
-  return std::any_of(all.begin(), all.end(), [&](const Set& set) { return set.name == name; });
-}
-
-std::string chosen_instructions() {
-  const char* const named = std::getenv("COMPGEN_INSTRUCTIONS");
-  const auto all = sets();
-  if (!named || !*named) return all.front().name;
-  if (has_instructions(named)) return named;
-  std::string names;
-  for (const auto& set : all) names += (names.empty() ? "" : ", ") + set.name;
-  throw UserError("COMPGEN_INSTRUCTIONS=" + one_line(named) + ": expected one of " + names +
-                  ", which this program and this processor have");
-}
 
 template <class Real>
 std::unique_ptr<const Step<Real>> make_step(const Bundle& bundle) {

@@ -138,10 +138,10 @@ class Right {
   Right() = default;
   Right(const Real* matrix, std::int64_t depth, std::int64_t columns) : depth_(depth), columns_(columns) {
     data_.assign(static_cast<std::size_t>(depth * rounded_up(columns, COLUMNS<Real>)), Real{0});
-    for (std::int64_t k = 0; k < depth; ++k) {
-      for (std::int64_t column = 0; column < columns; ++column) {
-        const std::int64_t panel = column / COLUMNS<Real> * COLUMNS<Real>;
-        data_[static_cast<std::size_t>(place(panel, k) + column - panel)] = matrix[k * columns + column];
+    for (std::int64_t panel = 0; panel < columns; panel += COLUMNS<Real>) {
+      const std::int64_t width = std::min(COLUMNS<Real>, columns - panel);
+      for (std::int64_t k = 0; k < depth; ++k) {
+        std::copy_n(matrix + k * columns + panel, width, data_.data() + place(panel, k));
       }
     }
   }

@@ -1,0 +1,88 @@
+"""The loops of training in C++, where the runner's library is built: those of `fed_loop` and `packed`.
+
+They do what the loops in Python do, in float32 on a CPU, step by step on the same buffers; what is left to PyTorch are
+products over all steps at once. Small operations, some thousands an update, then cost next to nothing, and each thread
+has rows, or a direction, of its own from the first step to the last. Sums are rounded otherwise than PyTorch's are.
+"""
+
+import ctypes
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from compgen.errors import UserError
+
+LIBRARY = "libcompgen-training.so"
+LAYOUT = 1  # of the structures below; those of `cpp_runner/src/recurrence.h` are the same
+BUILT = Path(__file__).parents[2] / "build" / "cpp" / LIBRARY  # where `make runner` puts it
+NO_SUCH_INSTRUCTIONS = 2  # what a function returns
+NAMED = "COMPGEN_LIBRARY"  # another one; `none` for the loops in Python
+
+
+def _fields(numbers: str, arrays: str) -> list[tuple[str, type]]:
+    return [(name, ctypes.c_int64) for name in numbers.split()] + [(name, ctypes.c_void_p) for name in arrays.split()]
+
+
+class FedLoop(ctypes.Structure):
+    """Sizes and arrays of the decoder's recurrence; see `cpp_runner/src/recurrence.h`."""
+
+    _fields_ = _fields(
+        "length rows hidden fed memories size tokens tanh threads",
+        "given queries w_gates w_queries to_output bias keys values inside position_keys position_values keep_hidden "
+        "keep_fed states gates cells squashed asked combined scores weights outputs gates_back queries_back w_combine "
+        "of_states of_scores d_gates d_asked d_scores d_combined d_outputs d_hidden d_cell d_fed",
+    )
+
+
+class Packed(ctypes.Structure):
+    """Sizes and arrays of the encoder that reads no padding."""
+
+    _fields_ = _fields(
+        "total size steps threads", "counts given weights gates states cells tanhs back d_states d_gates"
+    )
+
+
+@cache
+def _library(named: str) -> ctypes.CDLL | None:
+    """The library of a path; None if there is none, or it is of another version."""
+    path = Path(named)
+    if named == "none" or not path.is_file():
+        return None
+    try:
+        library = ctypes.CDLL(str(path))
+        return library if library.compgen_training_layout() == LAYOUT else None
+    except (OSError, AttributeError):  # of another processor, or of a time before these loops
+        return None
+
+
+def runs(x: Tensor) -> bool:
+    """Whether the loops over tensors like `x` are compiled ones."""
+    found = _library(os.environ.get(NAMED) or str(BUILT))
+    return found is not None and x.dtype == torch.float32 and x.device.type == "cpu"
+
+
+def call(
+    function: str, kind: type[ctypes.Structure], numbers: Mapping[str, int], arrays: Mapping[str, Tensor | None]
+) -> None:
+    """Call a loop on arrays, which lie by rows; those that it writes to belong to nobody else.
+
+    Raises:
+        MemoryError: there is no memory for it, or no thread.
+        UserError: COMPGEN_INSTRUCTIONS names an instruction set that the library or the processor does not have.
+    """
+    library = _library(os.environ.get(NAMED) or str(BUILT))
+    assert library is not None, "see runs"
+    assert all(some is None or some.is_contiguous() for some in arrays.values()), "arrays lie by rows"
+    pointers = {name: some.data_ptr() for name, some in arrays.items() if some is not None and some.numel()}
+    failed = library[function](ctypes.byref(kind(**numbers, **pointers, threads=torch.get_num_threads())))
+    if failed == NO_SUCH_INSTRUCTIONS:
+        named = os.environ.get("COMPGEN_INSTRUCTIONS")
+        raise UserError(
+            f"COMPGEN_INSTRUCTIONS={named}: expected vnni, avx512, avx2 or portable, if the processor has it"
+        )
+    if failed:
+        raise MemoryError(f"{function}: no memory or no thread is left")

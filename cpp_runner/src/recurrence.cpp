@@ -1,0 +1,326 @@
+#include "recurrence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "functions.h"
+#include "product.h"
+#include "sums.h"
+#include "threads.h"
+
+#include "begin_instructions.h"
+
+namespace compgen::INSTRUCTIONS {
+namespace {
+
+constexpr float MASKED = -1e9F;  // the score of a token outside, as in compgen/models/attention.py
+
+using Factor = Right<float>;
+
+// Some rows of a batch, which a thread has.
+struct Share {
+  std::int64_t first, rows;
+};
+
+// Has threads do shares of `rows`, each as large as the others.
+template <class Work>
+void in_shares(std::int64_t rows, std::int64_t threads, const Work& work) {
+  const std::int64_t shares = std::max<std::int64_t>(1, std::min(threads, rows));
+  const auto piece = [&](std::size_t number) {
+    const auto k = static_cast<std::int64_t>(number);
+    work(Share{rows * k / shares, rows * (k + 1) / shares - rows * k / shares});
+  };
+  if (shares == 1) return piece(0);
+  share(static_cast<std::size_t>(shares), static_cast<int>(shares), [&] { return piece; });
+}
+
+// `out` (rows, columns of the factor) = or += from (rows, width) x factor.
+void multiply(Left<float>& left, const float* from, std::int64_t rows, std::int64_t width, std::int64_t stride,
+              const Factor& factor, float* out, std::int64_t out_stride, bool add) {
+  left.shape(rows, width);
+  left.put(0, from, width, stride);
+  factor.product(left, out, out_stride, nullptr, add);
+}
+
+void copy_rows(const float* from, float* to, std::int64_t count) { std::copy(from, from + count, to); }
+
+// to = or += from, times the factors of dropout where there are some.
+template <bool ADD>
+void drop(const float* from, const float* factors, std::int64_t at, float* to, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t k = 0; k < count; ++k) {
+    const float kept = factors ? from[k] * factors[at + k] : from[k];
+    to[k] = ADD ? to[k] + kept : kept;
+  }
+}
+
+// The LSTM cell, as in compgen/models/cell.py: gates (4H) are input, forget, output, candidate.
+void step_cell(float* gates, const float* before, float* cell, float* squashed, float* hidden, std::int64_t h) {
+#pragma GCC ivdep
+  for (std::int64_t k = 0; k < h; ++k) {
+    const float enter = sigmoid(gates[k]), forget = sigmoid(gates[h + k]), leave = sigmoid(gates[2 * h + k]);
+    const float candidate = tangent(gates[3 * h + k]);
+    gates[k] = enter, gates[h + k] = forget, gates[2 * h + k] = leave, gates[3 * h + k] = candidate;
+    cell[k] = forget * (before ? before[k] : 0.0F) + enter * candidate;
+    squashed[k] = tangent(cell[k]);
+    hidden[k] = leave * squashed[k];
+  }
+}
+
+// From the gradient of the hidden state that of the gates' sums; that of the cell becomes that of the cell before.
+void step_cell_back(const float* gates, const float* before, const float* squashed, const float* d_hidden, float* d_cell,
+                    float* d_gates, std::int64_t h) {
+#pragma GCC ivdep
+  for (std::int64_t k = 0; k < h; ++k) {
+    const float enter = gates[k], forget = gates[h + k], leave = gates[2 * h + k], candidate = gates[3 * h + k];
+    const float d = d_cell[k] + d_hidden[k] * leave * (1 - squashed[k] * squashed[k]);
+    d_gates[k] = d * candidate * enter * (1 - enter);
+    d_gates[h + k] = d * (before ? before[k] : 0.0F) * forget * (1 - forget);
+    d_gates[2 * h + k] = d_hidden[k] * squashed[k] * leave * (1 - leave);
+    d_gates[3 * h + k] = d * enter * (1 - candidate * candidate);
+    d_cell[k] = d * forget;
+  }
+}
+
+// One row's attention to one of its memories at one step. `position` has a row for each token, or one of zeros for all.
+struct Place {
+  const compgen_fed_loop& loop;
+  std::int64_t first;     // of the memory's tokens, in (B, n, T)
+  std::int64_t weight;    // of its weights, in (L, B, n, T)
+  std::int64_t near, by;  // where the row of token 0 is in the tables of positions, and how far apart rows are
+  std::int64_t length;    // up to the last token inside; all if none is
+
+  Place(const compgen_fed_loop& all, std::int64_t step, std::int64_t row, std::int64_t slot) : loop(all) {
+    first = (row * all.memories + slot) * all.tokens;
+    weight = step * all.rows * all.memories * all.tokens + first;
+    by = all.position_keys ? all.size : 0;
+    near = by * (slot * (all.length - 1 + all.tokens) + all.length - 1 - step);
+    length = all.tokens;
+    while (length > 0 && !all.inside[first + length - 1]) --length;
+    if (length == 0) length = all.tokens;
+  }
+};
+
+// What threads share of a forward pass: weights in the order in which products read them.
+struct Forward {
+  const compgen_fed_loop& loop;
+  Factor gates, queries, output;
+  Aligned<float> zeros;
+
+  explicit Forward(const compgen_fed_loop& all)
+      : loop(all),
+        gates(all.w_gates, all.hidden + all.fed, 4 * all.hidden),
+        queries(all.w_queries, all.fed + all.hidden, all.memories * all.size),
+        output(all.to_output, all.hidden + all.memories * all.size, all.fed),
+        zeros(static_cast<std::size_t>(all.size)) {}
+
+  void operator()(const Share& mine) const {
+    Left<float> left;
+    for (std::int64_t t = 0; t < loop.length; ++t) step(t, mine, left);
+  }
+
+  void step(std::int64_t t, const Share& mine, Left<float>& left) const {
+    const std::int64_t h = loop.hidden, f = loop.fed, both = h + f, stride = (loop.length + 1) * both;
+    const std::int64_t na = loop.memories * loop.size, begin = t * loop.rows + mine.first;
+    float* const state = loop.states + mine.first * stride + t * both;  // [h, fed] of the step before, then of this one
+    float* const gates_now = loop.gates + begin * 4 * h;
+    copy_rows(loop.given + begin * 4 * h, gates_now, mine.rows * 4 * h);
+    multiply(left, state, mine.rows, both, stride, gates, gates_now, 4 * h, true);
+    for (std::int64_t row = 0; row < mine.rows; ++row) {
+      const std::int64_t at = (begin + row) * h;
+      step_cell(gates_now + row * 4 * h, loop.cells + at, loop.cells + at + loop.rows * h, loop.squashed + at,
+                state + row * stride + both, h);
+    }
+    float* const asked = loop.asked + begin * na;
+    copy_rows(loop.queries + begin * na, asked, mine.rows * na);
+    multiply(left, state + h, mine.rows, both, stride, queries, asked, na, true);
+    if (loop.tanh) {
+#pragma GCC ivdep
+      for (std::int64_t k = 0; k < mine.rows * na; ++k) asked[k] = tangent(asked[k]);
+    }
+    float* const combined = loop.combined + begin * (h + na);
+    for (std::int64_t row = 0; row < mine.rows; ++row) {
+      for (std::int64_t slot = 0; slot < loop.memories; ++slot) attend(t, mine.first + row, slot);
+      drop<false>(state + row * stride + both, loop.keep_hidden, (begin + row) * h, combined + row * (h + na), h);
+    }
+    float* const u = loop.outputs + begin * f;
+    for (std::int64_t row = 0; row < mine.rows; ++row) copy_rows(loop.bias, u + row * f, f);
+    multiply(left, combined, mine.rows, h + na, h + na, output, u, f, true);
+    for (std::int64_t row = 0; row < mine.rows; ++row) {
+      drop<false>(u + row * f, loop.keep_fed, (begin + row) * f, state + row * stride + both + h, f);
+    }
+  }
+
+  // Writes scores and weights, and the context behind the hidden state.
+  void attend(std::int64_t t, std::int64_t row, std::int64_t slot) const {
+    const Place at(loop, t, row, slot);
+    const std::int64_t a = loop.size, na = loop.memories * a, line = t * loop.rows + row;
+    const float* const query = loop.asked + line * na + slot * a;
+    const float* const keys = loop.keys + at.first * a;
+    const float* const moved_keys = at.by ? loop.position_keys + at.near : zeros.data();
+    const float* const moved_values = at.by ? loop.position_values + at.near : zeros.data();
+    const float scale = 1.0F / std::sqrt(static_cast<float>(a));
+    float *const scores = loop.scores + at.weight, *const weights = loop.weights + at.weight;
+    for_width<float>(a, [&](auto registers) {
+      const std::int64_t size = registers > 0 ? registers * LANES<float> : a;
+      for (std::int64_t j = 0; j < at.length; ++j) {
+        scores[j] = dot(query, keys + j * size, moved_keys + j * at.by, size) * scale;
+      }
+    });
+    for (std::int64_t j = 0; j < at.length; ++j) scores[j] = loop.inside[at.first + j] ? scores[j] : MASKED;
+    float highest = std::numeric_limits<float>::lowest(), total = 0;
+    for (std::int64_t j = 0; j < at.length; ++j) highest = std::max(highest, scores[j]);
+    for (std::int64_t j = 0; j < at.length; ++j) weights[j] = std::exp(scores[j] - highest);
+    for (std::int64_t j = 0; j < at.length; ++j) total += weights[j];
+    for (std::int64_t j = 0; j < at.length; ++j) weights[j] *= 1.0F / total;
+    for (std::int64_t j = at.length; j < loop.tokens; ++j) scores[j] = MASKED, weights[j] = 0;
+    const auto moved = [&](std::int64_t j) { return moved_values + j * at.by; };
+    weighted_sum(weights, loop.values + at.first * a, moved, at.length, a,
+                 loop.combined + line * (loop.hidden + na) + loop.hidden + slot * a);
+  }
+};
+
+struct Backward {
+  const compgen_fed_loop& loop;
+  Factor gates, queries, output;
+  Aligned<float> zeros;
+
+  explicit Backward(const compgen_fed_loop& all)
+      : loop(all),
+        gates(all.gates_back, 4 * all.hidden, all.hidden + all.fed),
+        queries(all.queries_back, all.memories * all.size, all.fed + all.hidden),
+        output(all.w_combine, all.fed, all.hidden + all.memories * all.size),
+        zeros(static_cast<std::size_t>(all.size)) {}
+
+  void operator()(const Share& mine) const {
+    Left<float> left;
+    Aligned<float> of_queries, before;
+    const std::int64_t both = loop.hidden + loop.fed;
+    room(of_queries, mine.rows * both), room(before, mine.rows * both);
+    for (std::int64_t t = loop.length - 1; t >= 0; --t) step(t, mine, left, of_queries.data(), before.data());
+  }
+
+  void step(std::int64_t t, const Share& mine, Left<float>& left, float* of_queries, float* before) const {
+    const std::int64_t h = loop.hidden, f = loop.fed, both = h + f, na = loop.memories * loop.size;
+    const std::int64_t begin = t * loop.rows + mine.first;
+    float *const d_hidden = loop.d_hidden + mine.first * h, *const d_fed = loop.d_fed + mine.first * f;
+    float *const d_outputs = loop.d_outputs + begin * f, *const d_asked = loop.d_asked + begin * na;
+    drop<true>(d_fed, loop.keep_fed, begin * f, d_outputs, mine.rows * f);
+    multiply(left, d_outputs, mine.rows, f, f, output, loop.d_combined + begin * (h + na), h + na, false);
+    for (std::int64_t row = 0; row < mine.rows; ++row) {
+      const std::int64_t line = begin + row;
+      float* const to = d_hidden + row * h;
+      drop<true>(loop.d_combined + line * (h + na), loop.keep_hidden, line * h, to, h);
+      for (std::int64_t k = 0; loop.of_states && k < h; ++k) to[k] += loop.of_states[line * h + k];
+      for (std::int64_t slot = 0; slot < loop.memories; ++slot) attend(t, mine.first + row, slot);
+    }
+    for (std::int64_t k = 0; loop.tanh && k < mine.rows * na; ++k) {
+      const float asked = loop.asked[begin * na + k];
+      d_asked[k] *= 1 - asked * asked;
+    }
+    multiply(left, d_asked, mine.rows, na, na, queries, of_queries, both, false);  // of [fed, hidden]
+    for (std::int64_t row = 0; row < mine.rows; ++row) {
+      float* const to = d_hidden + row * h;
+      for (std::int64_t k = 0; k < h; ++k) to[k] += of_queries[row * both + f + k];
+      const std::int64_t at = (begin + row) * h;
+      step_cell_back(loop.gates + at * 4, loop.cells + at, loop.squashed + at, to, loop.d_cell + (mine.first + row) * h,
+                     loop.d_gates + at * 4, h);
+    }
+    multiply(left, loop.d_gates + begin * 4 * h, mine.rows, 4 * h, 4 * h, gates, before, both, false);  // of [hidden, fed]
+    for (std::int64_t row = 0; row < mine.rows; ++row) {
+      copy_rows(before + row * both, d_hidden + row * h, h);
+      for (std::int64_t k = 0; k < f; ++k) {
+        d_fed[row * f + k] = before[row * both + h + k] + of_queries[row * both + k];
+      }
+    }
+  }
+
+  // From the gradient of the context writes those of sums (T) and of the query.
+  void attend(std::int64_t t, std::int64_t row, std::int64_t slot) const {
+    const Place at(loop, t, row, slot);
+    const std::int64_t a = loop.size, na = loop.memories * a, line = t * loop.rows + row;
+    const float* const of_context = loop.d_combined + line * (loop.hidden + na) + loop.hidden + slot * a;
+    const float* const values = loop.values + at.first * a;
+    const float* const moved_keys = at.by ? loop.position_keys + at.near : zeros.data();
+    const float* const moved_values = at.by ? loop.position_values + at.near : zeros.data();
+    const float scale = 1.0F / std::sqrt(static_cast<float>(a));
+    const float* const weights = loop.weights + at.weight;
+    float* const d_scores = loop.d_scores + at.weight;
+    for_width<float>(a, [&](auto registers) {
+      const std::int64_t size = registers > 0 ? registers * LANES<float> : a;
+      for (std::int64_t j = 0; j < at.length; ++j) {
+        d_scores[j] = dot(of_context, values + j * size, moved_values + j * at.by, size);
+      }
+    });
+    float mean = 0;
+    for (std::int64_t j = 0; j < at.length; ++j) mean += weights[j] * d_scores[j];
+    for (std::int64_t j = 0; j < at.length; ++j) {
+      const float outside = loop.of_scores ? loop.of_scores[at.weight + j] : 0.0F;
+      d_scores[j] = loop.inside[at.first + j] ? (weights[j] * (d_scores[j] - mean) + outside) * scale : 0.0F;
+    }
+    std::fill(d_scores + at.length, d_scores + loop.tokens, 0.0F);
+    const auto moved = [&](std::int64_t j) { return moved_keys + j * at.by; };
+    weighted_sum(d_scores, loop.keys + at.first * a, moved, at.length, a, loop.d_asked + line * na + slot * a);
+  }
+};
+
+// A direction of the encoder that reads no padding, from the first step to the last.
+void encode(const compgen_packed& all, std::int64_t direction) {
+  const std::int64_t h = all.size;
+  const Factor weights(all.weights + direction * h * 4 * h, h, 4 * h);
+  Left<float> left;
+  float* const gates = all.gates + direction * all.total * 4 * h;
+  const std::int64_t offset = direction * all.total * h;
+  float *const states = all.states + offset, *const cells = all.cells + offset, *const tanhs = all.tanhs + offset;
+  copy_rows(all.given + direction * all.total * 4 * h, gates, all.total * 4 * h);
+  for (std::int64_t step = 0, start = 0, former = 0; step < all.steps; former = start, start += all.counts[step++]) {
+    const std::int64_t count = all.counts[step];
+    if (step > 0) multiply(left, states + former * h, count, h, h, weights, gates + start * 4 * h, 4 * h, true);
+    for (std::int64_t row = 0; row < count; ++row) {
+      const std::int64_t at = (start + row) * h;
+      step_cell(gates + at * 4, step > 0 ? cells + (former + row) * h : nullptr, cells + at, tanhs + at, states + at, h);
+    }
+  }
+}
+
+void encode_back(const compgen_packed& all, std::int64_t direction) {
+  const std::int64_t h = all.size, offset = direction * all.total * h;
+  const Factor back(all.back + direction * 4 * h * h, 4 * h, h);
+  Left<float> left;
+  Aligned<float> d_cell(static_cast<std::size_t>(all.counts[0] * h));
+  const float *const gates = all.gates + offset * 4, *const cells = all.cells + offset, *const tanhs = all.tanhs + offset;
+  float *const d_states = all.d_states + offset, *const d_gates = all.d_gates + offset * 4;
+  std::int64_t start = all.total;
+  for (std::int64_t step = all.steps - 1; step >= 0; --step) {
+    const std::int64_t count = all.counts[step];
+    start -= count;
+    const std::int64_t former = step > 0 ? start - all.counts[step - 1] : 0;
+    for (std::int64_t row = 0; row < count; ++row) {
+      const std::int64_t at = (start + row) * h;
+      step_cell_back(gates + at * 4, step > 0 ? cells + (former + row) * h : nullptr, tanhs + at, d_states + at,
+                     d_cell.data() + row * h, d_gates + at * 4, h);
+    }
+    if (step > 0) multiply(left, d_gates + start * 4 * h, count, 4 * h, 4 * h, back, d_states + former * h, h, true);
+  }
+}
+
+template <void (*OF)(const compgen_packed&, std::int64_t)>
+void both_directions(const compgen_packed& all) {
+  in_shares(2, all.threads, [&](const Share& mine) {
+    for (std::int64_t direction = mine.first; direction < mine.first + mine.rows; ++direction) OF(all, direction);
+  });
+}
+
+}  // namespace
+
+Loops loops() {
+  return {[](const compgen_fed_loop& all) { in_shares(all.rows, all.threads, Forward(all)); },
+          [](const compgen_fed_loop& all) { in_shares(all.rows, all.threads, Backward(all)); },
+          both_directions<encode>, both_directions<encode_back>};
+}
+
+}  // namespace compgen::INSTRUCTIONS
+
+#include "end_instructions.h"
