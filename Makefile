@@ -8,10 +8,10 @@ EXTRAS = cpu,train,pretrained,lm,plot,ray,docs,dev
 # which takes 8 s in place of 2.5.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test pytest test-long check campaign fuzz docs bench lm runner runner-wheel runner-arm64 oldest test-oldest lock sbom audit \
+.PHONY: demo test pytest test-long check campaign fuzz docs bench lm runner training runner-wheel runner-arm64 oldest test-oldest lock sbom audit \
     cpp cpp-sanitize clean
 
-demo: $(READY)
+demo: $(READY) training
 	$(BIN)/python scripts/demo.py --out runs/demo
 
 # Two things at a time: compilers and downloads wait for each other, and tests for processes that they started.
@@ -33,6 +33,10 @@ lm: $(READY)
 # The C++ runner and its unit tests, where a compiler is; else this says in a line what is missing.
 runner: $(READY)
 	cpp_runner/build.sh build/cpp $(BIN)/python
+
+# What training gains from a compiler alone, in a minute: the loops of compgen/models/compiled.py. `runner` has them, too.
+training: $(READY)
+	cpp_runner/build.sh build/cpp $(BIN)/python compgen-training
 
 # The runner as a wheel in build/wheel, tried in an environment that has nothing else.
 runner-wheel: $(READY)

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Builds the runner and runs its unit tests: build.sh FOLDER PYTHON, where PYTHON has ONNX Runtime. Where there is no
-# compiler or no headers, a line says so and nothing is built; what fails from there on is an error.
+# Builds the runner and the loops of training, and runs unit tests: build.sh FOLDER PYTHON, where PYTHON has ONNX Runtime;
+# with a third word that target alone. Where there is no compiler or no headers, a line says so and nothing is built;
+# what fails from there on is an error.
 set -eu
-folder=$1 python=$2
+folder=$1 python=$2 only=${3:-}
 here=$(cd "$(dirname "$0")" && pwd)
 for program in c++ cmake; do
     command -v $program >/dev/null || {
@@ -16,9 +17,12 @@ done
     exit 0
 }
 [ -e "$folder/CMakeCache.txt" ] || cmake -S "$here" -B "$folder" -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON >/dev/null
-cmake --build "$folder" -j 2 --target compgen-sample compgen-c compgen-score unit_tests >"$folder/build.log" 2>&1 || {
+targets=${only:-compgen-sample compgen-c compgen-score compgen-training unit_tests}
+# shellcheck disable=SC2086  # several words
+cmake --build "$folder" -j 2 --target $targets >"$folder/build.log" 2>&1 || {
     cat "$folder/build.log"
     exit 1
 }
+[ -z "$only" ] || exit 0
 library=$("$python" -c 'from compgen.sampling.native import environment; print(environment()["COMPGEN_ONNXRUNTIME"])')
 COMPGEN_ONNXRUNTIME=$library ctest --test-dir "$folder" --output-on-failure

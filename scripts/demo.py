@@ -2,9 +2,8 @@
 
     python scripts/demo.py --out runs/demo
 
-The printed lines are the commands; each can be run by hand. The two predictors differ in what they learn from alone; the
-one without samples trains beside the generator, each by one thread: two threads in a network as small as these gain next
-to nothing. What is done already is not done again, so an interrupted demo goes on where it stopped.
+The printed lines are the commands; each can be run by hand. The two predictors differ in what they learn from alone,
+and train side by side. What is done already is not done again, so an interrupted demo goes on where it stopped.
 
 Sizes and rates are for few minutes, and were chosen where another verb is held out (`docs/notebook.md`).
 """
@@ -60,17 +59,17 @@ def main() -> None:
     generator, bundle, samples = out / "recomb2.pt", out / "recomb2", out / "samples.jsonl"
     before, after = out / "baseline.pt", out / "augmented.pt"
 
-    train(
-        {
-            generator: ["recombine", DATA, *GENERATOR, *seed],
-            before: ["seq2seq", DATA, *PREDICTOR, *seed],
-        }
-    )
+    train({generator: ["recombine", DATA, *GENERATOR, *seed]})
     if not bundle.exists():
         finish(start(2, "export", str(generator), "-o", str(bundle)))
     if not samples.exists():
         finish(start(2, "sample", str(bundle), *FILTERS, *seed, "-o", str(samples)))
-    train({after: ["seq2seq", DATA, "--augmented", str(samples), *PREDICTOR, *seed]})
+    train(
+        {
+            before: ["seq2seq", DATA, *PREDICTOR, *seed],
+            after: ["seq2seq", DATA, "--augmented", str(samples), *PREDICTOR, *seed],
+        }
+    )
     finish(start(2, "evaluate", str(before), str(after), DATA))
     print(f"\n{time.monotonic() - began:.0f} seconds; everything is in {out}")
 

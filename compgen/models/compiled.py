@@ -7,6 +7,7 @@ has rows, or a direction, of its own from the first step to the last. Sums are r
 
 import ctypes
 import os
+import sysconfig
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -18,9 +19,10 @@ from compgen.errors import UserError
 
 LIBRARY = "libcompgen-training.so"
 LAYOUT = 1  # of the structures below; those of `cpp_runner/src/recurrence.h` are the same
-BUILT = Path(__file__).parents[2] / "build" / "cpp" / LIBRARY  # where `make runner` puts it
+BUILT = Path(__file__).parents[2] / "build" / "cpp" / LIBRARY  # where `make training` and `make runner` put it
+INSTALLED = Path(sysconfig.get_path("data")) / "lib" / LIBRARY  # where pip puts it
 NO_SUCH_INSTRUCTIONS = 2  # what a function returns
-NAMED = "COMPGEN_LIBRARY"  # another one; `none` for the loops in Python
+NAMED = "COMPGEN_TRAINING"  # another one; `none` for the loops in Python
 
 
 def _fields(numbers: str, arrays: str) -> list[tuple[str, type]]:
@@ -47,21 +49,22 @@ class Packed(ctypes.Structure):
 
 
 @cache
-def _library(named: str) -> ctypes.CDLL | None:
-    """The library of a path; None if there is none, or it is of another version."""
-    path = Path(named)
-    if named == "none" or not path.is_file():
+def library(named: str | None) -> ctypes.CDLL | None:
+    """The library of a path, of where it is usually if that is empty; None if there is none, or of another version."""
+    places = [Path(named)] if named else [BUILT, INSTALLED]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
         return None
     try:
-        library = ctypes.CDLL(str(path))
-        return library if library.compgen_training_layout() == LAYOUT else None
+        found = ctypes.CDLL(str(path))
+        return found if found.compgen_training_layout() == LAYOUT else None
     except (OSError, AttributeError):  # of another processor, or of a time before these loops
         return None
 
 
 def runs(x: Tensor) -> bool:
     """Whether the loops over tensors like `x` are compiled ones."""
-    found = _library(os.environ.get(NAMED) or str(BUILT))
+    found = library(os.environ.get(NAMED))
     return found is not None and x.dtype == torch.float32 and x.device.type == "cpu"
 
 
@@ -74,11 +77,11 @@ def call(
         MemoryError: there is no memory for it, or no thread.
         UserError: COMPGEN_INSTRUCTIONS names an instruction set that the library or the processor does not have.
     """
-    library = _library(os.environ.get(NAMED) or str(BUILT))
-    assert library is not None, "see runs"
+    found = library(os.environ.get(NAMED))
+    assert found is not None, "see runs"
     assert all(some is None or some.is_contiguous() for some in arrays.values()), "arrays lie by rows"
     pointers = {name: some.data_ptr() for name, some in arrays.items() if some is not None and some.numel()}
-    failed = library[function](ctypes.byref(kind(**numbers, **pointers, threads=torch.get_num_threads())))
+    failed = found[function](ctypes.byref(kind(**numbers, **pointers, threads=torch.get_num_threads())))
     if failed == NO_SUCH_INSTRUCTIONS:
         named = os.environ.get("COMPGEN_INSTRUCTIONS")
         raise UserError(

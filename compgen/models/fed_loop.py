@@ -241,7 +241,10 @@ class _FedLoop(torch.autograd.Function):
         got = _Gradients(
             None if of_states is None else of_states.contiguous(),
             None if of_scores is None else of_scores.contiguous(),
-            *map(torch.empty_like, (kept.gates, kept.asked, kept.weights, kept.combined)),
+            torch.empty_like(kept.gates),
+            torch.empty_like(kept.asked),
+            torch.empty_like(kept.weights),
+            torch.empty_like(kept.combined),
             d_outputs=zeros(length, rows, fed),
             d_hidden=zeros(rows, size),
             d_cell=zeros(rows, size),

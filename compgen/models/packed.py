@@ -111,9 +111,8 @@ class _Packed(torch.autograd.Function):
         return d_gates, torch.stack([product(some[before].t(), those[first:]) for some, those in pairs]), None, None
 
 
-def _call(function: str, counts: list[int], arrays: dict[str, Tensor | None]) -> None:
+def _call(function: str, counts: list[int], arrays: dict[str, Tensor]) -> None:
     gates = arrays["gates"]
-    assert gates is not None, "both passes have gates"
     numbers = {"total": gates.shape[1], "size": gates.shape[2] // 4, "steps": len(counts)}
     compiled.call(function, compiled.Packed, numbers, arrays | {"counts": torch.tensor(counts)})
 
