@@ -36,6 +36,11 @@ from compgen.sampling import native
 native.BUILT = Path("/nowhere")
 print(native.runner())')
 [ "$found" = "$program" ] || fail "Python finds $found, expected $program"
+PYTHONPATH="$here/..:$packages" "$folder/fresh/bin/python" -c '
+from pathlib import Path
+from compgen.models import compiled
+compiled.BUILT = Path("/nowhere")
+assert compiled.library(""), f"no loops of training in {compiled.INSTALLED}"'
 COMPGEN_ONNXRUNTIME=$("$python" -c 'from compgen.sampling.native import environment; print(environment()["COMPGEN_ONNXRUNTIME"])')
 export COMPGEN_ONNXRUNTIME
 "$here/tests/pins.sh" "$program" "$here/../exported/recomb2"

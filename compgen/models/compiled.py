@@ -49,7 +49,7 @@ class Packed(ctypes.Structure):
 
 
 @cache
-def library(named: str | None) -> ctypes.CDLL | None:
+def library(named: str) -> ctypes.CDLL | None:
     """The library of a path, of where it is usually if that is empty; None if there is none, or of another version."""
     places = [Path(named)] if named else [BUILT, INSTALLED]
     path = next((place for place in places if place.is_file()), None)
@@ -64,7 +64,7 @@ def library(named: str | None) -> ctypes.CDLL | None:
 
 def runs(x: Tensor) -> bool:
     """Whether the loops over tensors like `x` are compiled ones."""
-    found = library(os.environ.get(NAMED))
+    found = library(os.environ.get(NAMED, ""))
     return found is not None and x.dtype == torch.float32 and x.device.type == "cpu"
 
 
@@ -77,7 +77,7 @@ def call(
         MemoryError: there is no memory for it, or no thread.
         UserError: COMPGEN_INSTRUCTIONS names an instruction set that the library or the processor does not have.
     """
-    found = library(os.environ.get(NAMED))
+    found = library(os.environ.get(NAMED, ""))
     assert found is not None, "see runs"
     assert all(some is None or some.is_contiguous() for some in arrays.values()), "arrays lie by rows"
     pointers = {name: some.data_ptr() for name, some in arrays.items() if some is not None and some.numel()}
