@@ -270,7 +270,7 @@ def _jsonl(line: str, place: str) -> Source:
 
 
 def _unimorph(line: str, place: str) -> Source:
-    lemma, *form, tags = (field.strip() for field in line.split("\t")) if "\t" in line else ("", "", "")
+    lemma, *form, tags = unimorph.fields_of(line) if "\t" in line else ("", "", "")
     names = unimorph.tags_of(tags)
     if len(form) > 1 or not lemma or not names:
         raise DataError(f"{place}: found {shown(line)}, expected lemma TAB tags, or lemma TAB form TAB tags")

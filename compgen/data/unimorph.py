@@ -73,7 +73,7 @@ def check_order(lines: Iterable[tuple[int, str]], name: str) -> None:
 
     Some could be read nevertheless, as a form with a capital passes for a tag: an order is one of all lines.
     """
-    fields = [(number, line.split("\t")) for number, line in lines]
+    fields = [(number, fields_of(line)) for number, line in lines]
     wrong = [
         (number, found[1])
         for number, found in fields
@@ -90,11 +90,25 @@ def _are_several(text: str, signs: tuple[str, ...]) -> bool:
     return len(tags) > 1 and all(map(is_tag, tags))
 
 
+def fields_of(line: str) -> list[str]:
+    """Return the fields of a line of words; empty columns behind the third, which programs for tables write, are none.
+
+    Before it they stay: a field that is empty there may be what is missing.
+    """
+    fields = [*map(str.strip, line.split("\t"))]
+    while len(fields) > 3 and not fields[-1]:
+        fields.pop()
+    return fields
+
+
 def _word(line: str) -> Word:
-    lemma, form, tags = (*map(str.strip, line.split("\t")), "", "")[:3]
+    fields = fields_of(line)
+    lemma, form, tags = (*fields, "", "")[:3]
     names = tags_of(tags)
-    if line.count("\t") != 2 or not (lemma and form and names):
-        raise DataError(f"found {shown(line)}, expected {_EXPECTED}")
+    if len(fields) != 3 or not (lemma and form and names):
+        columns = f"{len(fields)} columns, " if len(fields) > 3 else ""
+        empty = f"; column {fields.index('') + 1} is empty: delete it" if columns and "" in fields else ""
+        raise DataError(f"found {columns}{shown(line)}, expected {_EXPECTED}{empty}")
     return lemma, form, names
 
 

@@ -115,6 +115,11 @@ def test_a_line_of_words_that_is_no_word_is_named(tmp_path, odd):
         tokens(tmp_path / "x.tsv")
 
 
+def test_words_with_an_empty_column_at_the_end_are_words(tmp_path):
+    (tmp_path / "x.tsv").write_text("gel\tgeliyor\tV;PRS;3\t\n")
+    assert tokens(tmp_path / "x.tsv") == [[*"gel", "V", "PRS", "3"]]
+
+
 def test_forms_are_spelled_unless_they_are():
     found = as_forms([Source(line.split(), (line,)) for line in ("Haus me", "k a n", "kan", "a", "A", "")], "m.pt")
     assert [" ".join(source.tokens) for source in found] == ["^H a u s ␣ m e", "k a n", "k a n", "a", "^A", ""]

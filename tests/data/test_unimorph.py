@@ -120,7 +120,8 @@ def test_tags_can_be_told_from_letters(lemma, form, tags):
     ("line", "message"),
     [
         ("hablar\thabló", r"line 2: found 'hablar\\thabló', expected lemma TAB form TAB tags"),
-        ("hablar\thabló\tV\tmore", "line 2: found"),
+        ("hablar\thabló\tV\tmore", r"line 2: found 4 columns, 'hablar.*more', expected .* by semicolons$"),
+        ("hablar\thabló\t\tV;PST", r"line 2: found 4 columns, .*; column 3 is empty: delete it$"),
         ("hablar\t\tV", "line 2: found"),
         ("hablar\thabló\t;", "line 2: found"),
     ],
@@ -129,6 +130,17 @@ def test_a_line_with_other_columns_is_named(tmp_path, line, message):
     (tmp_path / "words").write_text(f"a\tb\tN\n{line}\n", encoding="utf-8")
     with pytest.raises(DataError, match=message):
         read_words(tmp_path / "words")
+
+
+@pytest.mark.parametrize("name", ["words", "words.tsv"])
+def test_empty_columns_at_the_end_are_none(tmp_path, name):
+    """As programs for tables write them, and as lines of pairs may have them."""
+    lines = ["pipin\tpipinti\tN;PL;NOM", "sitir\tde sitirno\tN;SG;GEN"]
+    (tmp_path / name).write_text(f"{lines[0]}\n{lines[1]}\n")
+    found = load(str(tmp_path / name)).pairs()
+    for ends in ("\t", "\t"), ("", "\t \t"):
+        (tmp_path / name).write_text("".join(line + end + "\n" for line, end in zip(lines, ends, strict=True)))
+        assert load(str(tmp_path / name)).pairs() == found
 
 
 SWAPPED = "Hahn\tN;GEN;SG\tHahnes\nauswandern\tV;3;SG\twandert aus\nBukett\tN;PL\tBukette\nTee\tN\tTee\n"
