@@ -2,6 +2,7 @@
 
 import shlex
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
         cgen check pairs.tsv --fix mended.tsv
     """
     from compgen.augmenters.applicable import applicable
-    from compgen.data.checks import SEVERITIES, Finding, findings
+    from compgen.data.checks import SEVERITIES, Finding, findings, unformed
     from compgen.data.content import read_bytes
     from compgen.data.formats import is_pipe
     from compgen.data.lenient import read_table
@@ -68,7 +69,7 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     if error and not any(one.severity == "error" for one in everything):
         everything.insert(0, Finding("error", error, [], "mend it"))
     wrong = dataset is None or any(one.severity == "error" for one in everything)
-    applies = {} if dataset is None or wrong else applicable(dataset)
+    applies = {} if dataset is None or wrong or unformed(found.rows) else applicable(dataset)
     if options.as_json:
         _print_json(data, found, dataset, everything, applies)
     else:
@@ -127,16 +128,20 @@ def _print(
 
     `words` are DATA and the options of its columns, as to be typed.
     """
+    from compgen.data.checks import APART
+
     unread = f"no command reads it; examples that can be made out: {found.rows.height:,}"
     show(f"{name}: {found.format}; {found.meaning}; {unread if dataset is None else dataset.sizes()}")
     for one in everything:
-        show(f"\n{one.severity:<8} {_places(one.lines, found.place)}{one.what}", f"         {one.advice}")
+        advice = one.advice.replace("cgen data write DATA --signs apart -o OUT", _apart(words, found))
+        show(f"\n{one.severity:<8} {_places(one.lines, found.place)}{one.what}", f"         {advice}")
     if not everything:
         show("\nNothing is wrong.")
     if applies:
         rows = [(name, "yes" if why is None else "no", why or "") for name, why in applies.items()]
         show("", table(("method", "applies", "why not"), rows, whole=2))
-    show(f"\nNext: {_next(words, found, dataset, applies)}")
+    glued = any(APART in one.advice for one in everything)
+    show(f"\nNext: {_next(words, found, dataset, applies, glued)}")
 
 
 def _places(lines: list[int], place: str) -> str:
@@ -147,12 +152,15 @@ def _places(lines: list[int], place: str) -> str:
     return f"{place}{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:SHOWN]))}{more}: "
 
 
-def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[str, str | None]) -> str:
-    """The next command to type, on `words`."""
+def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[str, str | None], glued: bool) -> str:
+    """The next command to type, on `words`; `glued` if their signs should be set apart first."""
+    from compgen.data.checks import unformed
     from compgen.data.fields import NAME
     from compgen.data.lenient import KNOWN
     from compgen.data.mending import mend
 
+    if (lacking := unformed(found.rows)) and lacking.severity == "warning":
+        return f"cgen predict MODEL {words} -o inflected.tsv"
     try:
         mended = mend(found, keep_targets=True)  # which of several targets is right, only people know
     except DataError:
@@ -161,7 +169,13 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
     worse = any(one.severity != "note" for one in wrong)
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
         return f"cgen check {words} --fix mended.{_suffix(found)}"
-    return _onward(words, dataset, applies)
+    onward = _onward(words, dataset, applies)
+    return f"{_apart(words, found)}; or as they are, {onward}" if glued else onward
+
+
+def _apart(words: str, found: "Table") -> str:
+    """The command that sets signs apart."""
+    return f"cgen data write {words} --signs apart -o apart.{_suffix(found)}"
 
 
 def _suffix(found: "Table") -> str:
@@ -176,7 +190,7 @@ def _onward(words: str, dataset: "Dataset", applies: dict[str, str | None]) -> s
     method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
     pairs = (dataset.frame["target"].list.len() > 0).any()
-    if len(dataset) >= COMPARED and not split and pairs:
+    if len(dataset) >= COMPARED and not split and pairs and find_spec("torch") is not None:
         return f"cgen compare {words} -o comparison"
     return f"cgen augment {method} {words}{split} -o {'more.jsonl' if pairs else 'more.txt'}"
 

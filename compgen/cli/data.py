@@ -112,8 +112,8 @@ def write(
     ),
     signs: Literal["apart", "marked", "joined"] | None = option(
         None,
-        "apart: set brackets, commas, quotes and other signs apart from words; marked: with ￭ at what stood close to "
-        "the token before; joined: put back what is marked, in predictions too.",
+        "apart: set brackets, commas, quotes and other signs apart from words, for good; marked: with ￭ at what stood "
+        "close to the token before; joined: put back what is marked, in predictions too.",
     ),
 ) -> None:
     """Write a data set to a file, in the format that the file's suffix or --format names.
@@ -142,7 +142,10 @@ def write(
     if signs == "joined":
         before, dataset = dataset, together(dataset)
         if dataset == before:
-            say(f"warning: found no {JOINER}, so nothing is joined; --signs marked writes what can be joined again")
+            say(
+                f"warning: found no {JOINER}, so nothing is joined: the spaces of --signs apart cannot be told from "
+                "others; answers of what learnt from --signs marked can be joined"
+            )
     if swap and not (dataset.frame["target"].list.len() > 0).all():
         raise DataError(f"{data}: found sentences, without targets, which cannot be swapped: leave out --swap")
     changes = {"swap": swap, "variables": variables, "signs": signs}

@@ -15,7 +15,7 @@ import polars as pl
 
 from compgen.data.brackets import balanced
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
-from compgen.data.named import SPLITS, TAGS, USUAL, plain
+from compgen.data.named import SPLITS, TAGS, USUAL, plain, unnamed_forms
 from compgen.data.signs import JOINER
 from compgen.data.unimorph import BUNDLE, SOME_TAGS
 from compgen.data.vocabulary import CONTROL, SPECIALS
@@ -29,6 +29,7 @@ NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "
 ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
 AGAIN = "the same example as before"
 APART = "`cgen data write DATA --signs apart -o OUT` puts spaces around brackets and other signs"
+BACK = "answers keep them: where they must not, write --signs marked, and then answers with --signs joined"
 QUOTED = r'(?s)^"((?:[^"]|"")+)"$'  # a side in quotes, with doubled ones inside
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
@@ -69,7 +70,7 @@ def worst(dataset: Dataset) -> str | None:
     places = (np.arange(min(SAMPLE, frame.height)) * GOLDEN % 1 * frame.height).astype(np.int64)
     places = np.union1d(places, (frame["split"] == TRAIN).arg_true()[:1].to_numpy())  # `splits` looks for one
     some = Dataset(frame[places] if frame.height > SAMPLE else frame)
-    found = (check(rows_of(some)) for check in (header, bars, splits, quotes, brackets))
+    found = (check(rows_of(some)) for check in (unformed, header, bars, splits, quotes, brackets))
     return next((finding.what for finding in found if finding and finding.severity != "note"), None)
 
 
@@ -89,9 +90,22 @@ def _either(test: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
     return pl.any_horizontal(test(pl.col(side)) for side in SIDES)
 
 
+def unformed(rows: pl.DataFrame) -> Finding | None:
+    """Words below names of columns of which none is `form`, or lemmas with their tags alone."""
+    if rows.height > 1 and (named := unnamed_forms(rows.select(COLUMNS).row(0))):
+        what = f"the first line names columns of words, lemma and {named[0]}, but none is called form"
+        return Finding("error", what, [rows["number"][0]], f"if {named[1]!r} holds the forms, call it form")
+    tags = rows["target"]
+    several = 2 * tags.str.contains(BUNDLE).sum() > rows.height and (rows["split"] == TRAIN).all()
+    if not (several and tags.str.contains(f"^{SOME_TAGS}$").all()):
+        return None
+    advice = "`cgen predict` reads them so; to learn from, write lemma TAB form TAB tags"
+    return Finding("warning", "words to inflect, lemma TAB tags, without forms", [], advice)
+
+
 def header(rows: pl.DataFrame) -> Finding | None:
     """The first row is the names of the columns."""
-    if rows.height < 2:
+    if rows.height < 2 or unformed(rows):
         return None
     sides = [rows[side][0].split() for side in SIDES]
     named = [any(plain(word) in NAMES for word in side) or plain(" ".join(side)) in NAMES for side in sides]
@@ -114,7 +128,8 @@ def strange_first(rows: pl.DataFrame) -> Finding | None:
     strange = [all(held[token] == 1 for token in bag) for bag in bags]
     first = [rows[side][0] for side in SIDES]
     few = all(0 < len(text.split()) <= 4 for text in first)
-    if len(bags) < FEWEST or not (few and strange[0] and RARE * sum(strange) <= len(bags)) or header(rows):
+    known = header(rows) or unformed(rows)
+    if len(bags) < FEWEST or not (few and strange[0] and RARE * sum(strange) <= len(bags)) or known:
         return None
     return Finding(
         "note",
@@ -142,6 +157,8 @@ def bars(rows: pl.DataFrame) -> Finding | None:
 
 def splits(rows: pl.DataFrame) -> Finding | None:
     """Names of splits that look like targets, or without the one to learn from."""
+    if unformed(rows):
+        return None
     names = rows["split"].unique(maintain_order=True)
     spaced = names.str.strip_chars().str.contains(r"\s").sum()
     many = len(names) > max(20, rows.height / 20)
@@ -324,7 +341,7 @@ def decomposed(rows: pl.DataFrame) -> Finding | None:
 
 def unsegmented(rows: pl.DataFrame) -> Finding | None:
     """A side of one token in most rows, which is long; or in nearly all rows, nearly each of which has another."""
-    for side in SIDES:
+    for side in () if unformed(rows) else SIDES:
         text = rows[side].str.strip_chars()
         one = ~text.str.contains(r"\s") & (text.str.len_chars() > 1)
         long, count = one & (text.str.len_chars() > 12), rows.height
@@ -332,7 +349,8 @@ def unsegmented(rows: pl.DataFrame) -> Finding | None:
         words = count >= FEWEST and min(one.sum(), text.n_unique()) >= NEARLY * count
         if count and (alike or words):
             shown = text.filter(long if alike else one)[0][:40]
-            advice = f"put spaces between what is to be exchanged: between letters, or between words; {APART}"
+            advice = "put spaces between what is to be exchanged: between letters, or between words"
+            advice += f"; {APART}; {BACK}" if pl.Series([shown]).str.contains(r"[^\w\s]").any() else ""
             return Finding("warning", f"most {side}s are one {alike}token, as {shown!r}", [], advice)
     return None
 
@@ -342,7 +360,7 @@ def glued(rows: pl.DataFrame) -> Finding | None:
     inside = {side: rows[side].str.contains(rf"[^\s{JOINER}][()\[\]{{}}]|[()\[\]{{}}]\S") for side in SIDES}
     sides = [side for side in SIDES if 2 * (inside[side] & rows[side].str.contains(r"\S\s+\S")).sum() > rows.height]
     what = f"brackets in {' and '.join(f'{side}s' for side in sides)} are parts of tokens"
-    return Finding("note", what, [], f"{APART}: then parts can be exchanged") if sides else None
+    return Finding("note", what, [], f"{APART}, so that parts can be exchanged; {BACK}") if sides else None
 
 
 def marks(rows: pl.DataFrame) -> Finding | None:
@@ -360,9 +378,8 @@ def marks(rows: pl.DataFrame) -> Finding | None:
     if 2 * len(lost) <= sharing:
         return None
     what = f"most words that both sides have differ by the sign of what stood close, as {lost[0]} and {JOINER}{lost[0]}"
-    return Finding(
-        "note", what, [], "csl and mask find little that is shared so: write DATA with --signs apart instead"
-    )
+    advice = "csl and mask find little that is shared so; --signs apart leaves it shared, but cannot be joined again"
+    return Finding("note", what, [], advice)
 
 
 def spelled(rows: pl.DataFrame) -> Finding | None:
@@ -378,6 +395,6 @@ def spelled(rows: pl.DataFrame) -> Finding | None:
 
 
 CHECKS: tuple[Check, ...] = (
-    *(header, bars, splits, quotes, empty, special, reserved, brackets, contradictions, leaks, invisible, no_break),
+    *(unformed, header, bars, splits, quotes, empty, special, reserved, brackets, contradictions, leaks, invisible, no_break),
     *(replacement, decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, marks, spelled),
 )

@@ -41,6 +41,8 @@ def mend(table: Table, keep_targets: bool = False) -> Mended:
     if any(finding.what == NO_TEXT for finding in table.findings):
         raise DataError(f"nothing is written: {NO_TEXT}: {SAVE}")  # letters are not lost yet
     plain = table.rows.with_columns(_clean(side) for side in SIDES)
+    if (finding := checks.unformed(plain)) and finding.severity == "error":
+        raise DataError(f"nothing is written: {finding.what}: {finding.advice}")
     rewritten = sum(int((plain[side] != table.rows[side]).sum()) for side in SIDES)
     numbers = {*table.rows["number"]}
     left_out = [finding for finding in table.findings if finding.lines and numbers.isdisjoint(finding.lines)]

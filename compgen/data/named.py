@@ -135,6 +135,15 @@ def words_columns(found: Sequence[str]) -> tuple[str, str, str] | None:
     return (names["lemma"], names["form"], tags) if tags and {"lemma", "form"} <= set(names) else None
 
 
+def unnamed_forms(found: Sequence[str]) -> tuple[str, str] | None:
+    """Return the names of tags and of what may be forms, if there are lemmas, tags, and one more column that is none."""
+    names = {plain(name): name for name in found}
+    tags = next((name for name in TAGS if name in names), "")
+    others = [name for name in names if name not in ("lemma", tags)]
+    alone = tags and "lemma" in names and len(others) == 1 and others[0] not in ("form", *BESIDE)
+    return (names[tags], names[others[0]]) if alone else None
+
+
 def plain(name: str) -> str:
     """Return a name as USUAL has it: in small letters, joined by underscores."""
     return "_".join(name.strip().strip('"').casefold().replace("-", " ").replace("_", " ").split())

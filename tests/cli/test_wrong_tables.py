@@ -74,7 +74,9 @@ WRONG = [
         "most targets are one long token, as 'answer(count(river))'",
     ),
     ("json.tsv", 'a b (c)\t[{"op": "f"}]\n', 0, "note     brackets in sources and targets are parts of tokens"),
-    ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "`cgen data write DATA --signs apart -o OUT` puts spaces around brackets"),
+    ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "`cgen data write sieht.tsv --signs apart -o apart.tsv` puts spaces around"),
+    ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "answers keep them: where they must not, write --signs marked, and then answ"),
+    ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "\nNext: cgen data write sieht.tsv --signs apart -o apart.tsv; or as they are, "),
     ("marked.tsv", "a b\tf ￭( ￭x ￭)\n", 0, "Nothing is wrong"),
     ("glued_some.tsv", "how many\tanswer (count(river) all)\n", 0, "brackets in targets are parts of tokens"),
     ("unsegmented.tsv", "東京都は日本の首都であり人口\tb\n", 0, "most sources are one long token"),
@@ -93,6 +95,8 @@ WRONG = [
     ("special.tsv", "a\tb\nc <unk>\td\n", 2, "error    line 2: a control character, or a special symbol"),
     ("latin.tsv", b"a\tb\ncaf\xe9\td\n", 2, "line 2: a character lost in a conversion"),
     ("words.tsv", "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n", 0, "unimorph; lemma TAB form TAB tags"),
+    ("lemmas.tsv", "gehen\tV;PST\nsehen\tV;PST\n", 0, "warning  words to inflect, lemma TAB tags, without forms\n"),
+    ("lemmas.tsv", "gehen\tV;PST\nsehen\tV;PST\n", 0, "\nNext: cgen predict MODEL lemmas.tsv -o inflected.tsv\n"),
     ("words.txt", "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n", 0, "warning  each line has 2 TABs, and is read as a sen"),
     ("pairs.txt", "go left\tL\n\nstop\tS\n", 0, "pairs or words? name it .tsv, or words .unimorph"),
     ("words_header", "lemma\tform\ttags\ngehen\tging\tV;PST\n", 2, "line 1: found a header line, expected words: del"),
@@ -175,6 +179,21 @@ def test_a_table_without_train_is_an_error_for_check_and_for_what_learns(folder,
     for command in (["augment", "geca"], ["compare"]):
         code, text = said(*command, name, "-o", "out.jsonl")
         assert code == 2 and "train is not among them" in text and "no examples in split 'train'" in text, text
+
+
+def test_words_without_a_column_called_form_are_told_what_is_missing(folder):
+    """The names of the other two were advised as --source and --target once, which would lose the tags."""
+    rows = ["lemma\tfeatures\tword form", "pipin\tN;PL;NOM\tpipinti", "sitir\tN;SG;GEN\tde sitirno"]
+    written(folder, "words.tsv", "\n".join(rows) + "\n")
+    code, text = said("check", "words.tsv")
+    says = "error    line 1: the first line names columns of words, lemma and features, but none is called form\n"
+    assert code == 2 and says in text and "if 'word form' holds the forms, call it form\n" in text, text
+    assert "--source" not in text and text.endswith("Next: mend it by hand, then cgen check words.tsv\n")
+    for command in (["augment", "geca"], ["check", "--fix", "out.tsv"]):
+        code, text = said(*command, "words.tsv", *["-o", "out.tsv"][: 2 * (command[0] == "augment")])
+        assert code == 2 and "lemma and features, but none is called form" in text, text
+    written(folder, "words.tsv", "\n".join(["lemma\tfeatures\tform", *rows[1:]]) + "\n")
+    assert "words, from the columns lemma, form, features; train 2" in said("check", "words.tsv")[1]
 
 
 def test_words_of_which_one_lacks_its_tags_are_not_learnt_from(folder):

@@ -73,6 +73,21 @@ def test_words_that_sides_share_but_for_marks_are_said():
     assert not findings(rows(("in 1997", "year ￭( 1997 ￭)"), ("￭1998 too", "year ￭( ￭1998 ￭)")))
 
 
+def test_signs_are_set_apart_where_there_are_some():
+    for text, several in (("answer(count(river))", True), ("東京都は日本の首都であり人口", False), ("हिन्दी" * 4, False)):
+        finding = checks.unsegmented(rows(("a b", text)))
+        assert ("--signs apart" in finding.advice) == several and "put spaces between" in finding.advice
+
+
+def test_lemmas_with_tags_are_words_without_forms():
+    assert checks.unformed(rows(("go", "V;PST"), ("be", "V"), ("see", "V;PRS"))).severity == "warning"
+    assert checks.unformed(rows(("lemma", "tags", "gold"), ("go", "V;PST", "went"))).severity == "error"
+    for others in ([("go", "V;PST"), ("be", "V")], [("go", "V;PST", "test")], [("go left", "l;pst")]):
+        assert checks.unformed(rows(*others)) is None
+    for names in (("lemma", "form", "tags"), ("lemma", "features", "split"), ("lemma", "x", "y")):
+        assert checks.unformed(rows(names, ("go", "x", "went"))) is None
+
+
 def test_the_one_training_example_among_many_is_not_missed():
     """All that is looked at of a large table is a thousand examples."""
     pairs = Dataset.from_pairs([([f"a{number}", "b"], ["f"]) for number in range(20_000)])
