@@ -395,6 +395,6 @@ def spelled(rows: pl.DataFrame) -> Finding | None:
 
 
 CHECKS: tuple[Check, ...] = (
-    *(unformed, header, bars, splits, quotes, empty, special, reserved, brackets, contradictions, leaks, invisible, no_break),
-    *(replacement, decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, marks, spelled),
+    *(unformed, header, bars, splits, quotes, empty, special, reserved, brackets, contradictions, leaks, invisible),
+    *(no_break, replacement, decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, marks, spelled),
 )

@@ -141,9 +141,7 @@ class Quality:
         """What is wrong by LIMITS, a sentence each, with what to do."""
         found = []
         if self.asked is not None and self.made < self.asked:
-            found.append(
-                f"{self.made:,} of {self.asked:,} examples: ask for fewer (-n), or loosen what they must be like"
-            )
+            found.append(f"{self.made:,} of {self.asked:,} examples: ask for fewer, or loosen what they must be like")
         if self.training_balanced - self.balanced > LIMITS["unbalanced"]:
             found.append(
                 f"brackets are balanced in {self.balanced:.1%} of the examples, in training in "
@@ -159,17 +157,19 @@ class Quality:
             (
                 self.ambiguous,
                 "the same file",
-                "keep one target of each source (`cgen sample --vote`, `cgen check FILE --fix OUT`)",
+                "keep one target of each source (`cgen check FILE --fix OUT`; of what is sampled, `cgen sample --vote`)",
             ),
         ):
             if share - self.training_ambiguous > LIMITS["contradicting"]:
                 found.append(f"{share:.1%} of the examples have a source with another target in {where}: {advice}")
+        copied = self.made and self.copies / self.made > LIMITS["copied"]
+        if copied and "host" in self.used:  # `resample` copies hosts on purpose, and repeats them
+            return found
         if self.made and 1 - self.distinct / self.made > LIMITS["repeated"]:
             found.append(
-                f"{self.distinct:,} of {self.made:,} examples are distinct: ask for fewer (-n), or drop repetitions"
+                f"{self.distinct:,} of {self.made:,} examples are distinct: ask for fewer, or drop repetitions"
             )
-        # `resample` copies hosts on purpose.
-        if self.made and self.copies / self.made > LIMITS["copied"] and "host" not in self.used:
+        if copied:
             found.append(
                 f"{self.copies:,} of {self.made:,} examples are training examples, from which nothing new is learned: "
                 "try another method (`cgen check` says which apply)"

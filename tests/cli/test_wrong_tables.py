@@ -76,7 +76,12 @@ WRONG = [
     ("json.tsv", 'a b (c)\t[{"op": "f"}]\n', 0, "note     brackets in sources and targets are parts of tokens"),
     ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "`cgen data write sieht.tsv --signs apart -o apart.tsv` puts spaces around"),
     ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "answers keep them: where they must not, write --signs marked, and then answ"),
-    ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "\nNext: cgen data write sieht.tsv --signs apart -o apart.tsv; or as they are, "),
+    (
+        "sieht.tsv",
+        "a b\tf(a.b,c )\n",
+        0,
+        "\nNext: cgen data write sieht.tsv --signs apart -o apart.tsv; or as they are, ",
+    ),
     ("marked.tsv", "a b\tf ￭( ￭x ￭)\n", 0, "Nothing is wrong"),
     ("glued_some.tsv", "how many\tanswer (count(river) all)\n", 0, "brackets in targets are parts of tokens"),
     ("unsegmented.tsv", "東京都は日本の首都であり人口\tb\n", 0, "most sources are one long token"),

@@ -74,7 +74,11 @@ def test_words_that_sides_share_but_for_marks_are_said():
 
 
 def test_signs_are_set_apart_where_there_are_some():
-    for text, several in (("answer(count(river))", True), ("東京都は日本の首都であり人口", False), ("हिन्दी" * 4, False)):
+    for text, several in (
+        ("answer(count(river))", True),
+        ("東京都は日本の首都であり人口", False),
+        ("हिन्दी" * 4, False),
+    ):
         finding = checks.unsegmented(rows(("a b", text)))
         assert ("--signs apart" in finding.advice) == several and "put spaces between" in finding.advice
 

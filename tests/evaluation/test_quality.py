@@ -86,11 +86,12 @@ def test_good_examples_have_no_warnings_and_each_limit_has_one():
         ({"asked": 3}, "2 of 3 examples"),
         ({"balanced": 0.9 - LIMITS["unbalanced"]}, "brackets are balanced in 80.0%"),
         ({"contradicting": 0.03}, "3.0% of the examples have a source with another target in training"),
-        ({"ambiguous": 0.03}, "3.0% of the examples have a source with another target in the same file"),
+        ({"ambiguous": 0.03}, "keep one target of each source (`cgen check FILE --fix OUT`; of what is s"),
         ({"made": 5}, "2 of 5 examples are distinct"),
     ):
         (warning,) = replace(good, **{"asked": None} | wrong).warnings()
         assert words in warning and ": " in warning  # what to do
+        assert "-n" not in warning  # which is one of several ways to ask for a number
     ambiguous = replace(good, ambiguous=0.03, training_ambiguous=0.02)
     assert ambiguous.warnings() == []  # training has as many
 
@@ -138,3 +139,6 @@ def test_copies_alone_are_warned_of_unless_they_are_drawn_on_purpose():
     assert not quality(dataset(*ten, "e > e", "f > f"), dataset(*ten)).warnings()
     again = Dataset(train.frame.with_columns(host=pl.int_range(4)))  # as `resample` has it
     assert not quality(again, train).warnings()
+    many = dataset(*TRAIN * 3)
+    assert not quality(Dataset(many.frame.with_columns(host=pl.int_range(12) % 4)), train).warnings()
+    assert "3 of 12 examples are distinct" in quality(many, train).warnings()[0]
