@@ -122,7 +122,8 @@ def _few_shot_splits(
 def lemma(
     data: DataArgument,
     out: OutOption,
-    train: float = option(0.8, "Share of the examples to train on.", ge=0, le=1),
+    train: float | None = option(None, "Share of the examples to train on; by default 0.8.", ge=0, le=1),
+    test: float | None = option(None, "In place of --train: share to test on.", ge=0, le=1),
     validation: float = option(0.1, "Share to validate on.", ge=0, le=1),
     split: SplitOption = None,
     seed: SeedOption = 0,
@@ -137,7 +138,13 @@ def lemma(
     from compgen.morphology.lemmas import by_lemma
 
     writable_format(out, None, data)
-    parts = by_lemma(load_split(data, split), train, validation, seed)
+    if test is not None:
+        if train is not None:
+            raise UserError("give --train or --test: the rest is the other part")
+        train = 1 - test - validation
+        if train <= 0:
+            raise UserError(f"--test {test:g} and --validation {validation:g} leave nothing to train on")
+    parts = by_lemma(load_split(data, split), 0.8 if train is None else train, validation, seed)
     write_dataset(parts, out)
     say(parts.sizes())
 

@@ -136,7 +136,7 @@ def words_columns(found: Sequence[str]) -> tuple[str, str, str] | None:
 
 
 def unnamed_forms(found: Sequence[str]) -> tuple[str, str] | None:
-    """Return the names of tags and of what may be forms, if there are lemmas, tags, and one more column that is none."""
+    """Return the names of tags and of what may be forms, if there are lemmas, tags, and one more column, not `form`."""
     names = {plain(name): name for name in found}
     tags = next((name for name in TAGS if name in names), "")
     others = [name for name in names if name not in ("lemma", tags)]

@@ -157,7 +157,7 @@ class Quality:
             (
                 self.ambiguous,
                 "the same file",
-                "keep one target of each source (`cgen check FILE --fix OUT`; of what is sampled, `cgen sample --vote`)",
+                "keep one target of each source (`cgen check FILE --fix OUT`; for samples, `cgen sample --vote`)",
             ),
         ):
             if share - self.training_ambiguous > LIMITS["contradicting"]:

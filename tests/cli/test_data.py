@@ -295,6 +295,15 @@ def test_split_lemma_and_swap(tmp_path):
     assert run("split", "lemma", tmp_path / "words", "-o", tmp_path / "parts.tsv").exit_code == 0
     parts = read_dataset(tmp_path / "parts.tsv")
     assert parts.splits == {"train": 16, "validation": 2, "test": 2}
+    lemma = ("split", "lemma", tmp_path / "words", "-o", tmp_path / "tested.tsv", "--test")
+    assert run(*lemma, 0.4).exit_code == 0
+    assert read_dataset(tmp_path / "tested.tsv").splits == {"train": 10, "validation": 2, "test": 8}
+    for options, wrong in (
+        ((0.4, "--train", 0.4), "give --train or --test"),
+        ((0.9,), "--test 0.9 and --validation 0.1 leave nothing to train on"),
+        ((0,), "leave nothing to test on"),
+    ):
+        assert wrong in str(run(*lemma, *options).exception)
     assert run("write", tmp_path / "parts.tsv", "--swap", "-o", tmp_path / "analysis.tsv").exit_code == 0
     assert read_dataset(tmp_path / "analysis.tsv") == parts.swapped()
 

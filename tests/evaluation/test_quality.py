@@ -86,7 +86,7 @@ def test_good_examples_have_no_warnings_and_each_limit_has_one():
         ({"asked": 3}, "2 of 3 examples"),
         ({"balanced": 0.9 - LIMITS["unbalanced"]}, "brackets are balanced in 80.0%"),
         ({"contradicting": 0.03}, "3.0% of the examples have a source with another target in training"),
-        ({"ambiguous": 0.03}, "keep one target of each source (`cgen check FILE --fix OUT`; of what is s"),
+        ({"ambiguous": 0.03}, "keep one target of each source (`cgen check FILE --fix OUT`; for samples,"),
         ({"made": 5}, "2 of 5 examples are distinct"),
     ):
         (warning,) = replace(good, **{"asked": None} | wrong).warnings()
