@@ -41,8 +41,7 @@ def mend(table: Table, keep_targets: bool = False) -> Mended:
     if any(finding.what == NO_TEXT for finding in table.findings):
         raise DataError(f"nothing is written: {NO_TEXT}: {SAVE}")  # letters are not lost yet
     plain = table.rows.with_columns(_clean(side) for side in SIDES)
-    if (finding := checks.unformed(plain)) and finding.severity == "error":
-        raise DataError(f"nothing is written: {finding.what}: {finding.advice}")
+    _refuse(checks.unformed(plain))
     rewritten = sum(int((plain[side] != table.rows[side]).sum()) for side in SIDES)
     numbers = {*table.rows["number"]}
     left_out = [finding for finding in table.findings if finding.lines and numbers.isdisjoint(finding.lines)]
@@ -52,11 +51,16 @@ def mend(table: Table, keep_targets: bool = False) -> Mended:
             left_out.append(finding)
             plain = plain.filter(~pl.col("number").is_in(finding.lines))
     _check_enough(table, plain.height, left_out)
-    if (finding := checks.splits(plain)) and finding.severity == "error":
-        raise DataError(f"nothing is written: {finding.what}: {finding.advice}")
+    _refuse(checks.splits(plain))
     sides = [pl.col(side).str.extract_all(TOKEN) for side in SIDES]
     frame = plain.select(*sides, "split").with_columns(_further(plain["rest"]))
     return Mended(Dataset(frame), rewritten, left_out)
+
+
+def _refuse(finding: Finding | None) -> None:
+    """Raise DataError for a finding that is an error of the whole table."""
+    if finding and finding.severity == "error":
+        raise DataError(f"nothing is written: {finding.what}: {finding.advice}")
 
 
 def _check_enough(table: Table, kept: int, left_out: list[Finding]) -> None:
