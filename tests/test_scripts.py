@@ -50,6 +50,23 @@ def test_every_generator_of_scan_has_a_configuration(monkeypatch):
             assert made.prototypes == {"recomb1": 1, "recomb0": 0, "protovae": 1}.get(name, 2)
 
 
+@pytest.mark.parametrize("said", ["cgen: no sample was kept, and nothing is written: 9 drawn", "cgen: no such bundle"])
+def test_a_generator_whose_samples_are_all_filtered_out_gives_an_empty_file(said, tmp_path, monkeypatch):
+    found = _experiment("scan", monkeypatch)
+
+    def call(folder, *words):
+        (folder / "log.txt").write_text(said)
+        raise SystemExit("failed")
+
+    monkeypatch.setitem(found["sample"].__globals__, "call", call)
+    cell = found["Cell"]("jump", "recomb0", 0)
+    if found["NOTHING"] in said:
+        assert found["sample"](cell, tmp_path, tmp_path).read_text() == ""
+    else:
+        with pytest.raises(SystemExit):
+            found["sample"](cell, tmp_path, tmp_path)
+
+
 @pytest.mark.parametrize("size", ["small", "paper"])
 def test_every_generator_of_words_has_a_configuration(size, monkeypatch):
     found = _experiment("morphology", monkeypatch)
