@@ -54,7 +54,7 @@ def test_every_generator_of_scan_has_a_configuration(monkeypatch):
 def test_a_generator_whose_samples_are_all_filtered_out_gives_an_empty_file(said, tmp_path, monkeypatch):
     found = _experiment("scan", monkeypatch)
 
-    def call(folder, *words):
+    def call(folder, *_):
         (folder / "log.txt").write_text(said)
         raise SystemExit("failed")
 
