@@ -3,27 +3,52 @@
 import json
 from collections.abc import Iterable
 
+from compgen.data.unimorph import ANALYSIS, INFLECTION, WORDS
 from compgen.runtime.manifest import Manifest
 
 PURPOSE = {
     "generator": "makes new training examples (source and target) from those it was trained on",
     "predictor": "predicts the target of a source",
 }
-USE = {
-    "generator": """    cgen sample exported/{name} -n 100 --seed 1 -o samples.jsonl
+USE = {  # FOLDER: a bundle can be moved, and does not say where it was made
+    "generator": """FOLDER is the path of this folder.
+
+    cgen sample FOLDER -n 100 --seed 1 -o samples.jsonl
 
 or in Python
 
     import compgen
-    samples = compgen.Generator.load("exported/{name}").sample(100, seed=1)
+    samples = compgen.Generator.load("FOLDER").sample(100, seed=1)
 """,
-    "predictor": """    cgen evaluate exported/{name} DATA
+    "predictor": """FOLDER is the path of this folder.
+
+    cgen predict FOLDER SOURCES -o answers.txt
+    cgen evaluate FOLDER DATA
 
 or in Python
 
     import compgen
-    targets = compgen.Predictor.load("exported/{name}").predict([["some", "source"]])
+    targets = compgen.predict("FOLDER", ["a source , its tokens with spaces between them"])
+
+{sources} `vocabulary.json` lists the tokens that it knows; others are named in a warning.
 """,
+}
+SOURCES = {  # by what was learnt of words
+    "": "A line of SOURCES, a file, is a source, with spaces between tokens: divide it as the training data were.",
+    INFLECTION: "A line of SOURCES, a file, is lemma TAB tags; in Python letters and tags are the tokens.",
+    ANALYSIS: "A line of SOURCES, a file, is a form as it is written; in Python letters are the tokens.",
+}
+SAMPLING = {
+    "generator": "; defaults: `{defaults}`. A sample is a function of this bundle, a seed and an index: same request, "
+    "same samples, in any runtime, batch size and order.",
+    "predictor": ". An answer is the most probable token at each step, or what beam search finds (`cgen predict "
+    "--beam`), and depends on runtime, batch size and order only where rounding decides.",
+}
+LIMITS = {
+    "generator": "Samples follow the training data, with their errors and biases. A sample is not checked for truth; "
+    "filter (`--filter novel,unique`) and look at some before training on them.",
+    "predictor": "Answers follow the training data, with their errors and biases, and no answer is checked: how many "
+    "are right on data that it has not seen, `cgen evaluate` measures.",
 }
 FILES = {
     "encoder.onnx": "encoder: tokens to keys and values of attention",
@@ -43,7 +68,11 @@ FILES = {
 
 def card(manifest: Manifest, name: str) -> str:
     """Describe a bundle in Markdown: what it is, its use, its training data and its limits."""
-    trained_on = "\n".join(f"- {key.replace('_', ' ')}: {value}" for key, value in manifest.trained_on.items())
+    known = {key.replace("_", " "): value for key, value in manifest.trained_on.items() if value not in ("", None)}
+    trained_on = "\n".join(f"- {key}: {value}" for key, value in known.items())
+    sources = SOURCES.get(manifest.trained_on.get(WORDS, ""), SOURCES[""])
+    defaults = json.dumps(manifest.sampling)
+    memories = f"{manifest.prototypes} sequence{'s' * (manifest.prototypes != 1)}"
     files = [(file, f"{entry.size:,}", FILES.get(file, "")) for file, entry in sorted(manifest.files.items())]
     parity = []
     for row in manifest.parity:
@@ -56,19 +85,17 @@ def card(manifest: Manifest, name: str) -> str:
     )
     sections = [
         f"# {name}\n\nA {manifest.kind} made by compgen {manifest.compgen}: it {PURPOSE[manifest.kind]}.",
-        f"## Use\n\n{USE[manifest.kind].format(name=name)}",
+        f"## Use\n\n{USE[manifest.kind].format(sources=sources)}",
         f"## Trained on\n\n{trained_on or '- not recorded'}",
-        f"## Sampling\n\nAt most {manifest.max_length} tokens, with the end symbol; attends to "
-        f"{manifest.prototypes} sequences; defaults: `{json.dumps(manifest.sampling)}`. A sample is a function of "
-        "this bundle, a seed and an index: same request, same samples, in any runtime, batch size and order.",
+        f"## {'Sampling' if manifest.kind == 'generator' else 'Answers'}\n\nAt most {manifest.max_length} tokens, with "
+        f"the end symbol; attends to {memories}{SAMPLING[manifest.kind].format(defaults=defaults)}",
         *([f"{approximate}{manifest.approximation.sentence(manifest.kind)}."] if manifest.approximation else []),
         f"## Files\n\n{_table(['file', 'bytes', 'what'], '-r-', files)}\n\n"
         "Inputs and outputs of each graph are in `manifest.json`.",
         f"## Parity\n\nSequences compared with {manifest.against}. A difference is explained when its first draw lies "
         "within 1e-5 of a boundary between two tokens, where rounding decides.\n\n"
         + _table(columns, "--rrrrrr", parity),
-        "## Limits\n\nSamples follow the training data, with their errors and biases. A sample is not checked for "
-        "truth; filter (`--filter novel,unique`) and look at some before training on them.",
+        f"## Limits\n\n{LIMITS[manifest.kind]}",
     ]
     return "\n\n".join(section.rstrip() for section in sections) + "\n"
 

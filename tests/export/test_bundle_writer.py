@@ -1,6 +1,7 @@
 """What export writes: whole, verified, free of traces of the machine; and what it refuses."""
 
 import json
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -9,11 +10,14 @@ import onnx
 import pytest
 import torch
 
+import compgen
 from compgen.cli.export import Options
 from compgen.cli.export import export as command
-from compgen.errors import BundleError, CheckpointError
+from compgen.data.unimorph import INFLECTION, WORDS
+from compgen.errors import BundleError, CheckpointError, Remark
 from compgen.export import recurrent
 from compgen.export.bundle_writer import export
+from compgen.export.card import card
 from compgen.runtime.bundle import Bundle
 from tests.export.tiny import exported, make
 
@@ -45,9 +49,23 @@ def test_a_manifest_says_what_the_model_is():
     assert shapes["keys"] == shapes["values"] == ["B", 2, "T", 5]
     assert shapes["hidden"] == ["B", 12]
     assert len(manifest.parity) == 10
-    card = (exported() / "README.md").read_text()
-    assert "onnx loop | float64 | 7 | 20" in card
-    assert "cgen sample exported/" in card
+    text = (exported() / "README.md").read_text()
+    assert "onnx loop | float64 | 7 | 20" in text
+    assert "cgen sample FOLDER" in text and "## Sampling" in text and "--filter novel,unique" in text
+
+
+def test_the_card_of_a_predictor_says_how_it_is_used_and_no_more():
+    manifest = Bundle.load(exported("predictor")).manifest.model_copy(update={"trained_on": {"data": "", "seed": 0}})
+    text = card(manifest, "mine")
+    assert "cgen predict FOLDER SOURCES" in text and "cgen evaluate FOLDER DATA" in text and "exported/" not in text
+    assert "spaces between tokens: divide it as the training data were. `vocabulary.json`" in text
+    assert "- seed: 0" in text and "- data" not in text  # a comparison does not name them
+    assert not [one for one in ("novel", "a seed and an index", "defaults:", "Sampling") if one in text]
+    words = manifest.model_copy(update={"trained_on": {WORDS: INFLECTION}})
+    assert "is lemma TAB tags" in card(words, "mine")
+    call = re.search(r"compgen\.predict\(.*\)", text)[0].replace("FOLDER", str(exported("predictor")))
+    with pytest.warns(Remark, match="unknown to it"):
+        assert len(eval(call, {"compgen": compgen})) == 1  # the call itself works, whatever it knows
 
 
 def test_a_failed_verification_writes_nothing(tmp_path, monkeypatch):
