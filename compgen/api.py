@@ -4,9 +4,9 @@ Nothing here imports torch until something needs it: sampling from a bundle does
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from compgen.errors import Remark, UserError, checked_draws
 from compgen.sampling.output import Sample
@@ -17,6 +17,7 @@ from compgen.trained.predictor import Predictor
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
     from compgen.evaluation.metrics import Scores
+    from compgen.runtime.manifest import Manifest
 
 __all__ = [
     "Generator",
@@ -97,17 +98,29 @@ def train_generator(
 ) -> dict[str, Any]:
     """Train a generator by a named configuration; return what it was trained on and the result.
 
-    `dataset` may be a name, as for `load_dataset`. Of several splits it learns from `split`; from all if that is None.
-    `config` is a shipped configuration or a TOML file. Trainings in several threads wait for one another.
-    Options (seed, resume, device, quiet, name) as in `compgen.recombine.training.train_generator`.
+    Trainings in several threads wait for one another.
+
+    Args:
+        dataset: examples, or the name of some, as for `load_dataset`.
+        config: a TOML file, or a shipped configuration: recombine_small, recombine_scan, recombine_morphology, auto
+            (settings found from the data) and more, which are listed where a name is unknown.
+        out: the checkpoint, a `.pt` file.
+        overrides: settings that are changed, each as `optimisation.steps=3000`; `["?"]` lists them in an error.
+        split: of several, the one to learn from; None for all of them.
+        options: seed (0), resume (an interrupted training), device (auto, cpu or cuda), quiet (without progress) and
+            name (of the data, for the record).
+
+    Raises:
+        UserError: there is no such configuration, setting or option, or the data cannot be learned from.
     """
     from compgen.configuration import load_config
     from compgen.data.catalog import given
     from compgen.recombine.config import RecombineConfig
-    from compgen.recombine.training import train_generator
+    from compgen.recombine.training import train_generator as train
 
-    described = load_config(RecombineConfig, config, list(overrides))
-    checkpoint, _ = train_generator(given(dataset).part(split), described, Path(out), **_checked(options))
+    checked = _checked(train_generator, train, options)
+    described = load_config(RecombineConfig, config, overrides)
+    checkpoint, _ = train(given(dataset).part(split), described, Path(out), **checked)
     return checkpoint.trained_on
 
 
@@ -121,16 +134,26 @@ def train_predictor(
     split: str | None = "train",
     **options: Any,
 ) -> dict[str, Any]:
-    """Train a predictor by a named configuration, with `augmented=` data or without; `split` and result as above.
+    """Train a predictor by a named configuration; return what it was trained on and the result.
 
-    `architecture` is a tag of `compgen.trained.architectures`: recurrent, transformer.
+    Args:
+        dataset, out, overrides, split: as of `train_generator`.
+        config: a TOML file, or a shipped configuration: seq2seq_small, seq2seq_scan or seq2seq_morphology; of the
+            architecture transformer transformer, transformer_small or transformer_relative.
+        architecture: recurrent or transformer.
+        options: those of `train_generator`, `augmented`, more examples to train on, and `fresh`, which
+            `compgen.training.pairs` describes.
+
+    Raises:
+        UserError: as `train_generator`.
     """
-    from compgen.configuration import load_config
     from compgen.data.catalog import given
-    from compgen.training.predictors import config_of, train_predictor
+    from compgen.training.predictors import named_config
+    from compgen.training.predictors import train_predictor as train
 
-    described = load_config(config_of(architecture), config, list(overrides))
-    checkpoint, _ = train_predictor(given(dataset).part(split), described, Path(out), **_checked(options))
+    checked = _checked(train_predictor, train, options)
+    described = named_config(architecture, config, overrides)
+    checkpoint, _ = train(given(dataset).part(split), described, Path(out), **checked)
     return checkpoint.trained_on
 
 
@@ -144,30 +167,61 @@ def train_pretrained(
     split: str | None = "train",
     **options: Any,
 ) -> dict[str, Any]:
-    """Fine-tune a pretrained encoder-decoder by a named configuration; `split` and result as of `train_generator`.
+    """Fine-tune a pretrained encoder-decoder by a named configuration; return what it was trained on and the result.
 
-    `model` is a folder or a name on the Hugging Face hub. Options (augmented, seed, resume, device, quiet, name) as in
-    `compgen.training.pretrained.train_pretrained`.
+    Args:
+        dataset, overrides, split: as of `train_generator`.
+        model: a folder, or a name on the Hugging Face hub.
+        config: a TOML file, or a shipped configuration: t5 or t5_small.
+        out: a folder.
+        options: as of `train_predictor`.
+
+    Raises:
+        UserError: as `train_generator`.
     """
     from compgen.configuration import load_config
     from compgen.data.catalog import given
     from compgen.training.config import PretrainedConfig
-    from compgen.training.pretrained import train_pretrained
+    from compgen.training.pretrained import train_pretrained as train
 
-    described = load_config(PretrainedConfig, config, list(overrides))
-    return train_pretrained(given(dataset).part(split), model, described, Path(out), **_checked(options))
+    checked = _checked(train_pretrained, train, options)
+    described = load_config(PretrainedConfig, config, overrides)
+    return train(given(dataset).part(split), model, described, Path(out), **checked)
 
 
-def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a training: the seed as a number of Python's, as records are to hold it; augmented examples read."""
+def _checked(verb: Callable[..., Any], training: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a training: the seed as a number of Python's, as records are to hold it; augmented examples read.
+
+    Raises:
+        ConfigError: there is no such option.
+    """
+    from compgen.configuration import check_options, names_of
     from compgen.data.catalog import given
 
+    elsewhere = "; settings of the configuration are changed by overrides=['NAME=VALUE']"
+    check_options(verb.__name__, options, names_of(verb, training), elsewhere)
     checked = dict(options)
     if "seed" in options:
         _, checked["seed"] = checked_draws("training", None, options["seed"])
     if options.get("augmented") is not None:
         checked["augmented"] = given(options["augmented"])
     return checked
+
+
+@overload
+def predict(
+    model: "str | Path | Predictor | Generator", sources: Iterable[str], beam: int = 1, *, direct: bool = False
+) -> list[str]: ...
+
+
+@overload
+def predict(
+    model: "str | Path | Predictor | Generator",
+    sources: Iterable[list[str] | tuple[str, ...]],
+    beam: int = 1,
+    *,
+    direct: bool = False,
+) -> list[list[str]]: ...
 
 
 def predict(
@@ -212,8 +266,22 @@ def _answers(model: "Predictor | Generator", sources: list[list[str]], beam: int
     return [next(left) if source else [] for source in sources]
 
 
-def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> Any:
-    """Export a checkpoint or a grammar to a verified bundle; see `compgen.export.bundle_writer.export`."""
+def export_bundle(checkpoint: str | Path, out: str | Path, **options: Any) -> "Manifest":
+    """Export a checkpoint (`.pt`) or a grammar (`.grammar`) to a bundle, verified; return its manifest.
+
+    A bundle that is at `out` already is replaced.
+
+    Args:
+        checkpoint: what training wrote.
+        out: the bundle's folder.
+        options: int8 (large products in 8-bit integers), torchscript (write that file too), quiet (without progress)
+            and batches (how many samples to verify with by size of batch, for instance {1: 100, 64: 1000}).
+
+    Raises:
+        UserError: there is no such option, or the checkpoint cannot be read or exported.
+    """
+    from compgen.configuration import check_options, names_of
     from compgen.export.bundle_writer import export
 
+    check_options("export_bundle", options, names_of(export)[2:])
     return export(Path(checkpoint), Path(out), **options)

@@ -117,9 +117,14 @@ def augment(
     Raises:
         UserError: there is no such method, option or split, or nothing can be made of the data.
     """
-    from compgen.augmenters.registry import make
+    from compgen.augmenters.base import Augmenter
+    from compgen.augmenters.registry import find, make
+    from compgen.configuration import check_options, names_of, settings_of
     from compgen.data.catalog import given
 
+    known = [*names_of(augment)[2:], *settings_of(find(method).options_type)]
+    others = {*names_of(Augmenter.__init__), "overrides"}  # the last of which it refuses with advice of its own
+    check_options(method, [name for name in options if name not in others], known)
     fitted = make(method, **options).fit(given(data).part(split), seed)
     made = fitted.sample(count, seed)
     if count is not None and len(made) < count:

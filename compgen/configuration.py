@@ -9,8 +9,9 @@ import difflib
 import json
 import textwrap
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
+from inspect import Parameter, signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -58,6 +59,8 @@ def load_config(
     """
     if name is not None and not isinstance(name, str | Path):
         raise ConfigError(f"configuration {name!r:.60}: expected a name")
+    if isinstance(overrides, str):  # whose letters would be read one by one
+        raise ConfigError(f"overrides {overrides!r:.60}: found a string, expected a list: [{overrides!r:.60}]")
     name = None if name is None else str(name)
     changes = [one for one in overrides or [] if one != "?"]
     found = _loaded(kind, name, changes, given)
@@ -71,14 +74,14 @@ def _loaded(kind: type[C], name: str | None, overrides: Sequence[str], given: Ma
     try:
         values = merged({} if name is None else values_of(name), dict(given))
     except _UnknownError as error:
-        raise _UnknownError(error.name, _shipped_for(kind)) from None
+        raise _UnknownError(error.name, shipped_for(kind)) from None
     for override in overrides:
         _override(values, override)
     try:
         return kind.model_validate(values)
     except (ValidationError, ConfigError) as error:  # the latter of a model that checks itself
-        if name in shipped() and name not in _shipped_for(kind):
-            raise ConfigError(f"configuration {name} is of another command: {_expected(_shipped_for(kind))}") from error
+        if name in shipped() and name not in shipped_for(kind):
+            raise ConfigError(f"configuration {name} is of another command: {_expected(shipped_for(kind))}") from error
         if isinstance(error, ConfigError) and (name is None or name in shipped()):
             raise
         place = "options" if name is None else f"configuration {name}"
@@ -127,11 +130,31 @@ def check_one_value(option: str, setting: str, value: Any, overrides: Sequence[s
 
 def explained(kind: type[BaseModel], error: ValidationError) -> str:
     """What is wrong with the values given for a model, in one line, with settings of similar names."""
-    known = [*_settings(kind)]
+    known = [*settings_of(kind)]
     return "; ".join(_problem(found, known) for found in error.errors()[:5])
 
 
-def _shipped_for(kind: type[BaseModel]) -> list[str]:
+def check_options(who: str, given: Iterable[str], known: Sequence[str], elsewhere: str = "") -> None:
+    """Refuse options of a call in Python that there are not; `elsewhere` says where what is meant may belong.
+
+    Raises:
+        ConfigError: with the name that may be meant, or else all that there are.
+    """
+    for name in given:
+        if name not in known:
+            instead = _instead(name, known)
+            more = "" if instead.endswith("?") else elsewhere
+            raise ConfigError(f"{who}: no option {name!r:.60}: {instead}{more}")
+
+
+def names_of(*functions: Callable[..., Any]) -> list[str]:
+    """The arguments of functions that can be given by name, each once."""
+    kinds = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    found = (one for function in functions for one in signature(function).parameters.values() if one.kind in kinds)
+    return [*dict.fromkeys(one.name for one in found if one.name != "self")]
+
+
+def shipped_for(kind: type[BaseModel]) -> list[str]:
     """The names of the shipped configurations that fit a model."""
     return [name for name in shipped() if _fits(kind, values_of(name))]
 
@@ -144,7 +167,7 @@ def _fits(kind: type[BaseModel], values: Mapping[str, Any]) -> bool:
     return True
 
 
-def _settings(kind: Any, table: str = "") -> Iterator[str]:
+def settings_of(kind: Any, table: str = "") -> Iterator[str]:
     """The names of all settings, those of tables with dots, and of the tables themselves."""
     for name, annotation in get_type_hints(kind).items():
         if name not in _fields(kind):
@@ -152,7 +175,7 @@ def _settings(kind: Any, table: str = "") -> Iterator[str]:
         yield table + name
         for part in (annotation, *get_args(annotation)):
             if _fields(part):
-                yield from _settings(part, f"{table}{name}.")
+                yield from settings_of(part, f"{table}{name}.")
 
 
 def _fields(kind: Any) -> Collection[str]:

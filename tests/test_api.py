@@ -2,8 +2,10 @@
 
 import ast
 import dataclasses
+import inspect
 import itertools
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -15,10 +17,11 @@ import torch
 
 import compgen
 from compgen.comparison.options import CompareOptions
-from compgen.configuration import load_config
+from compgen.configuration import load_config, shipped
 from compgen.errors import ExhaustedError, Interrupted, Remark
 from compgen.recombine.augmenter import RecombineOptions
 from compgen.sampling.resampling import Counts
+from compgen.trained.generator import SamplingOptions
 from tests.cli.shell import said
 from tests.export.tiny import exported
 
@@ -85,7 +88,9 @@ def test_a_method_is_called_by_its_name(data, tmp_path):
     assert "c" in {token for source, _ in every for token in source}
     with pytest.raises(compgen.UserError, match="no augmenter 'geka'"):
         compgen.augment(data, "geka")
-    with pytest.raises(compgen.UserError, match="no such setting"):
+    with pytest.raises(
+        compgen.UserError, match=r"concat: no option .spann.: expected one of count, seed, split, separator$"
+    ):
         compgen.augment(data, "concat", spann=3)
 
 
@@ -202,7 +207,7 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
         compgen.predict(model, "walk now")
     with pytest.raises(compgen.UserError, match="found the source 'walk now', a string, expected a list of tokens"):
         predictor.predict(["walk now"], unknown=True)
-    assert predictor.remarks([["walk", "now", "x"]]) == ["1 source tokens are unknown to it: x"]
+    assert predictor.remarks([["walk", "now", "x"]]) == ["1 source token is unknown to it: x"]
     assert (
         "2 source tokens are unknown to it, most of them (a header line," in predictor.remarks([["x", "y", "now"]])[0]
     )
@@ -210,7 +215,7 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
     assert best == ["WALK", "now"] and 0 > score > less
     with pytest.raises(compgen.UserError, match="best 0"):
         predictor.best([["walk"]], 0)
-    with pytest.raises(compgen.UserError, match="unknown token 'swim'"):
+    with pytest.raises(compgen.UserError, match=r"unknown token 'swim': .*; unknown=True answers all the same"):
         predictor.predict([["swim"]])
     assert len(predictor.predict([["swim", "now"]], unknown=True)) == 1
     assert "<unk>" not in predictor.predict([["swim", "now"]], unknown=True)[0]
@@ -532,6 +537,9 @@ from compgen import Generator
 
 reveal_type(compgen.load_dataset("x.tsv").split("train"))
 reveal_type(Generator.load("x").threaded)
+reveal_type(compgen.predict("x", ["a"])[0])
+reveal_type(compgen.predict("x", [["a"]])[0])
+reveal_type(compgen.export_bundle("x", "y"))
 compgen.nothing
 """
 
@@ -542,11 +550,57 @@ def test_type_checkers_know_the_names(tmp_path):
     (tmp_path / "typed.py").write_text(TYPED + "".join(f"compgen.{name}\n" for name in compgen.__all__))
     options = ["--follow-imports=silent", f"--cache-dir={tmp_path}", "--config-file="]
     said, errors, _ = api.run([*options, str(tmp_path / "typed.py")])
-    dataset, flag, *others = (line.partition(": ")[2] for line in said.splitlines()[:-1])
+    dataset, flag, text, tokens, made, *others = (line.partition(": ")[2] for line in said.splitlines()[:-1])
     assert dataset.endswith('"compgen.data.examples.Dataset"') and flag.endswith('bool"')
+    assert text.endswith('"builtins.str"') and tokens.endswith('"builtins.list[builtins.str]"')
+    assert made.endswith('"compgen.runtime.manifest.Manifest"')
     assert others == ['error: Module has no attribute "nothing"  [attr-defined]'], said + errors
 
 
 def test_modules_are_imported_when_they_are_named():
     script = "import compgen; compgen.errors.Interrupted; assert compgen.lm.estimate"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def drawing():
+    return compgen.Generator.load(exported())
+
+
+MISSPELT = [
+    (lambda data: drawing().sample(3, filter="novel"), "sample: no option 'filter': did you mean filters?"),
+    (lambda data: drawing().sample(n=3), "sample: no option 'n': expected one of count, seed, vote"),
+    (lambda data: drawing().stream(3, sed=1), "stream: no option 'sed': did you mean seed?"),
+    (lambda data: compgen.export_bundle("x.pt", "x", samples=1), "no option 'samples': expected one of batches, torch"),
+    (lambda data: compgen.train_predictor(data, "seq2seq_small", "x.pt", sed=1), "'sed': did you mean seed?"),
+    (lambda data: compgen.train_predictor(data, "seq2seq_small", "x.pt", augment=data), "did you mean augmented?"),
+    (lambda data: compgen.train_generator(data, "auto", "x.pt", minutes=1), "by overrides=['NAME=VALUE']"),
+    (lambda data: compgen.train_pretrained(data, "m", "t5", "x", sed=1), "train_pretrained: no option 'sed'"),
+    (lambda data: compgen.augment(data, "geca", n=5), "geca: no option 'n': expected one of count, seed, split, span"),
+    (lambda data: compgen.train_predictor(data, "seq2seq_small", "x.pt", "optimisation.steps=2"),
+     "overrides 'optimisation.steps=2': found a string, expected a list: ['optimisation.steps=2']"),
+    (lambda data: compgen.train_predictor(data, "transformer_small", "x.pt"), "or say architecture='transformer'"),
+    (lambda data: compgen.train_predictor(data, "seq2seq_small", "x.pt", architecture="transformer"),
+     "or say architecture='recurrent'"),
+    (lambda data: compgen.train_predictor(data, "seq2seq_small", "x.pt", architecture="seq2seq"),
+     "architecture 'seq2seq': expected recurrent or transformer"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "says"), MISSPELT)
+def test_what_is_misspelt_is_a_users_error(data, call, says):
+    with pytest.raises(compgen.UserError, match=re.escape(says)):
+        call(data)
+
+
+def test_methods_of_a_comparison_may_be_one_string():
+    assert load_config(CompareOptions, None, given={"methods": "geca,csl"}).methods == ("geca,csl",)  # as `--methods`
+
+
+def test_the_docstring_of_sample_names_its_options():
+    for name in inspect.signature(SamplingOptions).parameters.keys() - {"voting"}:
+        assert re.search(rf"\b{name}\b", compgen.Generator.sample.__doc__)
+
+
+def test_docstrings_of_trainings_name_configurations():
+    for verb, some in (("generator", "recombine_small"), ("predictor", "seq2seq_small"), ("pretrained", "t5_small")):
+        assert some in getattr(compgen, f"train_{verb}").__doc__ and some in shipped()

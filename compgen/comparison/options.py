@@ -1,8 +1,8 @@
 """The options of a comparison, for the command line and for Python."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 By = Literal["template", "length", "tmcd", "random"]
 Engine = Literal["processes", "ray"]
@@ -40,3 +40,9 @@ class CompareOptions(BaseModel):
         None, ge=1, le=4096, description="Processes, of one thread each; by default one for each core."
     )
     engine: Engine = Field("processes", description="ray: over the machines of a Ray cluster that share DIR.")
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        """Take one string, with commas between names, as the command line does."""
+        return (value,) if isinstance(value, str) else value

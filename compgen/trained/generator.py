@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compgen.configuration import check_options, names_of
 from compgen.errors import ExhaustedError, UserError
 from compgen.processors import cores
 from compgen.runtime.backend import warm
@@ -180,7 +181,11 @@ class Generator:
         return self.model.draws(replace(asked, temperature=_checked(asked.temperature)))
 
     def stream(self, count: int | None = None, **options: Any) -> Iterator[Sample]:
-        """Yield samples as they come, in order of address; arguments and errors are those of `kept`."""
+        """Yield samples as they come, in order of address: `count` of them, or those among a number of `draws`.
+
+        Options and errors are those of `sample`, but for what is chosen among all (vote, margin, support, best); for
+        `counts`, `watch` and `earlier` see `kept`.
+        """
         return (self.sample_of(one) for one in self.kept(count, **options))
 
     def kept(
@@ -209,6 +214,7 @@ class Generator:
             UserError: neither `count` nor `draws` is given, a number is impossible, or the engine cannot do it.
             DataError: a rare token is not in the vocabulary.
         """
+        check_options("stream", options, names_of(self.kept, SamplingOptions))
         asked = SamplingOptions(**options)
         check_limits(count=count)
         if count is None and asked.draws is None:
@@ -292,9 +298,24 @@ class Generator:
         """Return new examples as a dataset: `count` of them, or those among a number of `draws`.
 
         Beside source, target and split it has the columns `method`, `index` (the address), `log_prob` and
-        `prototypes` (rows of the pool). For `vote`, `margin`, `support` and `best` see `Choice`; the other options
-        and the errors are those of `stream`.
+        `prototypes` (rows of the pool).
+
+        Args:
+            count: how many; or say how many `draws` to make.
+            seed: names the stream of samples.
+            vote: one target for each source, the one drawn most often; with `draws`.
+            margin: with vote: by how many votes it must have won.
+            support: leave out samples with a new pair of source tokens that fewer than this share of samples have.
+            best: no more than so many, the most probable (or most voted) first.
+            options: filters (novel, unique, rare), novelty, rarity, ngram, rare_tokens, prototypes, start, draws,
+                temperature (of the two halves), beam, batch, workers and engine, which mean what they mean in
+                `cgen sample --help`.
+
+        Raises:
+            UserError: there is no such option, or its value is impossible; so many samples cannot be had.
         """
+        known = [name for name in names_of(self.sample, SamplingOptions) if name != "voting"]  # which `vote` decides
+        check_options("sample", options, known)
         config = self._filters(SamplingOptions(seed=seed, **options))
         choice = Choice(vote, margin, support, best)
         first = choice.drawing(config)

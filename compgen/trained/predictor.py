@@ -171,12 +171,20 @@ class StepwisePredictor(Predictor):
         `<unk>`, which is never written.
         """
         sources = token_lists(sources)
-        read = [self.vocabulary.lend(source) if unknown else (self.vocabulary.encode(source), {}) for source in sources]
+        read = [self.vocabulary.lend(source) if unknown else (self._known(source), {}) for source in sources]
         found = self._written([source for source, _ in read], count, beam_of(count, beam), batch)
         return [
             [(self.vocabulary.decode(target, lent), score) for target, score in ranked]
             for ranked, (_, lent) in zip(found, read, strict=True)
         ]
+
+    def _known(self, source: list[str]) -> list[int]:
+        try:
+            return self.vocabulary.encode(source)
+        except DataError as error:
+            if not all(token in self.vocabulary for token in source):
+                raise DataError(f"{error}; unknown=True answers all the same, as `compgen.predict` does") from error
+            raise
 
     def _written(
         self, sources: list[list[int]], count: int, width: int, batch: int
@@ -220,4 +228,5 @@ def unknown_remark(tokens: Collection[str], count: int) -> list[str]:
     """Say that some of `count` different source tokens are unknown, and what it may mean if most are."""
     some = ", ".join(sorted(tokens)[:5]) + (", ..." if len(tokens) > 5 else "")
     most = ", most of them (a header line, another order of columns, other data?)" if 2 * len(tokens) > count else ""
-    return [f"{len(tokens):,} source tokens are unknown to it{most}: {some}"] if tokens else []
+    number = f"{len(tokens):,} source tokens are" if len(tokens) > 1 else "1 source token is"
+    return [f"{number} unknown to it{most}: {some}"] if tokens else []

@@ -1,6 +1,6 @@
 """Training of a predictor of targets from sources, on original data alone or with augmented data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,14 +8,15 @@ from typing import Any
 import torch
 from pydantic import create_model
 
+from compgen.configuration import load_config, shipped_for
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.unimorph import WORDS, task_of
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import DataError, ExhaustedError, UserError
+from compgen.errors import ConfigError, DataError, ExhaustedError, UserError
 from compgen.models.seeding import draws_alone, seed_torch
 from compgen.models.trainable import Trainable
-from compgen.trained.architectures import architecture, require_name
+from compgen.trained.architectures import MODULES, architecture, require_name
 from compgen.trained.checkpoint import Checkpoint
 from compgen.trained.predictor import EXAMPLES
 from compgen.training.config import NetworkPredictorConfig, PredictorConfig, Seq2SeqConfig, TransformerConfig
@@ -30,6 +31,19 @@ from compgen.training.loop import (
 from compgen.training.memory import check_memory
 from compgen.training.pairs import P_FRESH, Fresh, FreshExamples, PairExamples, Pairs
 
+NETWORKS = (Seq2SeqConfig, TransformerConfig)  # that are trained from scratch
+
+
+def named_config(tag: str, name: str | Path, overrides: Sequence[str] = ()) -> NetworkPredictorConfig:
+    """Return a named configuration of an architecture; raises ConfigError, which names the architecture that has it."""
+    try:
+        return load_config(config_of(tag), name, overrides)
+    except ConfigError as error:
+        others = [kind.architecture for kind in NETWORKS if str(name) in shipped_for(kind)]
+        if not others or tag in others:
+            raise
+        raise ConfigError(f"{error}; or say architecture={others[0]!r}, which it is of") from error
+
 
 def config_of(tag: str) -> type[NetworkPredictorConfig]:
     """Return the configuration of training a predictor of some architecture: common settings, and its `network`.
@@ -37,9 +51,12 @@ def config_of(tag: str) -> type[NetworkPredictorConfig]:
     Raises:
         UserError: there is no such architecture, or it is no network, as grammars are, and models trained by others.
     """
-    for known in (Seq2SeqConfig, TransformerConfig):
+    for known in NETWORKS:
         if known.architecture == tag:
             return known
+    if tag not in MODULES:
+        expected = " or ".join(kind.architecture for kind in NETWORKS)
+        raise UserError(f"architecture {tag!r:.40}: expected {expected}")
     try:
         network: Any = architecture(tag).configuration({})
     except NotImplementedError:
