@@ -20,7 +20,7 @@ def report(
     The page is made from compare.json alone: nothing is trained. It needs no network and no other file, so it can be
     sent as it is. The table has, for each system tried on the test part, its accuracy, its gain over the training
     examples alone with the 95 % interval, and its gain over the control (as many examples drawn again from training)
-    with its p-value, corrected for the number of systems.
+    with its p-value, corrected for the number of systems. Then comes what to know before one believes the answer.
 
     Example: cgen report comparison
     """
@@ -32,7 +32,7 @@ def report(
 
 def summary(result: "Result", report: Path, json: bool = False) -> None:
     """Print the answer and a table of the systems tested, or the systems as JSON, and where the report is."""
-    from compgen.comparison.words import together
+    from compgen.comparison.words import notes, together
 
     if json:
         for one in result.tested:
@@ -42,6 +42,7 @@ def summary(result: "Result", report: Path, json: bool = False) -> None:
         title = f"Accuracy on the test part ({result.metric}); gains in percentage points:"
         show(result.answer, "", table(headings, _rows(result), title, whole=1, words=1))
         show(*filter(None, [together(result)]))
+        show("", "What to know:", *(f"- {note}" for note in notes(result)))
     say(f"report: {report}")
 
 

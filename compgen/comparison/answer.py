@@ -129,8 +129,9 @@ def sentence(rows: Sequence[Tested], choice: Choice, tried: int) -> str:
             "exactly. Ask for more by another test part, --by length or --by tmcd."
         )
     if not choice.methods:
+        none = f"None of {tried} methods helps" if tried > 1 else "The one method that was tried does not help"
         return (
-            f"None of {tried} methods helps on validation data: leave the data as they are. Trained on them, the "
+            f"{none} on validation data: leave the data as they are. Trained on them, the "
             f"predictor answers {percent(chosen.accuracy)} of the test examples exactly."
         )
     bare, over, control = by_role["bare"], chosen.over_bare, chosen.over_control

@@ -153,7 +153,7 @@ class Findings:
     def chosen(self) -> Choice:
         """The choice, and why."""
         score = self.experiment.score(self.choice)
-        runs = f"mean accuracy on the validation parts over {self.plan.rounds} rounds"
+        runs = f"mean accuracy on the validation parts over {_rounds(self.plan.rounds)}"
         if self.choice.methods:
             why = f"the best {runs}: {score:.1%}; the bare data have {self.experiment.score(BARE_SYSTEM):.1%}"
         else:
@@ -211,11 +211,26 @@ class Findings:
         if len(self.plan.times) < 2 or self.plan.rounds < 2:
             remarks.append(
                 f"The time allowed amounts of {' and '.join(f'x{one:g}' for one in self.plan.times)}, and "
-                f"{self.plan.rounds} round{'s' * (self.plan.rounds > 1)} of validation; --minutes and --jobs give more."
+                f"{_rounds(self.plan.rounds)} of validation; --minutes and --jobs give more."
             )
+        if max(self.seeds.values()) == 1:
+            remarks.append(
+                "Each system was tested with one seed, so intervals leave out how much trainings differ; --seeds, "
+                "--minutes and --jobs give more."
+            )
+        remarks += self.fewer()
         remarks += self.untelling()
         if left:
             remarks.append(f"Not tested: {', '.join(left)}; they were not chosen, and no time was left to test others.")
+        return remarks
+
+    def fewer(self) -> list[str]:
+        """A remark for each system tested that has fewer synthetic examples than its name says."""
+        remarks = []
+        for system in self.seeds:
+            asked = system.share(self.experiment.sizes[FULL]) * len(system.methods)
+            if (made := self.examples(system)) < asked:
+                remarks.append(f"{system} is what was asked for, {asked:,} synthetic examples: {made:,} were made.")
         return remarks
 
     def untelling(self) -> list[str]:
@@ -255,7 +270,8 @@ class Findings:
             commands += self._augmentations(train, share)
         commands.append(recipe.command(train, augmented, "predictor.pt", self.plan.updates))
         commands.append("cgen evaluate predictor.pt data/test.parquet --split test")
-        files["predictor.pt"] = "the predictor trained on them and on the training examples, seed 0"
+        both = "them and on the training examples" if self.choice.methods else "the training examples"
+        files["predictor.pt"] = f"the predictor trained on {both}, seed 0"
         for seed in range(self.seeds[self.choice] if recipe.exports else 1):
             out = f"predictor-{seed}.pt" if seed else "predictor.pt"
             _copy(model_file(self.folder, self.choice.slug, FULL, seed, self.plan.updates), self.folder / out)
@@ -311,6 +327,10 @@ def _overtime(seconds: float, minutes: float) -> list[str]:
         f"It took {seconds / 60:.0f} minutes of the {minutes:g} allowed: updates or methods were slower than in the "
         "beginning, when what fits was chosen."
     ]
+
+
+def _rounds(number: int) -> str:
+    return f"{number} round{'s' * (number != 1)}"
 
 
 def _of(lines: Sequence[int]) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 RESULT, REPORT = "compare.json", "report.html"
+CLAIM = "comparison.json"  # says what a folder is for, from the beginning, and is locked while a comparison runs
 SHOWN = 20  # examples of a kind on the page
 EDGE = 5  # percent of a plot's width left free on either side
 
@@ -27,13 +28,18 @@ def read(folder: Path) -> Result:
     """Read what `cgen compare` found.
 
     Raises:
-        DataError: the folder has no `compare.json`, or not one of this version.
+        DataError: the folder has no `compare.json`, not one of this version, or a comparison that is not finished.
     """
     path = Path(folder) / RESULT
     try:
         text = path.read_text(encoding="utf-8")
         found = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (FileNotFoundError, NotADirectoryError):
+        if (Path(folder) / CLAIM).is_file():
+            raise DataError(
+                f"{folder}: the comparison is not finished: it runs, or was interrupted, and goes on by the same "
+                "`cgen compare`"
+            ) from None
         raise DataError(f"{path}: no such file, expected the folder that `cgen compare` writes") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None

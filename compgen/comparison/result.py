@@ -2,7 +2,8 @@
 
 Accuracies are shares from 0 to 1: exact match unless `metric` says otherwise. A *system* is a set of training data for
 one and the same predictor: `bare` (the training examples alone), `resample x2` (the control: twice as many examples
-drawn again), `geca x2` (GECA, twice as many new examples as training has), `geca + csl x2` (half from each).
+drawn again), `geca x2` (GECA, asked for twice as many new examples as training has), `geca + csl x2` (half from each).
+A method may make fewer than it is asked for: `examples` are those that were made.
 """
 
 from typing import Any, Literal

@@ -16,7 +16,7 @@ from compgen.comparison.options import RUNNING, CompareOptions
 from compgen.comparison.parts import divide, remembered
 from compgen.comparison.plan import FOR_AUGMENTING
 from compgen.comparison.predictors import recipe
-from compgen.comparison.report import write_report
+from compgen.comparison.report import CLAIM, write_report
 from compgen.comparison.result import CONTROL, Method, Result
 from compgen.configuration import load_config
 from compgen.data.catalog import given
@@ -26,7 +26,6 @@ from compgen.errors import ConfigError, UserError
 from compgen.files import atomic_path
 from compgen.processors import processors
 
-CLAIM = "comparison.json"  # says what a folder is for, and is locked while a comparison runs
 LEAST_MINUTES = 0.5  # for a generator
 # At most ten draws for each of its samples: where fewer than one in ten is new, they would take hours. No vote, which
 # puts clear samples first: validation and the last training must have the same of as many as they ask for.

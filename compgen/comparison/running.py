@@ -71,8 +71,8 @@ class Running:
 
     def tell(self, step: Step) -> None:
         """Say what a step has found, and how much time is left; note the time."""
-        found, left = read_result(self.folder, step.name), max(0.0, self.seconds - self.note_time()) / 60
-        self.say(f"{step.name}: {_in_words(found)}; {found['seconds']:.0f} s ({left:.0f} minutes left)")
+        found, left = read_result(self.folder, step.name), self.seconds - self.note_time()
+        self.say(f"{step.name}: {_in_words(found)}; {found['seconds']:.0f} s ({_left(left)})")
 
     def note_time(self) -> float:
         """Write down how long the comparison has taken, for a run that goes on with it, and return it."""
@@ -110,6 +110,14 @@ def accuracies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
 def share_right(right: str) -> float:
     """The share of 1 in a string of 0 and 1."""
     return right.count("1") / max(1, len(right))
+
+
+def _left(seconds: float) -> str:
+    """How much time is left, for people."""
+    if seconds <= 0:
+        return "no time left"
+    minutes = round(seconds / 60)
+    return f"{minutes} minute{'s' * (minutes > 1)} left" if minutes else "less than a minute left"
 
 
 def _in_words(found: dict[str, Any]) -> str:

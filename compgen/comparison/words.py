@@ -50,6 +50,12 @@ def together(result: Result) -> str:
     )
 
 
+def notes(result: Result) -> list[str]:
+    """What to know before one believes the answer, a line each."""
+    used = result.predictor
+    return [f"The predictor, {used.name}, was trained for {used.updates:,} updates: {used.why}.", *result.remarks]
+
+
 def chosen(result: Result) -> Tested | None:
     """The chosen system on the test part; it may be the bare data or the control."""
     return next((one for one in result.tested if one.system == result.choice.system), None)

@@ -202,6 +202,32 @@ def test_a_remark_on_all_examples_counts_none(tmp_path, monkeypatch):
     assert second == "In the training examples: odd (2 examples). Mend it."
 
 
+class Few(MadeUp):
+    """GECA makes 100 of all training examples, however many are asked for."""
+
+    def result(self, step: Step) -> dict:
+        few = step.kind == "augment" and step.given["carving"] == FULL and step.given["method"] == "geca"
+        return {"made": 100, "why": "no more"} if few else super().result(step)
+
+
+def test_a_system_with_fewer_examples_than_its_name_says_is_named(tmp_path):
+    found = experiment(tmp_path, Few(tmp_path, lambda system: 0.2 if "geca" in system else 0.0))
+    remarks = Findings(found, divide(data()), [], found.tested()).remarks()
+    asked = found.choice.share(found.sizes[FULL])
+    assert f"{found.choice} is what was asked for, {asked} synthetic examples: 100 were made." in remarks
+    assert not [remark for remark in remarks if remark.startswith((CONTROL, "csl x", "Each system"))]
+
+
+def test_one_seed_and_one_round_are_named_as_such(tmp_path):
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda system: 0.0))
+    findings = Findings(found, divide(data()), [], dict.fromkeys(found.tested(), 1))
+    assert [one for one in findings.remarks() if one.startswith("Each system was tested with one seed, so")]
+    assert findings.chosen().why.count(f"over {found.plan.rounds} rounds than") == 1
+    found.decisions["plan"] = {**found.planned, "plan": found.planned["plan"] | {"rounds": 1}}
+    findings.plan = found.plan
+    assert findings.chosen().why.count("over 1 round than") == 1
+
+
 def test_the_test_part_is_opened_when_all_predictors_are_trained(tmp_path):
     workers = MadeUp(tmp_path, lambda system: 0.1 if "geca" in system else 0.0)
     tested = experiment(tmp_path, workers).tested()

@@ -3,7 +3,7 @@
 import pytest
 
 from compgen.comparison.findings import _overtime
-from compgen.comparison.running import ELAPSED, Running
+from compgen.comparison.running import ELAPSED, Running, _left
 
 
 class Stopped:
@@ -31,3 +31,11 @@ def test_a_comparison_that_took_longer_than_it_was_allowed_says_so(seconds, said
     remarks = _overtime(seconds, 6)
     assert len(remarks) == said
     assert all(remark.startswith("It took 7 minutes of the 6 allowed: ") for remark in remarks)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [(-1, "no time left"), (20, "less than a minute left"), (65, "1 minute left"), (150, "2 minutes left")],
+)
+def test_the_time_left_is_told_in_words(seconds, says):
+    assert _left(seconds) == says
