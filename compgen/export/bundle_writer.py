@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from compgen.errors import BundleError
+from compgen.errors import BundleError, UserError
 from compgen.export.assemble import seal
 from compgen.export.card import card
 from compgen.export.verify import at_batches
 from compgen.files import atomic_path
+from compgen.runtime.bundle import resolve
 from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, Manifest
 from compgen.trained.architectures import read_saved
 
@@ -54,6 +55,7 @@ def export(
         BundleError: the export does not compute what the checkpoint does, `out` is or holds something else than a
             bundle, an option does not apply to the architecture, or it has no bundle.
     """
+    _require_no_bundle(checkpoint_path)
     _require_replaceable(out)
     entry, _, saved = read_saved(checkpoint_path)
     if entry.exporter is None:
@@ -65,6 +67,16 @@ def export(
         manifest = seal(folder, manifest)  # the card says how large the bundle is, and is part of it
         (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
         return seal(folder, manifest)
+
+
+def _require_no_bundle(path: Path) -> None:
+    """Raise BundleError for what is a bundle already, by its folder or by the name that it comes with."""
+    try:
+        folder = resolve(path)
+    except UserError:  # a checkpoint, or nothing
+        return
+    if (folder / MANIFEST).is_file():
+        raise BundleError(f"{path}: a bundle already, expected a checkpoint (.pt) or a grammar (.grammar)")
 
 
 def _require_replaceable(out: Path) -> None:

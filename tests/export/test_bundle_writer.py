@@ -68,6 +68,12 @@ def test_the_card_of_a_predictor_says_how_it_is_used_and_no_more():
         assert len(eval(call, {"compgen": compgen})) == 1  # the call itself works, whatever it knows
 
 
+@pytest.mark.parametrize("name", ["recomb2", None])
+def test_a_bundle_is_not_exported_again(name, tmp_path):
+    with pytest.raises(BundleError, match=r"a bundle already, expected a checkpoint"):
+        export(Path(name or exported()), tmp_path / "out")
+
+
 def test_a_failed_verification_writes_nothing(tmp_path, monkeypatch):
     make().save(tmp_path / "model.pt")
 
