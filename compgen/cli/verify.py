@@ -39,8 +39,10 @@ def verify(
         say(f"left out: {note}")
     failed = [row for row in rows if not row.passed]
     if failed:
-        runtimes = ", ".join(row.runtime for row in failed)
-        raise BundleError(f"{model}: {runtimes}: not what was exported: {_difference(failed[0])}")
+        wrong = [row for row in failed if not row.problem] or failed
+        runtimes = ", ".join(row.runtime for row in wrong)
+        what = "cannot be run here" if wrong[0].problem else "not what was exported"
+        raise BundleError(f"{model}: {runtimes}: {what}: {_difference(wrong[0])}")
 
 
 def _cells(row: "Verified") -> list[str]:

@@ -22,8 +22,15 @@ from compgen.models.backend import TorchBackend
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import golden_of
 from compgen.sampling.batching import draws
-from compgen.trained.verification import TOLERANCE, TOLERANCE_IN_INTEGERS, TOLERANCE_OF_ANSWERS, verify_bundle
-from tests.cli.shell import compgen, refused
+from compgen.trained import verification
+from compgen.trained.verification import (
+    TOLERANCE,
+    TOLERANCE_IN_INTEGERS,
+    TOLERANCE_OF_ANSWERS,
+    Verified,
+    verify_bundle,
+)
+from tests.cli.shell import compgen, refused, said
 from tests.export.tiny import exported, make
 
 SHIPPED = Path(__file__).parents[2] / "exported" / "recomb2"
@@ -107,6 +114,14 @@ def test_where_the_first_difference_is(tmp_path):
     assert (row.equal, row.first, row.passed) == (row.samples - 2, f"{samples[4]['index']}, token 1", False)
     assert row.largest == pytest.approx(2 * TOLERANCE)
     refused(compgen("verify", folder), "not what was exported")
+
+
+def test_a_runtime_that_is_not_here_is_not_called_a_wrong_bundle(monkeypatch):
+    rows = [Verified("onnx step", 9, 9), Verified("torchscript", 9, problem="TorchScript needs torch")]
+    monkeypatch.setattr(verification, "verify_bundle", lambda *_, **__: (rows, []))
+    assert "mine: torchscript: cannot be run here: TorchScript needs torch\n" in said("verify", "mine")[1]
+    rows.insert(0, Verified("onnx loop", 9, 8))
+    assert "mine: onnx loop: not what was exported: 8 of 9 samples are the golden ones\n" in said("verify", "mine")[1]
 
 
 @pytest.mark.parametrize(
