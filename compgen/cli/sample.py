@@ -257,9 +257,11 @@ def _filters(options: Options) -> "FilterConfig":
 
 
 def _sample_natively(model: str, options: Options, names: Sequence[str]) -> NoReturn:
-    """Become the C++ runner."""
+    """Become the C++ runner, which measures no quality."""
     from compgen.sampling import native
 
+    if options.out != "-":
+        say(f"the native runtime measures no quality: `cgen data quality {options.out} --train DATA` does")
     values = options.model_dump(include=set(NATIVE)) | {"filters": ",".join(names) or None}
     native.sample(model, {spelled(name, Options.model_fields[name]): values[name] for name in NATIVE})
 
