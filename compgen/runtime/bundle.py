@@ -103,7 +103,12 @@ def resolve(path: Path) -> Path:
         if named and (home / path.name / MANIFEST).is_file():
             return home / path.name
     shipped = sorted({entry.parent.name for home in homes for entry in home.glob(f"*/{MANIFEST}")})
-    raise BundleError(f"{path}: no such bundle; those that come with compgen: {', '.join(shipped) or 'none'}")
+    come = ", ".join(shipped) or "none"
+    if len(path.parts) > 1:
+        raise BundleError(
+            f"{path}: no such folder; expected a bundle's, or the name of one that comes with compgen: {come}"
+        )
+    raise BundleError(f"{path}: no such bundle; those that come with compgen: {come}")
 
 
 def require_finished(path: Path) -> None:
@@ -143,7 +148,9 @@ def _manifest_content(folder: Path) -> bytes:
     try:
         content = read_within(path, LARGEST_MANIFEST)
     except FileNotFoundError as error:
-        raise BundleError(f"{folder}: not a bundle: it has no {MANIFEST}") from error
+        inner = folder / "bundle"  # of a comparison's folder
+        hint = f"; {inner} is one" if (inner / MANIFEST).is_file() else ""
+        raise BundleError(f"{folder}: not a bundle: it has no {MANIFEST}{hint}") from error
     except OSError as error:
         raise BundleError(f"{path}: cannot be read: expected a plain file, no link") from error
     if len(content) > LARGEST_MANIFEST:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from compgen.data.vocabulary import EOS_ID, SEP_ID
-from compgen.errors import UserError
+from compgen.data.vocabulary import EOS_ID, SEP_ID, SPECIALS
+from compgen.errors import ExhaustedError, UserError
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
 
@@ -195,6 +195,16 @@ class Filter:
     def unwanted(self) -> Container[Tokens]:
         """The sources that no sample may have: a row that has drawn one need not go on to its target."""
         return self.training.sources if "novel" in self.config.names and self.config.novelty != "pair" else ()
+
+    def require_rare(self, vocabulary: int) -> None:
+        """Raise ExhaustedError where rare tokens are asked for and no token of a vocabulary of some size is rare."""
+        if self.rarity is None or self.rarity.n > 1:
+            return
+        if all((token,) in self.rarity.common for token in range(len(SPECIALS), vocabulary)):
+            raise ExhaustedError(
+                f"no token is rare: each is in more than {self.config.rarity:g} of the training examples: raise "
+                "--rarity, or say by --rare-token what is rare"
+            )
 
     def pool(self, pool: PrototypePool) -> PrototypePool:
         """What prototypes are drawn from: of a generator's pool, the tuples that `FilterConfig.prototypes` says.

@@ -210,7 +210,7 @@ class Generator:
             options: see `SamplingOptions`. Unfinished and malformed draws are never kept.
 
         Raises:
-            ExhaustedError: `count` samples cannot be had: 20,000 draws in a row gave none.
+            ExhaustedError: `count` samples cannot be had: 20,000 draws in a row gave none, or no token is rare.
             UserError: neither `count` nor `draws` is given, a number is impossible, or the engine cannot do it.
             DataError: a rare token is not in the vocabulary.
         """
@@ -220,6 +220,7 @@ class Generator:
         if count is None and asked.draws is None:
             raise UserError("say how many samples to keep (count) or how many draws to make (draws)")
         judge = Filter(self._filters(asked), self.training)
+        judge.require_rare(len(self.vocabulary))
         judge.counts = Counts() if counts is None else counts
         if "unique" in asked.filters:
             for pair in earlier:

@@ -242,7 +242,9 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
   const auto manifest_path = folder / "manifest.json";
   std::error_code none;
   if (!std::filesystem::exists(manifest_path, none)) {
-    throw UserError(folder.string() + ": not a bundle: it has no manifest.json");
+    const auto inner = folder / "bundle";  // of a comparison's folder
+    const std::string hint = std::filesystem::exists(inner / "manifest.json", none) ? "; " + inner.string() + " is one" : "";
+    throw UserError(folder.string() + ": not a bundle: it has no manifest.json" + hint);
   }
   std::string place = manifest_path.string();  // what a problem is about
   try {

@@ -1,6 +1,7 @@
 #include "filters.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "errors.h"
 #include "text.h"
@@ -114,6 +115,17 @@ std::optional<std::pair<Tokens, Tokens>> Filter::keep(const Draw& draw) {
 
 bool Filter::remember(const Tokens& source, const Tokens& target) {
   return seen_.insert(key_of_pair(source, target)).second;
+}
+
+void Filter::require_rare(std::size_t vocabulary) const {
+  if (!options_.rare || options_.ngram > 1) return;
+  for (std::size_t token = SPECIALS; token < vocabulary; ++token) {
+    if (is_rare({static_cast<std::int32_t>(token)}, {})) return;
+  }
+  std::ostringstream share;
+  share << options_.rarity;
+  throw ExhaustedError("no token is rare: each is in more than " + share.str() +
+                       " of the training examples: raise --rarity, or say by --rare-token what is rare");
 }
 
 std::optional<Pool> Filter::pool(const Pool& pool) const {

@@ -2,6 +2,7 @@
 // compgen/sampling/resampling.py.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -62,6 +63,8 @@ class Filter {
   const Keys* unwanted() const { return options_.novel && options_.novelty != "pair" ? &training_.sources : nullptr; }
   // Source and target of a draw that passes, or only votes; those that are not kept are counted by reason.
   std::optional<std::pair<Tokens, Tokens>> keep(const Draw& draw);
+  // Throws ExhaustedError where rare tokens are asked for and no token of a vocabulary of some size is rare.
+  void require_rare(std::size_t vocabulary) const;
   // What prototypes are drawn from, if not the whole pool. Throws UserError: there are none, or none is rare.
   std::optional<Pool> pool(const Pool& pool) const;
   // Takes note of an example for `unique`; whether it is new.

@@ -68,7 +68,7 @@ class Run {
         bundle_(bundle),
         spelling_(bundle.vocabulary),
         filter_(options.choice.drawing(options.filter), training_, bundle.pool.targets()),
-        pool_(filter_.pool(bundle.pool)),
+        pool_(drawn_from()),
         tsv_(writes_tsv(options.out)),
         asked_(asked_of(options, bundle)) {}
 
@@ -97,6 +97,12 @@ class Run {
   std::string asked_step() const {
     if (!options_.resume || options_.gives("--step")) return options_.step;
     return step_of_interrupted(options_.out).value_or(options_.step);
+  }
+
+  // The prototypes to draw from, if not all; throws where there is nothing that is rare.
+  std::optional<Pool> drawn_from() const {
+    filter_.require_rare(bundle_.vocabulary.size());
+    return filter_.pool(bundle_.pool);
   }
 
   std::string line(const Sample& one) const {

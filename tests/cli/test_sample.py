@@ -200,7 +200,7 @@ def test_where_nothing_is_kept_what_was_there_stays(tmp_path, runtime, choice, r
         request.getfixturevalue("built")
     out = tmp_path / "s.jsonl"
     out.write_text("before\n")
-    words = ("--draws", 5, "--filter", "rare", "--rarity", 1e-9, "--runtime", runtime, "-o", out)
+    words = ("--draws", 5, "--filter", "rare", "--ngram", 1000, "--runtime", runtime, "-o", out)
     refused(
         compgen("sample", "recomb2", *words, *choice), "no sample was kept, and nothing is written: 5 drawn, 0 kept"
     )
@@ -223,7 +223,26 @@ def test_rare_prototypes_waste_fewer_draws(tmp_path, runtime, request):
         assert all("jump" in json.loads(line)["source"] for line in out.read_text().splitlines())
     assert told == [True, False]
     refused(compgen(*words[:4], "--prototypes", "rare", *words[6:]), "--prototypes is for the filter rare")
-    refused(compgen(*words, "--prototypes", "rare", "--rarity", 1e-9), "no prototype is rare")
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "native"])
+def test_where_no_token_is_rare_nothing_is_drawn(tmp_path, runtime, request):
+    if runtime == "native":
+        request.getfixturevalue("built")
+    words = ("sample", "recomb2", "-n", 5, "--filter", "rare", "--rarity", 1e-9, "--runtime", runtime)
+    for more in ((), ("--prototypes", "rare")):
+        done = compgen(*words, *more, "-o", tmp_path / "s.jsonl")
+        message = "no token is rare: each is in more than 1e-09 of the training examples: raise --rarity, or say by "
+        refused(done, message + "--rare-token what is rare\n")
+        assert "drawn" not in done.stderr and not [*tmp_path.iterdir()]
+
+
+def test_what_the_native_runtime_does_not_measure_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMPGEN_RUNNER", "/bin/true")
+    says = "the native runtime measures no quality: `cgen data quality s.jsonl --train DATA` does"
+    words = ("sample", "recomb2", "-n", 5, "--runtime", "native")
+    assert says in " ".join(compgen(*words, "-o", "s.jsonl", cwd=tmp_path).stderr.split())
+    assert "quality" not in compgen(*words, cwd=tmp_path).stderr
 
 
 def test_a_generator_answers_by_itself():

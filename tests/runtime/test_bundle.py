@@ -142,7 +142,7 @@ def test_names_resolve_to_bundles_that_come_with_the_product(tmp_path, monkeypat
     shutil.copytree(exported(), shipped)
     assert Bundle.load("scan").path == shipped
     assert Bundle.load("exported/scan").path == shipped
-    refuse("some/where/scan", "some/where/scan: no such bundle; those that come with compgen: scan")
+    refuse("some/where/scan", "some/where/scan: no such folder; expected a bundle's, or the name of one that comes")
     nearer = shutil.copytree(shipped, tmp_path / "compgen" / "exported" / "scan")
     assert Bundle.load("scan").path == nearer
     refuse("scam", "scam: no such bundle; those that come with compgen: scan")
@@ -150,6 +150,8 @@ def test_names_resolve_to_bundles_that_come_with_the_product(tmp_path, monkeypat
     refuse(tmp_path / "file", "a file, expected a model: a bundle's folder")
     (tmp_path / "empty").mkdir()
     refuse(tmp_path / "empty", "not a bundle: it has no manifest.json")
+    shutil.copytree(shipped, tmp_path / "empty" / "bundle")  # as in the folder of a comparison
+    refuse(tmp_path / "empty", f"it has no manifest.json; {tmp_path / 'empty' / 'bundle'} is one")
 
 
 def test_loading_imports_neither_torch_nor_onnxruntime():

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import struct
 import subprocess
 from dataclasses import replace
@@ -164,3 +165,11 @@ def test_a_record_names_the_model_as_python_does(tmp_path):
             done = compgen(*words, cwd=tmp_path)
             assert done.returncode == 0, done.stderr
             assert json.loads((tmp_path / f"{runtime}.jsonl.run.json").read_text())["model"] == named
+
+
+def test_the_bundle_in_a_comparisons_folder_is_named_in_the_same_words(tmp_path):
+    shutil.copytree(exported(), tmp_path / "bundle")
+    done, python = run(tmp_path, "--draws", 2), compgen("sample", tmp_path, "--draws", 2)
+    assert done.returncode == python.returncode == 2
+    says = f"{tmp_path}: not a bundle: it has no manifest.json; {tmp_path / 'bundle'} is one"
+    assert done.stderr.split() == ["error:", *says.split()] and python.stderr.split() == ["cgen:", *says.split()]

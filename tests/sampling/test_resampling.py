@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from compgen.errors import UserError
+from compgen.errors import ExhaustedError, UserError
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw
 from compgen.sampling.resampling import MALFORMED, Counts, Filter, FilterConfig, Rarity, Training
@@ -50,6 +50,27 @@ def test_novelty(novelty, kept):
     got, counts = judge([(6, 3, 9, 9), (6, 3, 8), (5, 3, 9), (5, 3, 8)], names=("novel",), novelty=novelty)
     assert [(*source, 3, *target) for source, target in got] == kept
     assert counts.rejected == {"not novel": 4 - len(kept)}
+
+
+def test_rare_is_refused_where_no_token_can_be():
+    def asked(vocabulary, **config):
+        return Filter(FilterConfig(("rare",), **config), training()).require_rare(vocabulary)
+
+    asked(10, rarity=0.03)  # 6, 7 and 9 are in one of 40
+    with pytest.raises(ExhaustedError, match=r"no token is rare: each is in more than 0.01 of .* raise --rarity, or"):
+        asked(10)
+    asked(11)  # 10 is in no example of the pool
+    asked(10, ngram=2)
+    asked(10, rare_tokens=(5,))
+    Filter(FilterConfig(), training()).require_rare(10)
+
+
+def test_prototypes_of_which_none_is_rare_are_refused():
+    pool = PrototypePool(
+        np.array([[5, 3, 8, 2]], dtype=np.int32), np.zeros(1, dtype=np.int32), *np.array([[[0]], [[1]]])
+    )
+    with pytest.raises(UserError, match="no prototype is rare: draw from all of them"):
+        Filter(FilterConfig(("rare",), rare_tokens=(7,), prototypes="rare"), training()).pool(pool)
 
 
 def test_unique_keeps_the_first_of_each():
