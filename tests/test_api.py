@@ -174,7 +174,7 @@ def test_a_stream_goes_on_from_its_counts(augmenter):
 def test_patience_lasts_over_an_interruption(augmenter):
     nearly = Counts(drawn=20_040, kept=1, last=50)
     with pytest.raises(ExhaustedError, match="20,050 drawn"):
-        list(augmenter.generator.stream(5, filters=("rare",), rarity=1e-9, counts=nearly))
+        list(augmenter.generator.stream(5, filters=("rare",), ngram=99, counts=nearly))
 
 
 def test_a_predictor_predicts_and_is_scored(data, tmp_path):

@@ -103,12 +103,8 @@ def resolve(path: Path) -> Path:
         if named and (home / path.name / MANIFEST).is_file():
             return home / path.name
     shipped = sorted({entry.parent.name for home in homes for entry in home.glob(f"*/{MANIFEST}")})
-    come = ", ".join(shipped) or "none"
-    if len(path.parts) > 1:
-        raise BundleError(
-            f"{path}: no such folder; expected a bundle's, or the name of one that comes with compgen: {come}"
-        )
-    raise BundleError(f"{path}: no such bundle; those that come with compgen: {come}")
+    come = f", or the name of one that comes with compgen: {', '.join(shipped)}" if shipped else ""
+    raise BundleError(f"{path}: no such bundle; expected a bundle's folder{come}")
 
 
 def require_finished(path: Path) -> None:

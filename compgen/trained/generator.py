@@ -56,13 +56,14 @@ class SamplingOptions:
     engine: str = "threads"
 
     def __post_init__(self) -> None:
-        """Raise UserError for a number outside its limits, an unknown engine, or workers of beam search."""
+        """Raise UserError for numbers outside their limits, an unknown engine, or workers of beam search."""
         rare = (self.rare_tokens,) if isinstance(self.rare_tokens, str) else self.rare_tokens
         object.__setattr__(self, "filters", filter_names(self.filters))
         object.__setattr__(self, "rare_tokens", rare)
         numbers = ("draws", "beam", "batch", "workers")
         check_limits(**{name: getattr(self, name) for name in numbers})
         require_limits(seed=self.seed, start=self.start)
+        _checked(self.temperature)
         if self.engine not in ("threads", "ray"):
             raise UserError(f"no engine {self.engine!r}: expected threads or ray")
         if None not in (self.beam, self.workers):

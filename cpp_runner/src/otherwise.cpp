@@ -87,7 +87,7 @@ void Otherwise::remark(const std::vector<Tokens>& sources, const std::vector<std
   for (auto token = unknown.begin(); token != end; ++token) some += (some.empty() ? "" : ", ") + *token;
   const bool most = 2 * unknown.size() > places.size();
   std::cerr << name_ << ": " << with_commas(static_cast<std::int64_t>(unknown.size()))
-            << " source tokens are unknown to it"
+            << (unknown.size() > 1 ? " source tokens are" : " source token is") << " unknown to it"
             << (most ? ", most of them (a header line, another order of columns, other data?)" : "") << ": " << some
             << (unknown.size() > NAMED ? ", ..." : "") << " so far\n";
 }

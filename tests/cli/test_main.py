@@ -264,7 +264,7 @@ def test_every_configuration_that_is_spoken_of_exists():
 
 def test_an_impossible_filter_stops_with_counts(generator, tmp_path):
     done = refused(
-        compgen("sample", generator, "-n", 5, "--filter", "rare", "--rarity", "1e-9", "-o", tmp_path / "s.jsonl"),
+        compgen("sample", generator, "-n", 5, "--filter", "rare", "--ngram", 99, "-o", tmp_path / "s.jsonl"),
         "20,000 draws in a row",
     )  # fmt: skip
     assert "0 kept" in done.stderr

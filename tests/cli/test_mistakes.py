@@ -137,7 +137,7 @@ MISTAKES = [
     ("sample p.pt -n 1", "p.pt: holds a predictor, expected a generator; `cgen train recombine`"),
     ("sample thesis -n 1", "thesis: not a bundle: it has no manifest.json"),
     ("sample junk.pt -n 1", "junk.pt: not a checkpoint, or cut short; expected a file that `cgen train` wrote"),
-    ("sample recomb3 -n 1", "recomb3: no such bundle; those that come with compgen: recomb2"),
+    ("sample recomb3 -n 1", "recomb3: no such bundle; expected a bundle's folder, or the name of one"),
     ("predict g.pt sentences.txt -o x.txt", "g.pt: holds a generator, expected a predictor"),
     ("predict pairs.tsv p.pt -o x.txt", "the model comes first, then the data"),
     ("predict p.pt junk.pt -o x.txt", "junk.pt: a model, expected data"),

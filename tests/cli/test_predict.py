@@ -48,7 +48,7 @@ def expected(predictor, beam=1):
 def test_lines_are_answered_one_for_one(folder, predictor):
     piped = compgen("predict", folder / "p.pt", stdin=LINES)
     assert piped.returncode == 0 and piped.stdout.split("\n") == [*expected(predictor), ""]
-    assert "1 source tokens are unknown to it: swim" in piped.stderr
+    assert "1 source token is unknown to it: swim" in piped.stderr
     named = compgen("predict", folder / "p.pt", folder / "x.txt", "--beam", 3, "-o", folder / "y.txt")
     assert named.returncode == 0 and not named.stdout, named.stderr
     assert (folder / "y.txt").read_text().split("\n") == [*expected(predictor, 3), ""]
@@ -74,7 +74,7 @@ def test_predictors_answer_together(folder, tmp_path):
     assert (record["model"], record["others"]) == (str(both[0]), [str(both[1])])
     assert [record["identity"], *record["identity_of_others"]] == [*map(sha256, both)]
     assert record["otherwise"] is record["identity_of_otherwise"] is None
-    assert f"together: {both[0]}: 1 source tokens are unknown to it: swim" in done.stderr
+    assert f"together: {both[0]}: 1 source token is unknown to it: swim" in done.stderr
     done = compgen("evaluate", *both, folder / "p.tsv", "--together", "--json", "--predictions", tmp_path / "o.tsv")
     assert done.returncode == 0, done.stderr
     scores = {row["model"]: row["exact_match"] for row in map(json.loads, done.stdout.splitlines())}
@@ -216,7 +216,7 @@ def test_generators_answer_directly(folder):
     assert (done.returncode, done.stdout) == (0, "I_JUMP I_JUMP\n\n\n") and "1 answered" in done.stderr
     both = compgen("predict", "recomb2", "--direct", "--otherwise", folder / "p.pt", "-o", "/dev/stdout", stdin=asked)
     second = package.predict(folder / "p.pt", ["walk xyzzy"])[0]
-    assert both.stdout == f"I_JUMP I_JUMP\n{second}\n\n" and "are unknown to it: xyzzy" in both.stderr
+    assert both.stdout == f"I_JUMP I_JUMP\n{second}\n\n" and "is unknown to it: xyzzy" in both.stderr
     as_json = compgen("predict", "recomb2", "--direct", "-o", folder / "d.jsonl", stdin="jump twice\n")
     assert as_json.returncode == 0, as_json.stderr
     assert json.loads((folder / "d.jsonl").read_text()) == {

@@ -142,10 +142,10 @@ def test_names_resolve_to_bundles_that_come_with_the_product(tmp_path, monkeypat
     shutil.copytree(exported(), shipped)
     assert Bundle.load("scan").path == shipped
     assert Bundle.load("exported/scan").path == shipped
-    refuse("some/where/scan", "some/where/scan: no such folder; expected a bundle's, or the name of one that comes")
+    refuse("some/where/scan", "some/where/scan: no such bundle; expected a bundle's folder, or the name of one")
     nearer = shutil.copytree(shipped, tmp_path / "compgen" / "exported" / "scan")
     assert Bundle.load("scan").path == nearer
-    refuse("scam", "scam: no such bundle; those that come with compgen: scan")
+    refuse("scam", "a bundle's folder, or the name of one that comes with compgen: scan")
     (tmp_path / "file").write_text("x")
     refuse(tmp_path / "file", "a file, expected a model: a bundle's folder")
     (tmp_path / "empty").mkdir()

@@ -281,7 +281,7 @@ def test_a_token_that_no_word_stands_for_is_named(trained):
         Spelling.of(few, ["x", "yx", "z"])
     predictor = compgen.Predictor.load(trained[0])
     predictor.model.spelling = Spelling(few, {})
-    assert predictor.remarks([["x", "z"], ["z"]]) == ["1 source tokens are unknown to it: z"]
+    assert predictor.remarks([["x", "z"], ["z"]]) == ["1 source token is unknown to it: z"]
     with pytest.raises(DataError, match="unknown token 'z'"):
         predictor.predict([["x", "z"]])
 
