@@ -18,6 +18,7 @@ import torch
 import compgen
 from compgen.comparison.options import CompareOptions
 from compgen.configuration import load_config, shipped
+from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, Interrupted, Remark
 from compgen.recombine.augmenter import RecombineOptions
 from compgen.sampling.resampling import Counts
@@ -225,6 +226,11 @@ def test_a_predictor_predicts_and_is_scored(data, tmp_path):
     assert shipped.predict(sources) == predictor.predict(sources)
     with pytest.raises(compgen.UserError, match="holds a predictor, expected a generator"):
         compgen.Generator.load(tmp_path / "bundle")
+    predictor.vocabulary = Vocabulary.of([["walk", ",", "now"]])
+    assert predictor.remarks([["walk,", "walk", "x,"]]) == [
+        "2 source tokens are unknown to it, 1 with known words and signs (set them apart: "
+        "`cgen data write SOURCES --signs apart -o OUT`): walk,, x,"
+    ]
 
 
 @pytest.mark.long

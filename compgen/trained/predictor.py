@@ -1,5 +1,6 @@
 """A trained predictor in Python: targets, losses and scores, from whatever `cgen train` or `export` wrote."""
 
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = "examples_sha256"  # in `trained_on`: `Dataset.digest` of the originals
 Answer = tuple[list[str], float]  # a target, and its log-probability
+
+_PARTS = re.compile(r"\w+|[^\w\s]")  # about what `--signs apart` makes of a token
 
 
 class Predictor(Opened, ABC):
@@ -215,7 +218,10 @@ class StepwisePredictor(Predictor):
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
         """See `Predictor`."""
         tokens = {token for source in sources for token in source}
-        return unknown_remark([token for token in tokens if token not in self.vocabulary], len(tokens))
+        unknown = [token for token in tokens if token not in self.vocabulary]
+        parts = (_PARTS.findall(token) for token in unknown)
+        apart = sum(bool(found) and all(part in self.vocabulary for part in found) for found in parts)
+        return unknown_remark(unknown, len(tokens), apart)
 
 
 def beam_of(count: int, beam: int | None) -> int:
@@ -224,9 +230,13 @@ def beam_of(count: int, beam: int | None) -> int:
     return max(count, beam or 1)
 
 
-def unknown_remark(tokens: Collection[str], count: int) -> list[str]:
-    """Say that some of `count` different source tokens are unknown, and what it may mean if most are."""
+def unknown_remark(tokens: Collection[str], count: int, apart: int = 0) -> list[str]:
+    """Say that some of `count` different source tokens are unknown, and what it may mean if most are.
+
+    Of `apart` of them all words and signs are known; the C++ runner does not look at that.
+    """
     some = ", ".join(sorted(tokens)[:5]) + (", ..." if len(tokens) > 5 else "")
     most = ", most of them (a header line, another order of columns, other data?)" if 2 * len(tokens) > count else ""
     number = f"{len(tokens):,} source tokens are" if len(tokens) > 1 else "1 source token is"
-    return [f"{number} unknown to it{most}: {some}"] if tokens else []
+    glued = f", {apart:,} with known words and signs (set them apart: `cgen data write SOURCES --signs apart -o OUT`)"
+    return [f"{number} unknown to it{glued if apart else most}: {some}"] if tokens else []
