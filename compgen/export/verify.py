@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -236,20 +237,25 @@ def compare(
     Each runner works on one thread, as many of them at a time as there are cores.
     """
 
+    stopped = Event()
+
     def judged(name: str) -> list[Parity]:
-        found = {
-            batch: judge(expected[:count], runners[name](count, batch), distance) for batch, count in batches.items()
-        }
-        return [
-            Parity.model_validate({"runtime": name, "dtype": dtype, "batch": batch} | one)
-            for batch, one in found.items()
-        ]
+        found = []
+        for batch, count in batches.items():
+            if stopped.is_set():
+                break
+            one = judge(expected[:count], runners[name](count, batch), distance)
+            found.append(Parity.model_validate({"runtime": name, "dtype": dtype, "batch": batch} | one))
+        return found
 
     rows: list[Parity] = []
     with ThreadPoolExecutor(cores()) as pool:
-        for name, some in zip(runners, pool.map(judged, runners), strict=True):
-            rows += some
-            progress.update(done + len(rows), name)
+        try:
+            for name, some in zip(runners, pool.map(judged, runners), strict=True):
+                rows += some
+                progress.update(done + len(rows), name)
+        finally:  # after an interruption the pool waits for what runs: a batch of each thread
+            stopped.set()
     return rows
 
 

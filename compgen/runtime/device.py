@@ -1,6 +1,7 @@
 """Which ONNX Runtime is installed, and which devices it can run on."""
 
 import importlib
+import os
 from importlib import metadata
 from typing import Any
 
@@ -12,7 +13,12 @@ PROVIDERS = ("auto", "cpu", "cuda")
 
 
 def onnxruntime() -> Any:
-    """Return the onnxruntime module; raise UserError if neither distribution of it is installed, or both."""
+    """Return the onnxruntime module; raise UserError if neither distribution of it is installed, or both.
+
+    Unless ORT_DISABLE_TELEMETRY is set, its recent builds write to $HOME what their makers are to know of how they are
+    used: it is set here, as in the C++ runner.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     found = [name for name in DISTRIBUTIONS if _installed(name)]
     if len(found) > 1:
         raise UserError(

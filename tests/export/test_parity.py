@@ -1,8 +1,10 @@
 """Exports compute what their checkpoints do, in every configuration, runtime and batch size; and would be caught."""
 
 import copy
+import time
 from dataclasses import replace
 from functools import partial
+from threading import Event
 
 import numpy as np
 import pytest
@@ -10,9 +12,11 @@ import torch
 
 from compgen.data.vocabulary import EOS_ID
 from compgen.errors import BundleError
+from compgen.export import verify as verification
 from compgen.export.assemble import assemble
 from compgen.export.verify import distance, judge, parity, task, verify
 from compgen.models.backend import TorchBackend
+from compgen.progress import Progress
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxLoop
 from compgen.runtime.torchscript_backend import TorchScriptBackend
@@ -99,6 +103,29 @@ def test_an_export_of_other_weights_is_caught(tmp_path):
         other.network.combine.bias += 0.2
     with pytest.raises(BundleError, match=r"float32.*sequences differ.*rounding"):
         verify(checkpoint, assemble(other, tmp_path), {7: 40}, quiet=True)
+
+
+def test_after_an_error_runners_begin_no_further_batch(monkeypatch):
+    monkeypatch.setattr(verification, "cores", lambda: 2)
+    begun, failing, batches = Event(), Event(), []
+
+    def fails(*_):
+        assert begun.wait(10)
+        failing.set()
+        raise KeyboardInterrupt
+
+    def works(_, batch):
+        batches.append(batch)
+        begun.set()
+        assert failing.wait(10)
+        time.sleep(0.2)  # in which the error reaches the others
+        return [(EOS_ID,)]
+
+    with pytest.raises(KeyboardInterrupt), Progress("verify", 6, quiet=True) as progress:
+        verification.compare(
+            [(EOS_ID,)], "float32", {"fails": fails, "works": works}, {1: 1, 64: 1, 1000: 1}, None, progress
+        )
+    assert batches == [1]
 
 
 @pytest.mark.parametrize("temperature", [(1.0, 1.0), (0.0, 0.0)])

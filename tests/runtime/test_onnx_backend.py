@@ -39,8 +39,9 @@ print(json.dumps([draw.tokens for draw in found]))
 """
 
 
-def test_sampling_needs_no_torch_and_gives_the_samples_of_torch():
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+def test_sampling_needs_no_torch_gives_the_samples_of_torch_and_writes_nothing_at_home(tmp_path):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
+    environment.pop("ORT_DISABLE_TELEMETRY", None)
     ran = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH, str(exported())],
         check=True,
@@ -51,6 +52,7 @@ def test_sampling_needs_no_torch_and_gives_the_samples_of_torch():
     backend = TorchBackend(make().network)
     expected = draws(backend, make().pool, seed=5, start=10, stop=60, max_length=9, temperature=(1.0, 0.5))
     assert json.loads(ran.stdout) == [list(draw.tokens) for draw in expected]
+    assert not [*tmp_path.iterdir()]
 
 
 def test_batches_workers_and_threads_do_not_matter():

@@ -29,6 +29,13 @@ def run(*words, **options):
     return subprocess.run(command, capture_output=True, text=True, **options)
 
 
+def test_onnx_runtime_writes_nothing_of_its_own(tmp_path):
+    surroundings = native.environment() | {"HOME": str(tmp_path)}
+    surroundings.pop("ORT_DISABLE_TELEMETRY", None)
+    done = run(exported(), "--draws", 1, "-o", "-", env=surroundings)
+    assert done.returncode == 0 and not [*tmp_path.iterdir()], done.stderr
+
+
 @pytest.mark.parametrize("written", ["00100", "+100", " 100 "])
 def test_whole_numbers_are_in_tens(written):
     done = run(exported(), "--raw", "--draws", "00003", "--start", written, "--workers", "01")
