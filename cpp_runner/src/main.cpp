@@ -139,10 +139,11 @@ Others open_others(const Options& options, const Bundle& bundle, Answering& how)
 // A predictor's answers, or those of several together, in the order of the sources.
 int run_predictor(Options& options, const Bundle& bundle) {
   const bool tsv = writes_tsv(options.out);
+  check_apart(options.out, options.input);
   Answering how = answering(options.choice.best.value_or(1), options.beam.value_or(1));
-  const std::string text = read_all(options.input), name = options.input == "-" ? "standard input" : options.input;
+  const std::string text = read_all(options.input);
   const Form form{has_columns(options.input, text), options.raw};
-  const auto sources = parse_sources(text, name, bundle.vocabulary, form);
+  const auto sources = parse_sources(text, named(options.input), bundle.vocabulary, form);
   if (options.raw && tsv) throw UserError("--raw writes .jsonl");
   check_writable(options.out);
   how.slots = options.sampling.slots, how.workers = options.sampling.workers;
@@ -326,6 +327,11 @@ void add_running_options(CLI::App& app, Options& options) {
   app.set_version_flag("--version", "compgen-sample " COMPGEN_VERSION, "Print the version and stop.");
 }
 
+// An option's name, of those that --help leaves out, too.
+std::string name_of(const CLI::Option& option) {
+  return option.get_group().empty() ? "--" + option.get_lnames().front() : option.get_name();
+}
+
 int called(int argc, char** argv) {
   Options options;
   options.step = DEFAULT_STEP;
@@ -334,7 +340,7 @@ int called(int argc, char** argv) {
   add_choosing_options(app, options), add_running_options(app, options);
   if (const auto code = parse(app, argc, argv)) return *code;
   for (const auto* option : app.get_options()) {
-    if (option->count() > 0) options.given.push_back(option->get_name());
+    if (option->count() > 0) options.given.push_back(name_of(*option));
   }
   return dispatch(options);
 }

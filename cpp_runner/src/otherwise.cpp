@@ -86,7 +86,7 @@ void Otherwise::remark(const std::vector<Tokens>& sources, const std::vector<std
   const auto end = std::next(unknown.begin(), static_cast<std::ptrdiff_t>(std::min(unknown.size(), NAMED)));
   for (auto token = unknown.begin(); token != end; ++token) some += (some.empty() ? "" : ", ") + *token;
   const bool most = 2 * unknown.size() > places.size();
-  std::cerr << name_ << ": " << with_commas(static_cast<std::int64_t>(unknown.size()))
+  std::cerr << printable(name_) << ": " << with_commas(static_cast<std::int64_t>(unknown.size()))
             << (unknown.size() > 1 ? " source tokens are" : " source token is") << " unknown to it"
             << (most ? ", most of them (a header line, another order of columns, other data?)" : "") << ": " << some
             << (unknown.size() > NAMED ? ", ..." : "") << " so far\n";

@@ -77,12 +77,13 @@ void check_direct(const Options& options, const Bundle& bundle) {
 
 int run_direct(const Options& options, const Bundle& bundle) {
   const bool tsv = writes_tsv(options.out);
+  check_apart(options.out, options.input);
   std::optional<Otherwise> otherwise;
   if (options.otherwise) otherwise.emplace(options);
-  const std::string text = read_all(options.input), name = options.input == "-" ? "standard input" : options.input;
+  const std::string text = read_all(options.input);
   std::vector<std::string> unknown, tokens = bundle.vocabulary;
   const Form form{has_columns(options.input, text), options.raw, options.raw ? nullptr : &unknown};
-  const auto sources = parse_sources(text, name, bundle.vocabulary, form);
+  const auto sources = parse_sources(text, named(options.input), bundle.vocabulary, form);
   if (options.raw && tsv) throw UserError("--raw writes .jsonl");
   tokens.insert(tokens.end(), unknown.begin(), unknown.end());
   check_writable(options.out);
@@ -104,7 +105,7 @@ int run_direct(const Options& options, const Bundle& bundle) {
                                                : spelling.as_json(sources[k], found[k]));
   }
   output.finish();
-  std::cerr << bundle.folder.string() << ": " << with_commas(answered) << " answered\n";
+  std::cerr << printable(bundle.folder.string()) << ": " << with_commas(answered) << " answered\n";
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "sources.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
@@ -15,7 +16,10 @@
 namespace compgen {
 namespace {
 
-constexpr std::size_t LONGEST = 100;  // bytes of a token in a message
+constexpr std::size_t LONGEST = 100;          // bytes of a token in a message
+constexpr std::size_t BEGINNING = 1 << 16;     // bytes by which line ends are judged: PIECE in compgen/data/content.py
+constexpr const char* BLANKS = " \t\n\r\v\f";  // what Python strips bytes of
+constexpr std::array<std::string_view, 6> RECORDS = {".jsonl", ".json", ".csv", ".parquet", ".scan", ".unimorph"};
 
 // Of ASCII's control characters, spaces alone may stand in a token, as in Python; see CONTROL in compgen/data/vocabulary.py.
 bool has_control(std::string_view token) {
@@ -36,7 +40,49 @@ void require_text(const std::string& text, const std::string& name) {
                   ", expected text in UTF-8: save it so if it is in Latin-1 or another encoding");
 }
 
+bool is_piped(const std::string& input) {
+  std::error_code none;
+  return input == "-" || std::filesystem::is_fifo(input, none);
+}
+
+// What a file's name says of its format.
+std::string suffix_of(const std::string& input) {
+  const std::filesystem::path path = input;
+  return (path.extension() == ".gz" ? path.stem() : path).extension().string();
+}
+
+// A line that has more than spaces, without those at its ends; nothing if there is none.
+std::string first_of(const std::string& text) {
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    const auto first = stripped(line);
+    if (!first.empty()) return std::string(first);
+  }
+  return "";
+}
+
+// Throws UserError for data whose lines would be taken for words: by its name, or of a pipe by its first line.
+void require_lines(const std::string& input, const std::string& text) {
+  const bool piped = is_piped(input);
+  const std::string suffix = piped ? "" : suffix_of(input);
+  const bool records = piped && first_of(text).compare(0, 2, "{\"") == 0;
+  if (!records && std::find(RECORDS.begin(), RECORDS.end(), suffix) == RECORDS.end()) return;
+  throw UserError(named(input) + ": found " + (records ? "JSON lines" : suffix) +
+                  ", expected lines of source tokens, or .tsv: `cgen predict` reads it");
+}
+
+// Throws UserError if lines end as no system's do now: all would be one. `check_line_ends` in compgen/data/content.py.
+void check_line_ends(const std::string& text, const std::string& input) {
+  const std::string_view start = std::string_view(text).substr(0, BEGINNING);
+  if (start.find('\n') != std::string_view::npos) return;
+  const auto last = start.find_last_not_of(BLANKS), cr = start.find('\r', start.find_first_not_of(BLANKS));
+  if (last == std::string_view::npos || cr == std::string_view::npos || cr > last) return;
+  throw UserError(named(input) + ": lines end with CR alone, expected LF or CR LF: tr '\\r' '\\n' < FILE > NEW");
+}
+
 }  // namespace
+
+std::string named(const std::string& input) { return input == "-" ? "standard input" : input; }
 
 std::string read_all(const std::string& input) {
   std::ifstream file;
@@ -48,22 +94,13 @@ std::string read_all(const std::string& input) {
   std::ostringstream content;
   if (stream.peek() != EOF) content << stream.rdbuf();
   if (stream.bad() || content.bad()) throw UserError(input + ": cannot be read to its end");
-  return unpacked(content.str(), input);
+  std::string text = unpacked(content.str(), input);
+  require_lines(input, text), check_line_ends(text, input);
+  return text;
 }
 
 bool has_columns(const std::string& input, const std::string& text) {
-  namespace fs = std::filesystem;
-  std::error_code none;
-  if (input != "-" && !fs::is_fifo(input, none)) {
-    const fs::path path = input;
-    return (path.extension() == ".gz" ? path.stem() : path).extension() == ".tsv";
-  }
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    const auto first = stripped(line);
-    if (!first.empty()) return first.find('\t') != std::string_view::npos;
-  }
-  return false;
+  return is_piped(input) ? first_of(text).find('\t') != std::string::npos : suffix_of(input) == ".tsv";
 }
 
 std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,

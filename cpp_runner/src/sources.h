@@ -11,7 +11,10 @@ namespace compgen {
 
 constexpr std::int64_t WIDEST = 1024;  // hypotheses of a beam
 
-// All of a file, or of standard input if it is `-`, unpacked. Throws UserError.
+// What an input is called in messages.
+std::string named(const std::string& input);
+
+// All of a file of sources, or of standard input if it is `-`, unpacked. Throws UserError, for other formats, too.
 std::string read_all(const std::string& input);
 
 // Whether only the first column of an input has sources, as in compgen/data/sources.py: of a file that its name says to

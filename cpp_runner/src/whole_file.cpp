@@ -71,7 +71,9 @@ fs::path resolved(const std::string& path) {
   for (int links = 0; links < 40 && fs::is_symlink(goal, ignored); ++links) {
     goal = goal.parent_path() / fs::read_symlink(goal, ignored);
   }
-  if (goal.has_parent_path()) fs::create_directories(goal.parent_path(), ignored);
+  std::error_code error;
+  if (goal.has_parent_path()) fs::create_directories(goal.parent_path(), error);
+  if (error) cannot_be_written(path, error.message());
   return goal;
 }
 
@@ -98,6 +100,14 @@ void check_writable(const std::string& path) {
   close(descriptor);
   std::error_code ignored;
   fs::remove(tried, ignored);
+}
+
+void check_apart(const std::string& out, const std::string& read) {
+  if (out == "-" || read == "-") return;
+  std::error_code ignored;
+  const fs::path ours = fs::weakly_canonical(out, ignored);  // also of `folder/..` where the folder has yet to be made
+  if (!fs::is_regular_file(ours, ignored) || !fs::equivalent(ours, read, ignored)) return;
+  throw UserError(out + ": it is read, too: choose another name for what is written");
 }
 
 bool write_all(int descriptor, std::string_view bytes) {

@@ -8,7 +8,7 @@
 
 namespace compgen {
 
-// What a path names, through links, which need not be there yet; its folder is made.
+// What a path names, through links, which need not be there yet; its folder is made. Throws UserError if it cannot be.
 std::filesystem::path resolved(const std::string& path);
 // Whether what is written goes through a path and takes the place of nothing: standard output, a device or a pipe.
 bool is_stream(const std::string& path);
@@ -20,6 +20,8 @@ bool write_all(int descriptor, std::string_view bytes);
 bool on_disk(int descriptor);
 // Throws UserError unless a file can be made where `path` is to be.
 void check_writable(const std::string& path);
+// Throws UserError if what will be written is the file that is read, by whatever name: `check_apart` in compgen/files.py.
+void check_apart(const std::string& out, const std::string& read);
 
 // `-` is standard output; that, a device and a pipe are written through. What a link names is written, not the link.
 class WholeFile {

@@ -153,7 +153,7 @@ def test_what_has_no_use_is_refused_in_the_same_words(bundles, words):
 
 
 def test_what_direct_inference_has_no_use_for(bundles, tmp_path):
-    for words in (("--draws", "3"), ("--vote",), ("--filter", "novel"), ("--resume",)):
+    for words in (("--draws", "3"), ("--vote",), ("--filter", "novel"), ("--resume",), ("--model", "hidden")):
         assert run(bundles / "two", [["a"]], *words).stderr == f"error: --direct has no use for {words[0]}\n"
     assert run(bundles / "two", [["a"]], "--beam", "1").returncode == 0  # as in Python
     assemble(make("predictor"), tmp_path, script=False)

@@ -1,0 +1,86 @@
+"""What the C++ runner refuses to read or to write is what Python refuses, in the same words, and nothing is lost."""
+
+import gzip
+import os
+import subprocess
+
+import pytest
+
+from compgen.sampling import native
+from tests.cli.shell import said
+from tests.export.tiny import exported
+
+pytestmark = pytest.mark.usefixtures("built")
+
+KINDS = {"generator": ("--direct",), "predictor": ()}
+ENDS = "lines end with CR alone, expected LF or CR LF: tr '\\r' '\\n' < FILE > NEW"
+
+
+def run(kind, data, *words, **options):
+    command = [native.runner(), exported(kind), *KINDS[kind], "--input", data, *words]
+    return subprocess.run(command, capture_output=True, env=native.environment(), check=False, **options)
+
+
+def refused(kind, data, *words):
+    """What both programs say, which is one line; they exit with 2."""
+    done, (code, text) = run(kind, data, *words, text=True), said("predict", exported(kind), data, *KINDS[kind], *words)
+    assert done.returncode == code == 2 and not done.stdout, (done.stderr, text)
+    assert done.stderr.removeprefix("error: ") == text.removeprefix("cgen: ")
+    return text.removeprefix("cgen: ").rstrip()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_read_is_not_overwritten(tmp_path, kind):
+    data, link, hard = tmp_path / "in.tsv", tmp_path / "link.jsonl", tmp_path / "hard.jsonl"
+    data.write_text("a b\tc d\nb c\td\n")
+    link.symlink_to("in.tsv")
+    hard.hardlink_to(data)
+    for out in (data, link, hard, tmp_path / "new" / ".." / "in.tsv"):
+        assert refused(kind, data, "-o", out) == f"{out}: it is read, too: choose another name for what is written"
+    assert refused(kind, link, "-o", data)
+    assert data.read_text() == "a b\tc d\nb c\td\n"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", ["a b\rc d\r", "\r a\rb", "a\r" * 2**15 + "a\n"], ids=len)
+def test_lines_that_end_with_cr_alone_are_refused(tmp_path, kind, text):
+    data = tmp_path / "in.txt"
+    data.write_text(text, newline="")
+    assert refused(kind, data) == f"{data}: {ENDS}"
+    done = run(kind, "-", input=text.encode())
+    assert done.returncode == 2 and done.stderr.decode() == f"error: standard input: {ENDS}\n"
+
+
+def test_other_cr_are_spaces():
+    for text in ("a b\r\nc d\r\n", " a b\r\r"):
+        done = run("generator", "-", input=text.encode())
+        assert done.returncode == 0 and len(done.stdout.splitlines()) == 2 - text.startswith(" "), done.stderr
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz", "in.csv", "in.parquet", "-"])
+def test_data_that_the_runner_would_take_for_words_are_refused(tmp_path, name):
+    line = b'\n {"source": ["a"]}\n'
+    (tmp_path / name).write_bytes(gzip.compress(line) if name.endswith(".gz") else line)
+    for kind in KINDS:
+        done = run(kind, name, input=line, cwd=tmp_path)
+        what = "standard input: found JSON lines" if name == "-" else f"{name}: found .{name.split('.')[1]}"
+        says = f"error: {what}, expected lines of source tokens, or .tsv: `cgen predict` reads it\n"
+        assert done.returncode == 2 and done.stderr.decode() == says and not done.stdout
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_the_systems_reason(tmp_path):
+    data = tmp_path / "in.txt"
+    data.write_text("a b\n")
+    says = refused("generator", data, "-o", "/sys/nowhere/deep/out.jsonl")
+    assert says.startswith("/sys/nowhere/deep/out.jsonl: cannot be written: ") and not says.endswith(
+        "No such file or directory"
+    )
+
+
+def test_notes_are_in_utf8_whatever_a_bundle_is_called(tmp_path):
+    folder = tmp_path / os.fsdecode(b"nu\xff")
+    folder.symlink_to(exported())
+    command = [native.runner(), folder, "--direct", "--input", "-"]
+    done = subprocess.run(command, input=b"a b\n", capture_output=True, env=native.environment(), check=True)
+    assert done.stderr.decode() == f"{tmp_path}/nu\ufffd: 1 answered\n"
