@@ -37,10 +37,11 @@ from compgen.geca.building import first, merged
 from compgen.geca.corpus import Corpus
 from compgen.geca.options import GecaOptions
 from compgen.geca.spans import Spans
-from compgen.geca.tables import CollisionError, Tables, find_spans, memory_for, read_again
+from compgen.geca.tables import CollisionError, Tables, find_spans, memory_for, put, read_again
 
 POLL = 0.5  # seconds between two looks into the folder
 RETRIES = 5  # of a step whose worker was lost
+UNWRITTEN = "its own output says why, as nothing could be written here"  # the reason of a full disk
 STEPS = ("rows", "licences", "made")
 Reasons = dict[int, tuple[int, str]]  # when and why each shard gave up
 
@@ -117,7 +118,7 @@ class Job:
                 tables = Tables(*self._corpus, self.options, most, folder=self.folder, share=share)
                 result = getattr(self, f"_{step}")(tables)
                 with atomic_path(done) as temporary:
-                    result.write_ipc(temporary)
+                    put(result, temporary)
         except CollisionError:
             raise UserError(
                 "GECA: two templates have the same hash, and only one process can choose another: leave out shards"
@@ -150,8 +151,11 @@ class Job:
         """Return the shards that gave up."""
         found: Reasons = {}
         for number in range(self.shards):
-            with suppress(FileNotFoundError), self._reason(number).open(encoding="utf-8") as stream:
-                found[number] = os.fstat(stream.fileno()).st_mtime_ns, stream.read()
+            with (
+                suppress(FileNotFoundError),
+                self._reason(number).open(encoding="utf-8", errors="surrogatepass") as stream,
+            ):
+                found[number] = os.fstat(stream.fileno()).st_mtime_ns, stream.read() or UNWRITTEN
         return found
 
     def _reason(self, number: int) -> Path:
@@ -164,11 +168,19 @@ class Job:
         try:
             yield
         except Exception as error:  # not Ctrl-C: who stops a shard starts it again
-            with suppress(OSError):
-                made = beside(self._reason(number))
-                made.write_text(str(error) or type(error).__name__, encoding="utf-8")
-                made.replace(self._reason(number))  # who waits finds it whole or not at all
+            self._tell(number, str(error) or type(error).__name__)
             raise
+
+    def _tell(self, number: int, reason: str) -> None:
+        """Write why a shard gives up; on a full disk an empty file, which most file systems have room for."""
+        made = beside(self._reason(number))
+        try:
+            made.write_text(reason, encoding="utf-8", errors="surrogatepass")
+            made.replace(self._reason(number))  # who waits finds it whole or not at all
+        except OSError:
+            with suppress(OSError):
+                remove(made)
+                self._reason(number).touch()
 
     def missing(self, step: str, known: Reasons) -> dict[int, str]:
         """Return the shards that have not done a step, each with the known reason why it gave up, or "".

@@ -48,8 +48,14 @@ class MemoryNeededError(Exception):
 
 def read_again(path: Path) -> pl.DataFrame:
     """Return rows that were put on disk; raises UserError if they cannot be read."""
-    with reading(path):
-        return pl.read_ipc(path)
+    with reading(path), path.open("rb") as stream:
+        return pl.read_ipc(stream)
+
+
+def put(rows: pl.DataFrame, path: Path) -> None:
+    """Write rows for `read_again`. Both open the file: Polars takes no path that is not UTF-8."""
+    with path.open("wb") as stream:
+        rows.write_ipc(stream)
 
 
 def met_again(frame: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -89,7 +95,7 @@ class Store:
             with writing(self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True)
                 for (number,), rows in every.partition_by("part", include_key=False, as_dict=True).items():
-                    rows.write_ipc(self.folder / f"{number}-{self.share[0]}-{self.files}-{rows.height}.arrow")
+                    put(rows, self.folder / f"{number}-{self.share[0]}-{self.files}-{rows.height}.arrow")
         self.waiting, self.held, self.files = [], 0, self.files + 1
 
     def meet(self) -> bool:

@@ -1,3 +1,5 @@
+import errno
+import os
 import threading
 from dataclasses import replace
 
@@ -104,6 +106,30 @@ def test_a_reason_is_read_whole(tmp_path):
 
     in_threads(run, 2)
     assert found <= {reason}
+
+
+def test_who_gives_up_on_a_full_disk_leaves_nothing_but_a_sign(tmp_path, monkeypatch):
+    def half(path, *_, **__):
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    work = job(tmp_path, GecaOptions(), shards=2)
+    monkeypatch.setattr(shards.Path, "write_text", half)
+    with pytest.raises(UserError, match="no room"), work.giving_up(1):
+        raise UserError("no room")
+    assert [path.name for path in tmp_path.iterdir()] == ["failed-1.txt"]
+    with pytest.raises(UserError, match=r"^share 2 gave up: its own output says why, as nothing could be"):
+        work.missing("rows", {})
+
+
+def test_a_folder_may_have_any_name(tmp_path):
+    """Polars takes no path that is not UTF-8, and neither does a file of text in it."""
+    expected, folder = Geca().fit(pairs(*GRAMMAR)).sample(25, seed=3), tmp_path / os.fsdecode(b"nu\xff")
+    work = job(folder, GecaOptions(), shards=1)
+    assert run_shard(work, 0).rows() == expected.frame.select(MADE).rows()
+    with pytest.raises(UserError), work.giving_up(0):
+        raise UserError(str(folder))
+    assert work.reasons()[0][1] == str(folder)
 
 
 @pytest.mark.parametrize("late", [0, 1])
