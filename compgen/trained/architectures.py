@@ -50,6 +50,7 @@ GENERATOR, PREDICTOR = frozenset({DRAWS, ANSWERS}), frozenset({ANSWERS, LOSSES})
 RUNTIMES = ("onnx", "torchscript", "torch", "native")
 Runner = Callable[["Golden"], Sequence[Draw]]  # returns what a runtime gives in place of each golden draw or answer
 Runners = dict[str, Callable[[], Runner]]
+State = list[tuple[str, int, int]]  # of files: name, size and time of the last change
 
 
 @dataclass(frozen=True)
@@ -197,9 +198,9 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
     if is_saved(path):
         if not path.exists():
             raise UserError(f"{path}: no such file")
+        identify = partial(_identity, path.absolute(), _state(path))
         entry, kind, saved = read_saved(path)
         _require(path, entry, kind, ability)
-        identify = partial(_identity, path.absolute())
         return _told(entry.open_saved(saved, path, runtime), getattr(saved, "trained_on", {}), identify)
     from compgen.runtime.bundle import Bundle
 
@@ -227,8 +228,25 @@ def _told(opened: Any, trained_on: Mapping[str, Any], identify: Callable[[], str
     return opened
 
 
-def _identity(path: Path) -> str:
-    """The SHA-256 of what training wrote: of a file, or of the names and sums of a folder's files."""
+def _state(path: Path) -> State:
+    """What tells, without reading them, whether a file or the files of a folder are still those that they were."""
+    files = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+    found = ((one.name, one.stat()) for one in files)
+    return [(name, status.st_size, status.st_mtime_ns) for name, status in found]
+
+
+def _identity(path: Path, opened: State) -> str:
+    """The SHA-256 of what training wrote: of a file, or of the names and sums of a folder's files.
+
+    Raises:
+        UserError: it is gone, or no longer in the state in which it was opened.
+    """
+    try:
+        now = _state(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read again, to tell which model it was: {error.strerror}") from error
+    if now != opened:
+        raise UserError(f"{path}: found another model than was opened there: open it again")
     if path.is_file():
         return sha256(path)
     sums = (f"{sha256(one)}  {one.name}\n" for one in sorted(path.iterdir()) if one.is_file())

@@ -14,6 +14,7 @@ from compgen.api import Generator, Predictor, export_bundle
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import EOS_ID
 from compgen.errors import BundleError, UserError
+from compgen.files import sha256
 from compgen.models.trainable import Trainable
 from compgen.trained import architectures
 from compgen.trained.predictor import StepwisePredictor
@@ -140,6 +141,24 @@ def test_threads_and_random_numbers_of_torch_stay_the_callers(kind, tmp_path):
         assert torch.equal(torch.get_rng_state(), state)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("after", ["same", "other", "gone"])
+def test_an_identity_is_of_what_was_opened(after, tmp_path):
+    path = tmp_path / "p.pt"
+    make("predictor").save(path)
+    opened, expected = Predictor.load(path), sha256(path)
+    if after == "same":
+        assert opened.identity == expected
+        path.unlink()
+        assert opened.identity == expected  # found once
+        return
+    path.unlink()
+    if after == "other":
+        make("predictor", initial="encoder").save(path)
+    says = {"other": "found another model than was opened there", "gone": "cannot be read again"}[after]
+    with pytest.raises(UserError, match=f"^{path}: {says}"):
+        opened.identity  # noqa: B018
 
 
 @pytest.mark.parametrize("threads", [0, -1, "2", 1.5])
