@@ -77,6 +77,11 @@ class Bundle:
             raise BundleError(f"{self.path}: lists no {name}")
         return self.files[name]
 
+    def require_same(self) -> None:
+        """Raise BundleError if the folder holds no bundle by now, or another one."""
+        if hashlib.sha256(_manifest_content(self.path)).hexdigest() != self.identity:
+            raise BundleError(f"{self.path}: found another bundle than was opened there: open it again")
+
     def text(self, name: str) -> str:
         """Return the content of a text file; raises as `file`, and for what is not UTF-8."""
         try:

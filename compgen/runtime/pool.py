@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from compgen.data import random
 from compgen.data.vocabulary import EOS_ID, PAD_ID, SEP_ID
+from compgen.errors import UserError
 
 LARGEST = 2**53  # tuples that 53 random bits can tell apart
 NEAREST = 5  # prototypes that direct inference retrieves for a source; in the C++ runner always
@@ -37,6 +38,11 @@ class PrototypePool:
     def prototypes(self) -> int:
         """n, the number of prototypes of a sample."""
         return int(self.starts.shape[1])
+
+    def require_direct(self) -> None:
+        """Raise UserError if direct inference is not for a generator of so many prototypes."""
+        if self.prototypes not in (1, 2):
+            raise UserError(f"direct inference is for one prototype or two: found a generator with {self.prototypes}")
 
     @property
     def total(self) -> int:

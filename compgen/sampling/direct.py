@@ -46,8 +46,7 @@ class Direct:
         """
         if each < 1:
             raise UserError(f"found each = {each}, expected one prototype or more to answer by")
-        if pool.prototypes not in (1, 2):
-            raise UserError(f"direct inference is for one prototype or two: found a generator with {pool.prototypes}")
+        pool.require_direct()
         self.backend, self.pool, self.max_length, self.each = backend, pool, max_length, each
         self.memories = Memories(backend, pool, width=int((pool.tokens != PAD_ID).sum(axis=1).max()))
         rows = [row[: row.index(SEP_ID)] if SEP_ID in row else row for row in pool.tokens.tolist()]

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sysconfig
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +32,12 @@ def runner() -> Path:
     return found
 
 
+def opened(bundle: Bundle) -> Bundle:
+    """Return a bundle that the runner finds wherever the process goes; raises UserError if there is no runner."""
+    runner()  # an error now, not at the first source
+    return replace(bundle, path=bundle.path.absolute())
+
+
 def sample(model: str, options: Mapping[str, object]) -> NoReturn:
     """Replace this process by the runner, sampling a bundle with `options` (see `_words`).
 
@@ -53,7 +60,7 @@ def raw(
     """The draws of addresses start .. stop - 1, with further options of the runner.
 
     Raises:
-        UserError: there is no runner, or it fails.
+        UserError: there is no runner, it fails, or the bundle's folder holds another one by now.
     """
     first, second = temperature
     asked = {"--draws": stop - start, "--start": start, "--seed": seed, "--temperature": f"{first!r},{second!r}"}
@@ -84,10 +91,11 @@ def _draw(line: dict[str, Any], index: int) -> Draw:
 def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> list[dict[str, Any]]:
     """The lines that the runner writes, with `text` on its standard input."""
     words = [str(runner()), _word(bundle.path), *_words(options)]
-    done = subprocess.run(words, input=text, capture_output=True, encoding="utf-8", env=environment(), check=False)
+    bundle.require_same()
+    done = subprocess.run(words, input=text.encode(), capture_output=True, env=environment(), check=False)
     if done.returncode:
-        said = done.stderr.strip() or how_it_ended("compgen-sample", done.returncode)
-        raise UserError(f"the C++ runner failed: {said}")
+        told = os.fsdecode(done.stderr).strip()  # it may name a file, whose name need not be UTF-8
+        raise UserError(f"the C++ runner failed: {told or how_it_ended('compgen-sample', done.returncode)}")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

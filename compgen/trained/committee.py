@@ -24,7 +24,7 @@ class Committee(Predictor):
     """Predictors that answer together, each with the same say. Their `names` are put before what they remark.
 
     Raises:
-        UserError: there are fewer than two, one is no predictor, or there are not as many names.
+        UserError: there are fewer than two, one is no predictor or cannot score, or there are not as many names.
     """
 
     def __init__(self, members: Sequence[Predictor], names: Sequence[str] = ()) -> None:
@@ -39,6 +39,8 @@ class Committee(Predictor):
                 raise UserError(
                     f"found {type(member).__name__} {member!r:.60}, expected predictors: Predictor.load opens one"
                 )
+            if member.unscored:
+                raise UserError(member.unscored)
         self.members, self.names = list(members), list(names)
 
     def best(

@@ -29,9 +29,9 @@ class NativeGenerator(Opened):
     bundle: Path | None = None  # none that ONNX Runtime is to run
 
     def __init__(self, bundle: Bundle, threads: int) -> None:
-        native.runner()  # an error now, not at the first source
         assert bundle.pool is not None, "a generator has a pool"
-        self.files, self.threads, self.pool, self.identity = bundle, threads, bundle.pool, bundle.identity
+        self.files, self.threads = native.opened(bundle), threads
+        self.pool, self.identity = bundle.pool, bundle.identity
         self.vocabulary, self.max_length = Vocabulary(bundle.vocabulary), bundle.manifest.max_length
         first, second = bundle.manifest.sampling["temperature"]
         self.temperature = float(first), float(second)
@@ -58,6 +58,7 @@ class NativeGenerator(Opened):
             raise UserError(
                 f"found each = {each}: the C++ runner answers by {NEAREST} prototypes: leave out the runtime"
             )
+        self.pool.require_direct()
         known = [number for number, source in enumerate(sources) if source and self.vocabulary.knows(source)]
         found: list[list[str]] = [[] for _ in sources]
         if known:

@@ -22,9 +22,10 @@ class NativePredictor(StepwisePredictor):
         UserError: there is no C++ runner.
     """
 
+    unscored = "the C++ runner answers, and does not score what is given: leave out --runtime native"
+
     def __init__(self, bundle: Bundle, threads: int) -> None:
-        native.runner()  # an error now, not at the first source
-        self.bundle, self.threads = bundle, threads
+        self.bundle, self.threads = native.opened(bundle), threads
         self.vocabulary, self.max_length = Vocabulary(bundle.vocabulary), bundle.manifest.max_length
 
     def _written(
@@ -45,4 +46,4 @@ class NativePredictor(StepwisePredictor):
         watch: Callable[[int], None] | None = None,  # noqa: ARG002
     ) -> NoReturn:
         """Raise UserError: the runner decodes alone."""
-        raise UserError("the C++ runner answers, and does not score what is given: leave out --runtime native")
+        raise UserError(self.unscored)

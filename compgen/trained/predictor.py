@@ -38,6 +38,7 @@ class Predictor(Opened, ABC):
     """
 
     trained_on: Mapping[str, Any] = MappingProxyType({})
+    unscored: str = ""  # why it scores nothing that is given, if it does not
     identify: Callable[[], str] = str  # what finds `identity`: files of a pretrained model take seconds to read
 
     @cached_property

@@ -96,11 +96,11 @@ class RecurrentGenerator(Opened):
     def answers(
         self, sources: Sequence[Sequence[str]], each: int, watch: Callable[[int], None] | None
     ) -> list[list[str]]:
-        """Answer by direct inference; a source with an unknown token has no answer."""
+        """Answer by direct inference; an empty source, and one with an unknown token, has no answer."""
         from compgen.sampling.direct import Direct
 
         direct = Direct(self.backend, self.pool, self.max_length, each)
-        known = [number for number, source in enumerate(sources) if self.vocabulary.knows(source)]
+        known = [number for number, source in enumerate(sources) if source and self.vocabulary.knows(source)]
         found = direct.answers([self.vocabulary.encode(sources[number]) for number in known], watch)
         answers: list[list[str]] = [[] for _ in sources]
         for number, answer in zip(known, found, strict=True):

@@ -21,6 +21,7 @@ from compgen.errors import BundleError, UserError
 from compgen.export import assemble
 from compgen.export.bundle_writer import export
 from compgen.export.verify import parity
+from compgen.files import sha256
 from compgen.recombine.compatible import compatible
 from compgen.runtime.bundle import Bundle
 from compgen.sampling import native
@@ -198,6 +199,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path):
     weights["combine_bias"][0] = float("nan")
     save_file(weights, tmp_path / "step.safetensors")
     assemble.seal(tmp_path, bundle.manifest)
+    bundle = replace(bundle, identity=sha256(tmp_path / "manifest.json"))
     with pytest.raises(UserError, match="combine_bias has numbers that are not finite"):
         native.raw(bundle, 0, 0, 10, (1.0, 1.0), {})
 

@@ -1,6 +1,8 @@
 """`Generator.load(..., "native")` answers by the C++ runner as Python does: by direct inference, and by best parses."""
 
+import os
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -36,10 +38,11 @@ def test_networks_answer_as_in_onnx_runtime(tmp_path, network, kind):
     folder = network
     if kind == "one":
         folder = assemble(made(memories=1, initial="encoder"), tmp_path, script=False).path
-    some = [source for source in asked() if source] + [["a", token] for token in UNWRITTEN]
+    some = [[], *asked(), *(["a", token] for token in UNWRITTEN)]
     expected = Generator.load(folder, provider="cpu").answer(some)
     done = []
     assert Generator.load(folder, "native", threads=2).answer(some, watch=done.append) == expected
+    assert expected[0] == Generator.load(folder, provider="cpu").answer([[]])[0] == []
     assert done == [len(some)] and len({*map(tuple, expected)}) > 15 and [] in expected
 
 
@@ -110,6 +113,23 @@ def test_a_copy_opens_the_bundle_again(network):
     assert len(pickle.dumps(loaded.model)) < 2000
 
 
+def test_it_answers_by_the_bundle_that_was_opened(tmp_path, network, monkeypatch):
+    """Wherever the process goes, and whatever is put there in its place."""
+    folder = tmp_path / os.fsdecode(b"nu\xff")
+    shutil.copytree(network, folder)
+    monkeypatch.chdir(tmp_path)
+    opened = Generator.load(folder.name, "native")
+    monkeypatch.chdir("/")
+    assert opened.answer([["a", "b"]]) == Generator.load(network, provider="cpu").answer([["a", "b"]])
+    (folder / "vocabulary.json").unlink()
+    with pytest.raises(UserError, match=r"^the C\+\+ runner failed: .*vocabulary.json"):
+        opened.answer([["a", "b"]])
+    shutil.rmtree(folder)
+    shutil.copytree(exported("predictor", initial="encoder"), folder)
+    with pytest.raises(UserError, match=f"^{folder}: found another bundle than was opened there: open it again$"):
+        opened.answer([["a", "b"]])
+
+
 def test_what_the_runner_cannot_do_is_refused(tmp_path, network, monkeypatch):
     loaded, message = Generator.load(network, "native"), "in the runtime native a generator answers, and draws by"
     for draw in (loaded.draw, lambda: loaded.sample(3), lambda: list(loaded.stream(3))):
@@ -121,7 +141,7 @@ def test_what_the_runner_cannot_do_is_refused(tmp_path, network, monkeypatch):
         loaded.answer([["a"]], each=3)
     three = Generator.load(assemble(make(memories=3, feed=False), tmp_path, script=False).path, "native")
     with pytest.raises(UserError, match="direct inference is for one prototype or two: found a generator with 3"):
-        three.answer([["a"]])
+        three.answer([["unknown"]])
     grammar_file(1).save(tmp_path / "m.grammar")
     with pytest.raises(UserError, match="export it first for --runtime native"):
         Generator.load(tmp_path / "m.grammar", "native")

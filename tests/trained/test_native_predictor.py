@@ -60,7 +60,7 @@ def test_what_the_runner_cannot_do_is_refused(transformer, tmp_path, monkeypatch
     with pytest.raises(UserError, match="leave out --runtime native"):
         loaded.losses(Dataset.from_pairs([(["a"], ["b"])]))
     with pytest.raises(UserError, match="leave out --runtime native"):
-        Committee([loaded, loaded]).predict([["a"]])
+        Committee([loaded, loaded])  # before anything is decoded
     with pytest.raises(UserError, match=r"the C\+\+ runner runs on the CPU"):
         Predictor.load(transformer, "native", provider="cuda")
     with pytest.raises(UserError, match="export it first for --runtime native"):
