@@ -121,9 +121,13 @@ def test_it_answers_by_the_bundle_that_was_opened(tmp_path, network, monkeypatch
     opened = Generator.load(folder.name, "native")
     monkeypatch.chdir("/")
     assert opened.answer([["a", "b"]]) == Generator.load(network, provider="cpu").answer([["a", "b"]])
-    (folder / "vocabulary.json").unlink()
-    with pytest.raises(UserError, match=r"^the C\+\+ runner failed: .*vocabulary.json"):
-        opened.answer([["a", "b"]])
+    program = tmp_path / "runner"
+    program.write_text("#!/bin/sh\nprintf 'nu\\377: why' >&2\nexit 2\n")
+    program.chmod(0o755)
+    with monkeypatch.context() as patched:
+        patched.setenv("COMPGEN_RUNNER", str(program))
+        with pytest.raises(UserError, match=r"^the C\+\+ runner failed: nu\udcff: why$"):
+            opened.answer([["a", "b"]])
     shutil.rmtree(folder)
     shutil.copytree(exported("predictor", initial="encoder"), folder)
     with pytest.raises(UserError, match=f"^{folder}: found another bundle than was opened there: open it again$"):
