@@ -32,7 +32,7 @@ def run(*words, **options):
 def test_onnx_runtime_writes_nothing_of_its_own(tmp_path):
     surroundings = native.environment() | {"HOME": str(tmp_path)}
     surroundings.pop("ORT_DISABLE_TELEMETRY", None)
-    done = run(exported(), "--draws", 1, "-o", "-", env=surroundings)
+    done = run(exported(), "--raw", "--draws", 1, env=surroundings)
     assert done.returncode == 0 and not [*tmp_path.iterdir()], done.stderr
 
 
