@@ -50,7 +50,9 @@ def test_every_generator_of_scan_has_a_configuration(monkeypatch):
             assert made.prototypes == {"recomb1": 1, "recomb0": 0, "protovae": 1}.get(name, 2)
 
 
-@pytest.mark.parametrize("said", ["cgen: no sample was kept, and nothing is written: 9 drawn", "cgen: no such bundle"])
+@pytest.mark.parametrize(
+    "said", ["cgen: no sample was chosen, and nothing is written: 9 drawn", "cgen: no such bundle"]
+)
 def test_a_generator_whose_samples_are_all_filtered_out_gives_an_empty_file(said, tmp_path, monkeypatch):
     found = _experiment("scan", monkeypatch)
 

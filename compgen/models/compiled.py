@@ -50,16 +50,27 @@ class Packed(ctypes.Structure):
 
 @cache
 def library(named: str) -> ctypes.CDLL | None:
-    """The library of a path, of where it is usually if that is empty; None if there is none, or of another version."""
+    """The library of a path, or of where it is usually if that is empty; None if it is not there, or for `none`.
+
+    Raises:
+        UserError: a path is named, and no library of this version is there.
+    """
     places = [Path(named)] if named else [BUILT, INSTALLED]
     path = next((place for place in places if place.is_file()), None)
-    if path is None:
+    if named == "none" or (path is None and not named):
         return None
     try:
-        found = ctypes.CDLL(str(path))
-        return found if found.compgen_training_layout() == LAYOUT else None
-    except (OSError, AttributeError):  # of another processor, or of a time before these loops
-        return None
+        found = ctypes.CDLL(str(path or named))
+        if found.compgen_training_layout() == LAYOUT:
+            return found
+        why = "of another version"
+    except OSError as error:  # none, or of another processor
+        why = str(error)
+    except AttributeError:
+        why = "another library"
+    if named:
+        raise UserError(f"{NAMED}={named}: {why}; expected {LIBRARY} of this version, or none")
+    return None
 
 
 def runs(x: Tensor) -> bool:

@@ -134,7 +134,8 @@ class Run:
 def _check_any(written: int, counts: Counts) -> None:
     """Raise ExhaustedError if there is nothing to write: what an output held before is worth more."""
     if not written:
-        raise ExhaustedError(f"no sample was kept, and nothing is written: {counts}")
+        what = "chosen" if counts.kept else "kept"
+        raise ExhaustedError(f"no sample was {what}, and nothing is written: {counts}")
 
 
 def _why(stopped: BaseException | None) -> str:

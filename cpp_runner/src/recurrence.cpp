@@ -84,22 +84,29 @@ void step_cell_back(const float* gates, const float* before, const float* squash
   }
 }
 
-// One row's attention to one of its memories at one step. `position` has a row for each token, or one of zeros for all.
+// One row's attention to one of its memories at one step: where what it reads lies.
 struct Place {
-  const compgen_fed_loop& loop;
-  std::int64_t first;     // of the memory's tokens, in (B, n, T)
-  std::int64_t weight;    // of its weights, in (L, B, n, T)
-  std::int64_t near, by;  // where the row of token 0 is in the tables of positions, and how far apart rows are
-  std::int64_t length;    // up to the last token inside; all if none is
+  std::int64_t first;   // of the memory's tokens, in (B, n, T)
+  std::int64_t weight;  // of its weights, in (L, B, n, T)
+  std::int64_t length;  // up to the last token inside; all if none is
+  const float *keys, *values;              // (T, A)
+  const float *moved_keys, *moved_values;  // what is added to those of token 0 for its position
+  std::int64_t by;                         // from there to the next token's; 0 without positions, where zeros are added
 
-  Place(const compgen_fed_loop& all, std::int64_t step, std::int64_t row, std::int64_t slot) : loop(all) {
-    first = (row * all.memories + slot) * all.tokens;
-    weight = step * all.rows * all.memories * all.tokens + first;
-    by = all.position_keys ? all.size : 0;
-    near = by * (slot * (all.length - 1 + all.tokens) + all.length - 1 - step);
-    length = all.tokens;
+  Place(const compgen_fed_loop& all, const Aligned<float>& zeros, std::int64_t step, std::int64_t row, std::int64_t slot)
+      : first((row * all.memories + slot) * all.tokens),
+        weight(step * all.rows * all.memories * all.tokens + first),
+        length(all.tokens),
+        keys(all.keys + first * all.size),
+        values(all.values + first * all.size),
+        moved_keys(zeros.data()),
+        moved_values(zeros.data()),
+        by(all.position_keys ? all.size : 0) {
     while (length > 0 && !all.inside[first + length - 1]) --length;
     if (length == 0) length = all.tokens;
+    if (by == 0) return;
+    const std::int64_t near = by * (slot * (all.length - 1 + all.tokens) + all.length - 1 - step);
+    moved_keys = all.position_keys + near, moved_values = all.position_values + near;
   }
 };
 
@@ -155,18 +162,15 @@ struct Forward {
 
   // Writes scores and weights, and the context behind the hidden state.
   void attend(std::int64_t t, std::int64_t row, std::int64_t slot) const {
-    const Place at(loop, t, row, slot);
+    const Place at(loop, zeros, t, row, slot);
     const std::int64_t a = loop.size, na = loop.memories * a, line = t * loop.rows + row;
     const float* const query = loop.asked + line * na + slot * a;
-    const float* const keys = loop.keys + at.first * a;
-    const float* const moved_keys = at.by ? loop.position_keys + at.near : zeros.data();
-    const float* const moved_values = at.by ? loop.position_values + at.near : zeros.data();
     const float scale = 1.0F / std::sqrt(static_cast<float>(a));
     float *const scores = loop.scores + at.weight, *const weights = loop.weights + at.weight;
     for_width<float>(a, [&](auto registers) {
       const std::int64_t size = registers > 0 ? registers * LANES<float> : a;
       for (std::int64_t j = 0; j < at.length; ++j) {
-        scores[j] = dot(query, keys + j * size, moved_keys + j * at.by, size) * scale;
+        scores[j] = dot(query, at.keys + j * size, at.moved_keys + j * at.by, size) * scale;
       }
     });
     for (std::int64_t j = 0; j < at.length; ++j) scores[j] = loop.inside[at.first + j] ? scores[j] : MASKED;
@@ -176,8 +180,8 @@ struct Forward {
     for (std::int64_t j = 0; j < at.length; ++j) total += weights[j];
     for (std::int64_t j = 0; j < at.length; ++j) weights[j] *= 1.0F / total;
     for (std::int64_t j = at.length; j < loop.tokens; ++j) scores[j] = MASKED, weights[j] = 0;
-    const auto moved = [&](std::int64_t j) { return moved_values + j * at.by; };
-    weighted_sum(weights, loop.values + at.first * a, moved, at.length, a,
+    const auto moved = [&](std::int64_t j) { return at.moved_values + j * at.by; };
+    weighted_sum(weights, at.values, moved, at.length, a,
                  loop.combined + line * (loop.hidden + na) + loop.hidden + slot * a);
   }
 };
@@ -239,19 +243,16 @@ struct Backward {
 
   // From the gradient of the context writes those of sums (T) and of the query.
   void attend(std::int64_t t, std::int64_t row, std::int64_t slot) const {
-    const Place at(loop, t, row, slot);
+    const Place at(loop, zeros, t, row, slot);
     const std::int64_t a = loop.size, na = loop.memories * a, line = t * loop.rows + row;
     const float* const of_context = loop.d_combined + line * (loop.hidden + na) + loop.hidden + slot * a;
-    const float* const values = loop.values + at.first * a;
-    const float* const moved_keys = at.by ? loop.position_keys + at.near : zeros.data();
-    const float* const moved_values = at.by ? loop.position_values + at.near : zeros.data();
     const float scale = 1.0F / std::sqrt(static_cast<float>(a));
     const float* const weights = loop.weights + at.weight;
     float* const d_scores = loop.d_scores + at.weight;
     for_width<float>(a, [&](auto registers) {
       const std::int64_t size = registers > 0 ? registers * LANES<float> : a;
       for (std::int64_t j = 0; j < at.length; ++j) {
-        d_scores[j] = dot(of_context, values + j * size, moved_values + j * at.by, size);
+        d_scores[j] = dot(of_context, at.values + j * size, at.moved_values + j * at.by, size);
       }
     });
     float mean = 0;
@@ -261,8 +262,8 @@ struct Backward {
       d_scores[j] = loop.inside[at.first + j] ? (weights[j] * (d_scores[j] - mean) + outside) * scale : 0.0F;
     }
     std::fill(d_scores + at.length, d_scores + loop.tokens, 0.0F);
-    const auto moved = [&](std::int64_t j) { return moved_keys + j * at.by; };
-    weighted_sum(d_scores, loop.keys + at.first * a, moved, at.length, a, loop.d_asked + line * na + slot * a);
+    const auto moved = [&](std::int64_t j) { return at.moved_keys + j * at.by; };
+    weighted_sum(d_scores, at.keys, moved, at.length, a, loop.d_asked + line * na + slot * a);
   }
 };
 

@@ -212,7 +212,8 @@ class Run {
 
   // What was there before is worth more than nothing.
   ExhaustedError none() const {
-    return ExhaustedError("no sample was kept, and nothing is written: " + filter_.counts.text());
+    const std::string what = filter_.counts.kept > 0 ? "chosen" : "kept";
+    return ExhaustedError("no sample was " + what + ", and nothing is written: " + filter_.counts.text());
   }
 
   // The samples that are written already, for the filter unique.

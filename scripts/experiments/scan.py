@@ -75,7 +75,7 @@ TABLES = {
     "1a": (["jump", "around_right"], [BASELINE, "recomb2", "plain", "recomb1", "recomb0"]),
     "1b": (["jump"], ["recomb2", "plain", "vae", "nocopy", "direct"]),
 }
-NOTHING = "no sample was kept"  # what `cgen sample` then says, with exit code 2
+NOTHING = ", and nothing is written: "  # what `cgen sample` then says, with exit code 2
 # Exact match in the paper: table 1. Around right is sampled without `rare` here, which is the paper's row without
 # resampling; with it the paper has 0.75 ± 0.14.
 PAPER = {

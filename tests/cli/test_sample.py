@@ -194,16 +194,21 @@ def test_rare_tokens_are_named_or_told_from_counts(tmp_path):
 
 
 @pytest.mark.parametrize("runtime", ["onnx", "native"])
-@pytest.mark.parametrize("choice", [(), ("--vote",)])
-def test_where_nothing_is_kept_what_was_there_stays(tmp_path, runtime, choice, request):
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        (("--filter", "rare", "--ngram", 1000), "kept, and nothing is written: 5 drawn, 0 kept"),
+        (("--filter", "rare", "--ngram", 1000, "--vote"), "kept, and nothing is written: 5 drawn, 0 kept"),
+        (("--vote", "--margin", 99), "chosen, and nothing is written: 5 drawn, 5 kept"),
+    ],
+)
+def test_where_nothing_is_kept_or_chosen_what_was_there_stays(tmp_path, runtime, choice, said, request):
     if runtime == "native":
         request.getfixturevalue("built")
     out = tmp_path / "s.jsonl"
     out.write_text("before\n")
-    words = ("--draws", 5, "--filter", "rare", "--ngram", 1000, "--runtime", runtime, "-o", out)
-    refused(
-        compgen("sample", "recomb2", *words, *choice), "no sample was kept, and nothing is written: 5 drawn, 0 kept"
-    )
+    words = ("--draws", 5, "--runtime", runtime, "-o", out)
+    refused(compgen("sample", "recomb2", *words, *choice), f"no sample was {said}")
     assert [*tmp_path.iterdir()] == [out] and out.read_text() == "before\n"
 
 

@@ -7,6 +7,7 @@ import sys
 import pytest
 import torch
 
+from compgen.errors import UserError
 from compgen.models import compiled
 from tests.models.test_fed_loop import CASES
 from tests.models.test_network import batch, network
@@ -102,25 +103,46 @@ def test_every_instruction_set_computes_the_same(instructions):
     assert found[0] == pytest.approx(found[1], rel=CLOSE)
 
 
-def test_without_the_library_or_with_another_file_loops_are_those_of_python(tmp_path, monkeypatch):
-    x = torch.zeros(1)
+@pytest.fixture
+def afresh():
+    """No library is remembered."""
+    compiled.library.cache_clear()
+    yield
+    compiled.library.cache_clear()
+
+
+@pytest.mark.usefixtures("afresh")
+def test_without_the_library_loops_are_those_of_python(tmp_path, monkeypatch):
+    monkeypatch.setenv(compiled.NAMED, "none")
+    assert not compiled.runs(torch.zeros(1))
+    monkeypatch.delenv(compiled.NAMED)
+    for place in ("BUILT", "INSTALLED"):
+        monkeypatch.setattr(compiled, place, tmp_path / "nowhere")
+    assert not compiled.runs(torch.zeros(1))
+
+
+@pytest.mark.usefixtures("afresh")
+def test_a_library_that_is_named_must_be_one(tmp_path, monkeypatch):
     other = tmp_path / compiled.LIBRARY
-    for named in ("none", str(other)):
-        monkeypatch.setenv(compiled.NAMED, named)
-        assert not compiled.runs(x)
-    other.write_bytes(b"no library")
-    compiled.library.cache_clear()
-    assert not compiled.runs(x)
-    compiled.library.cache_clear()
+    monkeypatch.setenv(compiled.NAMED, str(other))
+    for content in (None, b"no library"):
+        if content:
+            other.write_bytes(content)
+        with pytest.raises(
+            UserError, match=f"{compiled.NAMED}=.*; expected {compiled.LIBRARY} of this version, or none"
+        ):
+            compiled.runs(torch.zeros(1))
 
 
 @built
+@pytest.mark.usefixtures("afresh")
 def test_a_library_of_another_layout_is_not_used(monkeypatch):
-    compiled.library.cache_clear()
     monkeypatch.setattr(compiled, "LAYOUT", compiled.LAYOUT + 1)
-    monkeypatch.setenv(compiled.NAMED, LIBRARY)
+    monkeypatch.delenv(compiled.NAMED, raising=False)
     assert not compiled.runs(torch.zeros(1))
-    compiled.library.cache_clear()
+    monkeypatch.setenv(compiled.NAMED, LIBRARY or str(compiled.BUILT))
+    with pytest.raises(UserError, match="of another version"):
+        compiled.runs(torch.zeros(1))
 
 
 @built
