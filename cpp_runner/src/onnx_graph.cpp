@@ -14,7 +14,7 @@ namespace {
 const OrtApi* opened() {
   const char* named = std::getenv("COMPGEN_ONNXRUNTIME");
   const std::string library = named && *named ? named : "libonnxruntime.so.1";
-  setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // it would write to $HOME what its makers are to know, and take longer than a sample
+  setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // it would write to $HOME what its makers are to know
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     throw UserError(std::string("ONNX Runtime cannot be opened: ") + dlerror() +
