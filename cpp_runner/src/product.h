@@ -3,7 +3,8 @@
 //
 // The loop holds a tile of ROWS x COLUMNS sums in the processor's registers, and adds to it a column of the left factor
 // times a row of the right one. COLUMNS is two vector registers; ROWS is what the rest of the registers allow. The
-// inner dimension goes in stretches of DEPTH, so that a stretch of the whole batch stays in the second-level cache.
+// inner dimension goes in stretches of DEPTH, so that a stretch of the whole batch stays in the second-level cache. While
+// a panel of weights is multiplied, the next one is asked for, piece by piece: all weights are more than that cache holds.
 #pragma once
 
 #include <algorithm>
@@ -152,13 +153,16 @@ class Right {
                bool add = false) const {
     for (std::int64_t k = 0; k < depth_; k += DEPTH) {
       const std::int64_t depth = std::min(DEPTH, depth_ - k);
+      const std::int64_t strips = (left.rows() + ROWS - 1) / ROWS, pace = (COLUMNS<Real> + strips - 1) / strips;
       for (std::int64_t panel = 0; panel < columns_; panel += COLUMNS<Real>) {
         const std::int64_t columns = std::min(COLUMNS<Real>, columns_ - panel);
         for (std::int64_t strip = 0; strip < left.rows(); strip += ROWS) {
           const std::int64_t rows = std::min(ROWS, left.rows() - strip);
           Real* const to = out + strip * stride + panel;
           const Real* const first = bias && k == 0 ? bias + panel : nullptr;
-          any(depth, left.at(strip, k), data_.data() + place(panel, k), to, stride, rows, columns, first, add || k > 0);
+          const Real* const weights = data_.data() + place(panel, k);
+          const Ahead ahead{weights + depth * (COLUMNS<Real> + strip / ROWS * pace), pace};
+          any(depth, left.at(strip, k), weights, ahead, to, stride, rows, columns, first, add || k > 0);
         }
       }
     }
@@ -167,20 +171,26 @@ class Right {
  private:
   using Vector = typename Register<Real>::Vector;
 
+  // What is asked for meanwhile: so many numbers for each column of the left factor. Asking behind the end does no harm.
+  struct Ahead {
+    const Real* from;
+    std::int64_t pace;
+  };
+
   // A tile with no more rows than are needed: few rows wait for weights, not for sums.
-  static void any(std::int64_t depth, const Real* a, const Real* b, Real* out, std::int64_t stride, std::int64_t rows,
-                  std::int64_t columns, const Real* bias, bool add) {
-    if (rows == 1) return tile<1>(depth, a, b, out, stride, rows, columns, bias, add);
-    if (rows == 2) return tile<2>(depth, a, b, out, stride, rows, columns, bias, add);
-    if (rows <= 4) return tile<4>(depth, a, b, out, stride, rows, columns, bias, add);
-    if (rows <= 8 && ROWS > 8) return tile<8>(depth, a, b, out, stride, rows, columns, bias, add);
-    tile<ROWS>(depth, a, b, out, stride, rows, columns, bias, add);
+  static void any(std::int64_t depth, const Real* a, const Real* b, Ahead ahead, Real* out, std::int64_t stride,
+                  std::int64_t rows, std::int64_t columns, const Real* bias, bool add) {
+    if (rows == 1) return tile<1>(depth, a, b, ahead, out, stride, rows, columns, bias, add);
+    if (rows == 2) return tile<2>(depth, a, b, ahead, out, stride, rows, columns, bias, add);
+    if (rows <= 4) return tile<4>(depth, a, b, ahead, out, stride, rows, columns, bias, add);
+    if (rows <= 8 && ROWS > 8) return tile<8>(depth, a, b, ahead, out, stride, rows, columns, bias, add);
+    tile<ROWS>(depth, a, b, ahead, out, stride, rows, columns, bias, add);
   }
 
   // Each row's sums are the same whatever N is.
   template <std::int64_t N>
-  static void tile(std::int64_t depth, const Real* a, const Real* b, Real* out, std::int64_t stride, std::int64_t rows,
-                   std::int64_t columns, const Real* bias, bool add) {
+  static void tile(std::int64_t depth, const Real* a, const Real* b, Ahead ahead, Real* out, std::int64_t stride,
+                   std::int64_t rows, std::int64_t columns, const Real* bias, bool add) {
     Vector sums[N][2] = {};
     if (bias) {
 #pragma GCC unroll 12
@@ -189,7 +199,8 @@ class Right {
         sums[row][1] = *reinterpret_cast<const Vector*>(bias + LANES<Real>);
       }
     }
-    for (std::int64_t k = 0; k < depth; ++k, a += ROWS, b += COLUMNS<Real>) {
+    for (std::int64_t k = 0; k < depth; ++k, a += ROWS, b += COLUMNS<Real>, ahead.from += ahead.pace) {
+      if (N == ROWS) __builtin_prefetch(ahead.from, 0, 2);  // into the second-level cache
       const Vector first = *reinterpret_cast<const Vector*>(b);
       const Vector second = *reinterpret_cast<const Vector*>(b + LANES<Real>);
 #pragma GCC unroll 12
