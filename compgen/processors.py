@@ -1,8 +1,6 @@
-"""How many processors this process may use, as a batch system or a container may choose some of the machine's for it.
+"""How many processors this process may use: a batch system or a container may choose some of the machine's for it."""
 
-A container's share of their time (`cpu.max` of Linux) is not looked at: OMP_NUM_THREADS says how many to use there.
-"""
-
+import math
 import os
 import platform
 from contextlib import suppress
@@ -10,10 +8,42 @@ from pathlib import Path
 
 
 def processors() -> int:
-    """Return the number of processors that the system lets this process run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1  # macOS and Windows
+    """Return the number of processors that the system lets this process run on, or less if their time is limited."""
+    if not hasattr(os, "sched_getaffinity"):  # macOS and Windows
+        return os.cpu_count() or 1
+    return math.ceil(min(len(os.sched_getaffinity(0)), limit_of_time(Path("/"))))
+
+
+def limit_of_time(root: Path) -> float:
+    """Return how many processors' time Linux gives this process's control group at most (above 0; or infinity).
+
+    Containers are given such a limit (`docker run --cpus 2`). A group has its own, and those of groups around it.
+    `root` holds `proc` and `sys`.
+    """
+    groups = root / "sys/fs/cgroup"
+    least = math.inf
+    with suppress(OSError, ValueError):
+        for line in (root / "proc/self/cgroup").read_text("utf-8", errors="surrogateescape").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            folder = groups / "cpu" if controllers else groups  # version 1 and 2 of control groups
+            parts = [part for part in path.split("/") if part]
+            for depth in range(len(parts) + 1):
+                least = min(least, _limit_of_group(folder.joinpath(*parts[:depth])))
+    return least
+
+
+def _limit_of_group(folder: Path) -> float:
+    """Return what a group's own files say: microseconds of processor time in each period of so many; or infinity."""
+    with suppress(OSError, ValueError):
+        if (folder / "cpu.max").exists():
+            quota, period = (folder / "cpu.max").read_text("utf-8").split()  # the quota may be `max`
+        else:
+            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text("utf-8") for name in ("quota", "period"))
+        if int(quota) > 0 and int(period) > 0:  # -1: no limit
+            return int(quota) / int(period)
+    return math.inf
 
 
 def cores() -> int:
