@@ -62,8 +62,8 @@ class PrototypePool:
     @cached_property
     def targets(self) -> bool:
         """Whether some sequence has something after its separator, or there is none; else these are sentences."""
-        after = np.cumsum(self.tokens == SEP_ID, axis=1) > 0  # (P, T), from the separator on
-        return not len(self.tokens) or bool((after & ~np.isin(self.tokens, (PAD_ID, SEP_ID, EOS_ID))).any())
+        blocks = (self.tokens[first : first + 256] for first in range(0, len(self.tokens), 256))
+        return not len(self.tokens) or any(map(_something_follows, blocks))  # the first few tell, if these are pairs
 
     def holding(self, wanted: NDArray[np.bool_]) -> "PrototypePool":
         """The same sequences, with the tuples of Omega that have a member among those `wanted` (P); there may be none.
@@ -106,3 +106,8 @@ class PrototypePool:
             chosen[:, slot] = self.members[self.starts[block, slot] + rank % count]
             rank = rank // count
         return chosen
+
+
+def _something_follows(tokens: NDArray[np.int32]) -> bool:
+    after = np.cumsum(tokens == SEP_ID, axis=1) > 0  # (rows, T), from the separator on
+    return bool((after & ~np.isin(tokens, (PAD_ID, SEP_ID, EOS_ID))).any())

@@ -11,6 +11,7 @@ On SCAN nearly all sources are known, and two thirds of the tokens are targets.
 import queue
 import threading
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,6 +24,8 @@ from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import first_state, keep, step_inputs
 
 Tokens = tuple[int, ...]
+
+FIRST, BLOCK = 16, 256  # rows that a batch starts with; most addresses that are worked out together
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Addresses:
     """The addresses still to be drawn, handed out under a lock."""
 
     def __init__(self, start: int, stop: int) -> None:
-        self.next, self.stop = start, stop
+        self.next, self.stop, self.cancelled = start, stop, False
         self.lock = threading.Lock()
 
     def take(self, count: int) -> Ints:
@@ -113,17 +116,17 @@ class Addresses:
             return np.arange(first, self.next, dtype=np.int64)
 
     def cancel(self) -> None:
-        """Hand out nothing more."""
+        """Hand out nothing more, and let those who draw stop before their next step."""
         with self.lock:
-            self.stop = min(self.stop, self.next)
+            self.stop, self.cancelled = min(self.stop, self.next), True
 
 
 class _Supply:
     """Rows yet to begin. What an address decides is computed for a block of addresses at a time."""
 
-    def __init__(self, memories: Memories, addresses: Addresses, seed: int, max_length: int) -> None:
+    def __init__(self, memories: Memories, addresses: Addresses, seed: int, max_length: int, first: int) -> None:
         self.memories, self.addresses, self.seed, self.max_length = memories, addresses, seed, max_length
-        self.block = FIRST  # addresses at a time; doubles, so that the first sample need not wait for hundreds
+        self.block = first  # addresses at a time; doubles, so that the first sample need not wait for hundreds
         self.ready = self._begin(0)
 
     def take(self, count: int) -> State:
@@ -161,15 +164,16 @@ def run_slots(
     max_length: int,
     temperature: tuple[float, float],
     unwanted: Container[Tokens] = (),
+    first: int = FIRST,
 ) -> Iterator[list[Draw]]:
     """Draw all addresses that can be had with a batch of at most `slots` rows; yield draws as they finish.
 
-    The batch starts small and doubles whenever rows finish, so that the first draws are there at once.
+    The batch starts with `first` rows and doubles whenever rows finish, so that the first draws are there at once.
     """
     heat = np.array(temperature, dtype=memories.backend.shape.dtype)
-    supply = _Supply(memories, addresses, seed, max_length)
-    state = supply.take(min(slots, FIRST))
-    while rows := len(state["index"]):
+    supply = _Supply(memories, addresses, seed, max_length, first)
+    state = supply.take(min(slots, first))
+    while (rows := len(state["index"])) and not addresses.cancelled:
         given_up = _step(memories.backend, state, heat, unwanted)
         ended = (state["token"] == EOS_ID) | (state["position"] >= max_length)
         ended[given_up] = True
@@ -177,9 +181,6 @@ def run_slots(
         if len(done):
             yield _finished(state, done, set(given_up))
             state = _refilled(state, done, supply.take(len(done) + min(rows, slots - rows)))
-
-
-FIRST, BLOCK = 16, 256  # rows that a batch starts with; most addresses that are worked out together
 
 
 def _step(backend: Backend, state: State, heat: Floats, unwanted: Container[Tokens]) -> list[int]:
@@ -248,19 +249,22 @@ def draws(
     slots: int = 256,
     workers: int = 1,
     unwanted: Container[Tokens] = (),
+    enough: int | None = None,
 ) -> Iterator[Draw]:
     """Yield the draws of addresses start .. stop - 1, in order, computed by `workers` threads of `slots` rows each.
 
-    A draw whose source is `unwanted` is given up there and has no target. Closing the iterator stops the workers. An
-    exception in a worker is raised here.
+    A draw whose source is `unwanted` is given up there and has no target. Where a few draws may be `enough`, workers
+    begin with no more. Closing the iterator stops the workers before their next step. An exception in a worker is
+    raised here.
     """
     addresses = Addresses(start, stop)
     results: Results = queue.Queue(maxsize=64)
+    first = FIRST if enough is None else min(FIRST, -(-enough // workers))
     run = partial(run_slots, Memories(backend, pool), addresses, seed=seed, slots=slots, max_length=max_length)
 
     def work() -> None:
         try:
-            for finished in run(temperature=temperature, unwanted=unwanted):
+            for finished in run(temperature=temperature, unwanted=unwanted, first=first):
                 results.put(finished)
             results.put(None)
         except BaseException as error:
@@ -273,11 +277,12 @@ def draws(
         yield from _in_order(results, workers, start)
     finally:
         addresses.cancel()
-        while any(thread.is_alive() for thread in threads):
-            try:
-                results.get(timeout=0.01)  # a worker may wait for room
-            except queue.Empty:
-                continue
+        for thread in threads:
+            while thread.is_alive():
+                with suppress(queue.Empty):
+                    while True:
+                        results.get_nowait()  # a worker may wait for room
+                thread.join(0.01)
 
 
 def _in_order(results: Results, workers: int, start: int) -> Iterator[Draw]:

@@ -6,12 +6,14 @@ Order matters for the counts only: a rejected sample is counted under the first 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from compgen.data.vocabulary import EOS_ID, SEP_ID, SPECIALS
 from compgen.errors import ExhaustedError, UserError
+from compgen.runtime.backend import Ints
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
 
@@ -139,15 +141,48 @@ def ngrams(tokens: Sequence[int], n: int) -> set[Tokens]:
 
 
 class Training:
-    """The distinct training examples, as a generator's pool holds them."""
+    """The distinct training examples, as a generator's pool holds them.
+
+    What only some filters look at is made when it is first asked for: a run for one sample ends before it would be.
+    """
 
     def __init__(self, pool: PrototypePool) -> None:
+        self.pool = pool
         self.has_targets = pool.targets  # else these are sentences
-        self.examples = [pair for pair in _pairs(pool) if pair is not None]
-        self.sources = {source for source, _ in self.examples}
-        self.targets = {target for _, target in self.examples}
-        self.pairs = set(self.examples)
         self.largest = int(pool.tokens.max(initial=0))  # token
+
+    @cached_property
+    def examples(self) -> list[tuple[Tokens, Tokens]]:
+        """Source and target of each."""
+        return [pair for pair in _pairs(self.pool) if pair is not None]
+
+    @cached_property
+    def sources(self) -> set[Tokens]:
+        """Their sources."""
+        return {source for source, _ in self.examples}
+
+    @cached_property
+    def targets(self) -> set[Tokens]:
+        """Their targets."""
+        return {target for _, target in self.examples}
+
+    @cached_property
+    def pairs(self) -> set[tuple[Tokens, Tokens]]:
+        """The examples, to look one up."""
+        return set(self.examples)
+
+    def sides(self) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+        """The sources and the targets of `examples` as arrays: all ids, one example after another, and lengths."""
+        tokens, place = self.pool.tokens, np.arange(self.pool.tokens.shape[1])
+        ends = (tokens == EOS_ID).argmax(axis=1)
+        separators = (tokens == SEP_ID) & (place < ends[:, None])
+        middles = separators.argmax(axis=1)
+        good = (separators.sum(axis=1) == 1) & (middles > 0) & ((ends - middles > 1) == self.has_targets)
+        tokens, ends, middles = tokens[good], ends[good], middles[good]
+        before = place < middles[:, None]
+        after = (place > middles[:, None]) & (place < ends[:, None])
+        first, second = (tokens[held].astype(np.int64) for held in (before, after))
+        return (first, middles), (second, ends - middles - 1)
 
     def knows(self, source: Tokens, target: Tokens, novelty: str) -> bool:
         """Whether an example is not new, in the sense of `FilterConfig.novelty`."""

@@ -73,6 +73,7 @@ class Request:
 
     Attributes:
         pool: what prototypes are drawn from, if not all of the generator's: some of its tuples.
+        enough: after so many draws no more may be asked for; None if that cannot be said.
     """
 
     seed: int
@@ -84,6 +85,7 @@ class Request:
     workers: int | None = None
     unwanted: Container[Tokens] = ()
     pool: PrototypePool | None = None
+    enough: int | None = None
 
 
 class Opened:

@@ -126,10 +126,14 @@ class Generator:
 
     def examples(self) -> "Dataset":
         """Return the distinct training examples as a dataset."""
-        from compgen.data.examples import Dataset
+        import polars as pl
 
-        decode = self.vocabulary.decode
-        return Dataset.from_pairs((decode(source), decode(target)) for source, target in self.training.examples)
+        from compgen.data.examples import SIDES, TRAIN, Dataset
+        from compgen.data.ragged import lists
+
+        tokens = pl.Series(self.vocabulary.tokens, dtype=pl.String)
+        sides = {side: lists(tokens, *ids) for side, ids in zip(SIDES, self.training.sides(), strict=True)}
+        return Dataset(pl.DataFrame(sides).with_columns(split=pl.lit(TRAIN)))
 
     def memory(self, dataset: "Dataset") -> list[str]:
         """That a score on these examples is no test, as far as they are among those it was trained on."""
@@ -240,7 +244,9 @@ class Generator:
         counts = judge.counts
         if count is not None and counts.kept >= count:
             return
-        source, judged = self._judged(asked, judge)
+        # By filters that are asked for, most draws may be dropped: how many are enough cannot be said.
+        enough = None if count is None or asked.filters else count - counts.kept
+        source, judged = self._judged(asked, judge, enough)
         try:
             for one in judge.admit(_patient(judged, asked, counts, watch)):
                 yield one
@@ -249,11 +255,11 @@ class Generator:
         finally:
             source.close()
 
-    def _judged(self, asked: SamplingOptions, judge: Filter) -> tuple[Any, Iterator[Kept | str]]:
+    def _judged(self, asked: SamplingOptions, judge: Filter, enough: int | None) -> tuple[Any, Iterator[Kept | str]]:
         """Return the draws that are left, judged, and the iterator to close in the end."""
         span, pool = asked.after(judge.counts.drawn), judge.pool(self.pool)
         if asked.engine == "threads":
-            drawn = self._draws(Request(**span, unwanted=judge.unwanted, pool=pool))
+            drawn = self._draws(Request(**span, unwanted=judge.unwanted, pool=pool, enough=enough))
             return drawn, map(judge.judge, drawn)
         from compgen.sampling.ray_engine import Work, judged
 

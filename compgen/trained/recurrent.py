@@ -78,7 +78,8 @@ class RecurrentGenerator(Opened):
             size, rows = len(self.vocabulary), asked.batch or ROWS_ON_GPU
             return loop_draws(self.backend.loop, pool, **common, vocabulary=size, rows=rows)
         workers, slots = asked.workers or processors(), asked.batch or ROWS
-        return draws(self.backend, pool, **common, slots=slots, workers=workers, unwanted=asked.unwanted)
+        common |= {"slots": slots, "workers": workers, "unwanted": asked.unwanted, "enough": asked.enough}
+        return draws(self.backend, pool, **common)
 
     def _search(self, asked: Request, width: int, batch: int) -> Iterator[Draw]:
         from compgen.runtime.beam import beam_over

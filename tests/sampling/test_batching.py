@@ -1,5 +1,8 @@
 """Sampling: a draw is a function of its address, whatever the batch, the workers or the order of work."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +13,7 @@ from compgen.models.backend import TorchBackend
 from compgen.models.config import NetworkConfig
 from compgen.models.network import Network
 from compgen.recombine.compatible import compatible
-from compgen.sampling.batching import Memories, draws
+from compgen.sampling.batching import FIRST, Memories, draws
 from compgen.sampling.resampling import Filter, FilterConfig, Training
 
 VOCABULARY = Vocabulary([*SPECIALS, *"abcdef"])
@@ -106,14 +109,52 @@ def test_each_prototype_is_encoded_once_whatever_the_number_of_workers():
 
 def test_a_failing_backend_is_reported_and_closing_stops_the_workers():
     backend, pool = setting()
+    before = threading.active_count()
     stream = draws(
         backend, pool, seed=0, start=0, stop=10**12, max_length=9, temperature=(1.0, 1.0), slots=4, workers=2
     )
     assert next(stream).index == 0
     stream.close()
+    assert threading.active_count() == before
     backend.step = lambda state: 1 / 0
     with pytest.raises(ZeroDivisionError):
         take(backend, pool)
+
+
+def test_closing_stops_rows_that_are_not_done():
+    """Else the first sample of a command would wait for hundreds of others."""
+    backend, pool = setting()
+    late, step, closing = [], backend.step, threading.Event()
+
+    def slow(state):
+        if closing.is_set():
+            late.append(len(state.token))
+            time.sleep(0.02)
+        return step(state)
+
+    backend.step = slow
+    how = {"seed": 0, "start": 0, "stop": 10**12, "max_length": 200, "temperature": (1.0, 1.0)}
+    stream = draws(backend, pool, **how, slots=64)
+    next(stream)
+    closing.set()
+    stream.close()
+    assert len(late) <= 2
+
+
+def test_where_few_draws_are_enough_no_more_are_begun():
+    backend, pool = setting()
+    rows, step = [], backend.step
+
+    def counting(state):
+        rows.append(len(state.token))
+        return step(state)
+
+    backend.step = counting
+    for enough, workers, most in [(1, 2, 1), (5, 2, 3), (None, 2, FIRST), (1000, 1, FIRST)]:
+        rows.clear()
+        drawn = take(backend, pool, stop=300, slots=64, workers=workers, enough=enough)
+        assert rows[0] == most and max(rows) > FIRST
+        assert [draw.index for draw in drawn] == list(range(300))
 
 
 def test_pool_draws_uniformly_from_what_goes_together():

@@ -42,6 +42,20 @@ def test_malformed_samples_are_never_kept():
     assert unfinished.counts.rejected == {"unfinished": 1}
 
 
+@pytest.mark.parametrize("targets", [True, False])
+def test_sides_are_those_of_the_well_formed_examples(targets):
+    pairs, sentences = [[5, 3, 8, 2, 0, 0], [6, 7, 3, 8, 9, 2]], [[5, 3, 2, 0, 0, 0], [6, 7, 3, 2, 0, 0]]
+    neither = [[3, 2, 0, 0, 0, 0], [5, 8, 2, 0, 0, 0], [5, 3, 3, 2, 0, 0], [2, 0, 0, 0, 0, 0]]
+    more = [*pairs, [3, 8, 2, 0, 0, 0], [5, 3, 8, 3, 8, 2]] if targets else []
+    known = Training(no_prototypes(neither + sentences + more))
+    found = []
+    for ids, lengths in known.sides():
+        found.append([tuple(part) for part in np.split(ids, np.cumsum(lengths)[:-1])])
+        assert len(ids) == lengths.sum()
+    assert list(zip(*found, strict=True)) == known.examples
+    assert known.examples == ([((5,), (8,)), ((6, 7), (8, 9))] if targets else [((5,), ()), ((6, 7), ())])
+
+
 @pytest.mark.parametrize(
     ("novelty", "kept"),
     [("both", [(6, 3, 9, 9)]), ("source", [(6, 3, 9, 9), (6, 3, 8)]), ("pair", [(6, 3, 9, 9), (6, 3, 8), (5, 3, 9)])],

@@ -93,6 +93,13 @@ def test_the_last_address_can_be_drawn():
     assert [draw.index for draw in generator.draw(0, ADDRESSES - 1, ADDRESSES + 1)] == [ADDRESSES - 1, ADDRESSES]
 
 
+def test_examples_are_those_of_the_pool_in_tokens():
+    generator = Generator.load(exported())
+    decode, found = generator.vocabulary.decode, generator.examples()
+    assert found == compgen.Dataset.from_pairs((decode(a), decode(b)) for a, b in generator.training.examples)
+    assert len(found) == len(generator.pool.tokens)
+
+
 def test_examples_that_a_generator_has_learned_from_are_counted_whatever_their_order():
     generator = Generator.load("recomb2")
     learnt, new = generator.examples().pairs()[:3], (["walk", "never"], ["seen"])
