@@ -1,10 +1,15 @@
 """Templates: what examples of one kind have in common. Selections and figures of diversity go by them."""
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from compgen.data.examples import SIDES, Dataset
+from compgen.data.ragged import Ints, cut
 from compgen.data.unimorph import is_analysis, split_tags
 from compgen.errors import DataError
+
+_CELLS = 1 << 24  # of a table of examples by tokens
 
 BLANK = "\x1f"  # what no token has: tokens are joined by it, and it alone stands for a copied one in a template
 
@@ -37,20 +42,30 @@ def shapes(dataset: Dataset) -> pl.Series:
 
     Of sentences, return the source.
     """
-    frame = dataset.frame.select(SIDES)
-    if not (frame["target"].list.len() > 0).any():
-        return frame["source"].list.join(BLANK).alias("template")
-    rows = frame.with_row_index("row")
-    held = rows.select("row", token="source").explode("token").unique().with_columns(shared=True)
-    tokens = (
-        rows.select("row", token="target")
-        .explode("token")
-        .join(held, on=["row", "token"], how="left", maintain_order="left")
-    )
-    blanked = tokens.select("row", token=pl.when("shared").then(pl.lit(BLANK)).otherwise("token"))
-    joined = blanked.group_by("row").agg(template=pl.col("token").str.join(" "))
-    found = rows.select("row").join(joined, on="row", how="left", maintain_order="left")  # empty targets have no token
-    return found["template"].fill_null("")
+    sources, targets = (dataset.frame[side] for side in SIDES)
+    if not (targets.list.len() > 0).any():
+        return sources.list.join(BLANK).alias("template")
+    sides = [side.explode().drop_nulls() for side in (sources, targets)]  # an empty list may be a missing value
+    numbers = pl.concat(sides).cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+    lengths = [side.list.len().to_numpy().astype(np.int64) for side in (sources, targets)]
+    of_source, of_target = (np.repeat(np.arange(len(each)), each) for each in lengths)
+    source, target = np.split(numbers, [len(of_source)])
+    shared = _among(of_target, target, of_source, source)
+    blanked = pl.select(pl.when(pl.Series(shared)).then(pl.lit(BLANK)).otherwise(sides[1])).to_series()
+    return cut(blanked, lengths[1]).list.join(" ").alias("template")
+
+
+def _among(rows: Ints, numbers: Ints, known_rows: Ints, known: Ints) -> NDArray[np.bool_]:
+    """Whether each number is known in its row. Rows ascend; a table of many rows and numbers is made piece by piece."""
+    size = 1 + max((int(some.max()) for some in (numbers, known) if len(some)), default=0)
+    count = 1 + max((int(some[-1]) for some in (rows, known_rows) if len(some)), default=0)
+    step, found = min(count, max(1, _CELLS // size)), np.zeros(len(rows), dtype=bool)
+    for first in range(0, count, step):
+        here, there = (slice(*np.searchsorted(some, (first, first + step))) for some in (rows, known_rows))
+        table = np.zeros((step, size), dtype=bool)
+        table[known_rows[there] - first, known[there]] = True
+        found[here] = table[rows[here] - first, numbers[here]]
+    return found
 
 
 def usual(dataset: Dataset) -> pl.Series:

@@ -198,12 +198,14 @@ def quality(made: Dataset, training: Dataset, asked: int | None = None, derives:
     if paired != training_paired:
         kinds = [("sentences", "pairs")[one] for one in (paired, training_paired)]
         raise DataError(f"{kinds[0]} cannot be measured against {kinds[1]}: give the examples that they were made from")
-    training = Dataset(training.frame.unique(SIDES, keep="first", maintain_order=True))
     ours, theirs = _keys(made.frame), _keys(training.frame)
+    if not theirs.is_unique().all():
+        training = Dataset(training.frame.unique(SIDES, keep="first", maintain_order=True))
+        theirs = _keys(training.frame)
     copies = ours.join(theirs, on=list(SIDES), how="semi").height
     known = ours.join(theirs, on="source", how="semi").height
     form = SIDES[paired]
-    patterns, old_patterns = (shapes(some.unique()).unique() for some in (made, training))
+    patterns, old_patterns = (shapes(some).unique() for some in (made.unique(), training))
     derivable, training_derivable = (_derivable(some, derives) if paired else None for some in (made, training))
     return Quality(
         asked=asked,
@@ -244,8 +246,9 @@ def _ambiguous(keys: pl.DataFrame) -> float:
 
 def _balanced(texts: pl.Series) -> float:
     """The share of texts whose brackets are balanced. Different sequences of brackets are few, and looked at once."""
-    rows = texts.str.replace_all(r"[^()\[\]{}]+", "").value_counts(name="rows")
-    return _share(sum(n for text, n in rows.iter_rows() if balanced(text)), len(texts))
+    bracketed = texts.filter(texts.str.contains(r"[()\[\]{}]"))
+    rows = bracketed.str.replace_all(r"[^()\[\]{}]+", "").value_counts(name="rows")
+    return _share(len(texts) - sum(n for text, n in rows.iter_rows() if not balanced(text)), len(texts))
 
 
 def _derivable(dataset: Dataset, derives: Derives | None) -> float | None:
@@ -305,10 +308,12 @@ def _ngrams(codes: Ints, n: int) -> pl.Series:
         return pl.Series(codes[codes >= MARKERS])
     if len(codes) < n:
         return pl.Series([], dtype=pl.Int64)
-    windows = np.lib.stride_tricks.sliding_window_view(codes, n)  # (positions, n)
-    within = (windows[:, :-1] != END).all(axis=1)
-    digits = np.array([_BASE ** (n - 1 - place) for place in range(n)], dtype=np.int64)
-    return pl.Series(windows[within] @ digits)
+    first, *others = (codes[place : len(codes) - n + 1 + place] for place in range(n))
+    grams, last, within = first, first, np.full(len(first), fill_value=True)
+    for following in others:
+        within &= last != END
+        grams, last = grams * _BASE + following, following
+    return pl.Series(grams[within])
 
 
 def _new(grams: pl.Series, known: pl.Series) -> tuple[float, float]:
