@@ -3,7 +3,6 @@
 Workers that run side by side write lines on a terminal, too: their bars would overwrite each other.
 """
 
-import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -44,6 +43,12 @@ def stages() -> Iterator[Watch]:
         yield watch
 
 
+def _is_worker() -> bool:
+    import multiprocessing
+
+    return multiprocessing.parent_process() is not None
+
+
 class Progress:
     """A count towards a total, None if it is unknown, with a few figures beside it. Use as a context manager."""
 
@@ -54,7 +59,7 @@ class Progress:
         self.task: Any = None
 
     def __enter__(self) -> "Progress":
-        if not self.quiet and sys.stderr.isatty() and multiprocessing.parent_process() is None:
+        if not self.quiet and sys.stderr.isatty() and not _is_worker():
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 

@@ -7,6 +7,7 @@ import functools
 import importlib
 import json
 import operator
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from compgen.data.examples import Dataset
 
 LAST_SEED = 2**64 - 1
+_TO_CLEAN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 LEARNT = ["train"]  # the splits that commands learn from, if none is named
 
 DataArgument = Annotated[
@@ -106,8 +108,11 @@ def called() -> str:
 
 
 def say(text: object) -> None:
-    """Print a note for people to standard error."""
-    console().print(str(text), highlight=False, markup=False, emoji=False)
+    """Print a note for people to standard error, tabulators as spaces, and no control characters."""
+    if _TO_CLEAN.search(line := str(text)):
+        console().print(line, highlight=False, markup=False, emoji=False)
+    else:
+        print(line, file=sys.stderr)  # as the console would, which takes a while to be imported
 
 
 def show(*parts: object) -> None:

@@ -74,8 +74,9 @@ def _walk(message: str, data: bytes, left: int) -> None:
     if not left:
         raise _Refused(f"messages more than {NESTED} deep")
     operator = domain = b""
+    rules = MESSAGES[message]
     for field, wire, value in _fields(data):
-        rule = MESSAGES[message].get(field)
+        rule = rules.get(field)
         if rule is None:
             found = NAMES.get((message, field), f"field {field} of a {message}")
             raise _Refused(f"holds {found}, which a bundle's graphs do not have")
@@ -100,13 +101,13 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     """The fields of a message: number, wire type, and value (of fixed sizes 0, which no rule looks at)."""
     at = 0
     while at < len(data):
-        tag, at = _varint(data, at)
+        tag, at = (data[at], at + 1) if data[at] < 128 else _varint(data, at)
         field, wire = tag >> 3, tag & 7
         value: int | bytes = 0
         if wire == VARINT:
             value, at = _varint(data, at)
         elif wire == BYTES:
-            size, at = _varint(data, at)
+            size, at = (data[at], at + 1) if at < len(data) and data[at] < 128 else _varint(data, at)
             if size > len(data) - at:
                 raise _Refused("cut short")
             value, at = data[at : at + size], at + size

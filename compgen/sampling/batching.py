@@ -59,7 +59,7 @@ class Memories:
 
     def prepare(self, chosen: Ints) -> None:
         """Encode those of the `chosen` prototypes that are not encoded yet; many at once are cheaper than few."""
-        wanted = np.unique(chosen)
+        wanted, _ = np.unique(chosen, return_counts=True)  # without counts, numpy imports its masked arrays
         while True:
             with self.changed:
                 mine = wanted[self.status[wanted] == self.NEW]
