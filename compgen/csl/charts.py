@@ -99,6 +99,7 @@ class Chart(ABC, Generic[Cell]):
         return self._fill(span) if found is None else found
 
     def _fill(self, span: str) -> Cell:
+        self.take(len(span) // _MILE)  # a long part is kept with all its tokens
         base = found = self._base(span)
         for _ in range(self._units_over(span) if base else 0):
             found = self._with_units(base, found)

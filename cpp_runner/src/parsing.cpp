@@ -171,7 +171,9 @@ class GrammarParser::Search {
 
   const Cell& cell(Span span) {
     const auto known = cells_.find(span);
-    return known != cells_.end() ? known->second : cells_.emplace(span, filled(span)).first->second;
+    if (known != cells_.end()) return known->second;
+    take(static_cast<std::int64_t>(span.size() / MILE));  // a long part is more work; in Python, more memory
+    return cells_.emplace(span, filled(span)).first->second;
   }
 
   Cell filled(Span span) {
@@ -217,10 +219,14 @@ class GrammarParser::Search {
     }
   }
 
+  void take(std::int64_t steps) {
+    if ((left_ -= steps) < 0) throw TooManySteps();
+  }
+
   // Goes on with the cell of one more part, unless nothing derives it.
   template <class Then>
   void with(Span part, Cells& cells, Then then) {
-    if (--left_ < 0) throw TooManySteps();
+    take(1);
     const Cell& one = cell(part);
     if (one.empty()) return;
     cells.push_back(&one);

@@ -253,6 +253,7 @@ class Spans {
     const auto part = std::u32string_view(letters_).substr(begin, end - begin);
     const auto known = cells_.find(part);
     if (known != cells_.end()) return known->second;
+    if ((left_ -= static_cast<std::int64_t>(part.size() / MILE)) < 0) throw TooManySteps();
     const Deeper deeper(depth_);
     const Names base = base_of(begin, end);
     Names found = base;

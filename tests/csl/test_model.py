@@ -330,3 +330,13 @@ def test_a_source_that_can_be_cut_in_too_many_ways_has_no_answer(monkeypatch):
     assert parser.parse(9 * ["a"]) == 9 * ["A"]
     monkeypatch.setattr("compgen.csl.parsing._STEPS", 50)
     assert parser.parse(9 * ["a"]) is None and parser.parse(3 * ["a"]) == 3 * ["A"]
+
+
+def test_parts_of_a_source_that_are_kept_count_by_their_length(monkeypatch):
+    source = [f"x{number}" for number in range(400)]
+    grammar = Grammar.parse([" ".join(source) + " ### A"])
+    parser = ViterbiParser(grammar, Scores.uniform(grammar).log_probs())
+    steps = 273 * 1 + 145 * 2 + 17 * 3 + 1 * 3  # of 128, 256, 384 and 400 tokens
+    for given, answer in ((steps, ["A"]), (steps - 1, None)):
+        monkeypatch.setattr("compgen.csl.parsing._STEPS", given)
+        assert parser.parse(source) == answer

@@ -157,6 +157,12 @@ def test_a_target_that_can_be_checked_in_too_many_ways_is_none_in_both(tmp_path)
     assert [len(target.split()) for target in found] == [2, 32, 0]
 
 
+def test_a_source_that_is_too_long_to_be_kept_in_parts_has_no_answer_in_both(tmp_path):
+    tokens = [f"x{number}" for number in range(5814)]  # with one less, two million steps are enough
+    rules = [" ".join(tokens[:count]) + f" ### {count}" for count in (5813, 5814)]
+    assert answers_of(tmp_path, rules, [rule.partition(" ###")[0] for rule in rules]) == ["5813", ""]
+
+
 def test_copies_are_checked_by_target_grammars_alike(tmp_path):
     rules = ["ohio ### ohio", "rivers in NT_1 ### river ( NT_1 )", "ran ### run"]
     targets = "ROOT => river ( ##S )\nS => ohio\nS => texas\nS => ##"
