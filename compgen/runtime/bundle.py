@@ -79,7 +79,11 @@ class Bundle:
 
     def require_same(self) -> None:
         """Raise BundleError if the folder holds no bundle by now, or another one."""
-        if hashlib.sha256(_manifest_content(self.path)).hexdigest() != self.identity:
+        self.require_identity(hashlib.sha256(_manifest_content(self.path)).hexdigest())
+
+    def require_identity(self, identity: str) -> None:
+        """Raise BundleError for the identity of another bundle, of which one was opened before or after this one."""
+        if identity != self.identity:
             raise BundleError(f"{self.path}: found another bundle than was opened there: open it again")
 
     def text(self, name: str) -> str:

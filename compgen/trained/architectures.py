@@ -89,9 +89,9 @@ class Request:
 
 
 class Opened:
-    """What `open_model` opens. A copy of what runs from a bundle, in another process too, opens the bundle again."""
+    """What `open_model` opens. A copy of what runs from a bundle, in another process too, opens that bundle again."""
 
-    opening: "tuple[Path, str, Runtime] | None" = None  # arguments of `open_model`; None for what can be copied itself
+    opening: "tuple[Path, str, Runtime, str] | None" = None  # of `open_model`; None for what can be copied itself
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> str | tuple[Any, ...]:
         return super().__reduce_ex__(protocol) if self.opening is None else (open_model, self.opening)
@@ -190,11 +190,12 @@ def read_saved(path: Path) -> tuple[Architecture, str, Any]:
     return architecture(saved.architecture), saved.kind, saved
 
 
-def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
+def open_model(path: Path, ability: str, runtime: Runtime, identity: str | None = None) -> Any:
     """Return a `GeneratorModel` for the ability `draws`, a `Predictor` for `losses`.
 
     Raises:
-        UserError: it cannot be used, or lacks the ability; the message says why.
+        UserError: it cannot be used, or lacks the ability, or is a bundle of another `identity` than a given one; the
+            message says why.
     """
     _check_runtime(path, runtime)
     if is_saved(path):
@@ -211,6 +212,8 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
     except BundleError:
         _require_no_data(path)  # not before: it imports polars, which bundles do without
         raise
+    if identity is not None:
+        bundle.require_identity(identity)
     entry = architecture(bundle.manifest.architecture)
     _require(path, entry, bundle.manifest.kind, ability)
     if runtime.name == "torch":
@@ -219,7 +222,7 @@ def open_model(path: Path, ability: str, runtime: Runtime) -> Any:
         )
     opened = _told(entry.open_bundle(bundle, runtime), bundle.manifest.trained_on, lambda: bundle.identity)
     if isinstance(opened, Opened):
-        opened.opening = bundle.path.absolute(), ability, runtime
+        opened.opening = bundle.path.absolute(), ability, runtime, bundle.identity
     return opened
 
 

@@ -1,5 +1,7 @@
 """The registry of architectures."""
 
+import pickle
+import shutil
 import sys
 import threading
 import types
@@ -19,7 +21,7 @@ from compgen.models.trainable import Trainable
 from compgen.trained import architectures
 from compgen.trained.predictor import StepwisePredictor
 from compgen.training.predictors import config_of, train_predictor
-from tests.export.tiny import make
+from tests.export.tiny import exported, make
 
 
 def test_a_new_architecture_of_predictors_is_three_files(monkeypatch, tmp_path):
@@ -159,6 +161,17 @@ def test_an_identity_is_of_what_was_opened(after, tmp_path):
     says = {"other": "found another model than was opened there", "gone": "cannot be read again"}[after]
     with pytest.raises(UserError, match=f"^{path}: {says}"):
         opened.identity  # noqa: B018
+
+
+def test_a_copy_opens_the_bundle_that_was_opened_or_none(tmp_path):
+    folder = tmp_path / "bundle"
+    shutil.copytree(exported("predictor"), folder)
+    opened = pickle.dumps(Predictor.load(folder))
+    assert pickle.loads(opened).identity == Predictor.load(folder).identity
+    shutil.rmtree(folder)
+    shutil.copytree(exported("predictor", initial="encoder"), folder)
+    with pytest.raises(UserError, match=f"^{folder}: found another bundle than was opened there: open it again$"):
+        pickle.loads(opened)
 
 
 @pytest.mark.parametrize("threads", [0, -1, "2", 1.5])
