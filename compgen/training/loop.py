@@ -340,13 +340,20 @@ class _Run:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other trainings away from the log, and so from the state, whose file is replaced with each save."""
+        """Keep other trainings away from the log, and so from the state, whose file is replaced with each save.
+
+        A log without a line, of a training that could not begin, does not stay.
+        """
         with writing(self.log):
             self.log.parent.mkdir(parents=True, exist_ok=True)
             stream = self.log.open("ab")
         with stream:
             lock(stream, self.log)
-            yield
+            try:
+                yield
+            finally:
+                if not os.fstat(stream.fileno()).st_size:
+                    self.log.unlink(missing_ok=True)
 
     def begin(self) -> None:
         """Make room for a new run's log; keep the state of an interrupted training under another name."""
