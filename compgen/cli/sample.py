@@ -111,7 +111,6 @@ class Options(BaseModel):
         named_and_counted = self.rare_tokens and (self.rarity, self.ngram) != (None, None)
         not_on_cpu = (self.beam, self.provider) != (None, "auto")
         refused = {
-            "say how many samples to keep (-n) or how many draws to make (--draws)": self.count is self.draws is None,
             "--rare-token names what is rare: leave out --rarity and --ngram": named_and_counted,
             "--engine ray draws on CPUs: leave out --provider cuda": (self.engine, self.provider) == ("ray", "cuda"),
             "--trust-code is for --runtime torchscript: leave it out": native and self.trust_code,
@@ -153,6 +152,7 @@ def sample(
     drawing = choice.drawing(config)
     out = Path(options.out)
     check_apart(out, model)
+    _require_end(model, options)
     to_file = not choice.made and options.out != "-" and out.suffix != ".gz" and not is_stream(out)
     if options.resume and not to_file:
         raise UserError(
@@ -186,6 +186,15 @@ def sample(
         raise Interrupted(f"interrupted; {end.written:,} samples written, --start {following} goes on", *end.signals)
     if end.stopped is not None:
         say_warnings([f"{end.stopped}; {end.written:,} samples are in {options.out}, fewer than asked for"])
+
+
+def _require_end(model: str, options: Options) -> None:
+    """Raise UserError if nothing says how many samples to draw; before, if the model is no generator."""
+    from compgen.api import Generator
+
+    if options.count is options.draws is None:
+        Generator.load(model, options.runtime, options.provider, trust_code=options.trust_code)
+        raise UserError("say how many samples to keep (-n) or how many draws to make (--draws)")
 
 
 class _Quality:

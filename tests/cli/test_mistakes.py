@@ -207,6 +207,7 @@ MISTAKES = [
     ("data split lemma words.tsv -o x.tsv --train 100", "Invalid value for '--train'"),
     # Options that exclude each other, or miss each other.
     ("sample recomb2", "say how many samples to keep (-n) or how many draws to make (--draws)"),
+    ("sample pairs.tsv", "pairs.tsv: a file, expected a model: a bundle's folder"),
     ("sample recomb2 -n 1 --beam 2 --temperature 1", "not both"),
     ("predict p.pt sentences.txt --best 3 --beam 2 -o x.tsv", "--best 3 needs a beam as wide: leave out --beam 2"),
     ("predict g.pt sentences.txt --direct --best 2 -o x.txt", "direct inference gives one answer, greedily"),
