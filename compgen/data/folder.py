@@ -9,6 +9,7 @@ are and, where there is a record, how to make them again.
 """
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -59,13 +60,18 @@ def read_folder(folder: str | Path) -> pl.DataFrame:
             f"{folder}: a folder without Parquet files, expected data/*.parquet; the model comes first, then the data"
         )
     try:
-        frames = [pl.read_parquet(file) for file in files]
-        for at, file in enumerate(files):
-            if "split" not in frames[at].columns:
-                frames[at] = frames[at].with_columns(split=pl.lit(_SHARD.sub("", file.stem)))
-        return pl.concat(frames, how="diagonal_relaxed")
+        return pl.concat([_read(file) for file in files], how="diagonal_relaxed")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise DataError(f"{folder}: cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from None
+
+
+def _read(file: Path) -> pl.DataFrame:
+    with file.open("rb") as stream:  # Polars takes no path that is not UTF-8
+        frame = pl.read_parquet(stream)
+    if "split" in frame.columns:
+        return frame
+    name = os.fsencode(file.stem).decode(errors="replace")
+    return frame.with_columns(split=pl.lit(_SHARD.sub("", name)))
 
 
 def write_folder(dataset: Dataset, folder: Path, record: dict[str, Any] | None = None) -> None:
@@ -82,8 +88,10 @@ def write_folder(dataset: Dataset, folder: Path, record: dict[str, Any] | None =
     with atomic_path(folder, directory=True) as temporary:
         (temporary / "data").mkdir()
         for split, name in names.items():
-            dataset.split(split).frame.write_parquet(temporary / "data" / f"{name}-00000-of-00001.parquet")
-        (temporary / CARD).write_text(_card(dataset, folder.name, names, record), encoding="utf-8")
+            with (temporary / "data" / f"{name}-00000-of-00001.parquet").open("wb") as stream:
+                dataset.split(split).frame.write_parquet(stream)
+        card = _card(dataset, folder.name, names, record)
+        (temporary / CARD).write_text(card, encoding="utf-8", errors="replace")  # names of files need not be UTF-8
 
 
 def _card(dataset: Dataset, title: str, names: dict[str, str], record: dict[str, Any] | None) -> str:

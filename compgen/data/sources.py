@@ -210,7 +210,10 @@ def _has_words(lines: list[str]) -> bool:
 def _is_inflection(path: str, dataset: Dataset) -> bool:
     """Return whether Parquet has columns of lemmas and tags, or all sources of known data are letters, then tags."""
     if Path(path).exists():
-        return _suffix(path) == ".parquet" and SOURCES.words(list(pl.read_parquet_schema(path))) is not None
+        if _suffix(path) != ".parquet":
+            return False
+        with Path(path).open("rb") as stream:  # Polars takes no path that is not UTF-8
+            return SOURCES.words(list(pl.read_parquet_schema(stream))) is not None
     return all(map(unimorph.is_analysis, dataset.frame["source"].to_list()))
 
 

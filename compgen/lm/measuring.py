@@ -109,8 +109,8 @@ def _kept(tokens: Path) -> Iterator[Callable[[pl.DataFrame], None]]:
                 frame.cast({"log10": pl.Float32}).write_ipc(parts[-1])
 
         yield keep
-        with atomic_path(tokens) as path:
-            pl.scan_ipc(parts).sink_parquet(path)
+        with atomic_path(tokens) as path, path.open("wb") as table:  # Polars takes no path that is not UTF-8
+            pl.scan_ipc(parts).sink_parquet(table)
 
 
 def _tokens(block: Scores, log_probs: Floats, first: int) -> pl.DataFrame:

@@ -92,7 +92,8 @@ def make_parquet(lines: Path, out: Path) -> None:
     with lines.open(encoding="utf-8") as stream:
         if "votes" in json.loads(next(stream, "{}")):
             schema["votes"] = numbers
-    pl.scan_ndjson(lines, schema=schema).sink_parquet(out)
+    with lines.open("rb") as stream, out.open("wb") as table:  # Polars takes no path that is not UTF-8
+        pl.scan_ndjson(stream, schema=schema).sink_parquet(table)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 
 import polars as pl
 import pytest
@@ -112,3 +113,18 @@ def test_datasets_opens_a_folder_with_its_splits_and_provenance(tmp_path, monkey
     card = DatasetCard.load(tmp_path / "made" / CARD)
     assert [part["split"] for part in card.data.to_dict()["configs"][0]["data_files"]] == ["train", "train_low"]
     assert "cgen augment geca x.tsv" in card.text and '"seed": 7' in card.text
+
+
+def test_names_of_files_need_not_be_utf_8(tmp_path):
+    odd = tmp_path / os.fsdecode(b"nu\xff")
+    write_dataset(DATA, odd / "made", record={"command": f"cgen data write {odd}"})
+    write_dataset(DATA, odd / odd.name)
+    assert "# nu?\n" in (odd / odd.name / CARD).read_text(encoding="utf-8")
+    write_dataset(DATA, odd / "a.parquet")
+    for path in (odd / "made", odd / odd.name, odd / "a.parquet"):
+        assert load(str(path)).frame.equals(DATA.frame)
+    for path in (odd / "made" / "data").iterdir():
+        path.unlink()
+    DATA.frame.drop("split").write_parquet(made := tmp_path / "a.parquet")
+    made.rename(odd / "made" / "data" / f"{odd.name}.parquet")
+    assert load(str(odd / "made")).splits == {"nu\ufffd": 3}

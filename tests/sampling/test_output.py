@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from dataclasses import replace
 
 import polars as pl
@@ -91,3 +92,11 @@ def test_a_dash_is_standard_output(capsysbinary, tmp_path, monkeypatch):
         write(ONE)
     assert capsysbinary.readouterr().out.decode() == f"before\n{as_json(ONE)}\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_table_may_be_in_a_folder_whose_name_is_not_utf_8(tmp_path):
+    out = tmp_path / os.fsdecode(b"nu\xff") / "a.parquet"
+    with sample_writer(str(out)) as write:
+        write(ONE)
+    with out.open("rb") as stream:
+        assert pl.read_parquet(stream)["target"].to_list() == [["WALK"]]
