@@ -1,14 +1,20 @@
 #include "recurrence.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <new>
 
 #include "functions.h"
 #include "product.h"
 #include "sums.h"
 #include "threads.h"
+
+// Of libgomp, where the process has it already, as PyTorch has; else NULL.
+extern "C" __attribute__((weak, visibility("default"))) void GOMP_parallel(void (*work)(void*), void* of, unsigned threads,
+                                                                           unsigned flags);
 
 #include "begin_instructions.h"
 
@@ -24,7 +30,8 @@ struct Share {
   std::int64_t first, rows;
 };
 
-// Has threads do shares of `rows`, each as large as the others.
+// Has threads do shares of `rows`, each as large as the others: PyTorch's own threads, where it has some. Those wait for
+// their next work without leaving their processors, so that others beside them would wait for a processor.
 template <class Work>
 void in_shares(std::int64_t rows, std::int64_t threads, const Work& work) {
   const std::int64_t shares = std::max<std::int64_t>(1, std::min(threads, rows));
@@ -33,7 +40,19 @@ void in_shares(std::int64_t rows, std::int64_t threads, const Work& work) {
     work(Share{rows * k / shares, rows * (k + 1) / shares - rows * k / shares});
   };
   if (shares == 1) return piece(0);
-  share(static_cast<std::size_t>(shares), static_cast<int>(shares), [&] { return piece; });
+  const auto count = static_cast<std::size_t>(shares);
+  if (GOMP_parallel == nullptr) return share(count, static_cast<int>(shares), [&] { return piece; });
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> no_memory{false};
+  auto some = [&] {  // of the shares: all of them are done, however many threads there are
+    try {
+      for (std::size_t number; (number = next.fetch_add(1)) < count;) piece(number);
+    } catch (const std::bad_alloc&) {
+      no_memory = true;
+    }
+  };
+  GOMP_parallel([](void* of) { (*static_cast<decltype(some)*>(of))(); }, &some, static_cast<unsigned>(shares), 0);
+  if (no_memory) throw std::bad_alloc();
 }
 
 // `out` (rows, columns of the factor) = or += from (rows, width) x factor.
