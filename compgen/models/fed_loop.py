@@ -347,10 +347,11 @@ def _by_distance(shares: Tensor, vectors: Tensor, table: Tensor) -> Tensor | Non
     """Sum shares (L, B, n, T) times vectors (L, B, n * A) over rows, at the distances of `table`: as that."""
     if not table.numel():
         return None
-    found = torch.zeros_like(table)
     length, rows, memories, tokens = shares.shape
-    vectors = vectors.reshape(length, rows, memories, -1)
-    for t in range(length):
-        step = torch.bmm(shares[t].permute(1, 2, 0), vectors[t].transpose(0, 1))  # (n, T, A)
-        found[:, length - 1 - t : length - 1 - t + tokens].add_(step)
-    return found
+    distances = table.shape[1]
+    # Tokens of step t begin at distance L - 1 - t. Laid so, shares of all steps and rows are one matrix for each memory.
+    laid = shares.new_zeros(length, rows, memories, distances)
+    strides = rows * memories * distances - 1, memories * distances, distances, 1
+    laid.as_strided(shares.shape, strides, length - 1).copy_(shares)
+    by_distance = laid.view(length * rows, memories, distances).permute(1, 2, 0)
+    return torch.bmm(by_distance, vectors.reshape(length * rows, memories, -1).transpose(0, 1))

@@ -9,6 +9,7 @@ sequence from its own end, so that both directions have the same steps:
 Symbols: R sequences, N tokens of them all, T steps, H units in each direction; a leading 2 stands for the directions.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -16,9 +17,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from compgen.models import cell, compiled
+from compgen.models.attention import Attention
 from compgen.models.cell import sigmoids_first
 from compgen.models.encoder import Encoder
 from compgen.models.products import product
+
+_OPS: Any = torch.ops.aten
 
 
 class Packing(NamedTuple):
@@ -72,16 +76,84 @@ def encode_packed(encoder: Encoder, embeddings: Tensor, tokens: Tensor, packing:
     with torch.autocast("cpu", enabled=False):  # in float32, whatever is around it
         words = torch.baddbmm(bias.unsqueeze(1), embeddings.expand(2, -1, -1), given)  # (2, V, 4H)
         gates = functional.embedding(read, words.flatten(0, 1))  # (2, N, 4H), in the order that each direction reads
-        states: Tensor = _Packed.apply(gates, recurrent, packing.counts, packing.before)  # type: ignore[no-untyped-call]
-    both = torch.cat([states[0], states[1][packing.mirrored]], dim=1)
-    return both, torch.cat([states[0][packing.last], states[1][packing.last]], dim=1)
+        both: Tensor = _Packed.apply(gates, recurrent, packing)  # type: ignore[no-untyped-call]
+    size = both.shape[1] // 2
+    return both, torch.cat([both[packing.last, :size], both[packing.mirrored[packing.last], size:]], dim=1)
+
+
+class Slot(NamedTuple):
+    """Where the tokens of one memory slot come from and go to, (M) each."""
+
+    encoder: int  # which encoder has read them
+    rows: Tensor  # of its packed states
+    places: Tensor  # in the memories (B, n, T), counted through
+
+
+def prepare_packed(
+    attention: Attention, states: list[Tensor], slots: list[Slot], shape: tuple[int, int, int]
+) -> tuple[Tensor, Tensor]:
+    """Keys and values (B, n, T, A) of packed states (N, D), each in the role of its slot; zeros elsewhere.
+
+    Args:
+        attention: gives the weights.
+        states: of each encoder; each of their rows belongs to one slot.
+        slots: all n of them.
+        shape: B, n, T.
+    """
+    weight, bias = attention.key_value.weight, attention.key_value.bias
+    with torch.autocast("cpu", enabled=False):  # in float32, whatever is around it
+        keys, values = _Prepared.apply(attention.tanh, slots, math.prod(shape), weight, bias, *states)  # type: ignore[no-untyped-call]
+    return keys.view(*shape, -1), values.view(*shape, -1)
+
+
+class _Prepared(torch.autograd.Function):
+    """See `prepare_packed`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, tanh: bool, slots: list[Slot], places: int, weight: Tensor, bias: Tensor, *states: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        size = len(weight) // len(slots) // 2
+        found = weight.new_zeros(places, size), weight.new_zeros(places, size)
+        kept = []
+        for number, slot in enumerate(slots):
+            role = slice(2 * size * number, 2 * size * (number + 1))
+            read = states[slot.encoder].index_select(0, slot.rows)
+            sums = product(read, weight[role].t(), bias[role])
+            if tanh:
+                sums.tanh_()
+            for each, part in zip(found, sums.chunk(2, dim=1), strict=True):
+                each.index_copy_(0, slot.places, part)
+            kept += [read, sums]
+        ctx.save_for_backward(weight, *kept)
+        ctx.tanh, ctx.slots, ctx.rows = tanh, slots, [len(each) for each in states]
+        return found
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, of_keys: Tensor, of_values: Tensor) -> tuple[Tensor | None, ...]:
+        weight, *kept = ctx.saved_tensors
+        size = of_keys.shape[1]
+        d_weight, d_bias = torch.empty_like(weight), weight.new_empty(len(weight))
+        d_states = [weight.new_empty(rows, weight.shape[1]) for rows in ctx.rows]
+        for number, slot in enumerate(ctx.slots):
+            role = slice(2 * size * number, 2 * size * (number + 1))
+            read, sums = kept[2 * number : 2 * number + 2]
+            d = torch.cat([each.index_select(0, slot.places) for each in (of_keys, of_values)], dim=1)
+            if ctx.tanh:
+                _OPS.tanh_backward.grad_input(d, sums, grad_input=d)
+            product(d.t(), read, out=d_weight[role])
+            torch.sum(d, 0, out=d_bias[role])
+            d_states[slot.encoder].index_copy_(0, slot.rows, product(d, weight[role]))
+        return None, None, None, d_weight, d_bias, *d_states
 
 
 class _Packed(torch.autograd.Function):
-    """See the module."""
+    """See the module; states of both directions side by side (N, 2H), in the order of the forward one."""
 
     @staticmethod
-    def forward(ctx: Any, given: Tensor, weights: Tensor, counts: list[int], before: Tensor) -> Tensor:
+    def forward(ctx: Any, given: Tensor, weights: Tensor, packing: Packing) -> Tensor:
+        counts = packing.counts
         given, weights = given.contiguous(), weights.contiguous()
         directions, total, size = given.shape[0], given.shape[1], given.shape[2] // 4
         gates = torch.empty_like(given)
@@ -91,15 +163,18 @@ class _Packed(torch.autograd.Function):
             _call("compgen_packed_forward", counts, arrays | {"tanhs": tanhs})
         else:
             _forward(given, weights, counts, gates, states, cells, tanhs)
-        ctx.save_for_backward(gates, states, cells, tanhs, weights, before)
+        ctx.save_for_backward(gates, states, cells, tanhs, weights, packing.before, packing.mirrored)
         ctx.counts = counts
-        return states
+        return torch.cat([states[0], states[1].index_select(0, packing.mirrored)], dim=1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, of_states: Tensor) -> tuple[Tensor | None, ...]:
-        gates, states, cells, tanhs, weights, before = ctx.saved_tensors
-        d_states, d_gates = of_states.clone(memory_format=torch.contiguous_format), torch.empty_like(gates)
+    def backward(ctx: Any, of_both: Tensor) -> tuple[Tensor | None, ...]:
+        gates, states, cells, tanhs, weights, before, mirrored = ctx.saved_tensors
+        d_states, d_gates = torch.empty_like(states), torch.empty_like(gates)
+        size = states.shape[2]
+        d_states[0].copy_(of_both[:, :size])
+        torch.index_select(of_both[:, size:], 0, mirrored, out=d_states[1])  # mirrored twice, a token is where it was
         back = weights.transpose(1, 2).contiguous()
         if compiled.runs(gates):
             arrays = {"gates": gates, "states": states, "cells": cells, "tanhs": tanhs, "back": back}
@@ -108,7 +183,8 @@ class _Packed(torch.autograd.Function):
             _backward(gates, cells, tanhs, back, ctx.counts, d_states, d_gates)
         first = ctx.counts[0]
         pairs = zip(states, d_gates, strict=True)
-        return d_gates, torch.stack([product(some[before].t(), those[first:]) for some, those in pairs]), None, None
+        d_weights = [product(some.index_select(0, before).t(), those[first:]) for some, those in pairs]
+        return d_gates, torch.stack(d_weights), None
 
 
 def _call(function: str, counts: list[int], arrays: dict[str, Tensor]) -> None:

@@ -18,8 +18,7 @@ from compgen.models.attention import MASKED
 from compgen.models.cell import sigmoids_first
 from compgen.models.encoder import Encoder
 from compgen.models.fed_loop import Attended, Dropped, Weights, by_distance, fed_loop
-from compgen.models.packed import encode_packed, pack
-from compgen.models.products import exact
+from compgen.models.packed import Slot, encode_packed, pack, prepare_packed
 from compgen.models.recurrence import Memory, Notes, Recurrence, Terms, terms_of
 
 if TYPE_CHECKING:
@@ -156,25 +155,25 @@ def recall_packed(network: "Network", tokens: Tensor) -> tuple[Tensor, Tensor, T
     assert attention is not None, "a network without memories recalls nothing"
     rows, memories, time = tokens.shape
     slots = [*range(memories)]
-    keys, values = (network.embedding.weight.new_zeros(rows * memories * time, attention.size) for _ in range(2))
+    states: list[Tensor] = []
+    of_slots: list[Slot] = []
     finals: list[Tensor] = []
     read_by = [slots] if len(network.encoders) == 1 else [[slot] for slot in slots]  # the slots of each encoder
-    for encoder, own in zip(network.encoders, read_by, strict=True):
+    for which, (encoder, own) in enumerate(zip(network.encoders, read_by, strict=True)):
         assert isinstance(encoder, Encoder)
         sequences = tokens[:, own].reshape(-1, time)  # (R, T), row by row of the batch
         packing = pack((sequences != PAD_ID).sum(dim=1))
         read = network.shown[sequences[packing.row, packing.place]]  # (N)
-        states, final = encode_packed(encoder, network.embedding.weight, read, packing)
+        found, final = encode_packed(encoder, network.embedding.weight, read, packing)
+        states.append(found)
         finals.append(final.reshape(rows, len(own), -1))
         example, number = packing.row // len(own), packing.row % len(own)
         place = (example * memories + own[0] + number) * time + packing.place
         for slot in own:
             mine = torch.nonzero(own[0] + number == slot)[:, 0]
-            key, value = attention.prepare_one(states[mine], slot)
-            keys.index_copy_(0, place[mine], exact(key))
-            values.index_copy_(0, place[mine], exact(value))
-    shape = rows, memories, time, attention.size
-    return keys.view(shape), values.view(shape), torch.cat(finals, dim=1)
+            of_slots.append(Slot(which, mine, place[mine]))
+    keys, values = prepare_packed(attention, states, of_slots, (rows, memories, time))
+    return keys, values, torch.cat(finals, dim=1)
 
 
 def dropped(network: "Network", length: int, rows: int, like: Tensor) -> tuple[Tensor | None, Tensor | None]:
