@@ -86,7 +86,7 @@ def fed_loop(
         states (L, B, H), outputs u (L, B, F) and masked scores (L, B, n, T).
     """
     size = start[0].shape[1]
-    fed, hidden = weights.gates[:-size], weights.gates[-size:]
+    fed, hidden = weights.gates.split([len(weights.gates) - size, size])
     weights = weights._replace(gates=torch.cat([hidden, fed]))  # as states lie in memory
     given = [gates, queries, *weights, *attended, *dropped, *start]
     with torch.autocast("cpu", enabled=False):  # in float32, whatever is around it

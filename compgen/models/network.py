@@ -171,7 +171,7 @@ class Network(Trainable):
         """
         from_input, from_hidden, input_bias, hidden_bias = list(self.lstm.parameters())
         size, z = self.embedding.embedding_dim, self.latent
-        token, latent, fed = torch.tensor_split(from_input, (size, size + z), dim=1)
+        token, latent, fed = torch.split(from_input, [size, z, from_input.shape[1] - size - z], dim=1)
         latent, state = latent.t().contiguous(), torch.cat([fed, from_hidden], dim=1).t().contiguous()
         gates = token, input_bias + hidden_bias, latent, state
         if self.attention is None:
@@ -179,8 +179,8 @@ class Network(Trainable):
             queries = nothing.reshape(0, size), nothing, nothing.reshape(z, 0), nothing.reshape(len(state), 0)
         else:
             query = self.attention.query
-            edges = (self.hidden, self.hidden + size, self.hidden + size + z)
-            hidden, token, latent, fed = torch.tensor_split(query.weight, edges, dim=1)
+            sizes = [self.hidden, size, z, query.weight.shape[1] - self.hidden - size - z]
+            hidden, token, latent, fed = torch.split(query.weight, sizes, dim=1)
             state = torch.cat([fed, hidden], dim=1).t().contiguous()
             queries = token, query.bias, latent.t().contiguous(), state
         weights, biases, latents, states = map(Terms, gates, queries)
