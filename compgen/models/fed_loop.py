@@ -86,7 +86,7 @@ def fed_loop(
         states (L, B, H), outputs u (L, B, F) and masked scores (L, B, n, T).
     """
     size = start[0].shape[1]
-    fed, hidden = weights.gates.split([len(weights.gates) - size, size])
+    fed, hidden = torch.split(weights.gates, [len(weights.gates) - size, size])
     weights = weights._replace(gates=torch.cat([hidden, fed]))  # as states lie in memory
     given = [gates, queries, *weights, *attended, *dropped, *start]
     with torch.autocast("cpu", enabled=False):  # in float32, whatever is around it
@@ -347,9 +347,9 @@ def _by_distance(shares: Tensor, vectors: Tensor, table: Tensor) -> Tensor | Non
     """Sum shares (L, B, n, T) times vectors (L, B, n * A) over rows, at the distances of `table`: as that."""
     if not table.numel():
         return None
-    length, rows, memories, tokens = shares.shape
+    length, rows, memories, _ = shares.shape
     distances = table.shape[1]
-    # Tokens of step t begin at distance L - 1 - t. Laid so, shares of all steps and rows are one matrix for each memory.
+    # Tokens of step t begin at distance L - 1 - t. Laid so, shares of all steps are one matrix a memory.
     laid = shares.new_zeros(length, rows, memories, distances)
     strides = rows * memories * distances - 1, memories * distances, distances, 1
     laid.as_strided(shares.shape, strides, length - 1).copy_(shares)
