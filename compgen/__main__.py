@@ -16,8 +16,8 @@ os.environ.setdefault("_RJEM_MALLOC_CONF", f"dirty_decay_ms:2000,narenas:{max(1,
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
-# Python looks for garbage each time that there are 700 objects more, and imports make many thousands, which stay: that is
-# a tenth of the time in which a command begins.
+# Python looks for garbage each time that there are 700 objects more, and imports make many thousands, which stay.
+# That is a tenth of the time in which a command begins.
 gc.set_threshold(10_000)
 
 
