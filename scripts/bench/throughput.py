@@ -346,7 +346,7 @@ def end_to_end(checkpoint: Checkpoint, bundle: Bundle, samples: int, threads: in
     """Everything from the start of the program to the file included: ours against the plain loop, at batch 256."""
     pool = checkpoint.pool
     assert pool is not None, "the benchmark samples a generator"
-    training, words, out = Training(pool.tokens), checkpoint.vocabulary.decode, folder / "samples.jsonl"
+    training, words, out = Training(pool), checkpoint.vocabulary.decode, folder / "samples.jsonl"
 
     def plain(names: str, count: int) -> None:
         kept = Filter(FilterConfig(tuple(filter(None, names.split(",")))), training)
