@@ -16,8 +16,8 @@ from compgen.runtime.manifest import LONGEST_SIDE
 
 _COPY = Rule(COPIED, COPIED)
 _ALIKE = 1e-9  # scores that differ by no more are equally good: by that much they depend on the order of sums
-# Parts of a source that are looked at, some ten seconds: with a rule whose source is NT_1 NT_2, 160 tokens have 1.4
-# million.
+# Parts of a source that are looked at, ten to twenty seconds; a long part counts for more. With a rule whose source is
+# NT_1 NT_2, 160 tokens have 1.4 million.
 _STEPS = 2_000_000
 
 Best = dict[Rule, tuple[float, str]]  # by the rule on top, the best score of what is below it, and the target
