@@ -105,7 +105,7 @@ class Cell:
 
     def samples(self, folder: Path, kind: Kind, data: str) -> Path:
         """What the grammar draws."""
-        grammar, samples, seed = folder / "grammar.pt", folder / "samples.tsv", str(self.seed)
+        grammar, samples, seed = folder / "csl.grammar", folder / "samples.tsv", str(self.seed)
         if not samples.exists():
             call(folder, "train", "csl", data, *kind.grammar, "--seed", seed, "-o", str(grammar))
             call(folder, "sample", str(grammar), *kind.sampling, "--seed", seed, "-o", str(samples))
