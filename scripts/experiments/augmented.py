@@ -195,6 +195,16 @@ def published(split: str) -> Callable[[], Dataset]:
     return read
 
 
+def development(split: str) -> Callable[[], Dataset]:
+    """Such a split's training part, and its development part to test on."""
+
+    def read() -> Dataset:
+        dev = read_dataset(DATA / "geoquery" / f"{split.removesuffix('_geo')}.dev.tsv")
+        return parts(split)[0] + Dataset(dev.frame.with_columns(split=pl.lit("test")))
+
+    return read
+
+
 def within(name: str, seed: int = 1) -> Callable[[], Dataset]:
     """GeoQuery's training part alone, a quarter of its templates, names left blank, to test on."""
 
@@ -266,6 +276,7 @@ TASKS: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "sql-query-within": ("sql", within("geo/sql-query")),
     "sql-names-within": ("sql", names_apart(within("geo/sql-query"))),
     **{split: ("geoquery", published(split)) for split in GEOQUERY},
+    **{f"{split}-dev": ("geoquery", development(split)) for split in GEOQUERY if split != "standard"},
     **{f"{split}-within": ("geoquery", within(split)) for split in ("template1", "tmcd1")},
     "logic-query-within": ("logic", by_distance(within("geo/logic-query"))),
     "cogs-long": ("cogs", longest("cogs/variable-free", 0.05)),
