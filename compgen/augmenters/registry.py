@@ -29,7 +29,7 @@ BUILT_IN = {  # where a method is, and what it does
     "resample": ("compgen.augmenters.resample:Resample", "Draw training examples again: the control."),
 }
 
-SILENT = ("recombine", "csl")  # `cgen explain` does not fit these again: csl does not say, recombine is trained
+LEARNED = ("recombine", "csl")  # `cgen explain` makes no samples of these again, as that would take a training
 
 
 def summaries() -> dict[str, str]:

@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from compgen.augmenters.registry import SILENT, find, summaries
+from compgen.augmenters.registry import LEARNED, find, summaries
 from compgen.cli.common import console, need_torch, output, show
 from compgen.cli.lazy import lazy_group
 from compgen.data.named import USUALLY, Columns
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from compgen.augmenters.base import Augmenter, Shown
+    from compgen.data.examples import Dataset
+    from compgen.trained.generator import Generator
 
 COLOURS = ("bold red", "bold blue", "bold green", "bold magenta", "bold cyan")
 
@@ -50,12 +52,10 @@ def command(name: str) -> Callable[..., None]:
         line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
         count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many, from there on.")] = 1,
     ) -> None:
-        record = _record(out)
         kind = find(name)
         if not kind.explains():
             raise UserError(f"{name} does not say what its samples are made from")
-        if record.method != name:
-            raise UserError(f"{out}: made by {record.method}: call `cgen explain {record.method}`")
+        record = _record(out, name)
         method, samples = _made_again(kind(**kind.options_type(**record.options).identity(), beside=out), record, out)
         _print(method, samples, out, line, count)
 
@@ -67,6 +67,42 @@ def command(name: str) -> Callable[..., None]:
     Example: cgen explain {name} more.tsv --line 7
     """
     return explain
+
+
+def csl(
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT", help="What `cgen augment csl` wrote (its data must be there), or `cgen sample G.grammar`."
+        ),
+    ],
+    line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many, from there on.")] = 1,
+) -> None:
+    """Show the rules that derive a sample of a grammar.
+
+    Below each rule stands a training example that has it, too, if `cgen augment csl` made OUT: the grammar is then
+    induced once more, by the options in OUT.run.json. Of several derivations the lowest is shown.
+
+    Example: cgen explain csl more.tsv --line 7
+    """
+    from compgen.csl.augmenter import Csl
+    from compgen.csl.options import CslOptions
+    from compgen.data.catalog import load
+    from compgen.trained.grammar import GrammarGenerator
+
+    match _read(record_of(out)):
+        case {"model": _}:
+            generator, format = _drawn(out)
+            method = Csl()
+            if not isinstance(generator.model, GrammarGenerator):
+                raise UserError(f"{out}: not drawn from a grammar: call `cgen explain recombine`")
+            method.grammar = generator.model.trained.grammar
+        case _:
+            record = _record(out, "csl")
+            options = CslOptions(**record.options | {"uniform": True, "unlabelled": None})  # only its rules are needed
+            method, format = Csl(**options.identity(), beside=out).fit(_data(record), record.seed), record.format
+    _print(method, load(str(out), format).frame, out, line, count)
 
 
 def recombine(
@@ -89,42 +125,38 @@ def recombine(
 
     from compgen.data.catalog import load
     from compgen.recombine.augmenter import Recombine
-    from compgen.trained.generator import Generator
 
-    drawn = _drawn(out)
-    samples = load(str(out), drawn.format).frame
+    generator, format = _drawn(out)
+    samples = load(str(out), format).frame
     if samples.schema.get("prototypes") != pl.List(pl.Int64):
         raise UserError(f"{out}: has no column prototypes, which .jsonl, .json and .parquet have: write one of these")
     method = Recombine()
-    method.generator = Generator.load(drawn.model)
-    if drawn.identity not in (None, method.generator.identity):
-        raise UserError(f"{drawn.model}: another generator than the one that {out} was drawn from")
+    method.generator = generator
     _print(method, samples, out, line, count)
 
 
-class _Drawn(NamedTuple):
-    """What samples were drawn from, and how they were written."""
-
-    model: str
-    identity: object  # None in records of older versions
-    format: str | None
-
-
-def _drawn(out: Path) -> _Drawn:
-    """What the record beside samples says.
+def _drawn(out: Path) -> "tuple[Generator, str | None]":
+    """The generator that samples were drawn from, and the format that they were written in, if the record says it.
 
     Raises:
-        UserError: there is no record, or it is of something else.
+        UserError: there is no record, or it is of something else; or the generator is another one.
     """
+    from compgen.trained.generator import Generator
+
     match _read(record_of(out)):
         case {"method": "recombine", "report": dict(report), "format": str() | None as format}:
-            return _Drawn(f"{out}.pt", report.get("identity"), format)
+            model, identity = f"{out}.pt", report.get("identity")
         case {"model": str(model), "prototypes": _, **rest}:
-            return _Drawn(model, rest.get("identity"), None)
-    raise UserError(
-        f"{record_of(out)}: expected the record of `cgen augment recombine` or `cgen sample`: explain the file "
-        "that they wrote, before others put it together or chose from it"
-    )
+            identity, format = rest.get("identity"), None
+        case _:
+            raise UserError(
+                f"{record_of(out)}: expected the record of `cgen augment recombine` or `cgen sample`: explain the file "
+                "that they wrote, before others put it together or chose from it"
+            )
+    generator = Generator.load(model)
+    if identity not in (None, generator.identity):  # None in records of older versions
+        raise UserError(f"{model}: another generator than the one that {out} was drawn from")
+    return generator, format
 
 
 def attention(
@@ -181,7 +213,8 @@ def _read(path: Path) -> Any:
         raise UserError(f"{path}: found no JSON: {error}") from None
 
 
-def _record(out: Path) -> _Record:
+def _record(out: Path, method: str) -> _Record:
+    """The record of `cgen augment METHOD` beside OUT."""
     path = record_of(out)
     try:
         record = _Record.model_validate(_read(path))
@@ -196,7 +229,17 @@ def _record(out: Path) -> _Record:
         raise UserError(f"{path}: {where}: {wrong['msg']}; expected what `cgen augment` writes") from None
     if record.data == "-":
         raise UserError(f"{out}: its data came from a pipe or standard input and are gone: make it from a file")
+    if record.method != method:
+        raise UserError(f"{out}: made by {record.method}: call `cgen explain {record.method}`")
     return record
+
+
+def _data(record: _Record) -> "Dataset":
+    """The examples that a method learned from."""
+    from compgen.data.catalog import load
+
+    splits = [record.split] if isinstance(record.split, str) else record.split
+    return load(record.data, columns=record.columns).split(*splits)
 
 
 def _made_again(method: "Augmenter[Any]", record: _Record, out: Path) -> "tuple[Augmenter[Any], pl.DataFrame]":
@@ -207,9 +250,7 @@ def _made_again(method: "Augmenter[Any]", record: _Record, out: Path) -> "tuple[
     """
     from compgen.data.catalog import load
 
-    splits = [record.split] if isinstance(record.split, str) else record.split
-    dataset = load(record.data, columns=record.columns).split(*splits)
-    made = method.fit(dataset, record.seed).sample(record.n, record.seed)
+    made = method.fit(_data(record), record.seed).sample(record.n, record.seed)
     if load(str(out), record.format).pairs() != made.pairs():
         raise UserError(f"{out}: found other examples than {record.data} gives by {out}.run.json: one has changed")
     return method, made.frame
@@ -243,10 +284,11 @@ def _line(shown: "Shown") -> "Text":
     return text
 
 
-explaining = [name for name in summaries() if name not in SILENT]
+explaining = [name for name in summaries() if name not in LEARNED]
 app = typer.Typer(
     cls=lazy_group(
         {name: (partial(command, name), f"Show where an example made by {name} comes from.") for name in explaining}
+        | {"csl": (lambda: csl, "Show the rules that an example of a grammar was derived by.")}
         | {"recombine": (lambda: recombine, "Show the prototypes that samples of a generator were made from.")}
         | {"attention": (lambda: attention, "What a generator looked at while it wrote a sample.")}
     ),

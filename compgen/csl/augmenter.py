@@ -6,20 +6,22 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from compgen.augmenters.base import Augmenter
+from compgen.augmenters.base import Augmenter, Shown
 from compgen.csl import smcalflow
+from compgen.csl.forests import first_uses, forests, lowest
 from compgen.csl.induction import Step, induce
 from compgen.csl.options import UNITS, CslOptions
-from compgen.csl.rules import Grammar, examples, refused
+from compgen.csl.rules import Grammar, Rule, examples, refused
 from compgen.csl.seeds import companions, exact_matches, inflections, names
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.csl.weights import Scores
 from compgen.data.catalog import load
-from compgen.data.examples import Dataset, shares_tokens
+from compgen.data.examples import SIDES, Dataset, shares_tokens
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path
 from compgen.progress import Watch
+from compgen.runtime.manifest import MOST_UNITS
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 SEED_RULES: dict[str, Callable[[Dataset], Grammar]] = {
@@ -98,6 +100,7 @@ class Csl(Augmenter[CslOptions]):
 
         cgen augment csl cogs/variable-free --config csl_cogs -o more.tsv"""
     _parsed: tuple[int, int] | None = None
+    _uses: dict[int, int] | None = None  # see `_used`
 
     def __init__(self, options: CslOptions | None = None, *, beside: Path | None = None, **values: Any) -> None:
         super().__init__(options, beside=beside, **values)
@@ -167,6 +170,34 @@ class Csl(Augmenter[CslOptions]):
         """The report in words, for people."""
         return f"{super().in_words()}; {self.report()['rules']:,} rules"
 
+    def explain(self, sample: dict[str, Any]) -> list[Shown]:
+        """The rules of a derivation, the lowest, from the top; below each a training example that has it, too.
+
+        Raises:
+            UserError: nothing was fitted, this is no row of samples, or the grammar does not derive it.
+        """
+        self.require_row(sample, *SIDES)
+        if self.grammar is None:
+            raise UserError("csl: induce a grammar, by fit, before it explains samples")
+        alphabet = self.grammar.alphabet
+        found = forests(self.grammar, [Rule(*(alphabet.encode(sample[side]) for side in SIDES))], MOST_UNITS)
+        if found.roots[0] < 0:
+            source = " ".join(sample["source"])
+            raise UserError(f"csl: {source!r:.80}: the grammar does not derive this, expected a sample of it")
+        shown: list[Shown] = []
+        for number in dict.fromkeys(lowest(found)[found.roots[0]]):
+            rule = alphabet.key(self.grammar.rules[number])
+            shown.append(Shown("rule", *([(token, -1) for token in side] for side in rule)))
+            if number in self._used():
+                shown.append(self.shown("from", self._used()[number]))
+        return shown
+
+    def _used(self) -> dict[int, int]:
+        """The row of the first training example that has each rule, if they are known."""
+        if self._uses is None and self.grammar is not None and self.dataset is not None:
+            self._uses = first_uses(forests(self.grammar, self.grammar.alphabet.examples(self.dataset)))
+        return self._uses or {}
+
     def induce(self, dataset: Dataset, watch: Callable[[Step], None] = lambda _: None) -> Grammar:
         """Induce a grammar from all examples of a dataset; `watch` hears of each step.
 
@@ -178,6 +209,7 @@ class Csl(Augmenter[CslOptions]):
         if self.targets is not None:
             _check_targets(dataset, self.targets)
         self.seeds = seed_rules(self.options.seed_rules, dataset)
+        self._uses = None
         self.grammar, self.steps = induce(dataset, self.options.induction, self.seeds, self.targets, watch)
         return self.grammar
 

@@ -44,6 +44,36 @@ def forests(grammar: Grammar, examples: Iterable[Rule], unit_limit: int = 1) -> 
     return builder.found
 
 
+def lowest(forests: Forests) -> list[list[int]]:
+    """One derivation of each place of forests: the lowest, then the one of fewest nodes; its rules in preorder."""
+    best: list[tuple[int, int, list[int]]] = []
+    for members in forests.members:  # a place comes after those below it
+        found = []
+        for member in members:
+            parts = [best[place] for place in forests.below[member]]
+            height = 1 + max((part[0] for part in parts), default=-1)
+            rules = [forests.rule[member], *(rule for part in parts for rule in part[2])]
+            found.append((height, len(rules), rules))
+        best.append(min(found))
+    return [rules for _, _, rules in best]
+
+
+def first_uses(forests: Forests) -> dict[int, int]:
+    """The first example that each rule derives a part of, by the rule's number."""
+    uses, known = dict[int, int](), set[int]()
+    for example, root in enumerate(forests.roots):
+        todo = [root] if root >= 0 else []
+        while todo:
+            place = todo.pop()
+            if place in known:  # an earlier example has all that is below it, too
+                continue
+            known.add(place)
+            for member in forests.members[place]:
+                uses.setdefault(forests.rule[member], example)
+                todo += forests.below[member]
+    return uses
+
+
 @dataclass(eq=False, slots=True)
 class _Derived:
     """One target of one span: each rule on top, with what its nonterminals derive; and its number as a place."""

@@ -25,7 +25,7 @@ import polars as pl
 from compgen.augmenters.base import HOST, Augmenter, Shown
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
-from compgen.csl.forests import forests
+from compgen.csl.forests import forests, lowest
 from compgen.csl.options import CslOptions
 from compgen.csl.rules import FIRST, SEPARATOR, Grammar, Rule, check_examples, codes, refused
 from compgen.data.examples import TOKENS, Dataset
@@ -39,7 +39,7 @@ from compgen.substitution.exchanges import Exchanges, Found
 from compgen.substitution.gold import Gold
 from compgen.substitution.options import SubstituteOptions
 from compgen.substitution.pieces import Classes, Classifier, Table
-from compgen.substitution.trees import CLOSED, lowest
+from compgen.substitution.trees import CLOSED
 from compgen.substitution.unclear import unclear
 
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate", "token")

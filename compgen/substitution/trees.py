@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.csl.derivations import Level, Side
-from compgen.csl.forests import Forests
 from compgen.data.ragged import Ints, ranges
 
 Floats = NDArray[np.float64]
@@ -137,20 +136,6 @@ def exchanged(hosts: Trees, out: Places, trees: Trees, into: Places) -> Trees:
     sizes += above * (last - first - left + kept - end + node)[row] + around * (kept - left)[row]
     count = lengths.sum(axis=1)
     return Trees(rule[nodes], kind[nodes], sizes, np.cumsum(count) - count, count)
-
-
-def lowest(forests: Forests) -> list[list[int]]:
-    """One derivation of each place of forests: the lowest, then the one of fewest nodes; its rules in preorder."""
-    best: list[tuple[int, int, list[int]]] = []
-    for members in forests.members:  # a place comes after those below it
-        found = []
-        for member in members:
-            parts = [best[place] for place in forests.below[member]]
-            height = 1 + max((part[0] for part in parts), default=-1)
-            rules = [forests.rule[member], *(rule for part in parts for rule in part[2])]
-            found.append((height, len(rules), rules))
-        best.append(min(found))
-    return [rules for _, _, rules in best]
 
 
 def _sizes(arity: Ints) -> Ints:

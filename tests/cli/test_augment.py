@@ -33,6 +33,33 @@ def test_what_looks_like_markup_is_explained_as_it_is(tmp_path):
         assert f". {' '.join(row['source'])}:" in explained.stdout
 
 
+def test_csl_explains_what_it_made_and_what_a_grammar_drew(tmp_path):
+    pairs = tmp_path / "p.tsv"
+    pairs.write_text("".join(f"{word} {more}\t{word[0].upper()} {more[0].upper()}\n"
+                             for word in ("jog", "run", "hop") for more in ("left", "twice", "now")))  # fmt: skip
+    out, grammar, drawn = tmp_path / "m.tsv", tmp_path / "g.grammar", tmp_path / "d.tsv"
+    for words in (
+        ("augment", "csl", pairs, "-n", 9, "--uniform", "--rules", tmp_path / "g.rules", "-o", out),
+        ("train", "csl", pairs, "--set", "training.steps=2", "-o", grammar),
+        ("sample", grammar, "-n", 9, "-o", drawn),
+    ):
+        done = compgen(*words)
+        assert done.returncode == 0, done.stderr
+    explained = compgen("explain", "csl", out, "-n", 9).stdout.splitlines()
+    rules, shown = (tmp_path / "g.rules").read_text().splitlines(), [line.split() for line in explained]
+    used = {" ".join(line[1:]).replace(" -> ", " ### ") for line in shown if line[0] == "rule"}
+    known = {" ".join(line[1:]).replace(" -> ", "\t") for line in shown if line[0] == "from"}
+    assert used <= {*rules} and any("NT_1" in rule for rule in used)
+    assert known <= {*pairs.read_text().splitlines()} and len(known) > 1
+    again = [line.split() for line in compgen("explain", "csl", drawn, "-n", 9).stdout.splitlines()]
+    assert {" ".join(line[1:]).replace(" -> ", " ### ") for line in again if line[0] == "rule"} <= {*rules}
+    assert not any(line[0] == "from" for line in again)
+    pairs.write_text("fly\tF\n")
+    refused(compgen("explain", "csl", out), "the grammar does not derive this")
+    grammar.unlink()
+    refused(compgen("explain", "csl", drawn), "no such file")
+
+
 def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     out = tmp_path / "more.tsv"
     done = compgen("augment", "geca", pairs, "-n", 9, "--seed", 3, "--reach", 99, "-o", out)

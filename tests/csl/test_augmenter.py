@@ -115,3 +115,23 @@ def test_drawing_shows_how_far_it_is():
     made = csl(training=None).fit(COMMANDS)
     made.sample(10_000, watch=lambda stage, share, _: shares.append((stage, share)))
     assert shares == [("sample", 0.4096), ("sample", 0.8192), ("sample", 1.0)]
+
+
+def test_a_sample_is_explained_by_its_rules_and_by_examples_that_have_them():
+    fitted = csl(training=None).fit(COMMANDS)
+    sample = {"source": ["run", "twice"], "target": ["R", "R"]}
+    said = [(one.label, " ".join(t for t, _ in one.source), " ".join(t for t, _ in one.target))
+            for one in fitted.explain(sample)]  # fmt: skip
+    assert said == [
+        ("rule", "NT_1 twice", "NT_1 NT_1"),
+        ("from", "walk twice", "W W"),
+        ("rule", "run", "R"),
+        ("from", "run", "R"),
+    ]
+    fitted.fit(COMMANDS.split("train") + Dataset.from_pairs([(["fly"], ["F"])]))
+    assert [one.label for one in fitted.explain({"source": ["fly"], "target": ["F"]})] == ["rule", "from"]
+    with pytest.raises(UserError, match="'run twice': the grammar does not derive this"):
+        fitted.explain(sample | {"target": ["R"]})
+    for source in (["hop"], ["run", "NT_1"]):
+        with pytest.raises(UserError, match="does not derive"):
+            fitted.explain(sample | {"source": source})

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compgen.csl.derivations import sides
-from compgen.csl.forests import Forests
 from compgen.csl.rules import Alphabet, Grammar, Rule
-from compgen.substitution.trees import CLOSED, Places, Trees, exchanged, lowest
+from compgen.substitution.trees import CLOSED, Places, Trees, exchanged
 
 ARITY = np.array([0, 0, 1, 2, 3])
 
@@ -104,29 +103,3 @@ def test_what_trees_derive(some):
         texts = [written(tree, forms)[side] for tree in some]
         assert "".join(alphabet.tokens[number] for number in numbers) == "".join(texts)
         assert lengths.tolist() == [len(text) for text in texts]
-
-
-def test_the_lowest_derivation_is_taken_then_that_of_fewest_nodes():
-    forests = Forests(
-        rule=[7, 8, 5, 6, 9],
-        height=[0, 0, 1, 2, 1],
-        below=[(), (), (0,), (2,), (0, 1)],
-        members=[(0,), (1,), (2,), (3, 4, 0)],
-        roots=[3],
-    )
-    assert lowest(forests) == [[7], [8], [5, 7], [7]]
-    forests.members[3] = (3, 4)
-    assert lowest(forests)[3] == [9, 7, 8]
-    forests.members[3] = (4, 2)
-    assert lowest(forests)[3] == [5, 7]
-
-
-def test_a_derivation_is_as_high_as_the_highest_below_it():
-    forests = Forests(
-        rule=[7, 5, 6, 9],
-        height=[0, 1, 2, 1],
-        below=[(), (0,), (0, 1), (0, 0, 0, 0)],
-        members=[(0,), (1,), (2, 3)],
-        roots=[2],
-    )
-    assert lowest(forests)[2] == [9, 7, 7, 7, 7]  # not [6, 7, 5, 7], which has fewer nodes
