@@ -168,7 +168,8 @@ def _check_suffix(out: Path, estimation: Estimation) -> None:
 def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimation) -> str:
     """Run a program of KenLM's; return its messages."""
     words = [str(word) for word in command]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, text=True, errors="replace", **pipes) as process:  # names of files need not be UTF-8
         said = _said(process, Path(words[0]).name)
     if process.returncode == 0:
         return said

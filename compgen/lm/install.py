@@ -192,7 +192,8 @@ def _boost(folder: Path) -> Path:
 
 def _run(command: list[str], folder: Path) -> str:
     """Run a command and return its output, whose end is in the message of a UserError if it fails."""
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    pipe, same = subprocess.PIPE, subprocess.STDOUT
+    done = subprocess.run(command, cwd=folder, stdout=pipe, stderr=same, text=True, errors="replace", check=False)
     if done.returncode:
         end = "\n".join(done.stdout.splitlines()[-30:])
         raise UserError(f"building KenLM: {' '.join(command[:4])} ... failed:\n{end}\nbuilding KenLM needs {TOOLS}")

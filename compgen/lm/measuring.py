@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from compgen.errors import DataError
 from compgen.files import atomic_path, open_text, writing
@@ -105,12 +106,17 @@ def _kept(tokens: Path) -> Iterator[Callable[[pl.DataFrame], None]]:
 
         def keep(frame: pl.DataFrame) -> None:
             parts.append(Path(folder) / f"{len(parts):09}.arrow")
-            with writing(parts[-1]):
-                frame.cast({"log10": pl.Float32}).write_ipc(parts[-1])
+            with writing(parts[-1]), parts[-1].open("wb") as stream:  # Polars takes no path that is not UTF-8
+                frame.cast({"log10": pl.Float32}).write_ipc(stream)
+
+        def again(*_: object) -> Iterator[pl.DataFrame]:
+            for part in parts:
+                with part.open("rb") as stream:
+                    yield pl.read_ipc(stream)
 
         yield keep
-        with atomic_path(tokens) as path, path.open("wb") as table:  # Polars takes no path that is not UTF-8
-            pl.scan_ipc(parts).sink_parquet(table)
+        with atomic_path(tokens) as path, path.open("wb") as table:
+            register_io_source(again, schema=next(again()).schema).sink_parquet(table)
 
 
 def _tokens(block: Scores, log_probs: Floats, first: int) -> pl.DataFrame:

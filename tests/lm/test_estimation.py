@@ -126,6 +126,14 @@ def test_gzip_and_a_single_letter_are_texts(text, arpa, tmp_path):
     assert found["sentences"] == 7
 
 
+def test_folders_need_not_have_names_in_utf_8(text, tmp_path):
+    """KenLM's programs say the names of their files."""
+    folder = tmp_path / os.fsdecode(b"nu\xff")
+    folder.mkdir()
+    assert estimate([text], folder / "x.bin", Estimation(order=2, fallback=True), folder)["ngrams"]
+    assert [path.name for path in folder.iterdir()] == ["x.bin"]
+
+
 def test_pruning_leaves_rare_n_grams_out(text, tmp_path):
     found = estimate([text], tmp_path / "pruned.arpa", Estimation(order=3, fallback=True, prune=(0, 1, 1)))
     whole = Arpa(tmp_path / "pruned.arpa")

@@ -1,12 +1,15 @@
 import os
+import tempfile
 
 import polars as pl
 
 from compgen.lm.measuring import _kept
 
 
-def test_scores_of_tokens_may_be_in_a_folder_whose_name_is_not_utf_8(tmp_path):
+def test_no_folder_need_have_a_name_in_utf_8(tmp_path, monkeypatch):
     out = tmp_path / os.fsdecode(b"nu\xff") / "a.parquet"
+    out.parent.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(out.parent))
     with _kept(out) as keep:
         for sentence in (0, 1):
             keep(pl.DataFrame({"sentence": [sentence], "log10": [-0.5]}))
