@@ -160,8 +160,6 @@ def fitted(models: Sequence[Path], scores: Scores, by_history: bool, text: str |
         raise UserError(f"{models[0]}: weights by history need an n-gram model: name one first")
     if len(scores.log10) != len(models):
         raise UserError(f"found scores by {len(scores.log10)} models, expected those of the {len(models)} to be mixed")
-    if not scores.log10.shape[1]:
-        raise DataError("found no sentence to tune weights on")
     largest = _largest(scores, text)
     each = np.power(10.0, scores.log10.astype(np.float64) - largest)  # (M, T), as shares: only they matter
     overall = _maximised(each, np.full(len(models), 1 / len(models)), 0.0)
@@ -177,7 +175,7 @@ def best_of(models: Sequence[Path], scores: Scores, weights: Sequence[float], te
     The paper's weights are 0.05, 0.1 and 0.5.
 
     Raises:
-        DataError: a token is impossible for both models, or with each of the weights.
+        DataError: the text has no token, or one that is impossible for both models, or with each of the weights.
         UserError: there are not two models.
     """
     if len(models) != 2:
@@ -191,7 +189,9 @@ def best_of(models: Sequence[Path], scores: Scores, weights: Sequence[float], te
 
 
 def _largest(scores: Scores, text: str | Path) -> Floats:
-    """Return the largest log10 p of each token, (T), of all models; DataError where all are impossible."""
+    """Return the largest log10 p of each token, (T), of all models; DataError for no token, or an impossible one."""
+    if not scores.log10.shape[1]:
+        raise DataError(f"{text}: found no sentence to tune weights on")
     largest: Floats = scores.log10.max(axis=0).astype(np.float64)
     if impossible := np.flatnonzero(largest == -math.inf).tolist():
         sentence = int(np.searchsorted(scores.starts, impossible[0], side="right")) - 1

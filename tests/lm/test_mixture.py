@@ -121,8 +121,10 @@ def test_nothing_cannot_be_measured(models, tmp_path):
     (tmp_path / "empty.txt").write_text("")
     with pytest.raises(DataError, match="found no sentence"):
         measure(Mixture.open(models[0]), tmp_path / "empty.txt")
-    with pytest.raises(DataError, match="no sentence to tune"):
-        tuned(models, score_all(models, tmp_path / "empty.txt"))
+    none = score_all(models, tmp_path / "empty.txt")
+    for find in (lambda *given: fitted(*given, False, "x.txt"), lambda *given: best_of(*given, [0.5], "x.txt")):
+        with pytest.raises(DataError, match=r"^x\.txt: found no sentence to tune weights on"):
+            find(models, none)
     with pytest.raises(UserError, match="found scores by 1 models, expected those of the 2"):
         tuned([Path("a"), Path("b")], scores_of([[-1.0, -2.0]]))
     with pytest.raises(UserError, match="two models"):
