@@ -186,10 +186,12 @@ class Carving:
         """Hold out all examples with some source token but the shortest, if one has a target token of its own."""
         order = self.random(2)
         with_token = defaultdict[tuple[int, str], list[int]](list)
-        for row in np.flatnonzero(self.part == TRAIN):
+        free = np.flatnonzero(self.part == TRAIN)
+        for row in free:
             for token in self.tokens[row]:
                 with_token[token].append(int(row))
-        sources = sorted(token for token, rows in with_token.items() if not token[0] and self.fits(len(rows)))
+        most = min(MOST_ONCE * len(self.part), len(free) - self.size - LEAST_TRAIN)  # `random` is still to be drawn
+        sources = sorted(token for token, rows in with_token.items() if not token[0] and FEWEST < len(rows) <= most)
         for at in order.permutation(len(sources)):
             rows = with_token[sources[at]]
             lengths = [len(self.tokens[row]) for row in rows]
@@ -198,10 +200,6 @@ class Carving:
                 self.hold(np.array(others, dtype=np.int64), ONCE)
                 self.thin(ONCE)
                 return
-
-    def fits(self, count: int) -> bool:
-        """Whether a token in so many examples can be held out: there are enough to tell, and enough is left."""
-        return FEWEST < count <= MOST_ONCE * len(self.part)
 
     def has_own(self, rows: list[int], with_token: Mapping[tuple[int, str], list[int]]) -> bool:
         """Whether a target token stands in nearly the same examples: their Dice coefficient is OWN or more."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from compgen.comparison.parts import (
     COMBINATIONS,
     FEWEST,
+    LEAST_TRAIN,
     ONCE,
     RANDOM,
     UNUSED,
@@ -69,9 +70,19 @@ def test_of_the_examples_with_a_word_the_shortest_is_kept():
     odd = [(["walk", *PLACES[:at], "odd"], ["WALK", *PLACES[:at], "ODD"]) for at in (2, 1, 3, 4)]
     odd += [([verb, *PLACES, "odd"], [verb.upper(), "ODD"]) for verb in (*VERBS, "sit", "go")]
     plain = [([verb, place], [verb.upper(), place]) for verb in (*VERBS, "sit", "go") for place in PLACES]
-    carving = Carving(Dataset.from_pairs(odd + plain), 20, np.random.default_rng)
+    plain += [([f"x{at}"], [f"X{at}"]) for at in range(10)]
+    carving = Carving(Dataset.from_pairs(odd + plain), 10, np.random.default_rng)
     carving.hold_word()
     assert carving.part[: len(odd)].tolist() == [TRAIN if at == 1 else ONCE for at in range(len(odd))]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_word_in_most_of_few_examples_leaves_enough_to_train_on(number):
+    pairs = [
+        ([*("the",) * (at % 9 < 5), f"a{at % 8}", f"b{at // 8}"], [f"A{at % 8}", f"B{at // 8}"]) for at in range(54)
+    ]
+    data = Dataset.from_pairs([(source, ["THE", *target] if "the" in source else target) for source, target in pairs])
+    assert carve(data, number).splits[TRAIN] >= LEAST_TRAIN
 
 
 @pytest.mark.parametrize(("together", "own"), [(3, False), (4, True)])
