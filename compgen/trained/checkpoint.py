@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import torch
 from torch import Tensor
@@ -227,6 +227,11 @@ def _bytes(tensor: Tensor) -> Any:
     return plain.view(torch.uint8).numpy() if len(plain) else b""
 
 
+def _name_of(path: Path, stream: BinaryIO) -> str:
+    """Return a name of an open file by which torch can map it: one in UTF-8."""
+    return str(path) if str(path).isprintable() else f"/dev/fd/{stream.fileno()}"
+
+
 def _read(path: Path) -> tuple[dict[str, Any], str]:
     """Return the content of a file that torch.save wrote, and its digest. It takes no more memory than the file."""
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -237,7 +242,8 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
                 raise ValueError("compressed")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # our message says it
-            mapped = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            with path.open("rb") as stream:
+                mapped = torch.load(_name_of(path, stream), map_location="cpu", weights_only=True, mmap=True)
         content = copy.deepcopy(mapped)  # from the map, which would change with the file, into memory
         return content, digest({key: value for key, value in content.items() if key != "digest"})
     except FileNotFoundError as error:
