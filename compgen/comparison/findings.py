@@ -51,8 +51,8 @@ class Findings:
         seconds = float((self.folder / ELAPSED).read_text(encoding="utf-8"))
         return Result(
             answer=answer.sentence(rows, choice, len(self.experiment.methods)) + self.undertrained(),
-            data=name,
-            command=command,
+            data=_as_utf_8(name),
+            command=_as_utf_8(command),
             metric="exact match",
             minutes=minutes,
             seconds=seconds,
@@ -327,6 +327,11 @@ def _overtime(seconds: float, minutes: float) -> list[str]:
         f"It took {seconds / 60:.0f} minutes of the {minutes:g} allowed: updates or methods were slower than in the "
         "beginning, when what fits was chosen."
     ]
+
+
+def _as_utf_8(text: str) -> str:
+    """Text as compare.json can hold it: names of files need not be UTF-8."""
+    return text.encode(errors="replace").decode()
 
 
 def _rounds(number: int) -> str:

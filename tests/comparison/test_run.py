@@ -146,13 +146,14 @@ def test_how_long_a_generator_is_trained_follows_from_the_first_minutes_and_the_
 
 
 def test_what_a_step_that_was_killed_has_left_is_no_step(compared):
+    """And names of files, which need not be UTF-8, do not end a comparison when all is done."""
     folder, result, _, data = compared
     (folder / "compare.json").unlink()
     (folder / "steps" / f".{'0' * 32}.test-bare-0.json").write_text('{"seconds": 1, "torn')
     again = compare(
-        data, folder, methods=("geca",), seeds=2, test=30, by="random", jobs=1, name="d", say=lambda _: None
+        data, folder, methods=("geca",), seeds=2, test=30, by="random", jobs=1, name="d\udcff", say=lambda _: None
     )
-    assert again.steps == result.steps
+    assert again.steps == result.steps and again.data == "d?"
 
 
 def test_the_commands_make_the_model_again(compared):
