@@ -1,6 +1,5 @@
 """The findings of a comparison whose steps are done: the result, and the files that it leaves."""
 
-import json
 import platform
 import shlex
 import shutil
@@ -16,7 +15,7 @@ from compgen.comparison.parts import Divided, carvings, remembered
 from compgen.comparison.plan import ENOUGH
 from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
 from compgen.comparison.running import ELAPSED, accuracies
-from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_result
+from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_json, read_result
 from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.checks import findings, rows_of
 from compgen.data.formats import read_dataset, write_dataset
@@ -48,7 +47,9 @@ class Findings:
         rows = [row.model_copy(update=ours) if row.system == str(self.choice) else row for row in rows]
         mended, broken = answer.changed(self.divided.test, by_system[BARE_SYSTEM], by_system[self.choice])
         files, commands = self.deliver()
-        seconds = float((self.folder / ELAPSED).read_text(encoding="utf-8"))
+        if not (self.folder / ELAPSED).exists():  # damaged, and deleted, when all steps were done
+            self.experiment.note_time()
+        seconds = float(read_json(self.folder / ELAPSED))
         return Result(
             answer=answer.sentence(rows, choice, len(self.experiment.methods)) + self.undertrained(),
             data=_as_utf_8(name),
@@ -247,7 +248,7 @@ class Findings:
     def steps(self) -> list[Step]:
         """All steps that were run, and their seconds; files of steps that were killed have names with a dot."""
         paths = sorted((self.folder / "steps").glob("[!.]*.json"), key=lambda path: path.stat().st_mtime)
-        return [Step(step=path.stem, seconds=json.loads(path.read_text(encoding="utf-8"))["seconds"]) for path in paths]
+        return [Step(step=path.stem, seconds=read_json(path)["seconds"]) for path in paths]
 
     def deliver(self) -> tuple[dict[str, str], list[str]]:
         """Write the chosen data and the model; return the files, and the commands that make them by hand."""

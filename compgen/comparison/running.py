@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compgen.comparison.engine import Workers
-from compgen.comparison.steps import VALIDATION, Step, read_result, result_of
+from compgen.comparison.steps import VALIDATION, Step, read_json, read_result, result_of
 from compgen.errors import UserError
 from compgen.files import atomic_path
 
@@ -85,7 +85,7 @@ class Running:
         """The seconds that the comparison has taken, those before interruptions included."""
         if self.began is None:
             path = self.folder / ELAPSED
-            before = float(path.read_text(encoding="utf-8")) if path.exists() else 0.0
+            before = float(read_json(path)) if path.exists() else 0.0
             self.began = self.clock() - before
         return self.clock() - self.began
 
@@ -97,7 +97,7 @@ class Running:
                 found = decide()
                 with atomic_path(path) as temporary:
                     temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
-            self.decisions[name] = json.loads(path.read_text(encoding="utf-8"))
+            self.decisions[name] = read_json(path)
         return self.decisions[name]
 
 

@@ -48,8 +48,16 @@ def result_of(folder: Path, name: str) -> Path:
 
 def read_result(folder: Path, name: str) -> dict[str, Any]:
     """The result of a step that is done."""
-    found: dict[str, Any] = json.loads(result_of(folder, name).read_text(encoding="utf-8"))
+    found: dict[str, Any] = read_json(result_of(folder, name))
     return found
+
+
+def read_json(path: Path) -> Any:
+    """What a file of the folder holds; raises UserError for one that a failing machine has left, an empty one, say."""
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError:
+        raise UserError(f"{path}: damaged: delete it, and the same command makes it again") from None
 
 
 def perform(folder: Path, step: Step) -> None:

@@ -149,6 +149,7 @@ def test_what_a_step_that_was_killed_has_left_is_no_step(compared):
     """And names of files, which need not be UTF-8, do not end a comparison when all is done."""
     folder, result, _, data = compared
     (folder / "compare.json").unlink()
+    (folder / "elapsed").unlink()
     (folder / "steps" / f".{'0' * 32}.test-bare-0.json").write_text('{"seconds": 1, "torn')
     again = compare(
         data, folder, methods=("geca",), seeds=2, test=30, by="random", jobs=1, name="d\udcff", say=lambda _: None

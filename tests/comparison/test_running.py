@@ -4,6 +4,8 @@ import pytest
 
 from compgen.comparison.findings import _overtime
 from compgen.comparison.running import ELAPSED, Running, _left
+from compgen.comparison.steps import read_result
+from compgen.errors import UserError
 
 
 class Stopped:
@@ -24,6 +26,20 @@ def test_time_before_an_interruption_counts(tmp_path):
         running.run([])
     assert (tmp_path / ELAPSED).read_text() == "12.5\n"
     assert Running(folder=tmp_path, seconds=60, workers=Stopped(), say=print, clock=lambda: 7.0).elapsed() == 12.5
+
+
+def test_a_file_that_is_empty_after_a_machine_failed_is_named(tmp_path):
+    for name in (ELAPSED, "plan.json", "steps/speed.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    running = Running(folder=tmp_path, seconds=60, workers=Stopped(), say=print)
+    for read, name in (
+        (running.elapsed, ELAPSED),
+        (lambda: running.decided("plan", dict), "plan.json"),
+        (lambda: read_result(tmp_path, "speed"), "speed.json"),
+    ):
+        with pytest.raises(UserError, match=f"{name}: damaged: delete it, and the same command makes it again"):
+            read()
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(360, 0), (390, 0), (400, 1)])
