@@ -135,17 +135,28 @@ def _explained(error: Exception) -> str | None:
     """Return the message to a user for an error that is not a bug; None for a bug."""
     if isinstance(error, UserError):
         return str(error)
-    if isinstance(error, OSError):
-        if error.errno in (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP, errno.ENOTDIR) and error.filename:
-            return f"{error.filename}: {error.strerror}"  # an impossible name, or one that may not be looked up
-        if error.errno == errno.ENOSPC:
-            return f"standard output: cannot be written: {error.strerror}"  # files have messages of their own
-        if error.errno == errno.EIO:
-            return "a file or standard output cannot be read or written: a disk, a terminal or a network drive failed"
+    if isinstance(error, OSError) and (message := _of_the_system(error)):
+        return message
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError | OSError) and any(words in str(error) for words in NO_MEMORY)
     ):
         return f"not enough memory: {' '.join(str(error).split())[:200] or 'ask for less at a time'}"
+    return None
+
+
+def _of_the_system(error: OSError) -> str | None:
+    """Return the message for an error of the system that no file has a message of its own for."""
+    unusable = (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP, errno.ENOTDIR, errno.EROFS)
+    if error.errno in unusable and error.filename:
+        return f"{error.filename}: {error.strerror}"  # an impossible name, or one that may not be looked up
+    if error.errno == errno.ENOENT and "temporary directory" in str(error):  # `tempfile` tried all that it knows
+        return f"{error.strerror}: set TMPDIR to a folder that can be written"
+    if error.errno == errno.ENOENT and not error.filename:  # of `getcwd`
+        return "the current folder has been deleted: change to another"
+    if error.errno == errno.ENOSPC:
+        return f"standard output: cannot be written: {error.strerror}"  # files have messages of their own
+    if error.errno == errno.EIO:
+        return "a file or standard output cannot be read or written: a disk, a terminal or a network drive failed"
     return None
 
 

@@ -542,9 +542,16 @@ def test_want_of_memory_is_no_bug(error):
     assert _explained(error).startswith("not enough memory: ")
 
 
-def test_a_file_of_our_own_that_cannot_be_read_is_not_called_standard_output():
+def test_what_the_system_lacks_is_called_by_its_name():
     assert _explained(OSError(5, "Input/output error")).startswith("a file or standard output cannot be read or")
     assert _explained(OSError(28, "No space left on device")).startswith("standard output: cannot be written")
+    assert _explained(OSError(30, "Read-only file system", "/t/x")) == "/t/x: Read-only file system"
+    none = OSError(2, "No usable temporary directory found in ['/tmp']")
+    assert _explained(none) == f"{none.strerror}: set TMPDIR to a folder that can be written"
+    assert (
+        _explained(OSError(2, "No such file or directory")) == "the current folder has been deleted: change to another"
+    )
+    assert _explained(OSError(2, "No such file or directory", "/t/x")) is None
 
 
 @pytest.mark.parametrize(
