@@ -2,17 +2,25 @@
 
 from importlib.util import find_spec
 
+import numpy as np
+
 from compgen.augmenters.base import PAIRS, SENTENCES, WORDS
 from compgen.augmenters.registry import find, summaries
-from compgen.data.examples import Dataset, check_sides
+from compgen.data.examples import SIDES, Dataset, check_sides
 from compgen.data.unimorph import parts
 from compgen.errors import DataError, UserError
 
+LONG = 200  # tokens of an example: methods may take long for longer ones, however few they are
+
 
 def applicable(dataset: Dataset) -> dict[str, str | None]:
-    """Return for each method of the registry None if it applies to a dataset, else why not, in a few words."""
+    """Return for each method of the registry None if it applies to a dataset, else why not, in a few words.
+
+    Where it takes a moment, that is of few examples, a method is tried: it does not apply if it makes nothing of them.
+    """
     kinds, why = kinds_of(dataset)
-    return {name: _refusal(name, dataset, kinds, why) for name in summaries()}
+    distinct = Dataset(dataset.frame.unique(SIDES, maintain_order=True))
+    return {name: _refusal(name, dataset, kinds, why) or _failure(name, distinct) for name in summaries()}
 
 
 def kinds_of(dataset: Dataset) -> tuple[frozenset[str], str]:
@@ -46,3 +54,16 @@ def _refusal(name: str, dataset: Dataset, kinds: frozenset[str], why: str) -> st
         return kind.refuses(dataset)
     except UserError as error:
         return str(error)
+
+
+def _failure(name: str, distinct: Dataset) -> str | None:
+    """Why a method makes nothing of distinct examples, if they are few; else None."""
+    kind = find(name)
+    lengths = np.sum([distinct.frame[side].list.len().to_numpy() for side in SIDES], axis=0)
+    if lengths.sum() > kind.moment or lengths.max() > LONG:
+        return None
+    try:
+        kind.attempt(distinct)
+    except UserError as error:
+        return str(error)
+    return None

@@ -89,6 +89,7 @@ class Augmenter(ABC, Generic[O_co]):
         takes: kinds of data that it applies to: PAIRS, SENTENCES, WORDS.
         columns: what its samples have besides source, target, split and `method`, with types.
         usual: how many samples it makes unless asked; None for all that there are.
+        moment: data of so many tokens are learned from in a moment; see `attempt`.
         copies: whether samples can be training examples; of those there is no end, and MOST are made at once.
         beyond: how to have more than MOST.
         configuration: the shipped configuration that its options come from unless another is given.
@@ -105,6 +106,7 @@ class Augmenter(ABC, Generic[O_co]):
     takes: ClassVar[frozenset[str]] = frozenset({PAIRS})
     columns: ClassVar[dict[str, Any]] = {}
     usual: ClassVar[int | None] = None
+    moment: ClassVar[int] = 0
     copies: ClassVar[bool] = False
     beyond: ClassVar[str] = "make them in parts, each with another seed"
     configuration: ClassVar[str | None] = None
@@ -302,6 +304,15 @@ class Augmenter(ABC, Generic[O_co]):
     def refuses(cls, dataset: Dataset) -> str | None:  # noqa: ARG003
         """Why a dataset of a kind that the method takes cannot be learned from, if its tokens say so; else None."""
         return None
+
+    @classmethod
+    def attempt(cls, dataset: Dataset) -> None:
+        """Make an example of few data, by the usual options.
+
+        Raises:
+            ExhaustedError: nothing can be made of them; the message says why.
+        """
+        cls().fit(dataset).sample(1)
 
     def needs_torch(self) -> bool:
         """Whether learning, with these options, needs torch."""

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 COMPARED = 100  # examples from which a comparison can tell something
 SHOWN = 5  # lines of a finding that are printed
-PREFERRED = ("stemcorrupt", "geca")  # for the next command: fast, and applicable to most
+PREFERRED = (
+    "stemcorrupt",
+    "geca",
+    "csl",
+    "substitute",
+    "lexsym",
+)  # for the next command: fast ones, the likeliest first
 
 
 class Options(BaseModel):
@@ -170,6 +176,8 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
         return f"cgen check {words} --fix mended.{_suffix(found)}"
     onward = _onward(words, dataset, applies)
+    if not onward:
+        return _apart(words, found) if glued else f"add examples that share parts with these, then cgen check {words}"
     return f"{_apart(words, found)}; or as they are, {onward}" if glued else onward
 
 
@@ -186,8 +194,10 @@ def _suffix(found: "Table") -> str:
 
 
 def _onward(words: str, dataset: "Dataset", applies: dict[str, str | None]) -> str:
-    """The next command to type on data of which nothing has to be mended."""
-    method = next((name for name in PREFERRED if name in applies and applies[name] is None), "resample")
+    """The next command to type on data of which nothing has to be mended; empty if no method makes new examples."""
+    method = next((name for name in PREFERRED if name in applies and applies[name] is None), None)
+    if method is None:
+        return ""
     split = "" if "train" in dataset.splits else f" --split {shlex.quote(next(iter(dataset.splits)))}"
     pairs = (dataset.frame["target"].list.len() > 0).any()
     if len(dataset) >= COMPARED and not split and pairs and find_spec("torch") is not None:

@@ -18,11 +18,12 @@ from compgen.csl.trained import TrainedGrammar
 from compgen.csl.weights import Scores
 from compgen.data.catalog import load
 from compgen.data.examples import SIDES, Dataset, shares_tokens
-from compgen.errors import DataError, UserError
+from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.files import atomic_path
 from compgen.progress import Watch
 from compgen.runtime.manifest import MOST_UNITS
 
+TRIED = 100  # draws, of which one should be new
 CONFIGS = Path(__file__).parents[1] / "configs"
 SEED_RULES: dict[str, Callable[[Dataset], Grammar]] = {
     "matches": exact_matches,
@@ -84,6 +85,7 @@ class Csl(Augmenter[CslOptions]):
     options_type = CslOptions
     columns: ClassVar[dict[str, Any]] = {"index": pl.Int64, "log_prob": pl.Float64}
     usual = 10_000
+    moment = 1000
     copies = True
     beyond = (
         "`cgen train csl DATA -o G.grammar` and `cgen sample G.grammar -n N -o OUT` write any number as they are drawn"
@@ -114,6 +116,14 @@ class Csl(Augmenter[CslOptions]):
     def refuses(cls, dataset: Dataset) -> str | None:
         """An empty side, or a token that stands for something in rules."""
         return refused(dataset)
+
+    @classmethod
+    def attempt(cls, dataset: Dataset) -> None:
+        """Without learning probabilities, which says nothing of what can be derived."""
+        known = {repr(pair) for pair in dataset.pairs()}
+        made = cls(uniform=True).fit(dataset).sample(TRIED).pairs()
+        if known.issuperset(map(repr, made)):
+            raise ExhaustedError(f"{TRIED} draws from the grammar give examples of the data alone; give more examples")
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
         """Induce a grammar, learn its probabilities, and learn them again if there are unlabelled sources."""

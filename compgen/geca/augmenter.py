@@ -32,6 +32,7 @@ class Geca(Augmenter[GecaOptions]):
     name = "geca"
     options_type = GecaOptions
     takes = frozenset({PAIRS, SENTENCES})
+    moment = 20_000
     columns: ClassVar[dict[str, Any]] = {"template": pl.String, "fragment": pl.String}
     example = """cgen augment geca scan/jump --longest 38 -n 1000 -o more.tsv
 

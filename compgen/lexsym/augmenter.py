@@ -65,6 +65,7 @@ class Lexsym(Augmenter[LexsymOptions]):
     options_type = LexsymOptions
     columns: ClassVar[dict[str, Any]] = {HOST: pl.Int64, "swaps": pl.String}
     usual = 10_000
+    moment = 10_000
     example = """cgen augment lexsym scan/jump -o more.tsv
 
         cgen augment lexsym cogs/lf --write-lexicon lexicon.tsv -n 20000 -o more.tsv"""

@@ -83,6 +83,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
     takes = frozenset({WORDS})
     columns: ClassVar[dict[str, Any]] = {HOST: pl.Int64, "edits": pl.Int64}
     usual = 10_000
+    moment = 10_000
     why = ""
     example = "cgen augment stemcorrupt sigmorphon/turkish --split train-low -n 10000 -o more.tsv"
 

@@ -107,6 +107,7 @@ class Recombine(Augmenter[RecombineOptions]):
     takes = frozenset({PAIRS, SENTENCES})
     columns: ClassVar[dict[str, Any]] = {"index": pl.Int64, "log_prob": pl.Float64, "prototypes": pl.List(pl.Int64)}
     usual = 400
+    moment = 10_000
     configuration = "auto"
     configurations = (
         "auto: settings found from DATA; recombine_small: two cores, long-short neighborhoods; "
@@ -279,6 +280,12 @@ class Recombine(Augmenter[RecombineOptions]):
         """The report in words, for people."""
         voted = f"; by the votes of {self._counts.drawn:,} draws" if self.options.votes else ""
         return super().in_words() + voted + f"; the generator is {self.checkpoint}" * (self.checkpoint is not None)
+
+    @classmethod
+    def attempt(cls, dataset: Dataset) -> None:
+        """See that there are prototypes; to find out what they give takes a training."""
+        if len(dataset) < 2:
+            raise ExhaustedError("there is one distinct example, expected several to be put together")
 
     def needs_torch(self) -> bool:
         """Training needs torch."""

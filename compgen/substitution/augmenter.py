@@ -70,6 +70,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         "pieces": pl.List(pl.String),
     }
     usual = 30_000
+    moment = 300
     configuration = "grammar"
     clashes: ClassVar[dict[str, str]] = {"spans": "induction", "grammar": "induction"}
     configurations = "grammar, grammar_scan_companions, grammar_cogs: how the grammar is induced"

@@ -1,3 +1,4 @@
+from contextlib import suppress
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -9,7 +10,7 @@ from compgen.augmenters.registry import find, summaries
 from compgen.augmenters.resample import Resample
 from compgen.data.examples import Dataset
 from compgen.data.unimorph import inflection
-from compgen.errors import DataError, ExhaustedError
+from compgen.errors import DataError, UserError
 
 PAIR = Dataset.from_pairs([(["jump", "twice"], ["I_JUMP", "I_JUMP"]), (["walk"], ["I_WALK"])])
 SENTENCE = Dataset.from_pairs([(["the", "cat"], []), (["sat"], [])])
@@ -26,22 +27,32 @@ def test_data_are_of_the_kinds_that_methods_take(dataset, kinds):
 
 
 @pytest.mark.parametrize("dataset", [PAIR, SENTENCE, WORD, MIXED], ids=["pairs", "sentences", "words", "mixed"])
-def test_a_method_that_does_not_apply_refuses_the_data_and_no_other_does_for_its_kind(dataset):
-    """Recombine and csl train for long: what they take is compared with `takes` alone."""
+def test_a_method_applies_to_few_data_if_it_makes_an_example_of_them(dataset):
+    """Recombine trains for long: what it takes is compared with `takes` alone."""
     found = applicable(dataset)
     assert list(found) == list(summaries())
-    for name in ("geca", "stemcorrupt", "concat", "resample"):
-        try:
-            find(name)().fit(dataset)
-        except DataError as error:
-            refused = str(error)
-        except ExhaustedError:  # the data are of the right kind, but too few
-            refused = None
-        else:
-            refused = None
-        assert (found[name] is None) == (refused is None), (name, found[name], refused)
-    for name in ("recombine", "csl"):
-        assert (found[name] is None) == bool(find(name).takes & kinds_of(dataset)[0])
+    for name in ("geca", "substitute", "lexsym", "stemcorrupt", "concat", "resample"):
+        with suppress(UserError):
+            assert (len(find(name)().fit(dataset).sample(1)), found[name]) == (1, None)
+            continue
+        assert found[name] is not None, name
+    assert (found["recombine"] is None) == bool(find("recombine").takes & kinds_of(dataset)[0])
+
+
+def test_no_method_but_controls_applies_to_one_example_however_often_it_is_given():
+    pair = Dataset.from_pairs(3 * [(["jump", "twice"], ["I_JUMP", "I_JUMP"])])
+    assert [name for name, why in applicable(pair).items() if why is None] == ["concat", "resample"]
+
+
+def test_a_method_is_not_tried_where_that_takes_long(monkeypatch):
+    tried = []
+    for name in summaries():
+        monkeypatch.setattr(find(name), "attempt", classmethod(lambda kind, data: tried.append((kind.name, len(data)))))
+    many = [([f"w{number}"], [f"T{number}"]) for number in range(600)]
+    applicable(Dataset.from_pairs(2 * many))
+    assert tried == [("recombine", 600), ("geca", 600), ("lexsym", 600)]
+    applicable(Dataset.from_pairs([(["a"] * 101, ["A"] * 100)]))
+    assert len(tried) == 3
 
 
 def test_reasons_are_a_few_words():
@@ -54,7 +65,7 @@ def test_reasons_are_a_few_words():
 def test_what_needs_torch_says_so_where_there_is_none(monkeypatch):
     monkeypatch.setattr("compgen.augmenters.applicable.find_spec", lambda name: None)
     assert applicable(PAIR)["recombine"] == "needs torch: pip install 'compgen[train]'"
-    assert applicable(PAIR)["geca"] is None
+    assert applicable(PAIR)["concat"] is None
 
 
 class Again(Resample):

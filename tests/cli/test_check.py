@@ -23,7 +23,7 @@ def run(*words):
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.tsv").write_text(WRONG)
-    (tmp_path / "good.tsv").write_text("a b\tf ( x )\nc d\tf ( y )\n")
+    (tmp_path / "good.tsv").write_text("a b\tf ( x )\nc b\tg ( x )\na d\tf ( y )\n")
     return tmp_path
 
 
@@ -73,13 +73,13 @@ def test_a_long_field_of_csv_is_no_error(folder):
 def test_a_good_table_is_said_to_be_good_with_the_next_command():
     result = run("good.tsv")
     assert result.exit_code == 0
-    assert result.stdout.startswith("good.tsv: tsv; source TAB target; train 2\n\nNothing is wrong.\n")
+    assert result.stdout.startswith("good.tsv: tsv; source TAB target; train 3\n\nNothing is wrong.\n")
     assert "stemcorrupt  no       takes words; example 1 is a pair" in result.stdout
     assert result.stdout.endswith("\nNext: cgen augment geca good.tsv -o more.jsonl\n")
 
 
 def test_words_get_the_method_for_words(folder):
-    (folder / "deu").write_text("gehen\tging\tV;PST\n\nsehen\tsah\tV;PST\n")
+    (folder / "deu").write_text("gehen\tgehst\tV;PRS\n\nsehen\tsah\tV;PST\n")
     result = run("deu")
     assert "deu: unimorph; lemma TAB form TAB tags; train 2" in result.stdout
     assert result.stdout.endswith("Next: cgen augment stemcorrupt deu -o more.jsonl\n")
@@ -173,7 +173,7 @@ def test_words_of_which_no_line_is_right_are_refused_as_by_other_commands(folder
 
 
 def test_a_table_without_train_is_augmented_from_the_split_it_has(folder):
-    (folder / "dev.tsv").write_text("a b\tf ( x )\tdev\n")
+    (folder / "dev.tsv").write_text("a b\tf ( x )\tdev\na c\tf ( y )\tdev\nd b\tg ( x )\tdev\n")
     assert run("dev.tsv").stdout.endswith("Next: cgen augment geca dev.tsv --split dev -o more.jsonl\n")
 
 
@@ -186,7 +186,10 @@ def test_sentences_become_more_sentences(folder):
 
 
 def test_what_fix_cannot_mend_is_not_sent_to_it(folder):
-    (folder / "glued.tsv").write_text("how many rivers\tanswer(count(river))\n")
+    glued = "how many rivers\tanswer(count(river))\nhow many lakes\tanswer(count(lake))\n"
+    (folder / "glued.tsv").write_text(glued)
+    assert run("glued.tsv").stdout.endswith("\nNext: cgen data write glued.tsv --signs apart -o apart.tsv\n")
+    (folder / "glued.tsv").write_text(4 * glued + "a b\tA B\na c\tA C\nd b\tD B\n")
     assert "or as they are, cgen augment" in run("glued.tsv").stdout
     (folder / "empty.tsv").write_text("a\t\n\tb\n")
     assert "Next: mend it by hand, then cgen check empty.tsv" in run("empty.tsv").stdout
@@ -246,7 +249,10 @@ def test_a_named_pipe_of_words_is_checked(folder):
 
 
 def test_the_next_command_names_the_columns_that_were_given(folder, monkeypatch):
-    (folder / "x.csv").write_text("Frage,our Programm\n" + "".join(f"a {at},f {at}\n" for at in range(120)))
+    (folder / "x.csv").write_text(
+        "Frage,our Programm\n"
+        + "".join(f"{one} {at},{one}_ {at}_\n" for one in "abc" for at in range(40 - (one == "c")))
+    )
     result = run("x.csv", "--source", "Frage", "--target", "our Programm")
     assert result.exit_code == 0 and "error" not in result.stdout
     assert result.stdout.endswith("Next: cgen compare x.csv --source Frage --target 'our Programm' -o comparison\n")
@@ -319,7 +325,7 @@ def test_a_known_data_set_and_a_folder_are_checked_too():
     # Its sources have several targets, any of them right: nothing to mend.
     assert run("nacs/simple").stdout.endswith("Next: cgen compare nacs/simple -o comparison\n")
     runner().invoke(app, ["data", "write", "good.tsv", "-o", "made"])
-    assert "made: folder; columns source, target, split; train 2" in run("made").stdout
+    assert "made: folder; columns source, target, split; train 3" in run("made").stdout
 
 
 def test_several_targets_of_a_source_are_kept_where_that_is_asked_for(tmp_path):
