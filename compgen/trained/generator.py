@@ -267,7 +267,7 @@ class Generator:
             raise UserError("the engine ray has no beam search")
         if self.model.bundle is None:
             raise UserError("the engine ray needs a bundle that ONNX Runtime runs: export the checkpoint first")
-        bundle, heat = str(self.model.bundle.absolute()), _checked(asked.temperature) or self.temperature
+        bundle, heat = str(self.model.bundle), _checked(asked.temperature) or self.temperature
         work = Work(bundle, self.identity, asked.seed, heat, asked.batch or ROWS, judge.config)
         found = judged(work, span["start"], span["stop"], asked.workers)
         return found, found

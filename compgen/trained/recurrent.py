@@ -129,7 +129,7 @@ class RecurrentArchitecture(Architecture):
             if bundle.pool is None:
                 return NativePredictor(bundle, runtime.threads)
             return NativeGenerator(bundle, runtime.threads)
-        manifest, backend, folder = bundle.manifest, self._backend(bundle, runtime), bundle.path
+        manifest, backend, folder = bundle.manifest, self._backend(bundle, runtime), bundle.path.absolute()
         parts = (bundle.pool, Vocabulary(bundle.vocabulary), manifest.max_length, manifest.sampling, bundle.identity)
         return _opened(backend, *parts, None if runtime.name == "torchscript" else folder)
 

@@ -109,3 +109,11 @@ def test_examples_that_a_generator_has_learned_from_are_counted_whatever_their_o
     with pytest.warns(Remark, match="^3 of 4 examples are among those it was trained on") as said:
         compgen.evaluate(generator, compgen.Dataset.from_pairs([new, *learnt]))
     assert said[0].filename == __file__
+
+
+def test_workers_find_a_bundle_that_was_named_from_another_folder(monkeypatch):
+    folder = exported()
+    monkeypatch.chdir(folder.parent)
+    model = Generator.load(folder.name).model
+    monkeypatch.chdir("/")
+    assert model.bundle is not None and (model.bundle / "manifest.json").is_file()
