@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # the same names as in `_HOMES`, for editors and type checker
     from compgen.api_data import mask as mask
     from compgen.api_data import measure_quality as measure_quality
     from compgen.api_data import select as select
+    from compgen.api_data import signs as signs
     from compgen.api_data import split as split
     from compgen.api_data import unmask as unmask
     from compgen.api_data import write_dataset as write_dataset
@@ -76,6 +77,7 @@ _HOMES = {
     "mask": "compgen.api_data",
     "predict": "compgen.api",
     "select": "compgen.api_data",
+    "signs": "compgen.api_data",
     "split": "compgen.api_data",
     "train_generator": "compgen.api",
     "train_predictor": "compgen.api",

@@ -233,6 +233,35 @@ def _losses(
         return predictor.losses(candidates, watch=progress.update)
 
 
+def signs(data: "Dataset | str | Path", form: str) -> "Dataset":
+    """Set signs apart from words, or put back what was set apart, as `cgen data write --signs` does.
+
+    Args:
+        data: sources and targets; or predictions.
+        form: apart (for good), marked (with ￭ at what stood close to the token before), or joined (what is marked, put
+            back; where nothing is marked is a `Remark`).
+
+    Raises:
+        UserError: there is no such form, or a token has the sign ￭ already.
+    """
+    from compgen.data.catalog import given
+    from compgen.data.signs import JOINER, apart, together
+
+    if form not in ("apart", "marked", "joined"):
+        raise UserError(f"no form {form!r:.40} of signs: expected apart, marked or joined")
+    some = given(data)
+    if form != "joined":
+        return apart(some, marked=form == "marked")
+    if (found := together(some)) == some:
+        warnings.warn(
+            f"found no {JOINER}, so nothing is joined: the spaces of --signs apart cannot be told from others; answers "
+            "of what learnt from --signs marked can be joined",
+            Remark,
+            stacklevel=2,
+        )
+    return found
+
+
 def mask(
     data: "Dataset | str | Path",
     names: "str | Path | Mapping[str | tuple[str, ...], str] | Iterable[str | tuple[str, ...]] | None" = None,

@@ -610,3 +610,14 @@ def test_the_docstring_of_sample_names_its_options():
 def test_docstrings_of_trainings_name_configurations():
     for verb, some in (("generator", "recombine_small"), ("predictor", "seq2seq_small"), ("pretrained", "t5_small")):
         assert some in getattr(compgen, f"train_{verb}").__doc__ and some in shipped()
+
+
+def test_signs_are_set_apart_and_put_back():
+    glued = compgen.Dataset.from_pairs([(["who", "runs"], ["runs(x,1)"])])
+    apart = compgen.signs(glued, "apart")
+    assert apart[0].target == ["runs", "(", "x", ",", "1", ")"]
+    assert compgen.signs(compgen.signs(glued, "marked"), "joined") == glued
+    with pytest.warns(Remark, match="nothing is joined"):
+        assert compgen.signs(apart, "joined") == apart
+    with pytest.raises(compgen.UserError, match="no form 'close' of signs: expected apart, marked or joined"):
+        compgen.signs(glued, "close")

@@ -129,23 +129,18 @@ def write(
 
         cgen data write glued.tsv --signs apart -o apart.tsv
     """
+    from compgen.api_data import signs as with_signs
     from compgen.data.formats import write_dataset
-    from compgen.data.signs import JOINER, apart, together
 
     format = writable_format(out, format, data)
     predicted = signs == "joined" or variables == "named"  # perhaps: of blank lines too, or without a token
     dataset = load_split(data, split, answers=predicted, columns=columns, blanks=predicted)
-    if signs in ("apart", "marked"):
-        dataset = apart(dataset, marked=signs == "marked")
+    if signs and signs != "joined":
+        dataset = with_signs(dataset, signs)
     if variables:
         dataset = _with_variables(dataset, variables)
     if signs == "joined":
-        before, dataset = dataset, together(dataset)
-        if dataset == before:
-            say(
-                f"warning: found no {JOINER}, so nothing is joined: the spaces of --signs apart cannot be told from "
-                "others; answers of what learnt from --signs marked can be joined"
-            )
+        dataset = with_signs(dataset, signs)
     if swap and not (dataset.frame["target"].list.len() > 0).all():
         raise DataError(f"{data}: found sentences, without targets, which cannot be swapped: leave out --swap")
     changes = {"swap": swap, "variables": variables, "signs": signs}
