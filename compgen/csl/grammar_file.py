@@ -112,7 +112,9 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         meta = strict_json(header["__metadata__"][FORMAT].encode())
         version, said, arrays = meta["version"], meta.pop("digest", None), arrays_of(path, content)
     except (AttributeError, BundleError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: not a grammar file, or cut short ({type(error).__name__})") from error
+        raise CheckpointError(
+            f"{path}: not a grammar file, or cut short; expected a file that `cgen train csl` wrote"
+        ) from error
     if type(version) is not int or version != VERSION:
         raise CheckpointError(f"{path}: grammar file version {version!r:.20}, this compgen reads {VERSION}")
     if said != _digest(meta, arrays):

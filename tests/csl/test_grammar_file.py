@@ -98,7 +98,7 @@ def test_another_number_is_damage(path, name):
 def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "g.grammar"
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="not a grammar file"):
+    with pytest.raises(CheckpointError, match="cut short; expected a file that `cgen train csl` wrote"):
         GrammarFile.load(path)
 
 
