@@ -44,6 +44,8 @@ LIMITS = {
     "repeated": 0.5,
     # A generator draws a training example now and then; a file of little else is the training data again.
     "copied": 0.9,
+    # Methods make examples of the tokens of training; other data, or other spaces around signs, have few of them.
+    "foreign": 0.5,
 }
 
 
@@ -142,6 +144,12 @@ class Quality:
         found = []
         if self.asked is not None and self.made < self.asked:
             found.append(f"{self.made:,} of {self.asked:,} examples: ask for fewer, or loosen what they must be like")
+        foreign = max(self.source.new[0], 0 if self.target is None else self.target.new[0])
+        if foreign > LIMITS["foreign"]:
+            found.append(
+                f"{foreign:.0%} of the tokens of a side are in no training example: were they made from these data, "
+                "with the same spaces around signs?"
+            )
         if self.training_balanced - self.balanced > LIMITS["unbalanced"]:
             found.append(
                 f"brackets are balanced in {self.balanced:.1%} of the examples, in training in "

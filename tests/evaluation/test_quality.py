@@ -76,11 +76,11 @@ def test_derivable_targets_are_counted_once():
     made, train = dataset("a > x", "b > x", "c > y"), dataset("a > x")
     found = quality(made, train, derives=lambda targets: [target == ["x"] for target in targets])
     assert (found.derivable, found.training_derivable) == (0.5, 1.0)
-    assert "derives 50.0%" in found.warnings()[0]
+    assert "derives 50.0%" in found.warnings()[1]
 
 
 def test_good_examples_have_no_warnings_and_each_limit_has_one():
-    good = quality(dataset("e > g ( e )", "i > h"), dataset(*TRAIN), asked=2)
+    good = quality(dataset("b > g ( b )", "d > h"), dataset(*TRAIN), asked=2)
     assert good.warnings() == []
     for wrong, words in (
         ({"asked": 3}, "2 of 3 examples"),
@@ -88,6 +88,7 @@ def test_good_examples_have_no_warnings_and_each_limit_has_one():
         ({"contradicting": 0.03}, "3.0% of the examples have a source with another target in training"),
         ({"ambiguous": 0.03}, "keep one target of each source (`cgen check FILE --fix OUT`; for samples,"),
         ({"made": 5}, "2 of 5 examples are distinct"),
+        ({"source": replace(good.source, new=(0.6, 0.6, 0.6))}, "60% of the tokens of a side are in no training"),
     ):
         (warning,) = replace(good, **{"asked": None} | wrong).warnings()
         assert words in warning and ": " in warning  # what to do
