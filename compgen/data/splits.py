@@ -291,6 +291,8 @@ def _nonempty(dataset: Dataset) -> int:
 def _size(dataset: Dataset, train: int | None) -> int:
     """Return the size of the training part, where the rest is the test part."""
     count = _nonempty(dataset)
+    if count == 1:
+        raise DataError("found 1 example, expected two or more to divide")
     size = count // 2 if train is None else train
     if not 0 < size < count:
         raise DataError(f"found {count:,} examples, expected more than the {size:,} to train on, and those at least 1")

@@ -284,8 +284,8 @@ class Recombine(Augmenter[RecombineOptions]):
     @classmethod
     def attempt(cls, dataset: Dataset) -> None:
         """See that there are prototypes; to find out what they give takes a training."""
-        if len(dataset) < 2:
-            raise ExhaustedError("there is one distinct example, expected several to be put together")
+        if len(dataset) < (wanted := cls().options.prototypes + 1):
+            raise ExhaustedError(f"distinct examples: {len(dataset)}, expected {wanted} or more")
 
     def needs_torch(self) -> bool:
         """Training needs torch."""

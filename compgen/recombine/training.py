@@ -99,7 +99,10 @@ def train_generator(
 def _check_size(dataset: Dataset, config: RecombineConfig) -> None:
     """Raise DataError if there are fewer examples than one with its prototypes."""
     if len(dataset) < config.prototypes + 1:
-        raise DataError(f"{len(dataset)} examples are too few for {config.prototypes} prototypes")
+        raise DataError(
+            f"found {len(dataset)} example{'s' * (len(dataset) > 1)}, expected {config.prototypes + 1} or more: one is "
+            f"learned from {config.prototypes} others"
+        )
 
 
 def _neighborhoods(

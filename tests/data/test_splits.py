@@ -106,6 +106,8 @@ def test_the_shortest_are_trained_on_and_of_equals_the_first():
     data = Dataset.from_pairs([(["a"] * source, ["b"] * target) for source, target in [(3, 1), (1, 9), (2, 5), (2, 2)]])
     assert by_length(data).frame["split"].to_list() == ["test", "train", "train", "test"]
     assert by_length(data, 1, "target").frame["split"].to_list() == ["train", "test", "test", "test"]
+    with pytest.raises(DataError, match="found 1 example, expected two or more to divide"):
+        by_length(data[:1])
     for size in (0, 4, 5):
         with pytest.raises(DataError, match=f"found 4 examples, expected more than the {size} to train on"):
             by_length(data, size)

@@ -123,7 +123,7 @@ def test_sequences_are_cut_but_never_before_their_target(tmp_path):
 
 def test_as_many_examples_as_a_tuple_needs(tmp_path):
     few = Dataset.from_pairs([(["a", "b"], ["x", "y"]), (["a", "c"], ["x", "z"])])
-    with pytest.raises(DataError, match="2 examples are too few for 2 prototypes"):
+    with pytest.raises(DataError, match="found 2 examples, expected 3 or more: one is learned from 2 others"):
         train_generator(few, config(), tmp_path / "g.pt", quiet=True)
     three = Dataset.from_pairs([*few.pairs(), (["b"], ["y"])])
     train_generator(three, config("held_out=0"), tmp_path / "g.pt", quiet=True)

@@ -269,7 +269,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path):
 
 
 def test_too_little_data_is_refused(tmp_path):
-    with pytest.raises(DataError, match="too few for 2 prototypes"):
+    with pytest.raises(DataError, match="found 1 example, expected 3 or more"):
         train_generator(Dataset.from_pairs([(["a"], ["b"])]), generator_config(), tmp_path / "g.pt")
     config = load_config(Seq2SeqConfig, "seq2seq_small", ["p_aug=0.1"])
     with pytest.raises(DataError, match=r"p_aug says .* but no augmented data was given"):
