@@ -244,8 +244,8 @@ def predict(
         UserError: the model cannot be used, or `sources` is one string.
     """
     if isinstance(sources, str) or not isinstance(sources, Iterable):
-        found = "a string" if isinstance(sources, str) else type(sources).__name__
-        raise UserError(f"sources {sources!r:.40}: found {found}, expected a list of sources")
+        kind = "a string" if isinstance(sources, str) else type(sources).__name__
+        raise UserError(f"sources {sources!r:.40}: found {kind}, expected a list of sources")
     if isinstance(model, str | Path):
         model = Generator.load(model) if direct else Predictor.load(model)
     asked = list(sources)

@@ -496,6 +496,8 @@ def test_mistakes_are_told_as_such(data, predictor, tmp_path):
         (lambda: compgen.train_predictor(data, {"a": 1}, tmp_path / "p.pt"), "configuration {'a': 1}: expected a name"),
         (lambda: compgen.train_predictor(data, tmp_path / "x.toml", tmp_path / "p.pt"), "no configuration .*x.toml"),
         (lambda: compgen.predict(predictor, [float("nan")]), "found the source nan, expected a string or a list"),
+        (lambda: compgen.predict(predictor, 5), "sources 5: found int, expected a list of sources"),
+        (lambda: compgen.predict(predictor, "a b"), "sources 'a b': found a string, expected a list of sources"),
         (lambda: compgen.predict(predictor, [None]), "found the source None, expected a string or a list"),
         (lambda: compgen.compare(data, tmp_path, CompareOptions(), seeds=3), "as a whole or by name, not both"),
         (lambda: compgen.compare(data, tmp_path, {"seeds": 3}), "found {'seeds': 3}, expected CompareOptions"),

@@ -144,22 +144,7 @@ class Quality:
         found = []
         if self.asked is not None and self.made < self.asked:
             found.append(f"{self.made:,} of {self.asked:,} examples: ask for fewer, or loosen what they must be like")
-        foreign = max(self.source.new[0], 0 if self.target is None else self.target.new[0])
-        if foreign > LIMITS["foreign"]:
-            found.append(
-                f"{foreign:.0%} of the tokens of a side are in no training example: were they made from these data, "
-                "with the same spaces around signs?"
-            )
-        if self.training_balanced - self.balanced > LIMITS["unbalanced"]:
-            found.append(
-                f"brackets are balanced in {self.balanced:.1%} of the examples, in training in "
-                f"{self.training_balanced:.1%}: train the generator longer, lower the temperature, or leave these out"
-            )
-        if (self.training_derivable or 0) - (self.derivable or 0) > LIMITS["underivable"]:
-            found.append(
-                f"the grammar derives {self.derivable:.1%} of the targets, in training {self.training_derivable:.1%}: "
-                "leave out the others"
-            )
+        found += self._of_form()
         for share, where, advice in (
             (self.contradicting, "training", "do not train on these"),
             (
@@ -181,6 +166,27 @@ class Quality:
             found.append(
                 f"{self.copies:,} of {self.made:,} examples are training examples, from which nothing new is learned: "
                 "try another method (`cgen check` says which apply)"
+            )
+        return found
+
+    def _of_form(self) -> list[str]:
+        """What is wrong by LIMITS in single examples, whatever the others are."""
+        found = []
+        foreign = max(self.source.new[0], 0 if self.target is None else self.target.new[0])
+        if foreign > LIMITS["foreign"]:
+            found.append(
+                f"{foreign:.0%} of the tokens of a side are in no training example: were they made from these data, "
+                "with the same spaces around signs?"
+            )
+        if self.training_balanced - self.balanced > LIMITS["unbalanced"]:
+            found.append(
+                f"brackets are balanced in {self.balanced:.1%} of the examples, in training in "
+                f"{self.training_balanced:.1%}: train the generator longer, lower the temperature, or leave these out"
+            )
+        if (self.training_derivable or 0) - (self.derivable or 0) > LIMITS["underivable"]:
+            found.append(
+                f"the grammar derives {self.derivable:.1%} of the targets, in training {self.training_derivable:.1%}: "
+                "leave out the others"
             )
         return found
 
