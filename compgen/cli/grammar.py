@@ -1,7 +1,6 @@
 """`cgen train csl`: its options are those of `cgen augment csl`, and one for parsing."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,12 +38,11 @@ def csl(
 
     Example: cgen train csl scan/jump --config csl_scan -o jump.grammar
     """
-    from compgen.csl.grammar_file import GrammarFile
-    from compgen.trained.architectures import require_name
+    from compgen.csl.grammar_file import require_name
 
     check_settings(Csl, set_ or [], options)
     method = configured(Csl, config, set_ or [], options)
-    require_name(out, ".grammar")
+    require_name(out)
     check_writable(out)
     read = (data, config, *method.reads())
     check_apart(out, *read)
@@ -52,17 +50,14 @@ def csl(
     dataset, began = load_split(data, split, columns=columns), time.monotonic()
     with stages() as watch:
         method.fit(dataset, seed, watch)
-    done = {"data": data, "examples": len(dataset), "seed": seed} | method.facts()
+    seconds = round(time.monotonic() - began, 1)
+    done = method.save(out, copying=copying, data=data, seed=seed, seconds=seconds)
     assert method.trained is not None
-    trained = replace(method.trained, copying=copying)
-    saved = GrammarFile.of(trained, dataset, done | {"seconds": round(time.monotonic() - began, 1)})
-    saved.save(out)
     try:
-        trained.sampler()
+        method.trained.sampler()
     except ExhaustedError as error:
         say(f"it parses, but cannot be sampled: {error}")
-    figures = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in saved.trained_on.items())
-    say(figures)
+    say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items()))
     print(out)
 
 

@@ -1,6 +1,7 @@
 """CSL as an augmenter: `fit` induces a grammar and learns its probabilities, `sample` draws derivations."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -207,6 +208,30 @@ class Csl(Augmenter[CslOptions]):
         if self._uses is None and self.grammar is not None and self.dataset is not None:
             self._uses = first_uses(forests(self.grammar, self.grammar.alphabet.examples(self.dataset)))
         return self._uses or {}
+
+    def save(self, out: str | Path, *, copying: bool = False, **about: Any) -> dict[str, Any]:
+        """Write the grammar as a file that `Generator.load` opens and `export_bundle` exports.
+
+        Args:
+            out: a `.grammar` file.
+            copying: when it parses, tokens that no rule reads are copied; what is drawn is the same.
+            about: figures and names for the record, beside those of `facts`.
+
+        Returns:
+            The record: what the grammar was trained on.
+
+        Raises:
+            UserError: nothing was fitted, or it cannot be written there.
+        """
+        from compgen.csl.grammar_file import GrammarFile, require_name
+
+        require_name(Path(out))
+        if self.trained is None or self.dataset is None:
+            raise UserError("csl: induce a grammar, by fit, before it is saved")
+        trained = replace(self.trained, copying=copying)
+        saved = GrammarFile.of(trained, self.dataset, about | {"examples": len(self.dataset)} | self.facts())
+        saved.save(Path(out))
+        return saved.trained_on
 
     def induce(self, dataset: Dataset, watch: Callable[[Step], None] = lambda _: None) -> Grammar:
         """Induce a grammar from all examples of a dataset; `watch` hears of each step.

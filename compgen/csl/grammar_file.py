@@ -28,6 +28,12 @@ FORMAT, VERSION = "compgen-grammar", 1
 Arrays = dict[str, NDArray[Any]]
 
 
+def require_name(out: Path) -> None:
+    """Raise UserError, before any work, if a grammar cannot be written to `out`."""
+    if out.is_dir() or out.suffix != ".grammar":
+        raise UserError(f"{out}: expected the name of a file that ends in .grammar, as grammars do")
+
+
 @dataclass(frozen=True, eq=False)
 class GrammarFile:
     """A trained grammar and what sampling and export need beside it.

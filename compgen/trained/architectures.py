@@ -268,11 +268,10 @@ def is_saved(path: Path) -> bool:
     return path.suffix in (".pt", ".grammar") or is_pretrained(path)
 
 
-def require_name(out: Path, suffix: str = ".pt") -> None:
-    """Raise UserError, before any work, if a checkpoint, or a grammar with its suffix, cannot be written to `out`."""
-    if out.is_dir() or out.suffix != suffix:
-        what = {".pt": "checkpoints", ".grammar": "grammars"}[suffix]
-        raise UserError(f"{out}: expected the name of a file that ends in {suffix}, as {what} do")
+def require_name(out: Path) -> None:
+    """Raise UserError, before any work, if a checkpoint cannot be written to `out`."""
+    if out.is_dir() or out.suffix != ".pt":
+        raise UserError(f"{out}: expected the name of a file that ends in .pt, as checkpoints do")
 
 
 def require_torch(message: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from compgen.csl.augmenter import Csl, seed_rules
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
+from compgen.trained.generator import Generator
 from tests.csl.data import published
 from tests.csl.test_induction import SMALL
 
@@ -135,3 +136,17 @@ def test_a_sample_is_explained_by_its_rules_and_by_examples_that_have_them():
     for source in (["hop"], ["run", "NT_1"]):
         with pytest.raises(UserError, match="does not derive"):
             fitted.explain(sample | {"source": source})
+
+
+def test_a_grammar_is_saved_and_draws_the_same(tmp_path):
+    fitted, out = csl(training=None), tmp_path / "g.grammar"
+    with pytest.raises(UserError, match="by fit, before it is saved"):
+        fitted.save(out)
+    fitted.fit(COMMANDS)
+    with pytest.raises(UserError, match=r"a file that ends in \.grammar"):
+        fitted.save(tmp_path / "g.pt")
+    assert fitted.save(out, copying=True, data="commands") == {"data": "commands", "examples": 6} | fitted.facts()
+    generator = Generator.load(out)
+    assert generator.answer([["run", "twice"]]) == [["R", "R"]] and generator.model.trained.copying
+    drawn = [(tuple(sample.source), tuple(sample.target)) for sample in generator.sample(draws=9, seed=3)]
+    assert drawn == fitted.sample(9, 3).pairs()
