@@ -24,7 +24,9 @@ class ConcatOptions(Options):
     """How two examples are put together."""
 
     separator: str = Field(
-        "|", description="The token between the two; empty for none.", json_schema_extra={"metavar": "TOKEN"}
+        "|",
+        description="Put this token between the two examples; empty for none.",
+        json_schema_extra={"metavar": "TOKEN"},
     )
 
 

@@ -42,8 +42,8 @@ A = TypeVar("A", bound="Augmenter[Any]")
 def command(name: str) -> Callable[..., None]:
     """The function of `cgen augment NAME`; its parameters are the common options and those of the method."""
     kind = find(name)
-    few = "by default all there are" if kind.usual is None else f"by default {kind.usual:,}"
-    settings = f"Options from {kind.configurations}; or from a TOML file." if kind.configurations else "A TOML file."
+    usual = "all there are" if kind.usual is None else f"{kind.usual:,}"
+    settings = "Take options from a TOML file" + f", or from {kind.configurations}" * bool(kind.configurations) + "."
 
     def augment(
         data: DataArgument,
@@ -51,7 +51,8 @@ def command(name: str) -> Callable[..., None]:
         options: dict[str, Any],
         columns: Columns,
         count: Annotated[
-            int | None, typer.Option("-n", min=1, metavar="N", help=f"How many examples; {few}.", show_default=False)
+            int | None,
+            typer.Option("-n", min=1, metavar="N", help=f"Make N examples. By default, {usual}.", show_default=False),
         ] = None,
         config: Annotated[
             str | None, typer.Option("--config", metavar="C", help=settings, show_default=kind.configuration or False)

@@ -35,27 +35,27 @@ DataArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A table (.tsv, .csv, .jsonl, .json, .parquet...), a file of UniMorph, a folder of Parquet, - for "
-        "standard input, or NAME/SPLIT of a known data set, e.g. scan/jump.",
+        help="A table (.tsv, .csv, .jsonl, .json, .parquet...), a UniMorph file, a folder of Parquet files, - for "
+        "standard input, or a known data set as NAME/SPLIT, e.g. scan/jump.",
         show_default=False,
     ),
 ]
 SplitOption = Annotated[
     list[str] | None,
-    typer.Option("--split", metavar="S", help="Only this split of DATA, e.g. train; may be repeated."),
+    typer.Option("--split", metavar="S", help="Use only this split of DATA, e.g. train. May be repeated."),
 ]
 LearnOption = Annotated[
     list[str],
-    typer.Option("--split", metavar="S", help="The split of DATA to learn from; of several, if repeated, all."),
+    typer.Option("--split", metavar="S", help="Learn from this split of DATA. May be repeated."),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=LAST_SEED, help="Fixes everything that is drawn.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=LAST_SEED, help="Seed of all random choices.")]
 OutOption = Annotated[
     Path,
     typer.Option(
         "--output",
         "-o",
         metavar="OUT",
-        help="Where to write: by its suffix; a folder without one; - is standard output.",
+        help="Output file, in the format of its suffix; or a folder, or - for standard output.",
     ),
 ]
 FormatOption = Annotated[
@@ -63,7 +63,8 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="F",
-        help="Of OUT: tsv, csv, jsonl, json, parquet, scan, text, unimorph, folder; by default by its suffix.",
+        help="Format of OUT, if its suffix does not say: tsv, csv, jsonl, json, parquet, scan, text, unimorph or "
+        "folder.",
     ),
 ]
 SetOption = Annotated[
@@ -71,20 +72,20 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Change one value of the configuration; may be repeated. --set '?' lists them.",
+        help="Change one setting of the configuration. May be repeated. --set '?' lists the settings.",
     ),
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Continue an interrupted training; the result is the same.")
+    bool, typer.Option("--resume", help="Continue an interrupted training run. The result is the same.")
 ]
 TrustOption = Annotated[
     bool,
     typer.Option(
         "--trust-code",
-        help="Let --runtime torchscript run the bundle's code. All else in a bundle is data.",
+        help="Let --runtime torchscript run the code in the bundle. The rest of a bundle is only data.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, a line for each row, in place of a table.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one line of JSON per row instead of a table.")]
 
 
 @functools.cache

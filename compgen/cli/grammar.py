@@ -26,7 +26,7 @@ def csl(
         bool, typer.Option("--copying", help="Copy words that no rule reads when it parses; samples are the same.")
     ] = False,
     config: Annotated[
-        str, typer.Option("--config", metavar="C", help=f"Options from {Csl.configurations}; or from a TOML file.")
+        str, typer.Option("--config", metavar="C", help=f"Take options from a TOML file, or from {Csl.configurations}.")
     ] = "csl",
     set_: SetOption = None,
     split: LearnOption = LEARNT,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", help="Treat warnings of quality as errors."),
+    typer.Option("--strict", help="Treat quality warnings as errors."),
 ]
 
 

@@ -36,72 +36,92 @@ class Options(BaseModel):
     """The options of `cgen sample`."""
 
     count: int | None = option(
-        None, "Stop when N samples are kept; with a warning when no more can be had.", "-n", ge=1, metavar="N"
+        None, "Stop when N samples are kept, with a warning if fewer can be found.", "-n", ge=1, metavar="N"
     )
-    out: str = option("-", "A .jsonl, .tsv (also with .gz) or .parquet file, or -.", "--output", "-o", metavar="OUT")
-    draws: int | None = option(None, "Make D draws, however many are kept.", ge=1, metavar="D")
+    out: str = option(
+        "-",
+        "Write to this .jsonl, .tsv (also .gz) or .parquet file, or - for standard output.",
+        "--output",
+        "-o",
+        metavar="OUT",
+    )
+    draws: int | None = option(None, "Make exactly D draws, however many are kept.", ge=1, metavar="D")
     filters: tuple[str, ...] = option(
         (),
-        "novel (source and target unseen in training), unique (not drawn before in this run), rare (with a token "
-        "that is rare in training), or several with commas.",
+        "Keep only samples that are novel (source and target not in training), unique (not drawn before in this run) "
+        "or rare (with a token that is rare in training); separate several by commas.",
         "--filter",
         metavar="F,...",
     )
-    novelty: str | None = option(None, "What novel means: both (sides; default), source, or pair.")
-    rarity: float | None = option(None, "rare: in at most this share of training examples; default 0.01.")
-    ngram: int | None = option(None, "rare: n-grams of this length, default 1; from 2 on, unseen ones too.", ge=1)
+    novelty: str | None = option(None, "What must be new to be novel: both sides (default), source, or pair.")
+    rarity: float | None = option(
+        None, "Filter rare: a token is rare if at most this share of training examples have it. Default: 0.01."
+    )
+    ngram: int | None = option(
+        None, "Filter rare: look for n-grams of N tokens. Default: 1; from 2, unseen n-grams count too.", ge=1
+    )
     rare_tokens: list[str] = option(
         [],
-        "rare: contains this token, whatever is rare in training.",
+        "Filter rare: look for this token, however frequent it is.",
         "--rare-token",
         metavar="TOKEN",
     )
     prototypes: Literal["all", "rare"] = option(
         "all",
-        "rare: draw only from prototypes of which one holds a token that the filter rare calls rare; as many samples "
-        "need many times fewer draws.",
+        "rare: with the filter rare, draw only where a prototype has a rare token. This takes far fewer draws.",
         metavar="P",
     )
-    best: int | None = option(None, "Write only the first K, ordered by probability (or by --vote).", ge=1, metavar="K")
+    best: int | None = option(
+        None, "Write only the K most probable samples or, with --vote, the K clearest winners.", ge=1, metavar="K"
+    )
     vote: bool = option(
         False,
-        "Write one target for each source, the one drawn most often; with --draws, and without the filter unique.",
+        "Write one target for each source: the one drawn most often. Use with --draws and without the filter unique.",
     )
     margin: int | None = option(
         None,
-        "With --vote: keep targets drawn at least N times more often than all others of their source together; try 3.",
+        "With --vote: keep a target only if it has at least N more votes than all other targets of its source "
+        "together. Try 3.",
         ge=1,
         metavar="N",
     )
     support: float | None = option(
         None,
-        "Leave out samples with a new pair of neighbouring source tokens that fewer than this share of samples have; "
-        "try 0.1.",
+        "Drop samples whose source has a new pair of adjacent tokens that fewer than this share of samples have. Try "
+        "0.1.",
         ge=0,
         le=1,
         metavar="SHARE",
     )
     temperature: str | None = option(
-        None, "Of sampling: one for both sides, or SOURCE,TARGET; 0 is greedy; by default the model's.", metavar="T[,T]"
+        None,
+        "Sampling temperature: one for both sides, or SOURCE,TARGET; 0 is greedy. By default, the model's own.",
+        metavar="T[,T]",
     )
     beam: int | None = option(None, "Decode by beam search of this width instead of drawing.", **bounds("beam"))
-    seed: int = option(0, "Selects a stream of samples.", **bounds("seed"))
-    start: int = option(0, "The first address of the stream to draw.", **bounds("start"))
+    seed: int = option(0, "Select the stream of samples; equal seeds give equal samples.", **bounds("seed"))
+    start: int = option(0, "Begin at this position in the stream of samples.", **bounds("start"))
     runtime: str | None = option(
-        None, "onnx, torchscript or native (the C++ runner, by `make runner`) for bundles, torch for checkpoints."
+        None,
+        "For a bundle: onnx, torchscript or native (the C++ runner; build it with `make runner`). For a "
+        "checkpoint: torch.",
     )
-    provider: str = option("auto", "Where ONNX Runtime computes: auto, cpu or cuda.")
+    provider: str = option("auto", "Run ONNX Runtime on auto, cpu or cuda.")
     trust_code: TrustOption = False
-    batch: int | None = option(None, "Rows that a worker decodes at a time; by default by runtime and device.", ge=1)
-    workers: int | None = option(None, "Threads, or CPUs of the Ray cluster; by default all.", **bounds("workers"))
+    batch: int | None = option(
+        None, "Rows that each worker decodes at a time. By default, chosen by runtime and device.", ge=1
+    )
+    workers: int | None = option(
+        None, "Number of threads, or of CPUs with --engine ray. By default, all.", **bounds("workers")
+    )
     engine: Literal["threads", "ray"] = option(
         "threads",
-        "What draws: threads, or ray: the CPUs of the Ray cluster that RAY_ADDRESS names, else of one started here.",
+        "Draw in threads, or on a Ray cluster: the one that RAY_ADDRESS names, or one started here.",
         metavar="E",
     )
     resume: bool = option(
         False,
-        "Continue an interrupted run with the same options and OUT; not with --vote, --support and --best.",
+        "Continue an interrupted run with the same options and OUT. Not with --vote, --support or --best.",
     )
     strict: StrictOption = False
 
@@ -135,10 +155,10 @@ def sample(
 ) -> None:
     """Draw new examples from a generator and keep those that pass the filters.
 
-    Sample i of a seed is always the same, whatever the batch, the workers, the runtime or the machine (except for the
-    rare draw that rounding decides). So a large job can be split by --start and --draws; the filter unique, --vote,
-    --support and --best then apply within each part. Unfinished and malformed samples are never kept. A run that was
-    interrupted, however it ended, goes on with --resume; batch, workers, runtime and engine may differ.
+    Sample i of a seed is the same for any batch size, number of workers, runtime and machine (except in the rare case
+    that rounding decides a draw), so you can split a large job with --start and --draws. The filter unique, --vote,
+    --support and --best then apply within each part. Unfinished and malformed samples are never kept. Continue an
+    interrupted run with --resume; batch, workers, runtime and engine may differ.
 
     Example: cgen sample recomb2 -n 400 --filter novel,unique,rare -o samples.jsonl
     """

@@ -94,8 +94,8 @@ class Csl(Augmenter[CslOptions]):
     configuration = "csl"
     clashes: ClassVar[dict[str, str]] = {"uniform": "training"}
     configurations = (
-        "csl_scan, csl_cogs, csl_geoquery or csl_smcalflow: as published; csl: for other pairs; csl_scan_companions: "
-        "beyond the paper"
+        "csl_scan, csl_cogs, csl_geoquery or csl_smcalflow (as published), csl (for other pairs) or "
+        "csl_scan_companions (beyond the paper)"
     )
     example = """cgen augment csl scan/jump --config csl_scan --rules jump.rules -o more.tsv
 

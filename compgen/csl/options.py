@@ -50,29 +50,32 @@ class CslOptions(Options):
 
     seed_rules: str = Field(
         "",
-        description="Rules to begin with: matches (what sources and targets share), names (the same, with a function "
-        "that is there for such phrases alone: texas, stateid ( texas )), companions (words that are in the same "
-        "examples), auto (names, or companions if little is shared), inflections (forms of target words, by word "
-        "alignment), smcalflow (what its programs copy), a file of them, 'source ### target' a line, or none; by "
-        "default what the configuration says.",
+        description="Start induction from these rules: matches (phrases that source and target share), names (the "
+        "same, together with a function that only takes such phrases: texas, stateid ( texas )), companions (words "
+        "that occur in the same examples), auto (names, or companions if little is shared), inflections (forms of "
+        "target words, found by word alignment), smcalflow (phrases that its programs copy), a file with one 'source "
+        "### target' per line, or none. By default, the configuration decides.",
         json_schema_extra={"metavar": "R"},
     )
     targets: str = Field(
         "",
-        description="A grammar of well-formed targets: geoquery or cogs (shipped), smcalflow (by the brackets in "
-        "DATA), a file, 'LHS => token ##NAME' a line, or none; by default what the configuration says.",
+        description="Allow only targets that this grammar derives: geoquery or cogs (shipped), smcalflow (from the "
+        "brackets in DATA), a file with one 'LHS => token ##NAME' per line, or none. By default, the configuration "
+        "decides.",
         json_schema_extra={"metavar": "G"},
     )
-    uniform: bool = Field(False, description="All rules that fit somewhere alike; else by learned probabilities.")
+    uniform: bool = Field(
+        False, description="Give all rules that fit in a place the same probability, instead of learning probabilities."
+    )
     unlabelled: str | None = Field(
         None,
-        description="More sources, whose targets are not looked at: learn probabilities again with what they parse to "
-        "(hard EM), so that samples are more like them.",
+        description="Make samples more like these sources: parse them, and learn the probabilities again with the "
+        "parses (hard EM). Any targets are ignored.",
         json_schema_extra={"metavar": "DATA"},
     )
     rules: str | None = Field(
         None,
-        description="Write the induced grammar here, a rule a line.",
+        description="Write the induced grammar here, one rule per line.",
         json_schema_extra={"metavar": "FILE", "running": True},
     )
     induction: Induction = Induction()

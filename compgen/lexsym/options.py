@@ -13,37 +13,38 @@ class LexsymOptions(Options):
 
     lexicon: str | None = Field(
         None,
-        description="A lexicon to use instead of finding one: type, word and symbols between tabs. Words that DATA "
-        "lacks are brought in.",
+        description="Use this lexicon instead of finding one: type, word and symbols, separated by tabs. It may have "
+        "words that DATA lacks.",
         json_schema_extra={"metavar": "FILE"},
     )
     write_lexicon: str | None = Field(
         None,
-        description="Write the lexicon here, to be read and corrected.",
+        description="Write the lexicon here, for you to read and correct.",
         json_schema_extra={"metavar": "FILE", "running": True},
     )
     aligner: Aligner = Field(
-        "model1", description="How words are linked with symbols: IBM Model 1 in both directions, words and symbols "
-        "that are in the same examples, or as published for SCAN."
+        "model1", description="Align words with symbols by IBM Model 1 in both directions, by occurrence in the same "
+        "examples, or as published for SCAN."
     )  # fmt: skip
     mode: Literal["pairs", "paper", "reference"] = Field(
         "pairs",
-        description="Types from contexts in source and target; or from sources alone, as published (without its "
-        "tagger), or as coded. The last two exchange two words at a time.",
+        description="Find types from contexts in source and target (pairs), or in sources alone as in the paper "
+        "(without its tagger) or its program. The last two exchange two words at a time.",
     )
     move: Literal["permute", "swap", "substitute"] | None = Field(
         None,
-        description="Permute all words of an example that have a type (by default, with --mode pairs), swap two (with "
-        "other modes), or replace one.",
+        description="Permute all words of an example that have a type (default with --mode pairs), swap two (default "
+        "with other modes), or replace one.",
     )
     links: float = Field(
-        0.01, ge=0, le=1, description="Leave out symbols that are linked in a smaller share of the word's examples."
+        0.01, ge=0, le=1, description="Leave out symbols aligned with a word in less than this share of its examples."
     )
     agreement: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="Leave out types whose exchanges agree with DATA less often, where DATA has both examples.",
+        description="Leave out types whose exchanges agree with DATA in less than this share of the cases where DATA "
+        "has both examples.",
     )
 
     @model_validator(mode="after")

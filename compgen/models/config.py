@@ -16,20 +16,20 @@ class TransformerNetwork(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    layers: int = Field(4, ge=1, le=64, description="of encoder and decoder each")
+    layers: int = Field(4, ge=1, le=64, description="Number of layers of the encoder, and of the decoder.")
     heads: int = Field(4, ge=1, le=WIDEST)
-    size: int = Field(256, ge=2, le=WIDEST, description="of embeddings and states")
-    inner: int = Field(1024, ge=1, le=WIDEST, description="units between two attentions")
-    dropout: float = Field(0.3, ge=0, le=0.99, description="rounded to 1/256")
-    attention_dropout: float = Field(0.1, ge=0, le=0.99, description="rounded to 1/256")
-    label_smoothing: float = Field(0.2, ge=0, lt=1, description="share of the loss that is spread over all tokens")
-    invariant_tags: bool = Field(False, description="tags of a source have no position (Wu et al. 2021)")
+    size: int = Field(256, ge=2, le=WIDEST, description="Size of embeddings and states.")
+    inner: int = Field(1024, ge=1, le=WIDEST, description="Number of units in feed-forward layers.")
+    dropout: float = Field(0.3, ge=0, le=0.99, description="Dropout probability, rounded to 1/256.")
+    attention_dropout: float = Field(0.1, ge=0, le=0.99, description="Dropout probability, rounded to 1/256.")
+    label_smoothing: float = Field(0.2, ge=0, lt=1, description="Spread this share of the loss over all tokens.")
+    invariant_tags: bool = Field(False, description="Give the tags of a source no position (Wu et al. 2021).")
     relative: int = Field(
         0,
         ge=0,
         le=WIDEST,
-        description="attention knows how far away a token of its own side is, up to this distance (Shaw et al. 2018), "
-        "and tokens have no position of their own; 0: they have (sinusoids)",
+        description="Largest distance between tokens of a side that attention can tell (Shaw et al. 2018); tokens "
+        "then have no position of their own. 0: they have one (sinusoids).",
     )
 
     @model_validator(mode="after")
@@ -76,8 +76,8 @@ class NetworkConfig(BaseModel):
     latent_width: float = Field(
         1.0, gt=0, allow_inf_nan=False, description="width of its norm's distribution in training (epsilon)"
     )
-    embedding_dropout: float = Field(0.5, ge=0, le=0.99, description="rounded to 1/256")
-    output_dropout: float = Field(0.7, ge=0, le=0.99, description="rounded to 1/256")
+    embedding_dropout: float = Field(0.5, ge=0, le=0.99, description="Dropout probability, rounded to 1/256.")
+    output_dropout: float = Field(0.7, ge=0, le=0.99, description="Dropout probability, rounded to 1/256.")
     feed_dropout: float = Field(0.5, ge=0, le=0.99, description="on u, before it is fed back; rounded to 1/256")
     write_dropout: float = Field(
         0.5,

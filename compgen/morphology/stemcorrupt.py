@@ -44,23 +44,24 @@ class StemCorruptOptions(Options):
         0.5,
         gt=0,
         le=1,
-        description="The probability that a character of the stem (a letter with its marks) is replaced, up to 1. The "
-        "character drawn may be the same again.",
+        description="Replace each character of the stem (a letter with its marks) with this probability, up to 1. The "
+        "new character may happen to be the same.",
     )
     shortest: int = Field(
         SHORTEST,
         ge=1,
-        description="Code points of a stretch of lemma and form that counts as stem; a letter's marks count, too.",
+        description="Take a stretch that lemma and form share as stem if it has this many code points; marks of "
+        "letters count.",
     )
     stemless: Literal["drop", "keep"] = Field(
         "drop",
-        description="Examples without a stem: drop, or keep them among the samples as they are (so they are not new).",
+        description="Drop examples without a stem, or keep them among the samples unchanged (so they are not new).",
     )
     candidates: int = Field(
         1,
         ge=1,
-        description="Make K times as many and keep those whose vowels go together as in DATA, for languages with vowel "
-        "harmony; 16 does.",
+        description="For languages with vowel harmony: make K times as many samples and keep those whose vowels "
+        "combine as in DATA. Try 16.",
         json_schema_extra={"metavar": "K"},
     )
 

@@ -30,8 +30,8 @@ class RecombineOptions(Options, RecombineConfig):
 
     filters: tuple[str, ...] = Field(
         ("novel", "unique"),
-        description="Keep only samples that are: novel (source and target unseen in training), unique (not drawn "
-        "before in this run), rare (hold a token that is rare in training).",
+        description="Keep only samples that are novel (source and target not in training), unique (not drawn before) "
+        "or rare (with a token rare in training).",
         json_schema_extra={"flags": ["--filter"], "metavar": "F,...", "drawing": True},
     )
 
@@ -47,33 +47,33 @@ class RecombineOptions(Options, RecombineConfig):
     ngram: int = Field(
         1,
         ge=1,
-        description="rare: length of n-grams; from 2 on, n-grams that training lacks are rare too.",
+        description="Filter rare: look for n-grams of this length; from 2, unseen n-grams count too.",
         json_schema_extra={"drawing": True},
     )
     draws_each: int | None = Field(
         None,
         ge=1,
-        description="Draw at most so often for each sample asked for. With --vote: just so often, by default "
-        f"{VOTES} times, fewer if over {MOST_DRAWS:,} in all.",
+        description="Make at most D draws for each sample asked for; with --vote, exactly D (by default "
+        f"{VOTES}, but no more than {MOST_DRAWS:,} in all).",
         json_schema_extra={"metavar": "D", "drawing": True},
     )
     vote: bool | None = Field(
         None,
-        description="Keep for each source the target that most of its draws have, clear ones first. Default of "
-        "--config auto, except for words and sentences.",
+        description="For each source, keep the target drawn most often; clear winners come first. Default of --config "
+        "auto, except for words and sentences.",
         json_schema_extra={"drawing": True},
     )
     support: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="Vote, and leave out samples with a new pair of neighbouring source tokens that fewer than this "
-        "share of samples have. --config auto: 0.1 if names trade places.",
+        description="Vote, and drop samples whose source has a new pair of adjacent tokens that fewer than this share "
+        "of samples have. --config auto uses 0.1 if names trade places.",
         json_schema_extra={"metavar": "SHARE", "drawing": True},
     )
     resume: bool = Field(
         False,
-        description="Go on with an interrupted training; the result is the same.",
+        description="Continue an interrupted training run.",
         json_schema_extra={"running": True},
     )
 
@@ -110,9 +110,9 @@ class Recombine(Augmenter[RecombineOptions]):
     moment = 10_000
     configuration = "auto"
     configurations = (
-        "auto: settings found from DATA; recombine_small: two cores, long-short neighborhoods; "
-        "recombine_small_around_right: long-long; "
-        "recombine_morphology_small: words and their tags; recombine_scan and others: the paper's sizes, for a GPU"
+        "auto (settings found from DATA), recombine_small (two cores, long-short neighborhoods), "
+        "recombine_small_around_right (long-long), recombine_morphology_small (words and their tags), or "
+        "recombine_scan and others (the paper's sizes, for a GPU)"
     )
     each_epoch: ClassVar[dict[str, Any]] = {"vote": False}  # which would be hundreds of thousands of draws in each
     example = "cgen augment recombine pairs.tsv -n 400 -o more.jsonl"

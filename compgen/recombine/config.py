@@ -29,10 +29,11 @@ class SamplingConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     length_bound: LengthBound = Field(
-        "mean", description="prototypes are no longer than this statistic of those in training (mean: reference)"
+        "mean",
+        description="Draw prototypes no longer than this statistic of those in training (mean in the reference).",
     )
     temperature: tuple[Warmth, Warmth] = Field(
-        (0.4, 0.0), description="of the source half and of the target half; 0 is greedy"
+        (0.4, 0.0), description="Temperatures of the source half and of the target half; 0 is greedy."
     )
 
 
@@ -52,9 +53,9 @@ class SwapConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rows: Share = Field(0.0, description="probability that types are permuted in a row's example and first prototype")
+    rows: Share = Field(0.0, description="Probability that types are permuted in a row's example and first prototype.")
     seconds: tuple[Share, Share] = Field(
-        (0.0, 0.0), description="probability that a source type, a target type is permuted in further prototypes"
+        (0.0, 0.0), description="Probabilities that a source type and a target type are permuted in further prototypes."
     )
 
     @property
@@ -71,31 +72,31 @@ class RecombineConfig(Configuration):
     """A generator with n prototypes: recomb0 (learned augmentation), recomb1, recomb2 and more."""
 
     network: NetworkConfig
-    prototypes: int = Field(2, ge=0, le=8)
+    prototypes: int = Field(2, ge=0, le=8, description="Prototypes per sample.")
     neighborhood: NeighborhoodConfig = NeighborhoodConfig()
     sampling: SamplingConfig = SamplingConfig()
     held_out_by: Literal["example", "row"] = Field(
         "example",
-        description="what is held out to watch training: whole examples, or neighborhood rows (reference), whose "
-        "examples are in other training rows",
+        description="Hold out whole examples, or neighborhood rows (as the reference does), whose examples also occur "
+        "in training rows.",
         json_schema_extra={"hidden": True},  # for comparisons with the reference
     )
-    deduplicate: bool = Field(True, description="train on distinct examples (reference), else repeat as in the data")
+    deduplicate: bool = Field(True, description="Train on distinct examples, as the reference does.")
     unknown_below: int = Field(
         0,
         ge=0,
         le=MOST,
-        description="tokens in fewer distinct examples are embedded as <unk>, so that only copying tells them apart; "
-        "not in the paper",
+        description="Embed tokens of fewer distinct examples as <unk>, so that only copying tells them apart. Not in "
+        "the paper.",
     )
     swap: SwapConfig = NO_SWAPS
     max_tokens: int | None = Field(
-        None, ge=3, le=LONGEST, description="length that sequences are cut to (45 in the reference)"
+        None, ge=3, le=LONGEST, description="Cut sequences to this many tokens (45 in the reference)."
     )
 
     auto: bool = Field(
         False,
-        description="find what is not set from the training data",
+        description="Find settings that are not given from the training data.",
         exclude=True,
         json_schema_extra={"hidden": True},  # --config auto says it
     )
@@ -103,13 +104,13 @@ class RecombineConfig(Configuration):
         None,
         gt=0,
         le=MOST,
-        description="with --config auto: time for training here, about; 500 updates or more",
+        description="With --config auto: train for about this long here, but for at least 500 updates.",
         exclude=True,
     )
     timed: bool = Field(
         True,
-        description="with minutes: time the first updates, and make fewer where they are slow; else their number "
-        "follows from the data and the minutes alone",
+        description="With minutes: time the first updates, and make fewer if they are slow; otherwise, the data and "
+        "the minutes alone decide their number.",
         exclude=True,
         json_schema_extra={"hidden": True},  # for comparisons
     )

@@ -14,49 +14,51 @@ class SubstituteOptions(Options):
 
     classes: Classes | None = Field(
         None,
-        description="Pieces are exchanged for others of their class: the predicate above (the token before the bracket "
-        "they are in), the first target token, the slot of the rule above, the types of the first and the last source "
-        "word, or one for all. By default what gives most templates of held-out examples.",
+        description="Exchange pieces that have the same predicate (the token before the bracket around them), first "
+        "target token, slot in the rule above, or types of first and last source word; or any pieces (one). By "
+        "default, whichever makes most templates of held-out examples.",
     )
     chains: Chains = Field(
-        "no", description="Exchange parts with a hole, too, or insert them alone: samples nest deeper."
+        "no", description="Also exchange parts that have a hole; or only insert them, so that samples nest deeper."
     )
-    span: int | None = Field(None, ge=1, description="The most source tokens of a piece; by default any number.")
-    rounds: int = Field(1, ge=1, le=20, description="Exchanges in one sample, at most.")
-    longest: int = Field(1000, ge=1, description="Leave out samples with more tokens on a side.")
+    span: int | None = Field(
+        None, ge=1, description="Exchange pieces of at most this many source tokens. By default, no limit."
+    )
+    rounds: int = Field(1, ge=1, le=20, description="Make at most this many exchanges in a sample.")
+    longest: int = Field(1000, ge=1, description="Leave out samples with more tokens than this on either side.")
     seen_heads: bool = Field(
-        False, description="Leave out targets with a predicate directly under one that it never is under in DATA."
+        False, description="Leave out targets that nest a predicate directly in one that never contains it in DATA."
     )
     bigrams: int | None = Field(
         None,
         ge=0,
-        description="Leave out sources with more than K pairs of neighbours that DATA lacks.",
+        description="Leave out sources with more than K pairs of adjacent tokens that DATA lacks.",
         json_schema_extra={"metavar": "K"},
     )
     agreement: float = Field(
         0.7,
         ge=0,
         le=1,
-        description="Leave out classes whose exchanges, where they make another example's source, are right less often "
-        "(by two standard errors); 0: keep all, and one grammar.",
+        description="Leave out classes in which too few exchanges agree with DATA: less than this share, by two "
+        "standard errors. 0 keeps all and tries no second grammar.",
     )
     grammar: str | None = Field(
         None,
-        description="Use this grammar instead of inducing one, 'source ### target' a line.",
+        description="Use this grammar instead of inducing one: one 'source ### target' per line.",
         json_schema_extra={"metavar": "FILE"},
     )
     spans: str | None = Field(
         None,
-        description="A column of DATA with span trees, whose arguments of predicates are exchanged as SUBS does.",
+        description="Exchange arguments of predicates as SUBS does, by the span trees in this column of DATA.",
         json_schema_extra={"metavar": "COLUMN"},
     )
     lexicon: str | None = Field(
         None,
-        description="Types of words, from a lexicon of `cgen augment lexsym`, instead of finding them.",
+        description="Take the types of words from this lexicon (see `cgen augment lexsym`) instead of finding them.",
         json_schema_extra={"metavar": "FILE"},
     )
-    seed_rules: str = Field("auto", description="Rules to begin with, as for `augment csl`.")
-    targets: str = Field("", description="A grammar of well-formed targets, as for `augment csl`.")
+    seed_rules: str = Field("auto", description="Start induction from these rules; see `augment csl`.")
+    targets: str = Field("", description="Allow only targets that this grammar derives; see `augment csl`.")
     induction: Induction = Induction()
 
     @model_validator(mode="after")

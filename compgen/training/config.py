@@ -15,26 +15,31 @@ class OptimisationConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     epochs: int = Field(8, ge=1, le=MOST)
-    steps: int | None = Field(None, ge=1, le=MOST, description="stop after so many updates, whatever `epochs` says")
+    steps: int | None = Field(None, ge=1, le=MOST, description="Stop after this many updates, whatever `epochs` says.")
     batch: int = Field(32, ge=1, le=MOST)
     optimiser: Literal["adam", "adafactor"] = "adam"
     learning_rate: float = Field(0.002, gt=0, allow_inf_nan=False)
-    warmup: int = Field(0, ge=0, le=MOST, description="updates in which the rate rises from 0")
+    warmup: int = Field(0, ge=0, le=MOST, description="Number of updates in which the rate rises from 0.")
     schedule: Literal["plateau", "linear", "constant"] = Field(
         "plateau",
-        description="plateau: shrink the rate when held-out loss stalls (reference); linear: fall to 5% of it; or "
-        "constant",
+        description="How the rate changes. plateau: shrink when the held-out loss stalls (as in the reference); "
+        "linear: fall to 5%; constant: stay.",
     )
     patience: int = Field(
-        4, ge=0, le=MOST, description="plateau: epochs without improvement before the rate shrinks; 0 means 1, too"
+        4, ge=0, le=MOST, description="plateau: epochs without improvement before the rate shrinks; 0 means 1, too."
     )
-    tolerance: float = Field(0.0025, ge=0, description="plateau: what counts as improvement, in held-out score")
-    decay: float = Field(0.5, gt=0, lt=1, description="plateau: factor of the rate")
-    clip: float | None = Field(1.0, gt=0, description="largest gradient norm; inf for none")
-    keep: Literal["best", "last"] = Field("best", description="weights kept: best held-out score, or the last")
+    tolerance: float = Field(
+        0.0025, ge=0, description="plateau: the least gain in held-out score that counts as improvement."
+    )
+    decay: float = Field(0.5, gt=0, lt=1, description="plateau: multiply the rate by this factor.")
+    clip: float | None = Field(1.0, gt=0, description="Clip gradients to this norm; inf for no clipping.")
+    keep: Literal["best", "last"] = Field(
+        "best", description="Keep the weights with the best held-out score, or the last ones."
+    )
     precision: Literal["float32", "bfloat16"] = Field(
         "float32",
-        description="of products: bfloat16 is faster where the processor has instructions for it, and less exact",
+        description="Precision of matrix products. bfloat16 is faster if the processor has instructions for it, but "
+        "less exact.",
     )
 
 
@@ -45,7 +50,7 @@ class Configuration(BaseModel):
 
     optimisation: OptimisationConfig = OptimisationConfig()
     held_out: float = Field(
-        0.1, ge=0, lt=1, description="share of training data held out to watch training; 0 for none"
+        0.1, ge=0, lt=1, description="Hold out this share of the training data to monitor training; 0 for none."
     )
 
 
@@ -56,17 +61,21 @@ class PredictorConfig(Configuration):
         None,
         ge=0,
         le=MOST_AUGMENTED,
-        description="chance that an example is drawn from the augmented data; unset: union",
+        description="Probability that an example is drawn from the augmented data. If not set, both are joined.",
     )
     held_out_augmented: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="share of augmented pairs held out, too: they ask for what training data lack, as the test will",
+        description="Also hold out this share of the augmented pairs: like the test, they ask for what the training "
+        "data lack.",
     )
-    deduplicate: bool = Field(True, description="train on distinct original pairs (reference)")
+    deduplicate: bool = Field(True, description="Train on distinct original pairs, as the reference does.")
     max_length: int | None = Field(
-        None, ge=2, le=LONGEST, description="most tokens decoded; unset: twice the longest target seen"
+        None,
+        ge=2,
+        le=LONGEST,
+        description="Decode at most this many tokens. If not set, twice the longest target seen.",
     )
 
 
@@ -74,12 +83,19 @@ class PretrainedConfig(PredictorConfig):
     """A pretrained encoder-decoder, fine-tuned; defaults as for T5 in Qiu et al. (2022)."""
 
     p_aug: float | None = Field(
-        0.5, ge=0, le=MOST_AUGMENTED, description="chance that an example is drawn from augmented data, if there is any"
+        0.5,
+        ge=0,
+        le=MOST_AUGMENTED,
+        description="Probability that an example is drawn from the augmented data, if there is any.",
     )
-    deduplicate: bool = Field(False, description="train on distinct original pairs")
-    max_length: int = Field(256, ge=2, le=LONGEST, description="most pieces of a target, its end included")
-    source_length: int = Field(512, ge=2, le=LONGEST, description="most pieces of a source, prefix and end included")
-    prefix: str = Field("semanticparse: ", description="stands before each source")
+    deduplicate: bool = Field(False, description="Train on distinct original pairs.")
+    max_length: int = Field(
+        256, ge=2, le=LONGEST, description="Largest number of pieces in a target, the end included."
+    )
+    source_length: int = Field(
+        512, ge=2, le=LONGEST, description="Largest number of pieces in a source, prefix and end included."
+    )
+    prefix: str = Field("semanticparse: ", description="Text put before each source.")
 
 
 class NetworkPredictorConfig(PredictorConfig):
